@@ -1,0 +1,224 @@
+//! The one error type: what was wanted, what was found, where, and what to do next.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// `Result` with [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Bytes that break a rule of the format, as the pure decoders see them: they know neither file nor position.
+///
+/// [`Malformed::at`] makes it an [`Error::Corrupt`] (or [`Error::UnsupportedFormat`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Malformed {
+    /// What the format asks for.
+    pub expected: String,
+    /// What the bytes say.
+    pub found: String,
+    /// True where the bytes are well-formed but of a kind this version cannot read (a codec, a feature left out).
+    pub unsupported: bool,
+}
+
+impl Malformed {
+    /// Bytes that break a rule.
+    pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { expected: expected.into(), found: found.into(), unsupported: false }
+    }
+
+    /// Bytes that may be right but cannot be read by this version.
+    pub fn unsupported(expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self { expected: expected.into(), found: found.into(), unsupported: true }
+    }
+
+    /// Adds the place: the file, the position in it (bytes from its start) and the offset that was expected there.
+    pub fn at(self, file: impl Into<PathBuf>, position: u64, offset: Option<i64>) -> Error {
+        let place = Box::new(Place { file: file.into(), position, offset });
+        let Self { expected, found, unsupported } = self;
+        if unsupported {
+            Error::UnsupportedFormat { place, expected, found }
+        } else {
+            Error::Corrupt { place, expected, found }
+        }
+    }
+}
+
+/// Where in a log something was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The file.
+    pub file: PathBuf,
+    /// Bytes from the start of `file`.
+    pub position: u64,
+    /// The offset (logical) that was expected or found there, if one is known.
+    pub offset: Option<i64>,
+}
+
+/// Everything that can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Bytes of a log or of an index break the format.
+    #[error("{} is damaged at position {}{}: expected {expected}, found {found}; \
+             read what is left with on_damage=\"skip\"",
+             place.file.display(), place.position, offset_words(place.offset))]
+    Corrupt {
+        /// Where.
+        place: Box<Place>,
+        /// What the format asks for.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// Bytes that this version cannot read, though they may be right.
+    #[error("{} holds at position {}{} something this version cannot read: expected {expected}, found {found}",
+            place.file.display(), place.position, offset_words(place.offset))]
+    UnsupportedFormat {
+        /// Where.
+        place: Box<Place>,
+        /// What can be read.
+        expected: String,
+        /// What is there.
+        found: String,
+    },
+    /// An offset outside the log.
+    #[error("offset {offset} is outside {}, which holds offsets {start} (inclusive) to {end} (exclusive)",
+            path.display())]
+    OffsetOutOfRange {
+        /// The partition directory.
+        path: PathBuf,
+        /// What was asked for.
+        offset: i64,
+        /// The log start offset, inclusive.
+        start: i64,
+        /// The log end offset, exclusive.
+        end: i64,
+    },
+    /// A file of the log was shortened, replaced or removed since the log was opened.
+    #[error("{} changed while it was read: expected {expected}, found {found}; open the log again or call refresh()",
+            file.display())]
+    LogChanged {
+        /// The file.
+        file: PathBuf,
+        /// What was there when the log was opened.
+        expected: String,
+        /// What is there now.
+        found: String,
+    },
+    /// There is no log at the path.
+    #[error("no log at {}: {found}; {advice}", path.display())]
+    LogNotFound {
+        /// The path asked for.
+        path: PathBuf,
+        /// What is there instead.
+        found: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// An argument or a setting that is not allowed.
+    #[error("{argument}: expected {expected}, found {found}")]
+    Config {
+        /// The argument's or setting's name.
+        argument: String,
+        /// What is allowed.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+    /// The system refused a file operation.
+    #[error("cannot {action} {}: {source}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// The operation, as a verb: "open", "read", "list".
+        action: &'static str,
+        /// The system's own error.
+        source: io::Error,
+    },
+    /// The caller's [`Interrupt`](crate::types::Interrupt) asked to stop; the source is the caller's own error.
+    #[error("interrupted: {0}")]
+    Interrupted(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// An [`Error::Config`].
+    pub fn config(argument: impl Into<String>, expected: impl Into<String>, found: impl Into<String>) -> Self {
+        Self::Config { argument: argument.into(), expected: expected.into(), found: found.into() }
+    }
+
+    /// An [`Error::Io`].
+    pub fn io(file: impl Into<PathBuf>, action: &'static str, source: impl Into<io::Error>) -> Self {
+        Self::Io { file: file.into(), action, source: source.into() }
+    }
+
+    /// A stable name for the kind of error, for programs: `"corrupt"`, `"offset_out_of_range"`, …
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Corrupt { .. } => "corrupt",
+            Self::UnsupportedFormat { .. } => "unsupported_format",
+            Self::OffsetOutOfRange { .. } => "offset_out_of_range",
+            Self::LogChanged { .. } => "log_changed",
+            Self::LogNotFound { .. } => "log_not_found",
+            Self::Config { .. } => "config",
+            Self::Io { .. } => "io",
+            Self::Interrupted(_) => "interrupted",
+        }
+    }
+
+    /// The file or directory that the error speaks of.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(&place.file),
+            Self::OffsetOutOfRange { path, .. } | Self::LogNotFound { path, .. } => Some(path),
+            Self::LogChanged { file, .. } | Self::Io { file, .. } => Some(file),
+            Self::Config { .. } | Self::Interrupted(_) => None,
+        }
+    }
+
+    /// Bytes from the start of [`Error::file`].
+    pub fn position(&self) -> Option<u64> {
+        match self {
+            Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(place.position),
+            _ => None,
+        }
+    }
+
+    /// The offset (logical) that the error speaks of.
+    pub fn offset(&self) -> Option<i64> {
+        match self {
+            Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => place.offset,
+            Self::OffsetOutOfRange { offset, .. } => Some(*offset),
+            _ => None,
+        }
+    }
+
+    /// What was wanted.
+    pub fn expected(&self) -> Option<String> {
+        match self {
+            Self::Corrupt { expected, .. }
+            | Self::UnsupportedFormat { expected, .. }
+            | Self::LogChanged { expected, .. }
+            | Self::Config { expected, .. } => Some(expected.clone()),
+            Self::OffsetOutOfRange { start, end, .. } => Some(format!("{start} <= offset < {end}")),
+            Self::LogNotFound { .. } => Some("a partition directory".to_owned()),
+            Self::Io { .. } | Self::Interrupted(_) => None,
+        }
+    }
+
+    /// What was found.
+    pub fn found(&self) -> Option<String> {
+        match self {
+            Self::Corrupt { found, .. }
+            | Self::UnsupportedFormat { found, .. }
+            | Self::LogChanged { found, .. }
+            | Self::LogNotFound { found, .. }
+            | Self::Config { found, .. } => Some(found.clone()),
+            Self::OffsetOutOfRange { offset, .. } => Some(offset.to_string()),
+            Self::Io { source, .. } => Some(source.to_string()),
+            Self::Interrupted(_) => None,
+        }
+    }
+}
+
+fn offset_words(offset: Option<i64>) -> String {
+    offset.map_or_else(String::new, |offset| format!(" (offset {offset})"))
+}

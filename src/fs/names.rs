@@ -1,0 +1,190 @@
+//! The names of a partition directory's files, and of partition directories. Kafka: `LogFileUtils`,
+//! `LocalLog.parseTopicPartitionName`.
+
+/// What a file of a segment holds, by its ending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum FileKind {
+    /// `.log`: record batches.
+    Log,
+    /// `.index`: the offset index.
+    OffsetIndex,
+    /// `.timeindex`: the time index.
+    TimeIndex,
+    /// `.txnindex`: aborted transactions.
+    TransactionIndex,
+    /// `.snapshot`: producer state; its number is an offset, not a segment's base.
+    Snapshot,
+}
+
+impl FileKind {
+    const ALL: [Self; 5] =
+        [Self::Log, Self::OffsetIndex, Self::TimeIndex, Self::TransactionIndex, Self::Snapshot];
+
+    /// The ending, with its dot.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Log => ".log",
+            Self::OffsetIndex => ".index",
+            Self::TimeIndex => ".timeindex",
+            Self::TransactionIndex => ".txnindex",
+            Self::Snapshot => ".snapshot",
+        }
+    }
+}
+
+/// What follows the kind's suffix while files are being replaced or deleted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stage {
+    /// Nothing: the file is live.
+    Live,
+    /// `.swap`: a committed replacement that was not yet renamed.
+    Swap,
+    /// `.cleaned`: an uncommitted replacement.
+    Cleaned,
+    /// `.deleted`: waits to be unlinked.
+    Deleted,
+}
+
+/// A name that belongs to a segment (or to a snapshot).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SegmentFileName {
+    /// The number in the name: a segment's base offset, or a snapshot's offset.
+    pub base_offset: i64,
+    /// What the file holds.
+    pub kind: FileKind,
+    /// Whether it is live.
+    pub stage: Stage,
+}
+
+impl SegmentFileName {
+    /// Reads a name; `None` for a foreign one (fewer than 20 digits, another ending, a number above 2^63 − 1).
+    pub fn parse(name: &str) -> Option<Self> {
+        let dot = name.find('.')?;
+        let (digits, ending) = name.split_at_checked(dot)?;
+        if digits.len() < 20 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let base_offset = digits.parse().ok()?;
+        FileKind::ALL.into_iter().find_map(|kind| {
+            let stage = match ending.strip_prefix(kind.suffix())? {
+                "" => Stage::Live,
+                ".swap" => Stage::Swap,
+                ".cleaned" => Stage::Cleaned,
+                ".deleted" => Stage::Deleted,
+                _ => return None,
+            };
+            Some(Self { base_offset, kind, stage })
+        })
+    }
+}
+
+/// The name of a live segment file: 20 digits and the suffix.
+pub fn segment_file(base_offset: i64, kind: FileKind) -> String {
+    format!("{base_offset:020}{}", kind.suffix())
+}
+
+/// A partition directory's state, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PartitionState {
+    /// `topic-0`
+    Live,
+    /// `topic-0.<id>-delete`
+    Delete,
+    /// `topic-0.<id>-future`
+    Future,
+    /// `topic-0.<id>-stray`
+    Stray,
+}
+
+/// A partition directory's name, taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionName {
+    /// The topic.
+    pub topic: String,
+    /// The partition's number.
+    pub partition: i32,
+    /// Live, or on its way in or out.
+    pub state: PartitionState,
+}
+
+impl PartitionName {
+    /// Reads a directory's name; `None` if it is not one of a partition.
+    pub fn parse(name: &str) -> Option<Self> {
+        let suffixes = [
+            ("-delete", PartitionState::Delete),
+            ("-future", PartitionState::Future),
+            ("-stray", PartitionState::Stray),
+        ];
+        let mut state = PartitionState::Live;
+        let mut stem = name;
+        for (suffix, named) in suffixes {
+            if let Some(rest) = name.strip_suffix(suffix) {
+                // `<topic>-<partition>.<unique id>`: everything from the last dot on is the id
+                let (before, id) = rest.rsplit_once('.')?;
+                if id.is_empty() {
+                    return None;
+                }
+                (stem, state) = (before, named);
+            }
+        }
+        let (topic, partition) = stem.rsplit_once('-')?;
+        if topic.is_empty() || !partition.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        Some(Self { topic: topic.to_owned(), partition: partition.parse().ok()?, state })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segment_names_have_at_least_twenty_digits_and_a_known_ending() {
+        let parsed = |name| SegmentFileName::parse(name);
+        let name = |base_offset, kind, stage| Some(SegmentFileName { base_offset, kind, stage });
+        assert_eq!(parsed("00000000000000000042.log"), name(42, FileKind::Log, Stage::Live));
+        assert_eq!(
+            parsed("00000000000000000042.timeindex.swap"),
+            name(42, FileKind::TimeIndex, Stage::Swap)
+        );
+        assert_eq!(
+            parsed("00000000000000000042.snapshot.deleted"),
+            name(42, FileKind::Snapshot, Stage::Deleted)
+        );
+        assert_eq!(
+            parsed("000000000000000000042.index.cleaned"),
+            name(42, FileKind::OffsetIndex, Stage::Cleaned)
+        );
+        for foreign in [
+            "7.log",
+            "notes.log",
+            "00000000000000000000.log.bak",
+            "99999999999999999999.log",
+            "-0000000000000000001.log",
+            "00000000000000000007.checkpoint",
+            "00000000000000000038-0000000001.checkpoint",
+            "README",
+        ] {
+            assert_eq!(parsed(foreign), None, "{foreign}");
+        }
+        assert_eq!(segment_file(42, FileKind::TransactionIndex), "00000000000000000042.txnindex");
+    }
+
+    #[test]
+    fn partition_names_split_at_the_last_dash() {
+        let parsed = |name| {
+            PartitionName::parse(name).map(|parsed| (parsed.topic, parsed.partition, parsed.state))
+        };
+        assert_eq!(parsed("test_topic-143"), Some(("test_topic".into(), 143, PartitionState::Live)));
+        assert_eq!(
+            parsed("foo.bar-testtopic-42.00ff-delete"),
+            Some(("foo.bar-testtopic".into(), 42, PartitionState::Delete))
+        );
+        assert_eq!(parsed("a-1.00ff-future"), Some(("a".into(), 1, PartitionState::Future)));
+        assert_eq!(parsed("a-1.00ff-stray"), Some(("a".into(), 1, PartitionState::Stray)));
+        for foreign in ["", "nodash", "-0", "topic-", "topic-x", "topic-0-delete", "topic-4294967296"] {
+            assert_eq!(parsed(foreign), None, "{foreign}");
+        }
+    }
+}

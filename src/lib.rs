@@ -1,0 +1,7 @@
+//! Kafka's log as a library: partition directories opened, searched and read with no broker.
+
+pub mod error;
+pub mod fs;
+pub mod types;
+
+pub use error::{Error, Result};

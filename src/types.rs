@@ -1,0 +1,113 @@
+//! Words that every room uses.
+
+use crate::error::{Error, Result};
+
+/// What a record's timestamp means. Kafka: `TimestampType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TimestampType {
+    /// The format (magic 0) has no timestamps.
+    NoTimestampType,
+    /// The producer's clock.
+    CreateTime,
+    /// The broker's clock at the append.
+    LogAppendTime,
+}
+
+impl TimestampType {
+    /// Kafka's id: −1, 0 or 1.
+    pub fn id(self) -> i8 {
+        match self {
+            Self::NoTimestampType => -1,
+            Self::CreateTime => 0,
+            Self::LogAppendTime => 1,
+        }
+    }
+
+    /// Kafka's name, as in its `toString` of the enum's constants and in the dump tool.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoTimestampType => "NoTimestampType",
+            Self::CreateTime => "CreateTime",
+            Self::LogAppendTime => "LogAppendTime",
+        }
+    }
+}
+
+/// A timestamp (ms since the epoch, −1 = none) and the offset it belongs to.
+/// Kafka: `FileRecords.TimestampAndOffset`, `TimestampOffset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TimestampOffset {
+    /// Milliseconds since the epoch; −1 = none.
+    pub timestamp: i64,
+    /// Logical offset, absolute.
+    pub offset: i64,
+}
+
+/// An offset and a position in its segment's `.log`. Kafka: `OffsetPosition`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OffsetPosition {
+    /// Logical offset, absolute.
+    pub offset: i64,
+    /// Bytes from the start of the `.log`.
+    pub position: i32,
+}
+
+/// Where the batch that holds an offset lies. Kafka: `FileRecords.LogOffsetPosition`, from `LogSegment.translateOffset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Location {
+    /// The segment's base offset.
+    pub segment: i64,
+    /// The batch's base offset.
+    pub batch_base_offset: i64,
+    /// Bytes from the start of the segment's `.log`.
+    pub position: u64,
+    /// Size of the whole batch in bytes.
+    pub size: u32,
+}
+
+/// Which records of transactions a reader sees. Kafka: `IsolationLevel`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IsolationLevel {
+    /// Everything up to the log end offset.
+    #[default]
+    ReadUncommitted,
+    /// Records outside transactions and of committed ones, up to the last stable offset.
+    ReadCommitted,
+}
+
+/// Which files are mapped into memory; see SECURITY.md for what a mapping risks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Io {
+    /// Nothing while another process holds the data directory's `.lock`; else everything but the last segment's files.
+    #[default]
+    Auto,
+    /// Everything: the caller says that the directory is at rest.
+    Mmap,
+    /// Nothing: files are read by position.
+    Pread,
+}
+
+/// Asked now and then by long work; an `Err` ends it. [`Interrupt::NEVER`] for callers that cannot be interrupted.
+///
+/// A plain function, so that a handle stays `Send + Sync` and two handles never share state through it.
+#[derive(Debug, Clone, Copy)]
+pub struct Interrupt(pub fn() -> std::result::Result<(), Box<dyn std::error::Error + Send + Sync>>);
+
+impl Interrupt {
+    /// Never interrupts.
+    pub const NEVER: Self = Self(|| Ok(()));
+
+    /// Asks.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] with the function's own error.
+    pub fn check(self) -> Result<()> {
+        (self.0)().map_err(Error::Interrupted)
+    }
+}
+
+impl Default for Interrupt {
+    fn default() -> Self {
+        Self::NEVER
+    }
+}
