@@ -141,7 +141,11 @@ pub enum Error {
 
 impl Error {
     /// An [`Error::Config`].
-    pub fn config(argument: impl Into<String>, expected: impl Into<String>, found: impl Into<String>) -> Self {
+    pub fn config(
+        argument: impl Into<String>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
         Self::Config { argument: argument.into(), expected: expected.into(), found: found.into() }
     }
 

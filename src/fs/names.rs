@@ -144,10 +144,7 @@ mod tests {
         let parsed = |name| SegmentFileName::parse(name);
         let name = |base_offset, kind, stage| Some(SegmentFileName { base_offset, kind, stage });
         assert_eq!(parsed("00000000000000000042.log"), name(42, FileKind::Log, Stage::Live));
-        assert_eq!(
-            parsed("00000000000000000042.timeindex.swap"),
-            name(42, FileKind::TimeIndex, Stage::Swap)
-        );
+        assert_eq!(parsed("00000000000000000042.timeindex.swap"), name(42, FileKind::TimeIndex, Stage::Swap));
         assert_eq!(
             parsed("00000000000000000042.snapshot.deleted"),
             name(42, FileKind::Snapshot, Stage::Deleted)
@@ -173,9 +170,8 @@ mod tests {
 
     #[test]
     fn partition_names_split_at_the_last_dash() {
-        let parsed = |name| {
-            PartitionName::parse(name).map(|parsed| (parsed.topic, parsed.partition, parsed.state))
-        };
+        let parsed =
+            |name| PartitionName::parse(name).map(|parsed| (parsed.topic, parsed.partition, parsed.state));
         assert_eq!(parsed("test_topic-143"), Some(("test_topic".into(), 143, PartitionState::Live)));
         assert_eq!(
             parsed("foo.bar-testtopic-42.00ff-delete"),

@@ -84,8 +84,7 @@ impl Directory {
     /// [`Error::Io`], also where the entry is missing or is no regular file.
     pub fn open_file(&self, name: &str) -> Result<SystemFile> {
         let path = self.path_of(name);
-        let flags =
-            OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()) {
             Ok(descriptor) => SystemFile::new(File::from(descriptor), path),
             Err(Errno::LOOP) => {
@@ -146,7 +145,8 @@ impl SystemFile {
         if !metadata.is_file() {
             return Err(Error::io(path, "open", io::Error::other("not a regular file")));
         }
-        let modified_ms = metadata.mtime().saturating_mul(1000).saturating_add(metadata.mtime_nsec() / 1_000_000);
+        let modified_ms =
+            metadata.mtime().saturating_mul(1000).saturating_add(metadata.mtime_nsec() / 1_000_000);
         Ok(Self { file, path, size: metadata.len(), modified_ms })
     }
 

@@ -1,0 +1,159 @@
+//! `.txnindex`: the transactions that were aborted in a segment.
+
+use std::path::Path;
+
+use super::slots::{Slots, field};
+use crate::error::{Malformed, Result};
+use crate::fs::FileBytes;
+
+/// A transaction that was aborted. Kafka: `AbortedTxn`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AbortedTransaction {
+    /// Whose it was.
+    pub producer_id: i64,
+    /// The offset of its first record.
+    pub first_offset: i64,
+    /// The offset of its abort marker: its last, inclusive.
+    pub last_offset: i64,
+    /// The last stable offset when it was aborted: nothing below it belonged to a transaction that was open then. How
+    /// far it had come depends on how appends were grouped, so two replicas may differ here.
+    pub last_stable_offset: i64,
+}
+
+/// A transaction index (`.txnindex`), fixed as of its opening. A segment without one has no aborted transactions.
+///
+/// The file is not made at full size, so every whole slot is an entry; what lies behind the last is ignored.
+///
+/// *Concurrency*: `Send + Sync`; readers share it without a lock.
+/// *Source*: `TransactionIndex`.
+#[derive(Debug)]
+pub struct TransactionIndex {
+    slots: Slots<34>,
+    base_offset: i64,
+}
+
+impl TransactionIndex {
+    /// Opens a file, mapped where `map` says so. The file is only read, and nothing of it yet. `base_offset`: the
+    /// segment's; where `None`, the digits that the file's name begins with.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) where the name does not begin with a number and none is given, or a
+    /// negative one is; [`Error::Io`](crate::Error::Io).
+    pub fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<Self> {
+        let (bytes, base_offset) = super::open(path, base_offset, map)?;
+        Ok(Self::from_bytes(bytes, base_offset))
+    }
+
+    /// Takes a file that is open already; `base_offset` is the segment's.
+    pub fn from_bytes(bytes: FileBytes, base_offset: i64) -> Self {
+        Self { slots: Slots::new(bytes), base_offset }
+    }
+
+    /// The file, as it was opened.
+    pub fn path(&self) -> &Path {
+        self.slots.bytes().path()
+    }
+
+    /// The segment's base offset.
+    pub fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    /// Bytes of one entry: 34.
+    pub fn entry_size(&self) -> u64 {
+        Slots::<34>::size()
+    }
+
+    /// How many entries there are.
+    pub fn entries(&self) -> u64 {
+        self.slots.whole()
+    }
+
+    /// The entry in slot `n`, counted from 0.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) where `n` is not below [`TransactionIndex::entries`];
+    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) where the entry's version is above 0,
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where it is below; [`Error::Io`](crate::Error::Io),
+    /// [`Error::LogChanged`](crate::Error::LogChanged).
+    pub fn entry(&self, n: u64) -> Result<AbortedTransaction> {
+        if n >= self.entries() {
+            return Err(super::no_such_entry(n, self.entries()));
+        }
+        decode(&self.slots.slot(n)?)
+            .map_err(|malformed| malformed.at(self.path(), n * self.entry_size(), None))
+    }
+
+    /// All entries, in file order. Where one cannot be read, an error stands in its place.
+    ///
+    /// *Source*: `TransactionIndex.iterable`.
+    pub fn iter(&self) -> impl Iterator<Item = Result<AbortedTransaction>> + '_ {
+        (0..self.entries()).map(|n| self.entry(n))
+    }
+
+    /// The last entry; `None` where there is none.
+    ///
+    /// # Errors
+    /// Those of [`TransactionIndex::entry`].
+    pub fn last_entry(&self) -> Result<Option<AbortedTransaction>> {
+        self.entries().checked_sub(1).map(|last| self.entry(last)).transpose()
+    }
+
+    /// Checks what Kafka checks: no entry ends below the base offset. A fragment behind the last entry is no damage.
+    ///
+    /// *Source*: `TransactionIndex.sanityCheck`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where one does; those of [`TransactionIndex::entry`].
+    pub fn sanity_check(&self) -> Result<()> {
+        for (n, entry) in (0..).zip(self.iter()) {
+            let last_offset = entry?.last_offset;
+            if last_offset < self.base_offset {
+                let expected = format!("a last offset at or above the base offset {}", self.base_offset);
+                let malformed = Malformed::new(expected, format!("offset {last_offset}"));
+                return Err(malformed.at(self.path(), n * self.entry_size(), Some(last_offset)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The aborted transactions that have records in `[fetch_offset, upper_bound)`, as far as this segment knows, and
+    /// whether that is all: `false` where markers in later segments may have aborted others.
+    ///
+    /// *Source*: `TransactionIndex.collectAbortedTxns`.
+    ///
+    /// # Errors
+    /// Those of [`TransactionIndex::entry`].
+    pub fn collect_aborted(
+        &self,
+        fetch_offset: i64,
+        upper_bound: i64,
+    ) -> Result<(Vec<AbortedTransaction>, bool)> {
+        let mut aborted = Vec::new();
+        for entry in self.iter() {
+            let entry = entry?;
+            if entry.last_offset >= fetch_offset && entry.first_offset < upper_bound {
+                aborted.push(entry);
+            }
+            // all below the bound was decided by then, so no later marker can abort any of it
+            if entry.last_stable_offset >= upper_bound {
+                return Ok((aborted, true));
+            }
+        }
+        Ok((aborted, false))
+    }
+}
+
+fn decode(slot: &[u8; 34]) -> Result<AbortedTransaction, Malformed> {
+    // Kafka looks at the first byte of the version only; the field has two
+    match i16::from_be_bytes(field(slot, 0)) {
+        0 => Ok(AbortedTransaction {
+            producer_id: i64::from_be_bytes(field(slot, 2)),
+            first_offset: i64::from_be_bytes(field(slot, 10)),
+            last_offset: i64::from_be_bytes(field(slot, 18)),
+            last_stable_offset: i64::from_be_bytes(field(slot, 26)),
+        }),
+        newer @ 1.. => Err(Malformed::unsupported("entry version 0", format!("version {newer}"))),
+        garbage => Err(Malformed::new("entry version 0", format!("version {garbage}"))),
+    }
+}

@@ -1,0 +1,65 @@
+//! Which files of a directory make up the log, as Kafka would decide it, but without touching one. Kafka: `LogLoader`,
+//! passes 1 to 4.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::segment::{OpenFiles, Segment, SegmentFiles, Warnings};
+
+/// What lies in the directory: the files of each segment by base offset, and words on what was left aside.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    pub(super) segments: BTreeMap<i64, SegmentFiles>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Lists a partition directory.
+///
+/// A `.swap` is a replacement that was committed: Kafka would delete what lies in its range and rename it, so it is read
+/// in its place. It is not one where a `.cleaned` of its base or a lower one lies there too: then the replacement was
+/// still being made.
+pub(super) fn list(open_files: &Arc<OpenFiles>, warnings: &Arc<Warnings>) -> Result<Listing> {
+    let names: Vec<(String, SegmentFileName)> = open_files
+        .directory
+        .entries()?
+        .into_iter()
+        .filter_map(|(name, _)| SegmentFileName::parse(&name).map(|parsed| (name, parsed)))
+        .collect();
+    let of_stage = |stage| names.iter().filter(move |(_, parsed)| parsed.stage == stage);
+    let uncommitted =
+        of_stage(Stage::Cleaned).map(|(_, parsed)| parsed.base_offset).min().unwrap_or(i64::MAX);
+    let swapped = || of_stage(Stage::Swap).filter(|(_, parsed)| parsed.base_offset < uncommitted);
+
+    let mut listing = Listing::default();
+    let mut replaced: Option<(i64, i64)> = None;
+    for (name, parsed) in swapped().filter(|(_, parsed)| parsed.kind == FileKind::Log) {
+        let files = SegmentFiles { log: name.clone(), ..SegmentFiles::default() };
+        let segment = Segment::new(parsed.base_offset, None, files, open_files, warnings);
+        let end_offset = segment.end_offset()?;
+        let (low, high) = replaced.unwrap_or((parsed.base_offset, end_offset));
+        replaced = Some((low.min(parsed.base_offset), high.max(end_offset)));
+        listing.warnings.push(format!(
+            "{}: a committed replacement that was not renamed yet, read in place of offsets {} to {}",
+            open_files.directory.path_of(name).display(),
+            parsed.base_offset,
+            end_offset - 1
+        ));
+    }
+    let is_replaced = |base| replaced.is_some_and(|(low, high)| (low..high).contains(&base));
+    let live = of_stage(Stage::Live).filter(|(_, parsed)| !is_replaced(parsed.base_offset));
+    for (name, parsed) in live.chain(swapped()) {
+        let files = listing.segments.entry(parsed.base_offset).or_default();
+        match parsed.kind {
+            FileKind::Log => files.log.clone_from(name),
+            FileKind::OffsetIndex => files.offset_index = Some(name.clone()),
+            FileKind::TimeIndex => files.time_index = Some(name.clone()),
+            FileKind::TransactionIndex => files.transaction_index = Some(name.clone()),
+            FileKind::Snapshot => {}
+        }
+    }
+    // indexes and snapshots without a log: Kafka deletes them, here they are left alone
+    listing.segments.retain(|_, files| !files.log.is_empty());
+    Ok(listing)
+}

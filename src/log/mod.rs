@@ -1,0 +1,302 @@
+//! A partition: its segments, and the answers to where an offset or a time lies in it. Kafka: `UnifiedLog`, `LocalLog`,
+//! read side.
+//!
+//! A [`Log`] is fixed as of its opening and writes nothing; [`Log::refresh`] gives the directory as it is now.
+
+mod checkpoint;
+mod loader;
+mod lookup;
+mod plan;
+mod scan;
+mod segments;
+pub mod skip_list;
+mod sync;
+mod transactions;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use crate::error::{Error, Result};
+use crate::fs::Directory;
+use crate::fs::names::PartitionName;
+use crate::segment::{OpenFiles, Segment, Warnings};
+use crate::types::{Interrupt, Io};
+
+pub use plan::Split;
+pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
+pub use segments::Segments;
+use transactions::Transactions;
+
+/// How a log is opened.
+#[derive(Debug, Clone)]
+pub struct LogOptions {
+    /// Which files are mapped.
+    pub io: Io,
+    /// Replaces the log start offset that the data directory's checkpoint (or the first segment's name) gives.
+    pub log_start_offset: Option<i64>,
+    /// The topic, where the directory's name does not say it.
+    pub topic: Option<String>,
+    /// The partition, where the directory's name does not say it.
+    pub partition: Option<i32>,
+    /// How many files and mappings are kept open at most.
+    pub max_open_files: usize,
+    /// Asked during long work.
+    pub interrupt: Interrupt,
+}
+
+impl Default for LogOptions {
+    fn default() -> Self {
+        Self {
+            io: Io::Auto,
+            log_start_offset: None,
+            topic: None,
+            partition: None,
+            max_open_files: 256,
+            interrupt: Interrupt::NEVER,
+        }
+    }
+}
+
+/// A partition directory, open for reading.
+///
+/// *Concurrency*: cheap to clone, and every method may be called from many threads at once.
+#[derive(Debug, Clone)]
+pub struct Log {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    options: LogOptions,
+    topic: Option<String>,
+    partition: Option<i32>,
+    segments: Segments,
+    log_start_offset: i64,
+    log_end_offset: i64,
+    open_files: Arc<OpenFiles>,
+    /// What was odd at the opening.
+    opening: Vec<String>,
+    /// What look-ups found odd; shared by refreshed logs, as the segments are.
+    lookups: Arc<Warnings>,
+    transactions: OnceLock<Arc<Transactions>>,
+}
+
+impl Log {
+    /// Opens a partition directory. Reads the directory and the end of its last segment; nothing is written.
+    ///
+    /// # Errors
+    /// [`Error::LogNotFound`] where there is no directory, or no segment in it; [`Error::Io`].
+    ///
+    /// *Source*: Kafka's `LogLoader.load`, without its repairs.
+    pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
+        let advice = "give the path of a partition directory, such as data/orders-0";
+        let directory = Directory::open(path.as_ref(), advice)?;
+        let open_files = OpenFiles::new(directory, options.io, options.max_open_files, options.interrupt);
+        Self::load(Arc::new(open_files), options, Arc::default(), None)
+    }
+
+    /// The same directory as it is now. What has not changed is shared with this log, which stays as it is.
+    ///
+    /// # Errors
+    /// As [`Log::open`]; [`Error::LogNotFound`] where every segment is gone.
+    pub fn refresh(&self) -> Result<Self> {
+        let inner = &*self.inner;
+        inner.open_files.look_for_broker();
+        let lookups = Arc::clone(&inner.lookups);
+        Self::load(Arc::clone(&inner.open_files), inner.options.clone(), lookups, Some(&inner.segments))
+    }
+
+    fn load(
+        open_files: Arc<OpenFiles>,
+        options: LogOptions,
+        lookups: Arc<Warnings>,
+        earlier: Option<&Segments>,
+    ) -> Result<Self> {
+        let listing = loader::list(&open_files, &lookups)?;
+        let mut opening = listing.warnings;
+        let uppers: Vec<_> = listing.segments.keys().skip(1).copied().map(Some).chain([None]).collect();
+        let mut loaded = Vec::with_capacity(listing.segments.len());
+        for ((base_offset, files), upper) in listing.segments.into_iter().zip(uppers) {
+            let fresh = Segment::new(base_offset, upper, files, &open_files, &lookups);
+            let old = earlier.and_then(|earlier| earlier.floor(base_offset));
+            loaded.push(match old {
+                Some(old) if fresh.is_unchanged(old)? => Arc::clone(old),
+                _ => Arc::new(fresh),
+            });
+        }
+        let path = open_files.directory.path().to_owned();
+        let (Some(first), Some(last)) = (loaded.first(), loaded.last()) else {
+            let found = "a directory without a segment (a .log named by 20 digits)".to_owned();
+            let advice = "for a broker's data directory use LogDir, or give one of its partition directories";
+            return Err(Error::LogNotFound { path, found, advice });
+        };
+        let first_base = first.base_offset();
+        let tail = last.tail()?;
+        if let Some(cut) = &tail.cut {
+            let left = last.size()?.saturating_sub(cut.position);
+            opening.push(format!(
+                "{}: no whole batch follows position {}, where {left} bytes are left (expected {}, found {}); \
+                 taken as the end of the data, offset {}",
+                last.path().display(),
+                cut.position,
+                cut.malformed.expected,
+                cut.malformed.found,
+                tail.end_offset
+            ));
+        }
+        let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
+        let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
+        let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
+        let claimed = options
+            .log_start_offset
+            .or_else(|| checkpointed_start(&open_files, topic.as_deref(), partition, &mut opening));
+        let log_start_offset = log_start(claimed, first_base, tail.end_offset, &path, &mut opening);
+        let segments = match earlier {
+            Some(earlier) => earlier.refreshed(loaded),
+            None => Segments::new(loaded),
+        };
+        Ok(Self {
+            inner: Arc::new(Inner {
+                options,
+                topic,
+                partition,
+                segments,
+                log_start_offset,
+                log_end_offset: tail.end_offset,
+                open_files,
+                opening,
+                lookups,
+                transactions: OnceLock::new(),
+            }),
+        })
+    }
+
+    /// The absolute path by which the directory was opened.
+    pub fn path(&self) -> &Path {
+        self.inner.open_files.directory.path()
+    }
+
+    /// How the log was opened.
+    pub fn options(&self) -> &LogOptions {
+        &self.inner.options
+    }
+
+    /// The topic, from the options or the directory's name; `None` where neither says it.
+    pub fn topic(&self) -> Option<&str> {
+        self.inner.topic.as_deref()
+    }
+
+    /// The partition, from the options or the directory's name; `None` where neither says it.
+    pub fn partition(&self) -> Option<i32> {
+        self.inner.partition
+    }
+
+    /// The first offset that a reader may see, inclusive.
+    pub fn log_start_offset(&self) -> i64 {
+        self.inner.log_start_offset
+    }
+
+    /// The offset that the next record would get, exclusive end of the log.
+    pub fn log_end_offset(&self) -> i64 {
+        self.inner.log_end_offset
+    }
+
+    /// The exclusive end of what a committed reader sees: the first offset of the oldest open transaction, or the log end
+    /// offset. *Cost*: the first question walks all headers of the log.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where damage may have swallowed a transaction's marker; [`Error::Io`].
+    pub fn last_stable_offset(&self) -> Result<i64> {
+        let transactions = self.transactions()?;
+        transactions.sure()?;
+        Ok(transactions.last_stable_offset)
+    }
+
+    pub(crate) fn transactions(&self) -> Result<Arc<Transactions>> {
+        if let Some(transactions) = self.inner.transactions.get() {
+            return Ok(Arc::clone(transactions));
+        }
+        let transactions = Arc::new(Transactions::read(self)?);
+        Ok(Arc::clone(self.inner.transactions.get_or_init(|| transactions)))
+    }
+
+    /// The segments, in order.
+    pub fn segments(&self) -> &Segments {
+        &self.inner.segments
+    }
+
+    /// The bytes of all `.log` files. *Cost*: one `open` a segment at the first question.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::LogChanged`].
+    pub fn size(&self) -> Result<u64> {
+        self.segments().iter().map(|segment| segment.size()).sum()
+    }
+
+    /// What is odd but no error: a tail that is not data, an index entry that the log does not confirm, records hidden
+    /// below the log start offset. Grows as look-ups find more.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.inner.opening.clone();
+        warnings.extend(self.inner.lookups.all());
+        warnings
+    }
+
+    /// How many times a file of the log was opened so far, by this log and those it was refreshed from or to.
+    pub fn files_opened(&self) -> u64 {
+        self.inner.open_files.opened()
+    }
+
+    fn out_of_range(&self, offset: i64) -> Error {
+        Error::OffsetOutOfRange {
+            path: self.path().to_owned(),
+            offset,
+            start: self.log_start_offset(),
+            end: self.log_end_offset(),
+        }
+    }
+}
+
+/// The log start offset that the data directory's checkpoint gives, if it can be read.
+fn checkpointed_start(
+    open_files: &OpenFiles,
+    topic: Option<&str>,
+    partition: Option<i32>,
+    warnings: &mut Vec<String>,
+) -> Option<i64> {
+    let (topic, partition) = (topic?, partition?);
+    let name = checkpoint::LOG_START_OFFSETS;
+    let text = match open_files.directory.read_beside(name, checkpoint::MOST_BYTES) {
+        Ok(text) => text?,
+        Err(error) => {
+            warnings.push(format!("{error}; the log start offset is the first segment's base offset"));
+            return None;
+        }
+    };
+    checkpoint::offset_of(&text, topic, partition).unwrap_or_else(|wrong| {
+        let path = open_files.directory.path_of("..").join(name);
+        warnings.push(format!("{}: {wrong}; ignored", path.display()));
+        None
+    })
+}
+
+/// A claimed log start offset counts only inside the log; no claim hides everything.
+fn log_start(claimed: Option<i64>, first: i64, end: i64, path: &Path, warnings: &mut Vec<String>) -> i64 {
+    let Some(claimed) = claimed else { return first };
+    let path: PathBuf = path.to_owned();
+    if !(first..=end).contains(&claimed) {
+        warnings.push(format!(
+            "{}: log start offset {claimed} lies outside the log, which holds offsets {first} to {end}; ignored",
+            path.display()
+        ));
+        return first;
+    }
+    if claimed > first {
+        warnings.push(format!(
+            "{}: offsets {first} to {} are hidden below the log start offset {claimed}; \
+             log_start_offset={first} shows what is left of them",
+            path.display(),
+            claimed - 1
+        ));
+    }
+    claimed
+}

@@ -1,0 +1,148 @@
+//! Cutting a range into splits that can be read side by side. Cuts lie behind whole batches, so every record of the range
+//! is in exactly one split.
+
+use super::{Log, Ranges, ScanOptions};
+use crate::error::{Error, Result};
+use crate::segment::{LOOKUP_READ, Segment, Step};
+use crate::types::IsolationLevel;
+
+/// A part of a log: what [`Log::plan`] cuts and a scan reads. Small, and the same in every process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split {
+    /// The partition directory, absolute.
+    pub path: std::path::PathBuf,
+    /// The first offset, inclusive.
+    pub start_offset: i64,
+    /// Exclusive.
+    pub end_offset: i64,
+    /// Milliseconds since the epoch, inclusive; `None` where the plan had none.
+    pub start_time: Option<i64>,
+    /// Milliseconds since the epoch, exclusive; `None` where the plan had none.
+    pub end_time: Option<i64>,
+    /// About how many bytes of the log it covers.
+    pub size: u64,
+}
+
+impl Split {
+    /// The range to scan.
+    pub fn ranges(&self) -> Ranges {
+        Ranges {
+            start_offset: Some(self.start_offset),
+            end_offset: Some(self.end_offset),
+            start_time: self.start_time,
+            end_time: self.end_time,
+        }
+    }
+}
+
+impl Log {
+    /// Cuts a range into splits of about `max_bytes` of log each (a batch larger than that is a split of its own), in
+    /// order, without gaps between them. Empty where the range is.
+    ///
+    /// *Cost*: the offset index gives the cuts, each confirmed by the batch it names; no record is read. Segments whose
+    /// largest timestamp lies below the start time are left out.
+    ///
+    /// # Errors
+    /// As [`Log::scan`]; [`Error::Config`] where `max_bytes` is 0. Damage is no error here: the scan meets it.
+    pub fn plan(&self, max_bytes: u64, options: &ScanOptions) -> Result<Vec<Split>> {
+        if max_bytes == 0 {
+            return Err(Error::config("max_bytes", "1 or more", "0"));
+        }
+        let ranges = options.ranges;
+        let (mut start, mut end) = self.resolve(&ranges)?;
+        if options.isolation_level == IsolationLevel::ReadCommitted {
+            end = end.min(self.last_stable_offset()?);
+        }
+        let mut splits = Vec::new();
+        if start >= end {
+            return Ok(splits);
+        }
+        let mut size = 0;
+        let mut push = |from: i64, to: i64, size: u64| {
+            splits.push(Split {
+                path: self.path().to_owned(),
+                start_offset: from,
+                end_offset: to,
+                start_time: ranges.start_time,
+                end_time: ranges.end_time,
+                size,
+            });
+        };
+        for segment in self.segments().between(start, end) {
+            self.options().interrupt.check()?;
+            if let Some(start_time) = ranges.start_time
+                && segment.largest_record_timestamp().is_ok_and(|largest| largest < start_time)
+            {
+                // nothing of it is in the range: close what is open before it and begin behind it
+                if size > 0 {
+                    push(start, segment.base_offset(), size);
+                }
+                (start, size) = (segment.upper().min(end), 0);
+                continue;
+            }
+            let mut position = segment.walk_to(start, -1, LOOKUP_READ)?.0.position;
+            for (cut_position, cut_offset) in self.cuts(segment, position, max_bytes)? {
+                if cut_offset >= end {
+                    break;
+                }
+                if cut_offset <= start {
+                    continue;
+                }
+                push(start, cut_offset, size + (cut_position - position));
+                (start, size, position) = (cut_offset, 0, cut_position);
+            }
+            let stop = if segment.upper() <= end {
+                segment.size()?
+            } else {
+                segment.walk_to(end, -1, LOOKUP_READ)?.0.position
+            };
+            size += stop.saturating_sub(position);
+        }
+        if start < end {
+            push(start, end, size);
+        }
+        Ok(splits)
+    }
+
+    /// Cuts of a segment: the positions behind a batch, at least `max_bytes` apart, with the offset that begins there.
+    fn cuts(&self, segment: &Segment, from: u64, max_bytes: u64) -> Result<Vec<(u64, i64)>> {
+        let size = segment.size()?;
+        let mut cuts = Vec::new();
+        if size.saturating_sub(from) <= max_bytes {
+            return Ok(cuts);
+        }
+        let mut last_cut = from;
+        let mut walk = segment.walk_to(segment.base_offset(), -1, LOOKUP_READ)?.0;
+        walk.position = from;
+        walk.before = None;
+        let index = segment.usable(segment.offset_index());
+        let mut entries = index.iter().flat_map(|index| index.iter()).map_while(Result::ok).peekable();
+        loop {
+            self.options().interrupt.check()?;
+            // the last index entry short of the next cut saves the walk up to there
+            let short = |position: i32| {
+                u64::try_from(position).is_ok_and(|at| at < last_cut.saturating_add(max_bytes))
+            };
+            let mut entry = None;
+            while let Some(next) = entries.next_if(|next| short(next.position)) {
+                entry = Some(next);
+            }
+            if let Some(entry) = entry {
+                let jump = segment.walk_to(entry.offset, -1, LOOKUP_READ)?.0;
+                if jump.position > walk.position {
+                    walk = jump;
+                }
+            }
+            // damage is the scan's to report: the rest of the segment stays in one split
+            let Step::Batch(batch) = walk.step()? else { return Ok(cuts) };
+            let next_end = match walk.header_at(batch.end())? {
+                Ok(next) => batch.end() + u64::from(next.size),
+                Err(_) => return Ok(cuts),
+            };
+            if next_end - last_cut > max_bytes {
+                cuts.push((batch.end(), batch.header.last_offset + 1));
+                last_cut = batch.end();
+            }
+        }
+    }
+}

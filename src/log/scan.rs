@@ -1,0 +1,486 @@
+//! Reading a range of a log: batches in order, tested by their headers, and the records of those that pass.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::{Log, Transactions};
+use crate::error::{Error, Malformed, Result};
+use crate::record::{BatchHeader, Payload, RecordRef, Records};
+use crate::segment::{Batch, Damage, LogFile, SCAN_READ, Segment, Step, Stretch, Walk};
+use crate::types::{IsolationLevel, TimestampType};
+
+/// What a scan does where the log is damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDamage {
+    /// Ends with [`Error::Corrupt`].
+    #[default]
+    Raise,
+    /// Goes on behind it; [`Scan::gaps`] names the stretch.
+    Skip,
+    /// As `Skip`, and [`ScanStep::Gap`] says so in its place among the batches.
+    Report,
+}
+
+/// A range of a log: half-open in offsets and in time; both hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ranges {
+    /// Inclusive; `None` is the log start offset.
+    pub start_offset: Option<i64>,
+    /// Exclusive; `None` is the log end offset, and what lies beyond that is clipped.
+    pub end_offset: Option<i64>,
+    /// Milliseconds since the epoch, inclusive. A record without a timestamp is outside every time range.
+    pub start_time: Option<i64>,
+    /// Milliseconds since the epoch, exclusive.
+    pub end_time: Option<i64>,
+}
+
+impl Ranges {
+    fn has_times(&self) -> bool {
+        self.start_time.is_some() || self.end_time.is_some()
+    }
+
+    fn holds_time(&self, timestamp: i64) -> bool {
+        !self.has_times()
+            || timestamp >= 0
+                && self.start_time.is_none_or(|start| timestamp >= start)
+                && self.end_time.is_none_or(|end| timestamp < end)
+    }
+}
+
+/// What a scan reads.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ScanOptions {
+    /// Which records.
+    pub ranges: Ranges,
+    /// Which transactions.
+    pub isolation_level: IsolationLevel,
+    /// Whether control records are given too.
+    pub include_control: bool,
+    /// What to do about damage.
+    pub on_damage: OnDamage,
+    /// Give every batch of the range by its header, control batches too, and open none.
+    pub batches_only: bool,
+}
+
+/// A damaged stretch that a scan passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Gap {
+    /// The `.log`.
+    pub file: PathBuf,
+    /// Bytes from its start, inclusive.
+    pub start_position: u64,
+    /// Bytes from its start, exclusive.
+    pub end_position: u64,
+    /// The first offset that may be missing.
+    pub start_offset: i64,
+    /// The first offset behind the stretch; `None` at the end of the log, where nobody knows.
+    pub end_offset: Option<i64>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+impl Gap {
+    fn new(segment: &Segment, stretch: Stretch, malformed: &Malformed) -> Self {
+        Self {
+            file: segment.path(),
+            start_position: stretch.start_position,
+            end_position: stretch.end_position,
+            start_offset: stretch.start_offset,
+            end_offset: stretch.end_offset,
+            reason: format!("expected {}, found {}", malformed.expected, malformed.found),
+        }
+    }
+}
+
+/// A batch from one of its offsets on, as a stretch that cannot be read.
+fn rest_of(batch: &Batch, from: i64) -> Stretch {
+    Stretch {
+        start_position: batch.position,
+        end_position: batch.end(),
+        start_offset: from,
+        end_offset: Some(batch.header.last_offset + 1),
+    }
+}
+
+/// What a scan did so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScanStats {
+    /// Records given.
+    pub records: u64,
+    /// Batches whose records (or, for batches only, headers) were given.
+    pub batches: u64,
+    /// Batches passed over by their headers: never decompressed.
+    pub batches_skipped: u64,
+    /// Batches decompressed. A v0 or v1 wrapper is also opened to learn its base offset, which is not counted here.
+    pub batches_decompressed: u64,
+    /// Segments whose `.log` was walked.
+    pub segments_opened: u64,
+    /// Bytes of the batches whose checksum was verified.
+    pub bytes_read: u64,
+    /// Places between two batches where offsets are missing, as compaction and aborted producers leave them.
+    pub offset_gaps: u64,
+}
+
+/// What comes next in a scan.
+#[derive(Debug)]
+pub enum ScanStep {
+    /// A batch; [`Scan::next_record`] gives its records that are in the range.
+    Batch(Batch),
+    /// A damaged stretch (with [`OnDamage::Report`] only).
+    Gap(Gap),
+}
+
+/// A scan under way. *Memory*: one batch and what it decompresses to.
+#[derive(Debug)]
+pub struct Scan {
+    log: Log,
+    options: ScanOptions,
+    start: i64,
+    end: i64,
+    transactions: Option<Arc<Transactions>>,
+    segment: Option<Arc<Segment>>,
+    walk: Option<Walk>,
+    /// The base offset that the next segment must lie above; `None` before the first.
+    after_segment: Option<i64>,
+    /// The offset behind the last batch seen.
+    next_offset: Option<i64>,
+    leader_epoch: i32,
+    batch: Option<(Batch, Records, Payload)>,
+    buffer: Vec<u8>,
+    gaps: Vec<Gap>,
+    stats: ScanStats,
+    finished: bool,
+}
+
+impl Log {
+    /// Starts a scan.
+    ///
+    /// # Errors
+    /// [`Error::OffsetOutOfRange`] for a start below the log start or above the log end offset; [`Error::Config`] for a
+    /// start above its end or a negative time; with read-committed what [`Log::last_stable_offset`] may give.
+    pub fn scan(&self, options: ScanOptions) -> Result<Scan> {
+        let (start, mut end) = self.resolve(&options.ranges)?;
+        let mut transactions = None;
+        if options.isolation_level == IsolationLevel::ReadCommitted {
+            let found = self.transactions()?;
+            if options.on_damage == OnDamage::Raise {
+                found.sure()?;
+            }
+            end = end.min(found.last_stable_offset);
+            transactions = Some(found);
+        }
+        Ok(Scan {
+            log: self.clone(),
+            options,
+            start,
+            end,
+            transactions,
+            segment: None,
+            walk: None,
+            after_segment: None,
+            next_offset: None,
+            leader_epoch: -1,
+            batch: None,
+            buffer: Vec::new(),
+            gaps: Vec::new(),
+            stats: ScanStats::default(),
+            finished: start >= end,
+        })
+    }
+
+    /// The offsets of a range: `start..end`, clipped at the end.
+    pub(super) fn resolve(&self, ranges: &Ranges) -> Result<(i64, i64)> {
+        let (first, last) = (self.log_start_offset(), self.log_end_offset());
+        let start = ranges.start_offset.unwrap_or(first);
+        if !(first..=last).contains(&start) {
+            return Err(self.out_of_range(start));
+        }
+        for (name, low, high) in [
+            ("end_offset", Some(start), ranges.end_offset),
+            ("start_time", Some(0), ranges.start_time),
+            ("end_time", ranges.start_time.or(Some(0)), ranges.end_time),
+        ] {
+            if let (Some(low), Some(high)) = (low, high)
+                && high < low
+                // no explicit start: an end below the log start is an empty range, not a mistake
+                && !(name == "end_offset" && ranges.start_offset.is_none() && high >= 0)
+            {
+                return Err(Error::config(name, format!("{low} or more"), high.to_string()));
+            }
+        }
+        Ok((start, ranges.end_offset.unwrap_or(last).min(last)))
+    }
+}
+
+impl Scan {
+    /// The log that is read.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The base offset of the segment that is read now.
+    pub fn segment(&self) -> Option<i64> {
+        self.segment.as_ref().map(|segment| segment.base_offset())
+    }
+
+    /// The damaged stretches passed over so far.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// What was done so far.
+    pub fn stats(&self) -> ScanStats {
+        self.stats
+    }
+
+    /// The next batch with records that may be in the range, or a gap; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] (with [`OnDamage::Raise`]), [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`]. An
+    /// error ends the scan.
+    pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
+        self.batch = None;
+        if self.finished {
+            return Ok(None);
+        }
+        let next = self.find_next();
+        if !matches!(next, Ok(Some(_))) {
+            self.finished = true;
+        }
+        next
+    }
+
+    /// The next record of the batch just given that is in the range; `None` after the last.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where a record breaks the format (with [`OnDamage::Raise`]; else the rest of the batch becomes a
+    /// gap).
+    #[inline]
+    pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
+        let Some((batch, records, payload)) = &mut self.batch else { return Ok(None) };
+        let bytes = match payload {
+            Payload::Buffer => self.buffer.as_slice(),
+            Payload::Batch(start) => {
+                let Some(walk) = &mut self.walk else { return Ok(None) };
+                // the batch just verified is mapped or still in the window: nothing is read again
+                walk.bytes(batch)?.get(*start..).unwrap_or_default()
+            }
+        };
+        loop {
+            match records.next(bytes) {
+                Ok(None) => return Ok(None),
+                Ok(Some(record)) => {
+                    let in_range = (self.start..self.end).contains(&record.offset)
+                        && self.options.ranges.holds_time(record.timestamp);
+                    if in_range {
+                        self.stats.records += 1;
+                        return Ok(Some(record));
+                    }
+                }
+                Err(malformed) => {
+                    let (batch, from) = (*batch, records.expected_offset());
+                    self.batch = None;
+                    let Some(segment) = &self.segment else { return Ok(None) };
+                    if self.options.on_damage == OnDamage::Raise {
+                        self.finished = true;
+                        return Err(malformed.at(segment.path(), batch.position, Some(from)));
+                    }
+                    self.gaps.push(Gap::new(segment, rest_of(&batch, from), &malformed));
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    fn find_next(&mut self) -> Result<Option<ScanStep>> {
+        loop {
+            self.log.options().interrupt.check()?;
+            if self.walk.is_none() && !self.next_segment()? {
+                return Ok(self.tail_gap()?.map(ScanStep::Gap));
+            }
+            let (Some(walk), Some(segment)) = (&mut self.walk, &self.segment) else { return Ok(None) };
+            let before = walk.before;
+            let batch = match walk.step()? {
+                Step::End => {
+                    self.leader_epoch = walk.before.map_or(self.leader_epoch, |before| before.leader_epoch);
+                    self.walk = None;
+                    continue;
+                }
+                Step::Damage(damage) => {
+                    let segment = Arc::clone(segment);
+                    match self.pass(&segment, &damage)? {
+                        Some(gap) => return Ok(Some(ScanStep::Gap(gap))),
+                        None => continue,
+                    }
+                }
+                Step::Batch(batch) => batch,
+            };
+            let header = batch.header;
+            if header.base_offset >= self.end {
+                return Ok(None);
+            }
+            if header.last_offset < self.start {
+                self.stats.batches_skipped += 1;
+                continue;
+            }
+            if let Err(malformed) = walk.verify(&batch)? {
+                let damage = walk.reject(&batch, before, malformed);
+                let segment = Arc::clone(segment);
+                match self.pass(&segment, &damage)? {
+                    Some(gap) => return Ok(Some(ScanStep::Gap(gap))),
+                    None => continue,
+                }
+            }
+            self.stats.bytes_read += u64::from(header.size);
+            if self.next_offset.is_some_and(|expected| header.base_offset > expected) {
+                self.stats.offset_gaps += 1;
+            }
+            self.next_offset = Some(header.last_offset + 1);
+            if !self.wants(&header) {
+                self.stats.batches_skipped += 1;
+                continue;
+            }
+            if self.options.batches_only || self.open(batch)? {
+                self.stats.batches += 1;
+                return Ok(Some(ScanStep::Batch(batch)));
+            }
+            if self.options.on_damage == OnDamage::Report
+                && let Some(gap) = self.gaps.last()
+            {
+                return Ok(Some(ScanStep::Gap(gap.clone())));
+            }
+        }
+    }
+
+    /// Opens the next segment that may hold something of the range; false where there is none.
+    fn next_segment(&mut self) -> Result<bool> {
+        loop {
+            let segments = self.log.segments();
+            let next = match self.after_segment {
+                None => segments.floor(self.start).or(segments.first()),
+                Some(base) => segments.higher(base),
+            };
+            let Some(segment) = next.filter(|segment| segment.base_offset() < self.end).cloned() else {
+                return Ok(false);
+            };
+            self.after_segment = Some(segment.base_offset());
+            let from = self.start.max(segment.base_offset());
+            let walk = match self.options.ranges.start_time {
+                Some(start_time) => {
+                    match segment.largest_record_timestamp() {
+                        Ok(largest) if largest < start_time => continue,
+                        // where damage hides it, the segment is read; the scan meets the damage itself
+                        Err(error) if !error.is_damage() => return Err(error),
+                        _ => {}
+                    }
+                    segment.walk_to_time(start_time, from, SCAN_READ)?
+                }
+                None if from > segment.base_offset() => {
+                    segment.walk_to(from, self.leader_epoch, SCAN_READ)?.0
+                }
+                None => segment.walk(self.leader_epoch, SCAN_READ)?,
+            };
+            self.stats.segments_opened += 1;
+            self.walk = Some(walk);
+            self.segment = Some(segment);
+            return Ok(true);
+        }
+    }
+
+    /// Whether a batch may hold a record that is wanted, by its (verified) header.
+    fn wants(&self, header: &BatchHeader) -> bool {
+        let ranges = &self.options.ranges;
+        // a header states no minimum, but where all records share one timestamp, that is it
+        let is_one_time = header.timestamp_type() == TimestampType::LogAppendTime || header.count == Some(1);
+        let in_time = ranges.start_time.is_none_or(|start| header.max_timestamp >= start)
+            && (!is_one_time || ranges.holds_time(header.max_timestamp));
+        let visible = self.options.batches_only || self.options.include_control || !header.is_control();
+        let committed = header.is_control()
+            || !header.is_transactional()
+            || self
+                .transactions
+                .as_ref()
+                .is_none_or(|transactions| !transactions.is_aborted(header.producer_id, header.base_offset));
+        in_time && visible && committed && (self.options.batches_only || header.count != Some(0))
+    }
+
+    /// Makes a batch's records ready; false where they cannot be read (a gap then, or an error).
+    fn open(&mut self, batch: Batch) -> Result<bool> {
+        let Some(walk) = &mut self.walk else { return Ok(false) };
+        match Records::open(batch.header, walk.bytes(&batch)?, &mut self.buffer) {
+            Ok((records, payload)) => {
+                self.stats.batches_decompressed += u64::from(payload == Payload::Buffer);
+                self.batch = Some((batch, records, payload));
+                Ok(true)
+            }
+            // its checksum holds, so the walk goes on behind it
+            Err(malformed) => {
+                let Some(segment) = &self.segment else { return Ok(false) };
+                let from = batch.header.base_offset;
+                if self.options.on_damage == OnDamage::Raise {
+                    return Err(malformed.at(segment.path(), batch.position, Some(from)));
+                }
+                self.gaps.push(Gap::new(segment, rest_of(&batch, from), &malformed));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Passes damage that the walk met. Damage outside the range is nobody's business; inside it is an error, or a gap,
+    /// which is given where the scan reports.
+    fn pass(&mut self, segment: &Segment, damage: &Damage) -> Result<Option<Gap>> {
+        if damage.offset >= self.end {
+            self.walk = None;
+            return Ok(None);
+        }
+        let index = segment.usable(segment.offset_index());
+        let Some(walk) = &mut self.walk else { return Ok(None) };
+        let stretch = walk.resume(damage, index.as_deref())?;
+        let end_offset = stretch.end_offset.unwrap_or(segment.upper());
+        self.next_offset = None;
+        if end_offset <= self.start {
+            return Ok(None);
+        }
+        if self.options.on_damage == OnDamage::Raise {
+            return Err(segment.corrupt(damage));
+        }
+        let stretch = Stretch { end_offset: Some(end_offset.min(self.log.log_end_offset())), ..stretch };
+        self.gaps.push(Gap::new(segment, stretch, &damage.malformed));
+        Ok(self.gaps.last().filter(|_| self.options.on_damage == OnDamage::Report).cloned())
+    }
+
+    /// Behind the last batch of the log: a torn batch is named as a gap too, once; the zeros of a preallocated file are
+    /// not.
+    fn tail_gap(&mut self) -> Result<Option<Gap>> {
+        self.finished = true;
+        let reads_to_end = self.end == self.log.log_end_offset() && self.options.on_damage != OnDamage::Raise;
+        let Some(last) = self.log.segments().last().filter(|_| reads_to_end).cloned() else {
+            return Ok(None);
+        };
+        let tail = last.tail()?;
+        let Some(cut) = tail.cut else { return Ok(None) };
+        let end_position = last.size()?;
+        if is_zero(LogFile::new(last.log_bytes()?, SCAN_READ), cut.position, end_position)? {
+            return Ok(None);
+        }
+        let stretch = Stretch {
+            start_position: cut.position,
+            end_position,
+            start_offset: self.log.log_end_offset(),
+            end_offset: None,
+        };
+        self.gaps.push(Gap::new(&last, stretch, &cut.malformed));
+        Ok(self.gaps.last().filter(|_| self.options.on_damage == OnDamage::Report).cloned())
+    }
+}
+
+fn is_zero(mut log: LogFile, mut position: u64, end: u64) -> Result<bool> {
+    while position < end {
+        let bytes = log.read(position, SCAN_READ)?;
+        if bytes.iter().any(|byte| *byte != 0) {
+            return Ok(false);
+        }
+        position += bytes.len().max(1) as u64;
+    }
+    Ok(true)
+}

@@ -1,0 +1,285 @@
+//! The segments of a log by base offset: a skip list of fat nodes, with one writer and lock-free readers.
+//!
+//! # Why
+//!
+//! Every look-up of an offset begins with the floor of that offset among the segments' bases. Kafka keeps them in a
+//! `ConcurrentSkipListMap`, one key a node: each step down or along is a cache miss behind a coin toss. Here a node has 64
+//! keys in a row, the lanes above it have 64 keys a row too, and one search of constant length serves both.
+//! The writer is rare (a roll, a retention run), readers are not: so the writer copies where it must, and readers neither
+//! lock, nor count, nor wait.
+//!
+//! # Layout
+//!
+//! Three nodes; the second was cut by a compaction, the third is being filled (`·` unwritten, a key of `i64::MAX`):
+//!
+//! ```text
+//!  generation   tail = 2 × 64 + 3: three nodes, three keys in the last    ← the only word that publishes a push
+//!
+//!    lane2      none here; from 65 nodes on the first key of each row of lane1
+//!    lane1      [     0   6400   9000      ·      ·  …  · ]      the first key of each node, in whole rows of 64
+//!    table      [  0, ●  64, ●  91, ●      ·      ·  …  · ]      entries before the node, and the node, written once
+//!                     │      │      └───────────────────────────────────┐
+//!                     │      └───────────────┐                          │
+//!    node    keys  [ 0  100  200 … 6300 ]  [ 6400 … 8900  · … · ]  [ 9000 9100 9200  · … · ]
+//!            slots [ V    V    V …    V ]  [    V …    V  · … · ]  [    V    V    V  · … · ]   each written once
+//! ```
+//!
+//! An entry's *address* is node × 64 + index in the node. The tail is one past the address of the last entry, so that one
+//! atomic word says how many nodes there are and how many keys the last one has. Inner nodes say it themselves: an
+//! unwritten key ends them. Because rows are padded to 64 keys, a search takes the same six halvings wherever it is, and
+//! needs no length: what a racing push adds lies above the active base, and only targets below it are searched for.
+//! A target at or above it, which is most of them, is answered from what the reader remembers of the active segment.
+//!
+//! # Publication
+//!
+//! *A generation only grows at its end.* A push writes, in this order: slot and key in the last node (or a new node with
+//! both, then its place in the table and its key in the lanes), and then the tail, with Release. A reader loads the tail
+//! with Acquire and counts on nothing above it. So all other stores may be relaxed and no entry is ever seen half written;
+//! were the tail stored first, or relaxed, a reader could find a key without its value, or the lane without the key.
+//!
+//! *Everything else is a new generation and one atomic swap*: retention at the head, truncation at the tail, compaction in
+//! the middle, a full table. It shares every node that is not cut; the nodes that are cut are copied, because an old
+//! generation's readers still use them. A full table doubles by the same swap, with no node cut.
+//!
+//! *A shared node is pushed into only if it was the last one before.* When a truncation drops the nodes behind a node with
+//! room left, that room stays empty (the list is *closed*) and the next push begins a new node. Keys in it would be above
+//! the old generation's keys of that node, but below those of its later nodes, and a view of the old generation would find them.
+//!
+//! Nothing is reclaimed by hand: a generation goes when its last view, reader or writer lets go, and a node with its last
+//! generation. That, and write-once slots, is why there is no `unsafe` here.
+//!
+//! # Cost
+//!
+//! A floor is one compare at the active segment, else two rows (up to 64 nodes, 4,096 segments), else three. A push writes
+//! two words and publishes one; every 64th begins a node. A change copies the pointers of the shared nodes: microseconds
+//! for thousands of segments. An entry takes about 25 bytes with a pointer as value. `benches/segments.rs` measures it
+//! against a sorted array and a locked map.
+//!
+//! # Tried and left
+//!
+//! One key a node: 3–13 times as slow a floor. 16 and 32 keys a node: slower from some thousand segments on, and dearer
+//! changes; 128: no gain. Counting the keys of a row, or searching a window of it round a guess: 2–3 times as slow as
+//! halving it. A sorted array copied at each roll: the fastest to search by a little, but a roll copies all of it.
+//! A chain of generations by write-once links: an idle reader would keep all later ones alive. A guess by interpolation
+//! in `lane1`: gains only far beyond 64 nodes and only on even contents; left out until a bench asks for it. A third lane: the rows of
+//! `lane2`, a second one from 262,144 segments on, are binary searched instead.
+//!
+//! # Checks
+//!
+//! `tests` holds it against a sorted `Vec`, `models` explores every interleaving under loom:
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test --lib --release skip_list                                       # passes
+//! RUSTFLAGS="--cfg loom --cfg planted_relaxed_publication" cargo test --lib --release skip_list     # must fail
+//! ```
+//!
+//! The second stores the tail relaxed, and shows that the models can fail.
+
+mod generation;
+#[cfg(all(test, loom))]
+mod models;
+mod node;
+mod reader;
+mod row;
+#[cfg(all(test, not(loom)))]
+mod tests;
+mod view;
+
+use std::ops::Range;
+
+use self::generation::Generation;
+use self::node::Node;
+pub use self::reader::Reader;
+use self::row::UNWRITTEN;
+pub use self::view::{Iter, View};
+use super::sync::{Arc, KEYS, Swap};
+
+/// A key that would break the order of the list; nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("base offset {key} is out of order: allowed here is {} (inclusive) to {} (exclusive)", allowed.start, allowed.end)]
+pub struct OutOfOrder {
+    /// The key that was refused.
+    pub key: i64,
+    /// What could have stood in its place, half-open: from one above the key before it.
+    pub allowed: Range<i64>,
+}
+
+/// The writer of the list. Readers are made from it: [`SkipList::reader`] follows, [`SkipList::view`] stands still.
+///
+/// Keys are any `i64` but `i64::MAX`. Values are cloned where a node is cut, so they should be as cheap to clone as an `Arc`.
+pub struct SkipList<V, const N: usize = KEYS> {
+    /// Where readers find the current generation.
+    shared: Swap<Generation<V, N>>,
+    /// The same, without asking.
+    current: Arc<Generation<V, N>>,
+    /// What is published of it.
+    tail: usize,
+    /// The greatest key.
+    last: Option<i64>,
+    /// The last node takes no more, though it may have room: see *Publication* above.
+    is_closed: bool,
+}
+
+impl<V: Clone> SkipList<V> {
+    /// An empty list.
+    pub fn new() -> Self {
+        Self::empty()
+    }
+
+    /// A list of these entries, in ascending order of their keys.
+    ///
+    /// # Errors
+    /// [`OutOfOrder`] names the first key that is not above the one before it.
+    pub fn from_sorted(entries: impl IntoIterator<Item = (i64, V)>) -> Result<Self, OutOfOrder> {
+        let mut list = Self::empty();
+        list.change(i64::MIN..i64::MAX, entries)?;
+        Ok(list)
+    }
+}
+
+impl<V: Clone> Default for SkipList<V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<V: Clone, const N: usize> SkipList<V, N> {
+    /// For any size of node, so that tests reach every boundary with few keys.
+    fn empty() -> Self {
+        let current = Arc::new(Generation::with_room(1));
+        Self { shared: Swap::new(Arc::clone(&current)), current, tail: 0, last: None, is_closed: false }
+    }
+
+    /// Adds an entry at the end: a roll.
+    ///
+    /// *Cost*: a few stores, and every 64th time a node; where the table is full, a copy of its node pointers besides.
+    /// *Concurrency*: readers see it whole or not at all.
+    ///
+    /// # Errors
+    /// [`OutOfOrder`] if `key` is not above the last key.
+    pub fn push(&mut self, key: i64, value: V) -> Result<(), OutOfOrder> {
+        // every key is below MAX, so there is one above it
+        in_order(key, self.last.map_or(i64::MIN, |last| last + 1)..UNWRITTEN)?;
+        if self.is_closed || self.tail.is_multiple_of(N) {
+            self.push_node(Node::from_iter([(key, value)]));
+        } else if let Some(node) = self.current.node(self.tail / N) {
+            node.write(self.tail % N, key, value);
+            self.tail += 1;
+        }
+        self.last = Some(key);
+        self.current.publish(self.tail);
+        Ok(())
+    }
+
+    /// Adds a node of one entry, doubling a full table first.
+    fn push_node(&mut self, node: Node<V, N>) {
+        let nodes = self.tail.div_ceil(N);
+        if nodes == self.current.room() {
+            let shared = self.current.nodes().map(Arc::clone);
+            self.swap(Generation::of(nodes * 2, shared));
+        }
+        let before = self.current.len(self.tail);
+        self.current.place(nodes, before, Arc::new(node));
+        self.tail = nodes * N + 1;
+        self.is_closed = false;
+    }
+
+    /// Puts `with` in the place of all entries with keys in `range`, in one swap.
+    ///
+    /// With nothing it is retention (up to the first base that is kept) or truncation (from a base on); with fewer segments
+    /// compaction, with others a refresh. The keys of `with` ascend and lie in `range`. A change of nothing to nothing
+    /// swaps nothing.
+    ///
+    /// *Cost*: a copy of the entries in the nodes that are cut, and of the pointers to all others. *Concurrency*: readers
+    /// see all of it or nothing; views made before it stand.
+    ///
+    /// # Errors
+    /// [`OutOfOrder`] names the first key of `with` that is outside `range` or not above the one before it.
+    pub fn change(
+        &mut self,
+        range: Range<i64>,
+        with: impl IntoIterator<Item = (i64, V)>,
+    ) -> Result<(), OutOfOrder> {
+        // a range that ends below its start falls in one place, as an empty one does
+        let range = range.start..range.end.max(range.start);
+        let with = sorted(range.clone(), with)?;
+
+        let nodes: Vec<_> = self.current.nodes().collect();
+        let (below, rest) = split(&nodes, |node| node.last_key() < range.start);
+        let (cut, above) = split(rest, |node| node.first_key() < range.end);
+        let cut_entries = || cut.iter().flat_map(|node| node.entries());
+        if with.is_empty() && !cut_entries().any(|(key, _)| range.contains(&key)) {
+            return Ok(());
+        }
+
+        let mut run: Vec<_> = cut_entries().take_while(|(key, _)| *key < range.start).collect();
+        run.extend(with.iter().map(|(key, value)| (*key, value)));
+        run.extend(cut_entries().skip_while(|(key, _)| *key < range.end));
+        // joined where both fit into one node, so that a compaction that runs through a log leaves full nodes behind it
+        let below = match below.split_last() {
+            Some((last, others)) if !run.is_empty() && last.len() + run.len() <= N => {
+                run.splice(0..0, last.entries());
+                others
+            }
+            _ => below,
+        };
+        // a kept node that becomes the last one is closed; one that was the last stays what it was
+        let is_closed = if above.is_empty() { run.is_empty() } else { self.is_closed };
+
+        let rebuilt = run.chunks(N).map(|entries| {
+            Arc::new(entries.iter().map(|&(key, value)| (key, value.clone())).collect::<Node<V, N>>())
+        });
+        let count = below.len() + rebuilt.len() + above.len();
+        let shared = |nodes: &[&Arc<Node<V, N>>]| nodes.iter().copied().map(Arc::clone).collect::<Vec<_>>();
+        let generation = Generation::of(
+            count + count / 4 + 1,
+            shared(below).into_iter().chain(rebuilt).chain(shared(above)),
+        );
+        self.is_closed = is_closed;
+        self.swap(generation);
+        self.last = self.tail.checked_sub(1).map(|active| self.current.key(active));
+        Ok(())
+    }
+
+    /// Makes `generation` the one that readers find.
+    fn swap(&mut self, generation: Generation<V, N>) {
+        self.tail = generation.tail();
+        self.current = Arc::new(generation);
+        self.shared.store(Arc::clone(&self.current));
+    }
+
+    /// A reader that follows this writer; one a thread.
+    pub fn reader(&self) -> Reader<V, N> {
+        Reader::new(self.shared.cached())
+    }
+
+    /// The list as it is now, and stays in the view.
+    pub fn view(&self) -> View<V, N> {
+        View::new(Arc::clone(&self.current), self.tail)
+    }
+}
+
+/// Refuses a key that is not in `allowed`.
+fn in_order(key: i64, allowed: Range<i64>) -> Result<(), OutOfOrder> {
+    if allowed.contains(&key) { Ok(()) } else { Err(OutOfOrder { key, allowed }) }
+}
+
+/// The entries, all of them checked before any is used.
+fn sorted<V>(
+    range: Range<i64>,
+    entries: impl IntoIterator<Item = (i64, V)>,
+) -> Result<Vec<(i64, V)>, OutOfOrder> {
+    let mut allowed = range;
+    let mut checked = Vec::new();
+    for (key, value) in entries {
+        in_order(key, allowed.clone())?;
+        allowed.start = key + 1;
+        checked.push((key, value));
+    }
+    Ok(checked)
+}
+
+/// `all` cut before the first that is not `below`.
+fn split<T>(all: &[T], below: impl FnMut(&T) -> bool) -> (&[T], &[T]) {
+    all.split_at(all.partition_point(below))
+}

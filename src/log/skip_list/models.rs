@@ -1,0 +1,104 @@
+//! Every interleaving of a writer with a reader, and every stale value that the memory model allows, explored by loom
+//! with no bound. Nodes and rows have two keys here, so a few pushes cross the end of a node, of the table and of a lane.
+
+use loom::thread;
+
+use super::{SkipList, View};
+
+const ALL: std::ops::Range<i64> = i64::MIN..i64::MAX;
+
+fn bases<V: Clone>(view: &View<V>) -> Vec<V> {
+    view.iter().cloned().collect()
+}
+
+/// A value is its own key.
+fn list_of(keys: &[i64]) -> SkipList<i64> {
+    SkipList::from_sorted(keys.iter().map(|&key| (key, key))).unwrap()
+}
+
+/// What a reader may ask while bases 10, 20, … are pushed: the active segment, the floor of its base, its predecessor.
+fn look_around(list: &SkipList<i64>) -> impl FnOnce() + Send + 'static {
+    let mut reader = list.reader();
+    move || {
+        let mut seen = 0;
+        for _ in 0..2 {
+            let Some(&active) = reader.floor(i64::MAX - 1) else {
+                assert_eq!(seen, 0, "an entry was taken back");
+                continue;
+            };
+            assert!(active >= seen, "the active segment went backwards");
+            assert_eq!(reader.floor(active), Some(&active));
+            assert_eq!(reader.floor(active - 1).copied(), Some(active - 10).filter(|&base| base > 0));
+            assert!(reader.higher(active - 1) == Some(&active));
+            seen = active;
+        }
+    }
+}
+
+#[test]
+fn a_reader_beside_a_pusher_of_four_sees_whole_segments_and_never_fewer() {
+    loom::model(|| {
+        let mut list = SkipList::new();
+        let reader = thread::spawn(look_around(&list));
+        for key in [10, 20, 30, 40] {
+            list.push(key, key).unwrap();
+        }
+        reader.join().unwrap();
+        assert_eq!(bases(&list.view()), [10, 20, 30, 40]);
+    });
+}
+
+#[test]
+fn a_view_beside_truncate_replace_and_push_is_one_of_three_lists() {
+    loom::model(|| {
+        let mut list = SkipList::from_sorted([10, 20, 30].map(|key| (key, (key, 1)))).unwrap();
+        let mut reader = list.reader();
+        let thread = thread::spawn(move || {
+            let legal = [&[(10, 1), (20, 1), (30, 1)][..], &[(10, 1), (25, 2)], &[(10, 1), (25, 2), (35, 2)]];
+            let mut oldest = 0;
+            for _ in 0..2 {
+                let view = reader.view();
+                let seen: Vec<_> = view.between(10, 100).copied().collect();
+                let at = legal.iter().position(|list| *list == seen).expect("a list that never was");
+                assert!(at >= oldest, "a change was taken back");
+                assert_eq!(view.floor(29).copied(), seen.iter().copied().rfind(|&(key, _)| key <= 29));
+                oldest = at;
+            }
+        });
+        list.change(20..i64::MAX, [(25, (25, 2))]).unwrap();
+        list.push(35, (35, 2)).unwrap();
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_view_never_finds_what_is_pushed_after_a_truncation_to_a_node_with_room() {
+    loom::model(|| {
+        let mut list = list_of(&[10, 20, 30]);
+        list.change(20..30, []).unwrap(); // nodes [10 ·] and [30 ·]
+        let mut reader = list.reader();
+        let thread = thread::spawn(move || {
+            let view = reader.view();
+            let seen = bases(&view);
+            assert!([&[10, 30][..], &[10], &[10, 20]].contains(&&seen[..]), "{seen:?} never was");
+            assert_eq!(view.floor(25), seen.iter().rfind(|&&key| key <= 25));
+        });
+        list.change(30..i64::MAX, []).unwrap();
+        list.push(20, 20).unwrap();
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn a_reader_beside_a_change_of_everything_sees_all_of_it_or_nothing() {
+    loom::model(|| {
+        let mut list = list_of(&[10, 20, 30, 40, 50]);
+        let mut reader = list.reader();
+        let thread = thread::spawn(move || {
+            let seen = bases(&reader.view());
+            assert!(seen == [10, 20, 30, 40, 50] || seen == [7], "{seen:?} never was");
+        });
+        list.change(ALL, [(7, 7)]).unwrap();
+        thread.join().unwrap();
+    });
+}

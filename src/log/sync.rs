@@ -1,0 +1,152 @@
+//! What threads share: the standard library and arc-swap in a build that ships, loom's models of both in a build
+//! that is checked. The only file of this room that knows of `cfg(loom)`.
+//!
+//! loom explores every interleaving, and every stale value that the memory model allows, but only of its own types.
+//! It has no `OnceLock` and cannot see into arc-swap. So under `cfg(loom)` [`OnceLock`] keeps its value in the standard
+//! one and its order in a modelled flag, and [`Swap`] is a version and a modelled mutex. arc-swap's own code is therefore
+//! not checked here: what is checked is what the skip list does with a pointer that is swapped atomically.
+
+pub(super) use shipped_or_modelled::{
+    Arc, AtomicI64, AtomicUsize, Cached, KEYS, OnceLock, Ordering, PUBLISH, Swap,
+};
+
+#[cfg(not(loom))]
+mod shipped_or_modelled {
+    pub(crate) use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::{Arc, OnceLock};
+
+    use arc_swap::{ArcSwap, Cache};
+
+    /// Keys of a node and of a group of a lane.
+    pub(crate) const KEYS: usize = 64;
+
+    /// The order with which the skip list's one publication is stored.
+    pub(crate) const PUBLISH: Ordering = Ordering::Release;
+
+    /// A pointer that many read and one replaces; clones are handles to the same pointer.
+    pub(crate) struct Swap<T>(Arc<ArcSwap<T>>);
+
+    impl<T> Swap<T> {
+        pub(crate) fn new(value: Arc<T>) -> Self {
+            Self(Arc::new(ArcSwap::new(value)))
+        }
+
+        pub(crate) fn store(&self, value: Arc<T>) {
+            self.0.store(value);
+        }
+
+        pub(crate) fn cached(&self) -> Cached<T> {
+            Cached(Cache::new(Arc::clone(&self.0)))
+        }
+    }
+
+    /// A [`Swap`] seen by one reader, which holds the value that it saw last: a look costs a load and a compare.
+    pub(crate) struct Cached<T>(Cache<Arc<ArcSwap<T>>, Arc<T>>);
+
+    impl<T> Cached<T> {
+        #[inline]
+        pub(crate) fn load(&mut self) -> &Arc<T> {
+            self.0.load()
+        }
+    }
+
+    impl<T> Clone for Cached<T> {
+        fn clone(&self) -> Self {
+            Self(self.0.clone())
+        }
+    }
+}
+
+#[cfg(loom)]
+mod shipped_or_modelled {
+    use std::sync::PoisonError;
+
+    use loom::sync::Mutex;
+    use loom::sync::atomic::AtomicBool;
+
+    pub(crate) use loom::sync::Arc;
+    pub(crate) use loom::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+
+    /// Two keys instead of 64: a model of four pushes then crosses a node's end, a table's end and a lane's end.
+    pub(crate) const KEYS: usize = 2;
+
+    /// The planted fault proves that the models can fail: see the checks of `skip_list`.
+    pub(crate) const PUBLISH: Ordering =
+        if cfg!(planted_relaxed_publication) { Ordering::Relaxed } else { Ordering::Release };
+
+    /// The standard one for the value, and a flag that the checker sees for the order.
+    pub(crate) struct OnceLock<T> {
+        is_set: AtomicBool,
+        value: std::sync::OnceLock<T>,
+    }
+
+    impl<T> OnceLock<T> {
+        pub(crate) fn new() -> Self {
+            Self { is_set: AtomicBool::new(false), value: std::sync::OnceLock::new() }
+        }
+
+        pub(crate) fn set(&self, value: T) -> Result<(), T> {
+            self.value.set(value)?;
+            self.is_set.store(true, Ordering::Release);
+            Ok(())
+        }
+
+        pub(crate) fn get(&self) -> Option<&T> {
+            if self.is_set.load(Ordering::Acquire) { self.value.get() } else { None }
+        }
+    }
+
+    /// A version, so that a look need not take the lock, and the pointer behind it.
+    pub(crate) struct Swap<T>(Arc<Versioned<T>>);
+
+    struct Versioned<T> {
+        version: AtomicUsize,
+        value: Mutex<Arc<T>>,
+    }
+
+    impl<T> Versioned<T> {
+        fn load(&self) -> (usize, Arc<T>) {
+            let value = self.value.lock().unwrap_or_else(PoisonError::into_inner);
+            (self.version.load(Ordering::Relaxed), Arc::clone(&value))
+        }
+    }
+
+    impl<T> Swap<T> {
+        pub(crate) fn new(value: Arc<T>) -> Self {
+            Self(Arc::new(Versioned { version: AtomicUsize::new(0), value: Mutex::new(value) }))
+        }
+
+        pub(crate) fn store(&self, value: Arc<T>) {
+            let mut held = self.0.value.lock().unwrap_or_else(PoisonError::into_inner);
+            *held = value;
+            self.0.version.fetch_add(1, Ordering::Release);
+        }
+
+        pub(crate) fn cached(&self) -> Cached<T> {
+            let (version, value) = self.0.load();
+            Cached { swap: Arc::clone(&self.0), version, value }
+        }
+    }
+
+    /// The version and the value that one reader saw last.
+    pub(crate) struct Cached<T> {
+        swap: Arc<Versioned<T>>,
+        version: usize,
+        value: Arc<T>,
+    }
+
+    impl<T> Cached<T> {
+        pub(crate) fn load(&mut self) -> &Arc<T> {
+            if self.swap.version.load(Ordering::Relaxed) != self.version {
+                (self.version, self.value) = self.swap.load();
+            }
+            &self.value
+        }
+    }
+
+    impl<T> Clone for Cached<T> {
+        fn clone(&self) -> Self {
+            Self { swap: Arc::clone(&self.swap), version: self.version, value: Arc::clone(&self.value) }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The attribute bits of batches and of v0/v1 entries, and the codecs they name.
+
+use crate::error::Malformed;
+use crate::types::TimestampType;
+
+/// How a batch's records are compressed. Kafka: `CompressionType`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Codec {
+    /// Not at all.
+    None,
+    /// RFC 1952.
+    Gzip,
+    /// Xerial frames around snappy blocks, or one raw block.
+    Snappy,
+    /// An LZ4 frame.
+    Lz4,
+    /// Zstandard; v2 batches only.
+    Zstd,
+}
+
+impl Codec {
+    /// Kafka's name: `none`, `gzip`, `snappy`, `lz4`, `zstd`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Gzip => "gzip",
+            Self::Snappy => "snappy",
+            Self::Lz4 => "lz4",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
+/// The attribute bits:
+///
+/// ```text
+/// bits 0-2 codec    3 timestamp type    4 transactional    5 control    6 delete horizon    7-15 zero
+///      (all)          (v1, v2)            (v2)               (v2)         (v2)
+/// ```
+///
+/// Kafka: `DefaultRecordBatch.attributes`, `LegacyRecord.attributes`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attributes(pub i16);
+
+impl Attributes {
+    fn has(self, bit: u32) -> bool {
+        self.0 >> bit & 1 == 1
+    }
+
+    /// The codec.
+    ///
+    /// # Errors
+    /// [`Malformed`] for the ids 5 to 7, which nothing has defined.
+    pub fn codec(self) -> Result<Codec, Malformed> {
+        match self.0 & 7 {
+            0 => Ok(Codec::None),
+            1 => Ok(Codec::Gzip),
+            2 => Ok(Codec::Snappy),
+            3 => Ok(Codec::Lz4),
+            4 => Ok(Codec::Zstd),
+            id => Err(Malformed::unsupported("a codec id from 0 to 4", format!("codec id {id}"))),
+        }
+    }
+
+    /// True where the records are compressed, by whatever codec.
+    pub fn is_compressed(self) -> bool {
+        self.0 & 7 != 0
+    }
+
+    /// What timestamps mean in a format that has them (magic 1 and 2).
+    pub fn timestamp_type(self) -> TimestampType {
+        if self.has(3) { TimestampType::LogAppendTime } else { TimestampType::CreateTime }
+    }
+
+    /// The batch belongs to a transaction.
+    pub fn is_transactional(self) -> bool {
+        self.has(4)
+    }
+
+    /// The batch holds control records.
+    pub fn is_control(self) -> bool {
+        self.has(5)
+    }
+
+    /// The base timestamp is a delete horizon.
+    pub fn has_delete_horizon(self) -> bool {
+        self.has(6)
+    }
+}

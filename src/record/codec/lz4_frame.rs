@@ -1,0 +1,100 @@
+//! LZ4 frames, taken apart by hand over the library's block decoder: Kafka reads a subset of the format, and for magic 0 a
+//! wrong checksum.
+//!
+//! ```text
+//!  0             4     5    6              (all little-endian)
+//! │ 04 22 4D 18 │ FLG │ BD │ (content size u64) │ HC │ { size u32, bit 31 = stored │ data │ (checksum u32) } … │ 00 00 00 00
+//! ```
+//!
+//! HC is the second byte of xxHash32 over FLG to the content size. Writers of v0 hashed from the frame's magic on, so for
+//! v0 it is not looked at (KAFKA-3160). Kafka: `Lz4BlockInputStream`.
+
+use twox_hash::XxHash32;
+
+use super::{Codec, grow};
+use crate::error::Malformed;
+
+const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
+const STORED: u32 = 1 << 31;
+
+/// Appends what the first frame of `bytes` holds to `output`; what follows its end mark is left alone, as in Kafka.
+pub(super) fn decompress(
+    bytes: &[u8],
+    checksum_is_wrong: bool,
+    output: &mut Vec<u8>,
+) -> Result<(), Malformed> {
+    let mut rest = bytes;
+    if take(&mut rest, 4)? != MAGIC {
+        return Err(Malformed::new("the magic of an LZ4 frame", format!("{:02x?}", bytes.get(..4))));
+    }
+    let descriptor = rest;
+    let &[flags, block] = take(&mut rest, 2)? else { return Err(cut()) };
+    let [has_block_checksum, has_content_size] = [4, 3].map(|bit| flags >> bit & 1 == 1);
+    if flags >> 6 != 1 || flags >> 5 & 1 != 1 || flags & 0b11 != 0 || block & 0b1000_1111 != 0 {
+        let found = format!("flags {flags:#04x}, block descriptor {block:#04x}");
+        return Err(Malformed::new("an LZ4 frame of version 1 with independent blocks", found));
+    }
+    let largest = match block >> 4 {
+        size @ 4..=7 => 1usize << (2 * size + 8),
+        size => return Err(Malformed::new("an LZ4 block size from 4 to 7", format!("{size}"))),
+    };
+    if has_content_size {
+        take(&mut rest, 8)?;
+    }
+    let hashed = descriptor.len() - rest.len();
+    let &[stored] = take(&mut rest, 1)? else { return Err(cut()) };
+    let computed = hash(descriptor.get(..hashed).unwrap_or_default());
+    let computed = u8::try_from(computed >> 8 & 0xff).unwrap_or_default();
+    if stored != computed && !checksum_is_wrong {
+        let expected = format!("header checksum {stored:#04x}, as stored");
+        return Err(Malformed::new(expected, format!("{computed:#04x} of its bytes")));
+    }
+    loop {
+        let word = take_u32(&mut rest)?;
+        if word == 0 {
+            return Ok(());
+        }
+        let size = usize::try_from(word & !STORED).unwrap_or(usize::MAX);
+        if size > largest {
+            return Err(Malformed::new(
+                format!("an LZ4 block of at most {largest} bytes"),
+                format!("{size}"),
+            ));
+        }
+        let data = take(&mut rest, size)?;
+        if has_block_checksum && take_u32(&mut rest)? != hash(data) {
+            return Err(Malformed::new("an LZ4 block with its checksum", "another one"));
+        }
+        if word & STORED == STORED {
+            grow(Codec::Lz4, output, size)?.copy_from_slice(data);
+        } else {
+            let start = output.len();
+            let room = grow(Codec::Lz4, output, largest)?;
+            let written = lz4_flex::block::decompress_into(data, room)
+                .map_err(|error| Malformed::new("an LZ4 block", error.to_string()))?;
+            output.truncate(start + written);
+        }
+    }
+}
+
+fn hash(bytes: &[u8]) -> u32 {
+    XxHash32::oneshot(0, bytes)
+}
+
+fn cut() -> Malformed {
+    Malformed::new("a whole LZ4 frame", "the end of the bytes")
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], Malformed> {
+    let (taken, rest) = bytes.split_at_checked(length).ok_or_else(cut)?;
+    *bytes = rest;
+    Ok(taken)
+}
+
+/// The only little-endian numbers of Kafka's files.
+#[expect(clippy::little_endian_bytes, reason = "LZ4's frame format is little-endian")]
+fn take_u32(bytes: &mut &[u8]) -> Result<u32, Malformed> {
+    let (taken, rest) = bytes.split_first_chunk().ok_or_else(cut)?;
+    *bytes = rest;
+    Ok(u32::from_le_bytes(*taken))
+}

@@ -1,0 +1,85 @@
+//! Decompression: five codecs behind one function, with an absolute limit on what may come out.
+//!
+//! Kafka: the classes of `org.apache.kafka.common.compress`.
+
+#[cfg(feature = "compression")]
+mod lz4_frame;
+#[cfg(feature = "compression")]
+mod xerial;
+
+#[cfg(feature = "compression")]
+use std::io::Read;
+
+use super::{Codec, MAX_DECOMPRESSED_BYTES};
+use crate::error::Malformed;
+
+/// Decompresses `bytes` into `output`, which is emptied first. `magic` is that of the batch: LZ4 frames of v0 carry a
+/// wrong header checksum.
+///
+/// # Errors
+/// [`Malformed`] where the stream is damaged or gives more than [`MAX_DECOMPRESSED_BYTES`].
+#[cfg(feature = "compression")]
+pub fn decompress(codec: Codec, magic: u8, bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
+    output.clear();
+    match codec {
+        Codec::None => output.extend_from_slice(bytes),
+        Codec::Gzip => drain(codec, flate2::bufread::MultiGzDecoder::new(bytes), output)?,
+        Codec::Snappy => xerial::decompress(bytes, output)?,
+        Codec::Lz4 => lz4_frame::decompress(bytes, magic == 0, output)?,
+        Codec::Zstd => {
+            let broken = |error: std::io::Error| stream_error(codec, &error);
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
+            // a window is memory the stream may ask for before it has given a byte
+            decoder.window_log_max(27).map_err(broken)?;
+            drain(codec, decoder, output)?;
+        }
+    }
+    Ok(())
+}
+
+/// Without the feature `compression` only plain batches can be read.
+///
+/// # Errors
+/// [`Malformed`] for every codec but [`Codec::None`].
+#[cfg(not(feature = "compression"))]
+pub fn decompress(codec: Codec, _magic: u8, bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
+    output.clear();
+    if codec != Codec::None || bytes.len() > MAX_DECOMPRESSED_BYTES {
+        let found = format!("{} (built without the feature \"compression\")", codec.name());
+        return Err(Malformed::unsupported("an uncompressed batch", found));
+    }
+    output.extend_from_slice(bytes);
+    Ok(())
+}
+
+/// Reads a decoder to its end, or one byte past the limit.
+#[cfg(feature = "compression")]
+fn drain(codec: Codec, decoder: impl Read, output: &mut Vec<u8>) -> Result<(), Malformed> {
+    let limit = MAX_DECOMPRESSED_BYTES as u64 + 1;
+    let read = decoder.take(limit).read_to_end(output).map_err(|error| stream_error(codec, &error))?;
+    if read > MAX_DECOMPRESSED_BYTES { Err(too_large(codec)) } else { Ok(()) }
+}
+
+#[cfg(feature = "compression")]
+fn stream_error(codec: Codec, error: &std::io::Error) -> Malformed {
+    Malformed::new(format!("a {} stream", codec.name()), error.to_string())
+}
+
+#[cfg(feature = "compression")]
+fn too_large(codec: Codec) -> Malformed {
+    Malformed::new(
+        format!("at most {MAX_DECOMPRESSED_BYTES} bytes in one batch"),
+        format!("a {} stream that gives more", codec.name()),
+    )
+}
+
+/// Makes room for `more` bytes at the end of `output` and gives them, within the limit.
+#[cfg(feature = "compression")]
+fn grow(codec: Codec, output: &mut Vec<u8>, more: usize) -> Result<&mut [u8], Malformed> {
+    let start = output.len();
+    if more > MAX_DECOMPRESSED_BYTES - start.min(MAX_DECOMPRESSED_BYTES) {
+        return Err(too_large(codec));
+    }
+    output.resize(start + more, 0);
+    Ok(output.get_mut(start..).unwrap_or_default())
+}

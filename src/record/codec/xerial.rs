@@ -1,0 +1,43 @@
+//! Snappy as Kafka's clients write it: the stream format of the Java library, or one raw block without it.
+//!
+//! ```text
+//!  0                          8           12                16
+//! │ 82 'S' 'N' 'A' 'P' 'P' 'Y' 00 │ version i32 │ compatible i32 │ { length i32, a snappy block of that length } …
+//! ```
+
+use super::{Codec, grow};
+use crate::error::Malformed;
+use crate::record::i32_at;
+
+const MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
+const HEADER: usize = 16;
+
+/// Appends what `bytes` hold to `output`.
+pub(super) fn decompress(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
+    let framed = bytes.len() >= HEADER && bytes.starts_with(&MAGIC);
+    if !framed {
+        return block(bytes, output);
+    }
+    let version = i32_at(bytes, MAGIC.len()).unwrap_or_default();
+    if version < 1 {
+        return Err(Malformed::new("a xerial snappy version from 1 up", format!("version {version}")));
+    }
+    let mut rest = bytes.get(HEADER..).unwrap_or_default();
+    while !rest.is_empty() {
+        let length = i32_at(rest, 0).and_then(|length| usize::try_from(length).ok());
+        let chunk = length
+            .and_then(|length| rest.get(4..)?.split_at_checked(length))
+            .ok_or_else(|| Malformed::new("a whole snappy chunk", format!("{} bytes left", rest.len())))?;
+        block(chunk.0, output)?;
+        rest = chunk.1;
+    }
+    Ok(())
+}
+
+fn block(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
+    let broken = |error: snap::Error| Malformed::new("a snappy block", error.to_string());
+    let length = snap::raw::decompress_len(bytes).map_err(broken)?;
+    let room = grow(Codec::Snappy, output, length)?;
+    snap::raw::Decoder::new().decompress(bytes, room).map_err(broken)?;
+    Ok(())
+}

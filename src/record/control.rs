@@ -1,0 +1,57 @@
+//! Control records: what a control batch's key and value say. Kafka: `ControlRecordType`, `EndTransactionMarker`.
+//!
+//! ```text
+//! key    0 version i16 │ 2 type i16                  value (ABORT, COMMIT)    0 version i16 │ 2 coordinatorEpoch i32
+//! ```
+
+use super::i16_at;
+use crate::error::Malformed;
+
+/// What a control record is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlType {
+    /// Ends a transaction; its records are not to be read.
+    Abort,
+    /// Ends a transaction; its records count.
+    Commit,
+    /// One of KRaft's (leader change, snapshot header and footer, version, voters), or unknown.
+    Other(i16),
+}
+
+impl ControlType {
+    /// Reads a control record's key. A version newer than 0 is read as version 0, as Kafka does.
+    ///
+    /// # Errors
+    /// [`Malformed`] for a key shorter than 4 bytes or a negative version.
+    pub fn parse(key: Option<&[u8]>) -> Result<Self, Malformed> {
+        let key = key.unwrap_or_default();
+        let wrong =
+            || Malformed::new("a control record's key (version, type)", format!("{} bytes", key.len()));
+        let version = i16_at(key, 0).ok_or_else(wrong)?;
+        let kind = i16_at(key, 2).ok_or_else(wrong)?;
+        if version < 0 {
+            return Err(Malformed::new("a control record's version from 0 up", format!("version {version}")));
+        }
+        Ok(match kind {
+            0 => Self::Abort,
+            1 => Self::Commit,
+            kind => Self::Other(kind),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_kafkas_own_tests() {
+        assert_eq!(ControlType::parse(Some(&[0, 0, 0, 0])), Ok(ControlType::Abort));
+        assert_eq!(ControlType::parse(Some(&[0, 0, 0, 1])), Ok(ControlType::Commit));
+        assert_eq!(ControlType::parse(Some(&[0, 5, 0, 1])), Ok(ControlType::Commit));
+        assert_eq!(ControlType::parse(Some(&[0, 0, 1, 81])), Ok(ControlType::Other(337)));
+        assert!(ControlType::parse(Some(&[0xff, 0xff, 0, 1])).is_err());
+        assert!(ControlType::parse(Some(&[0, 0, 0])).is_err());
+        assert!(ControlType::parse(None).is_err());
+    }
+}

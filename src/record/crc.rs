@@ -1,0 +1,30 @@
+//! Checksums: CRC-32C (Castagnoli) of v2 batches, CRC-32 (IEEE) of v0 and v1 entries.
+
+use crc_fast::CrcAlgorithm;
+
+/// CRC-32C: reflected polynomial 0x82F63B78, initial and final xor 0xFFFFFFFF. Kafka: `Crc32C`.
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    low_half(crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes))
+}
+
+/// CRC-32 as in zlib. Kafka: `java.util.zip.CRC32`.
+pub fn crc32(bytes: &[u8]) -> u32 {
+    low_half(crc_fast::checksum(CrcAlgorithm::Crc32IsoHdlc, bytes))
+}
+
+/// The library gives every width in 64 bits.
+fn low_half(wide: u64) -> u32 {
+    u32::try_from(wide & 0xffff_ffff).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_values_of_the_two_polynomials() {
+        assert_eq!(crc32c(b"123456789"), 0xe306_9283);
+        assert_eq!(crc32c(b"Some String"), 608_512_271);
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+}

@@ -1,0 +1,194 @@
+//! The header of a batch (magic 2) or of an entry (magic 0 and 1), read without touching its records.
+
+use super::{Attributes, Codec, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADER};
+use super::{crc, i16_at, i32_at, i64_at, legacy, u32_at};
+use crate::error::Malformed;
+use crate::types::TimestampType;
+
+/// What a batch says of itself. In formats v0 and v1 every uncompressed message, and every wrapper of compressed ones,
+/// counts as a batch; fields that those formats lack are −1 (or `None`). Kafka: `RecordBatch`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchHeader {
+    /// 0, 1 or 2.
+    pub magic: u8,
+    /// Bytes of the whole batch, the first 12 included.
+    pub size: u32,
+    /// The first offset the batch covers. A compressed v0 or v1 wrapper does not say it: until
+    /// [`BatchHeader::resolve_base_offset`] it equals `last_offset` there.
+    pub base_offset: i64,
+    /// The last offset the batch covers, inclusive.
+    pub last_offset: i64,
+    /// −1 where there is none.
+    pub leader_epoch: i32,
+    /// The stored checksum.
+    pub crc: u32,
+    /// Codec and flags.
+    pub attributes: Attributes,
+    /// The raw field, ms: with a delete horizon it is that horizon. `None` for v0 and v1.
+    pub base_timestamp: Option<i64>,
+    /// The largest timestamp of its records, ms; −1 where none has one.
+    pub max_timestamp: i64,
+    /// −1 where there is none.
+    pub producer_id: i64,
+    /// −1 where there is none.
+    pub producer_epoch: i16,
+    /// −1 where there is none.
+    pub base_sequence: i32,
+    /// How many records the batch holds; `None` for v0 and v1.
+    pub count: Option<i32>,
+}
+
+impl BatchHeader {
+    /// Reads the header at the front of `bytes`, of which `available` (in bytes, from the front of this batch to the end
+    /// of its file) are there; `bytes` itself need not hold more than the first [`V2_HEADER`] of them.
+    ///
+    /// # Errors
+    /// [`Malformed`] where a length, the magic or a count breaks the format, or the file ends inside the batch.
+    pub fn parse(bytes: &[u8], available: u64) -> Result<Self, Malformed> {
+        let torn = || Malformed::new("a whole batch", format!("the end of the file, {available} bytes on"));
+        let offset = i64_at(bytes, 0).ok_or_else(torn)?;
+        let length = i32_at(bytes, 8).ok_or_else(torn)?;
+        let magic = *bytes.get(PREFIX - 1).ok_or_else(torn)?;
+        let least = match magic {
+            0 => legacy::V0_OVERHEAD,
+            1 => legacy::V1_OVERHEAD,
+            2 => V2_HEADER - LOG_OVERHEAD,
+            _ => return Err(Malformed::new("magic 0, 1 or 2", format!("magic {magic}"))),
+        };
+        let size = usize::try_from(length)
+            .ok()
+            .filter(|length| (least..=MAX_BATCH_BYTES - LOG_OVERHEAD).contains(length))
+            .and_then(|length| u32::try_from(length + LOG_OVERHEAD).ok())
+            .ok_or_else(|| {
+                let most = MAX_BATCH_BYTES - LOG_OVERHEAD;
+                Malformed::new(format!("a length from {least} to {most}"), format!("length {length}"))
+            })?;
+        if u64::from(size) > available {
+            return Err(Malformed::new(
+                format!("a batch of {size} bytes, as its length says"),
+                format!("the end of the file after {available}"),
+            ));
+        }
+        let header =
+            if magic == 2 { Self::v2(bytes, offset, size) } else { legacy::header(bytes, offset, size) };
+        header.ok_or_else(torn)?.plausible()
+    }
+
+    fn v2(bytes: &[u8], base_offset: i64, size: u32) -> Option<Self> {
+        Some(Self {
+            magic: 2,
+            size,
+            base_offset,
+            // an impossible sum falls below the base offset, which `plausible` refuses
+            last_offset: base_offset.checked_add(i64::from(i32_at(bytes, 23)?)).unwrap_or(i64::MIN),
+            leader_epoch: i32_at(bytes, 12)?,
+            crc: u32_at(bytes, 17)?,
+            attributes: Attributes(i16_at(bytes, 21)?),
+            base_timestamp: Some(i64_at(bytes, 27)?),
+            max_timestamp: i64_at(bytes, 35)?,
+            producer_id: i64_at(bytes, 43)?,
+            producer_epoch: i16_at(bytes, 51)?,
+            base_sequence: i32_at(bytes, 53)?,
+            count: Some(i32_at(bytes, 57)?),
+        })
+    }
+
+    /// Rules that hold inside one header, whatever its neighbours.
+    fn plausible(self) -> Result<Self, Malformed> {
+        let found = |what: String| Err(Malformed::new("offsets and a count that fit together", what));
+        if self.base_offset < 0 || self.last_offset < self.base_offset || self.last_offset == i64::MAX {
+            return found(format!("base offset {}, last offset {}", self.base_offset, self.last_offset));
+        }
+        // compaction takes records away but leaves the offsets, so fewer are legal and more are not
+        match self.count {
+            Some(count) if count < 0 || i64::from(count) > self.last_offset - self.base_offset + 1 => {
+                found(format!("{count} records from offset {} to {}", self.base_offset, self.last_offset))
+            }
+            _ => Ok(self),
+        }
+    }
+
+    /// Compares the stored checksum with that of the batch's bytes (`size` of them).
+    ///
+    /// # Errors
+    /// [`Malformed`] with both. Kafka: `DefaultRecordBatch.ensureValid`, `LegacyRecord.ensureValid`.
+    pub fn ensure_valid(&self, bytes: &[u8]) -> Result<(), Malformed> {
+        let computed = if self.magic == 2 {
+            crc::crc32c(bytes.get(21..).unwrap_or_default())
+        } else {
+            crc::crc32(bytes.get(PREFIX - 1..).unwrap_or_default())
+        };
+        if computed == self.crc {
+            return Ok(());
+        }
+        Err(Malformed::new(
+            format!("CRC {:#010x}, as stored", self.crc),
+            format!("CRC {computed:#010x} of its bytes"),
+        ))
+    }
+
+    /// A v0 or v1 wrapper: its first offset is known only from the entries in it.
+    pub fn is_wrapper(&self) -> bool {
+        self.magic < 2 && self.attributes.is_compressed()
+    }
+
+    /// Fills in the base offset of a v0 or v1 wrapper from the entries in it (which it decompresses into `buffer`);
+    /// leaves every other header as it is.
+    ///
+    /// # Errors
+    /// [`Malformed`] where the entries break the format.
+    pub fn resolve_base_offset(&mut self, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<(), Malformed> {
+        if self.is_wrapper() {
+            self.base_offset = legacy::first_inner_offset(self, bytes, buffer)?;
+        }
+        Ok(())
+    }
+
+    /// The codec.
+    ///
+    /// # Errors
+    /// [`Malformed`] for an id without a codec, and for zstd in v0 or v1.
+    pub fn codec(&self) -> Result<Codec, Malformed> {
+        match self.attributes.codec()? {
+            Codec::Zstd if self.magic < 2 => {
+                Err(Malformed::new("a codec of the old formats", format!("zstd in magic {}", self.magic)))
+            }
+            codec => Ok(codec),
+        }
+    }
+
+    /// What its records' timestamps mean.
+    pub fn timestamp_type(&self) -> TimestampType {
+        if self.magic == 0 { TimestampType::NoTimestampType } else { self.attributes.timestamp_type() }
+    }
+
+    /// True for a v2 batch of control records.
+    pub fn is_control(&self) -> bool {
+        self.magic == 2 && self.attributes.is_control()
+    }
+
+    /// True for a v2 batch that belongs to a transaction (data or marker).
+    pub fn is_transactional(&self) -> bool {
+        self.magic == 2 && self.attributes.is_transactional()
+    }
+
+    /// From when on the cleaner may drop its tombstones and markers, ms since the epoch.
+    pub fn delete_horizon(&self) -> Option<i64> {
+        self.base_timestamp.filter(|_| self.attributes.has_delete_horizon())
+    }
+
+    /// The sequence of the last offset, −1 where there is none; after 2³¹ − 1 comes 0.
+    /// Kafka: `DefaultRecordBatch.lastSequence`.
+    pub fn last_sequence(&self) -> i32 {
+        self.sequence_at(self.last_offset - self.base_offset)
+    }
+
+    /// The sequence `delta` offsets after the base offset, −1 where there is none.
+    pub(super) fn sequence_at(&self, delta: i64) -> i32 {
+        if self.base_sequence < 0 {
+            return -1;
+        }
+        let sequence = (i64::from(self.base_sequence) + delta) & i64::from(i32::MAX);
+        i32::try_from(sequence).unwrap_or(-1)
+    }
+}

@@ -1,0 +1,173 @@
+//! Formats v0 and v1: single messages, and wrappers whose value is a compressed run of messages.
+//!
+//! The two differ in what the entries inside a wrapper call their offset: v0 says the absolute one, v1 counts from zero,
+//! and the wrapper's own offset is that of its last entry in both. Kafka: `AbstractLegacyRecordBatch`.
+
+use super::records::Payload;
+use super::{Attributes, BatchHeader, Codec, Headers, LOG_OVERHEAD, PREFIX, RecordRef, codec};
+use super::{i32_at, i64_at, u32_at};
+use crate::error::Malformed;
+use crate::types::TimestampType;
+
+/// The least `length` of a v0 entry: CRC, magic, attributes and two empty sizes.
+pub(super) const V0_OVERHEAD: usize = 14;
+/// The same for v1, which has a timestamp too.
+pub(super) const V1_OVERHEAD: usize = 22;
+
+/// The header of an entry whose magic (0 or 1) and size were checked; `None` where the bytes end inside it.
+pub(super) fn header(bytes: &[u8], offset: i64, size: u32) -> Option<BatchHeader> {
+    let magic = *bytes.get(PREFIX - 1)?;
+    let attributes = Attributes(i16::from(*bytes.get(PREFIX)?));
+    Some(BatchHeader {
+        magic,
+        size,
+        base_offset: offset,
+        last_offset: offset,
+        leader_epoch: -1,
+        crc: u32_at(bytes, 12)?,
+        attributes,
+        base_timestamp: None,
+        max_timestamp: if magic == 0 { -1 } else { i64_at(bytes, 18)? },
+        producer_id: -1,
+        producer_epoch: -1,
+        base_sequence: -1,
+        count: None,
+    })
+}
+
+/// Opens an entry for reading: the header with its true base offset, what to add to the offsets of the entries in the
+/// payload, and where the payload lies.
+pub(super) fn open(
+    mut header: BatchHeader,
+    bytes: &[u8],
+    buffer: &mut Vec<u8>,
+) -> Result<(BatchHeader, i64, Payload), Malformed> {
+    let codec = header.codec()?;
+    if codec == Codec::None {
+        return Ok((header, 0, Payload::Batch(0)));
+    }
+    let value = message(bytes)?.value;
+    let value = value.ok_or_else(|| Malformed::new("a wrapper's compressed messages", "a null value"))?;
+    codec::decompress(codec, header.magic, value, buffer)?;
+    let (mut first, mut last, mut rest) = (None, 0, buffer.as_slice());
+    while !rest.is_empty() {
+        let entry = message(rest)?;
+        if entry.attributes.is_compressed() {
+            return Err(Malformed::new("plain messages in a wrapper", "a compressed one"));
+        }
+        first.get_or_insert(entry.offset);
+        last = entry.offset;
+        rest = rest.get(entry.size..).unwrap_or_default();
+    }
+    let first = first.ok_or_else(|| Malformed::new("messages in a wrapper", "none"))?;
+    let shift = match header.magic {
+        0 => 0,
+        // some old producers left the wrapper's offset at zero
+        _ if header.last_offset == 0 => 0,
+        _ => header.last_offset.checked_sub(last).filter(|shift| *shift >= 0).ok_or_else(|| {
+            Malformed::new(
+                format!("inner offsets up to {}", header.last_offset),
+                format!("inner offset {last}"),
+            )
+        })?,
+    };
+    header.base_offset = first.saturating_add(shift);
+    let last = last.saturating_add(shift);
+    if header.base_offset < 0
+        || header.base_offset > last
+        || last != header.last_offset && header.last_offset != 0
+    {
+        return Err(Malformed::new(
+            format!("inner offsets that end at the wrapper's, {}", header.last_offset),
+            format!("offsets {} to {last}", header.base_offset),
+        ));
+    }
+    header.last_offset = last;
+    Ok((header, shift, Payload::Buffer))
+}
+
+/// The offset of the first entry in a wrapper.
+pub(super) fn first_inner_offset(
+    header: &BatchHeader,
+    bytes: &[u8],
+    buffer: &mut Vec<u8>,
+) -> Result<i64, Malformed> {
+    open(*header, bytes, buffer).map(|(header, ..)| header.base_offset)
+}
+
+/// The record at the front of `bytes`: an entry of a wrapper's payload, or the entry itself where it is plain. Gives its
+/// size too.
+pub(super) fn record<'a>(
+    header: &BatchHeader,
+    shift: i64,
+    bytes: &'a [u8],
+) -> Result<(RecordRef<'a>, usize), Malformed> {
+    let entry = message(bytes)?;
+    let timestamp_type = header.timestamp_type();
+    let timestamp = match timestamp_type {
+        // what a v0 wrapper holds has no timestamp, even where an entry in it is v1
+        TimestampType::NoTimestampType => -1,
+        TimestampType::LogAppendTime => header.max_timestamp,
+        TimestampType::CreateTime => entry.timestamp,
+    };
+    let record = RecordRef {
+        offset: entry.offset.saturating_add(shift),
+        timestamp,
+        timestamp_type,
+        sequence: -1,
+        key: entry.key,
+        value: entry.value,
+        headers: Headers::default(),
+    };
+    Ok((record, entry.size))
+}
+
+/// One v0 or v1 entry, taken apart.
+struct Message<'a> {
+    offset: i64,
+    size: usize,
+    attributes: Attributes,
+    timestamp: i64,
+    key: Option<&'a [u8]>,
+    value: Option<&'a [u8]>,
+}
+
+fn message(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
+    let torn = || Malformed::new("a whole message", format!("the end after {} bytes", bytes.len()));
+    let offset = i64_at(bytes, 0).ok_or_else(torn)?;
+    let length = i32_at(bytes, 8).ok_or_else(torn)?;
+    let size = usize::try_from(length).map_err(|_| torn())?.saturating_add(LOG_OVERHEAD);
+    let bytes = bytes.get(..size).ok_or_else(torn)?;
+    let magic = *bytes.get(PREFIX - 1).ok_or_else(torn)?;
+    let attributes = Attributes(i16::from(*bytes.get(PREFIX).ok_or_else(torn)?));
+    let (timestamp, fields) = match magic {
+        0 => (-1, PREFIX + 1),
+        1 => (i64_at(bytes, PREFIX + 1).ok_or_else(torn)?, PREFIX + 9),
+        _ => return Err(Malformed::new("a message of magic 0 or 1", format!("magic {magic}"))),
+    };
+    let mut rest = bytes.get(fields..).ok_or_else(torn)?;
+    let key = take_sized(&mut rest)?;
+    let value = take_sized(&mut rest)?;
+    if !rest.is_empty() {
+        return Err(Malformed::new(
+            "the end of the message after its value",
+            format!("{} bytes more", rest.len()),
+        ));
+    }
+    Ok(Message { offset, size, attributes, timestamp, key, value })
+}
+
+/// Takes a length (i32; negative is null) and that many bytes from the front of `bytes`.
+fn take_sized<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
+    let (length, rest) = bytes
+        .split_first_chunk()
+        .map(|(length, rest)| (i32::from_be_bytes(*length), rest))
+        .ok_or_else(|| Malformed::new("a length", format!("{} bytes", bytes.len())))?;
+    *bytes = rest;
+    let Ok(length) = usize::try_from(length) else { return Ok(None) };
+    let (taken, rest) = rest.split_at_checked(length).ok_or_else(|| {
+        Malformed::new(format!("{length} bytes, as a length says"), format!("{} left", rest.len()))
+    })?;
+    *bytes = rest;
+    Ok(Some(taken))
+}

@@ -1,0 +1,77 @@
+//! Bytes → batches → records: Kafka's three record formats, as pure functions of bytes.
+//!
+//! Every entry of a `.log` begins alike, whatever its magic; all integers are big-endian, two's complement:
+//!
+//! ```text
+//!  0        8        12       16    17
+//! ┌────────┬────────┬────────┬─────┬──────────────────────────────────────────────
+//! │ offset │ length │ v0, v1: CRC-32 · v2: leader epoch
+//! │  i64   │  i32   │  4     │magic│ …           length = bytes after this field
+//! └────────┴────────┴────────┴─────┴──────────────────────────────────────────────
+//!            v0, v1: offset of the message, or the LAST one of a wrapper · v2: BASE offset
+//!
+//! v0, v1     17 attributes i8 │ (v1: timestamp i64) │ key length i32, key │ value length i32, value
+//!            the CRC covers everything from the magic on; a compressed value holds entries again
+//!
+//! v2         17 crc u32 │ 21 attributes i16 │ 23 lastOffsetDelta i32 │ 27 baseTimestamp i64
+//!            35 maxTimestamp i64 │ 43 producerId i64 │ 51 producerEpoch i16 │ 53 baseSequence i32
+//!            57 count i32 │ 61 records, or one compressed stream of them
+//!            the CRC-32C covers everything from the attributes (21) on: offset, length, epoch and magic are outside it
+//!
+//! v2 record  length │ attributes i8 │ timestampDelta │ offsetDelta │ keyLength, key │ valueLength, value
+//!            │ headersCount { keyLength, key │ valueLength, value }        lengths and deltas: zigzag varints
+//! ```
+//!
+//! Kafka: `DefaultRecordBatch`, `DefaultRecord`, `LegacyRecord`, `AbstractLegacyRecordBatch`.
+
+mod attributes;
+pub mod codec;
+pub mod control;
+pub mod crc;
+mod header;
+mod legacy;
+mod record_ref;
+mod records;
+pub mod varint;
+
+pub use attributes::{Attributes, Codec};
+pub use header::BatchHeader;
+pub use record_ref::{Headers, RecordRef};
+pub use records::{Payload, Records};
+
+/// Bytes before what `length` counts.
+pub const LOG_OVERHEAD: usize = 12;
+
+/// Bytes that tell an entry's size and magic.
+pub const PREFIX: usize = 17;
+
+/// The header of a v2 batch.
+pub const V2_HEADER: usize = 61;
+
+/// The largest batch that is read, in bytes as stored. Kafka's own default limit is 1 MiB; this one bounds what a
+/// damaged length can make a reader allocate.
+pub const MAX_BATCH_BYTES: usize = 128 << 20;
+
+/// The most bytes that one batch's records may take once decompressed: legal data compresses 1:30,000, so only an
+/// absolute limit helps.
+pub const MAX_DECOMPRESSED_BYTES: usize = 128 << 20;
+
+/// The i64 at `position`, if the bytes reach that far.
+fn i64_at(bytes: &[u8], position: usize) -> Option<i64> {
+    Some(i64::from_be_bytes(*bytes.get(position..)?.first_chunk()?))
+}
+
+/// The i32 at `position`, if the bytes reach that far.
+fn i32_at(bytes: &[u8], position: usize) -> Option<i32> {
+    Some(i32::from_be_bytes(*bytes.get(position..)?.first_chunk()?))
+}
+
+/// The u32 at `position`, if the bytes reach that far.
+fn u32_at(bytes: &[u8], position: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(position..)?.first_chunk()?))
+}
+
+/// The i16 at `position`, if the bytes reach that far.
+fn i16_at(bytes: &[u8], position: usize) -> Option<i16> {
+    Some(i16::from_be_bytes(*bytes.get(position..)?.first_chunk()?))
+}

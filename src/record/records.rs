@@ -1,0 +1,149 @@
+//! The records of one batch, one after another.
+
+use super::record_ref::{Headers, RecordRef, take_sized};
+use super::{BatchHeader, Codec, V2_HEADER, codec, legacy, varint};
+use crate::error::Malformed;
+use crate::types::TimestampType;
+
+/// Walks through a batch's records. It keeps only its place, not the bytes: the caller lends them at each step, so the
+/// walk may pause and go on while buffers live elsewhere.
+///
+/// Kafka: `DefaultRecordBatch.iterator`, `AbstractLegacyRecordBatch.DeepRecordsIterator`.
+#[derive(Debug)]
+pub struct Records {
+    header: BatchHeader,
+    /// Where the next record starts in the payload.
+    position: usize,
+    /// v2: how many were given. Legacy: what to add to an inner offset.
+    given: i64,
+    /// The last offset given, or one below the base offset.
+    previous: i64,
+}
+
+/// Where the bytes that [`Records`] walks through lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Payload {
+    /// In the batch itself, from this byte on.
+    Batch(usize),
+    /// In the buffer it was decompressed into.
+    Buffer,
+}
+
+impl Records {
+    /// Prepares the walk: decompresses a compressed batch into `buffer` and says where the payload lies. The checksum is
+    /// the caller's to check first ([`BatchHeader::ensure_valid`]).
+    ///
+    /// # Errors
+    /// [`Malformed`] for a codec that is unknown or left out, bytes that do not decompress, or more of them than
+    /// [`MAX_DECOMPRESSED_BYTES`](super::MAX_DECOMPRESSED_BYTES).
+    pub fn open(
+        header: BatchHeader,
+        bytes: &[u8],
+        buffer: &mut Vec<u8>,
+    ) -> Result<(Self, Payload), Malformed> {
+        if header.magic < 2 {
+            let (header, shift, payload) = legacy::open(header, bytes, buffer)?;
+            return Ok((
+                Self { header, position: 0, given: shift, previous: header.base_offset - 1 },
+                payload,
+            ));
+        }
+        let payload = match header.codec()? {
+            Codec::None => Payload::Batch(V2_HEADER),
+            // an empty batch has no stream to open
+            _ if bytes.len() == V2_HEADER && header.count == Some(0) => Payload::Batch(V2_HEADER),
+            codec => {
+                codec::decompress(codec, header.magic, bytes.get(V2_HEADER..).unwrap_or_default(), buffer)?;
+                Payload::Buffer
+            }
+        };
+        Ok((Self { header, position: 0, given: 0, previous: header.base_offset - 1 }, payload))
+    }
+
+    /// The batch's header, with its true base offset.
+    pub fn header(&self) -> &BatchHeader {
+        &self.header
+    }
+
+    /// The lowest offset that the next record may have.
+    pub fn expected_offset(&self) -> i64 {
+        self.previous + 1
+    }
+
+    /// The next record, or `None` after the last. `payload` is what [`Payload`] named.
+    ///
+    /// # Errors
+    /// [`Malformed`] where a record breaks the format, its offset lies outside the batch or not above the one before, or
+    /// the records do not end where the payload does.
+    #[inline]
+    pub fn next<'a>(&mut self, payload: &'a [u8]) -> Result<Option<RecordRef<'a>>, Malformed> {
+        let rest = payload.get(self.position..).unwrap_or_default();
+        let (record, used) = if self.header.magic == 2 {
+            if i64::from(self.header.count.unwrap_or(0)) == self.given {
+                if rest.is_empty() {
+                    return Ok(None);
+                }
+                return Err(Malformed::new(
+                    format!("the end of the batch after {} records", self.given),
+                    format!("{} bytes more", rest.len()),
+                ));
+            }
+            self.given += 1;
+            record_v2(&self.header, rest)?
+        } else {
+            if rest.is_empty() {
+                return Ok(None);
+            }
+            legacy::record(&self.header, self.given, rest)?
+        };
+        if record.offset <= self.previous || record.offset > self.header.last_offset {
+            return Err(Malformed::new(
+                format!("a record's offset from {} to {}", self.previous + 1, self.header.last_offset),
+                format!("offset {}", record.offset),
+            ));
+        }
+        self.previous = record.offset;
+        self.position += used;
+        Ok(Some(record))
+    }
+}
+
+#[inline]
+fn record_v2<'a>(header: &BatchHeader, bytes: &'a [u8]) -> Result<(RecordRef<'a>, usize), Malformed> {
+    let mut rest = bytes;
+    let body = take_sized(&mut rest)?.ok_or_else(|| Malformed::new("a record's length", "a negative one"))?;
+    let used = bytes.len() - rest.len();
+    let mut body = body;
+    let Some((_attributes, after)) = body.split_first() else {
+        return Err(Malformed::new("a record", "an empty one"));
+    };
+    body = after;
+    let timestamp_delta = varint::read_i64(&mut body)?;
+    let offset_delta = varint::read_i32(&mut body)?;
+    let key = take_sized(&mut body)?;
+    let value = take_sized(&mut body)?;
+    let headers = Headers::take(&mut body)?;
+    if !body.is_empty() {
+        return Err(Malformed::new(
+            "the end of the record after its headers",
+            format!("{} bytes more", body.len()),
+        ));
+    }
+    let timestamp_type = header.attributes.timestamp_type();
+    let timestamp = if timestamp_type == TimestampType::LogAppendTime {
+        header.max_timestamp
+    } else {
+        // Java's addition wraps, and a delta is relative to the delete horizon where there is one
+        header.base_timestamp.unwrap_or(-1).wrapping_add(timestamp_delta)
+    };
+    let record = RecordRef {
+        offset: header.base_offset.saturating_add(i64::from(offset_delta)),
+        timestamp,
+        timestamp_type,
+        sequence: header.sequence_at(i64::from(offset_delta)),
+        key,
+        value,
+        headers,
+    };
+    Ok((record, used))
+}

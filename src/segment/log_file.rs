@@ -1,0 +1,49 @@
+//! The bytes of one `.log`, mapped or read through a window: walkers do not see which.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::fs::FileBytes;
+
+/// A reader of one `.log` with a window of its own; positions are bytes from the start of the file.
+#[derive(Debug)]
+pub(crate) struct LogFile {
+    bytes: Arc<FileBytes>,
+    /// How much is read at a time where the file is not mapped.
+    ahead: usize,
+    start: u64,
+    window: Vec<u8>,
+}
+
+impl LogFile {
+    pub(crate) fn new(bytes: Arc<FileBytes>, ahead: usize) -> Self {
+        Self { bytes, ahead, start: 0, window: Vec::new() }
+    }
+
+    /// `length` bytes from `position` on, or as many as there are before the end of the file.
+    pub(crate) fn read(&mut self, position: u64, length: usize) -> Result<&[u8]> {
+        if let Some(mapped) = self.bytes.mapped() {
+            let start = usize::try_from(position).unwrap_or(usize::MAX).min(mapped.len());
+            let end = start.saturating_add(length).min(mapped.len());
+            return Ok(mapped.get(start..end).unwrap_or_default());
+        }
+        let left = usize::try_from(self.bytes.size().saturating_sub(position)).unwrap_or(usize::MAX);
+        let length = length.min(left);
+        if self.in_window(position, length).is_none() {
+            let wanted = length.max(self.ahead.min(left));
+            // a window that once held a very large batch gives that memory back
+            if self.window.capacity() > 4 * self.ahead.max(wanted) {
+                self.window = Vec::new();
+            }
+            self.start = position;
+            let read = self.bytes.read(position, wanted, &mut self.window)?.len();
+            self.window.truncate(read);
+        }
+        Ok(self.in_window(position, length).unwrap_or_default())
+    }
+
+    fn in_window(&self, position: u64, length: usize) -> Option<&[u8]> {
+        let start = usize::try_from(position.checked_sub(self.start)?).ok()?;
+        self.window.get(start..start.checked_add(length)?)
+    }
+}

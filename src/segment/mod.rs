@@ -1,0 +1,288 @@
+//! One segment: a `.log`, its indexes, and what can be asked of them. Kafka: `LogSegment`, read side.
+//!
+//! Indexes are hints here. An entry is used only after the batch it points to was read and agrees with it; where it does
+//! not, the answer comes from a walk without the index, and the log remembers a warning.
+
+mod log_file;
+mod open_files;
+mod resync;
+mod search;
+mod tail;
+mod walk;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::fs::FileBytes;
+use crate::fs::names::FileKind;
+use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
+
+pub(crate) use log_file::LogFile;
+pub(crate) use open_files::{OpenFiles, Opened};
+pub(crate) use resync::Stretch;
+pub(crate) use search::Found;
+pub(crate) use tail::Tail;
+pub use walk::Batch;
+pub(crate) use walk::{Before, Bounds, Damage, Step, Walk};
+
+/// What one look-up reads at a time where the file is not mapped: it covers an index interval of small batches.
+pub(crate) const LOOKUP_READ: usize = 8 << 10;
+/// What a scan reads at a time where the file is not mapped.
+pub(crate) const SCAN_READ: usize = 1 << 20;
+
+/// Words about what is odd in a log but no error; each is kept once.
+#[derive(Debug, Default)]
+pub(crate) struct Warnings(Mutex<Vec<String>>);
+
+impl Warnings {
+    /// More than this are not kept: a hostile index must not fill the memory.
+    const MOST: usize = 1000;
+
+    pub(crate) fn add(&self, warning: String) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() < Self::MOST && !kept.contains(&warning) {
+            kept.push(warning);
+        }
+    }
+
+    pub(crate) fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The names of a segment's files as they lie in the directory: with `.swap` where a committed replacement was not yet
+/// renamed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SegmentFiles {
+    pub(crate) log: String,
+    pub(crate) offset_index: Option<String>,
+    pub(crate) time_index: Option<String>,
+    pub(crate) transaction_index: Option<String>,
+}
+
+/// A segment of a log, as of the log's opening. Files are opened when first wanted.
+#[derive(Debug)]
+pub struct Segment {
+    base_offset: i64,
+    /// The next segment's base offset, or `i64::MAX` for the last.
+    upper: i64,
+    files: SegmentFiles,
+    /// Its number among the open files.
+    number: u64,
+    open_files: Arc<OpenFiles>,
+    warnings: Arc<Warnings>,
+    size: OnceLock<u64>,
+    tail: OnceLock<Tail>,
+    largest: OnceLock<i64>,
+}
+
+impl Segment {
+    pub(crate) fn new(
+        base_offset: i64,
+        upper: Option<i64>,
+        files: SegmentFiles,
+        open_files: &Arc<OpenFiles>,
+        warnings: &Arc<Warnings>,
+    ) -> Self {
+        Self {
+            base_offset,
+            upper: upper.unwrap_or(i64::MAX),
+            files,
+            number: open_files.next_segment(),
+            open_files: Arc::clone(open_files),
+            warnings: Arc::clone(warnings),
+            size: OnceLock::new(),
+            tail: OnceLock::new(),
+            largest: OnceLock::new(),
+        }
+    }
+
+    /// The base offset: no record of the segment lies below it; one need not lie at it.
+    pub fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    pub(crate) fn upper(&self) -> i64 {
+        self.upper
+    }
+
+    pub(crate) fn is_last(&self) -> bool {
+        self.upper == i64::MAX
+    }
+
+    pub(crate) fn open_files(&self) -> &Arc<OpenFiles> {
+        &self.open_files
+    }
+
+    pub(crate) fn warn(&self, warning: String) {
+        self.warnings.add(warning);
+    }
+
+    /// The path of the `.log`.
+    pub fn path(&self) -> PathBuf {
+        self.open_files.directory.path_of(&self.files.log)
+    }
+
+    /// The size of the `.log` in bytes: for the last segment as of the log's opening, for others as of the first question.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::LogChanged`] where the file is gone.
+    pub fn size(&self) -> Result<u64> {
+        if let Some(size) = self.size.get() {
+            return Ok(*size);
+        }
+        let size = self.open_log_file()?.size();
+        Ok(*self.size.get_or_init(|| size))
+    }
+
+    /// The bytes of the `.log`.
+    pub(crate) fn log_bytes(&self) -> Result<Arc<FileBytes>> {
+        let opened = self.open_files.get((self.number, FileKind::Log), || {
+            let file = self.open_log_file()?;
+            let size = *self.size.get_or_init(|| file.size());
+            let map = self.open_files.maps(self.is_last());
+            Ok(Opened::Log(Arc::new(FileBytes::new(file, Some(size), map)?)))
+        })?;
+        match opened {
+            Opened::Log(bytes) => Ok(bytes),
+            _ => Err(self.changed("another file")),
+        }
+    }
+
+    fn open_log_file(&self) -> Result<crate::fs::SystemFile> {
+        self.open_files.directory.open_file(&self.files.log).map_err(|error| match error {
+            Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => self.changed("no file"),
+            error => error,
+        })
+    }
+
+    fn changed(&self, found: &str) -> Error {
+        Error::LogChanged {
+            file: self.path(),
+            expected: "the segment that was there when the log was opened".to_owned(),
+            found: found.to_owned(),
+        }
+    }
+
+    /// The offset index, or `None` where there is no such file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn offset_index(&self) -> Result<Option<Arc<OffsetIndex>>> {
+        let open =
+            |bytes| Ok(Opened::OffsetIndex(Arc::new(OffsetIndex::from_bytes(bytes, self.base_offset)?)));
+        Ok(match self.open_index(FileKind::OffsetIndex, self.files.offset_index.as_deref(), open)? {
+            Some(Opened::OffsetIndex(index)) => Some(index),
+            _ => None,
+        })
+    }
+
+    /// The time index, or `None` where there is no such file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn time_index(&self) -> Result<Option<Arc<TimeIndex>>> {
+        let open = |bytes| Ok(Opened::TimeIndex(Arc::new(TimeIndex::from_bytes(bytes, self.base_offset)?)));
+        Ok(match self.open_index(FileKind::TimeIndex, self.files.time_index.as_deref(), open)? {
+            Some(Opened::TimeIndex(index)) => Some(index),
+            _ => None,
+        })
+    }
+
+    /// The transaction index, or `None` where there is no such file: then the segment holds no abort marker, or the file
+    /// was lost.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn transaction_index(&self) -> Result<Option<Arc<TransactionIndex>>> {
+        let open = |bytes| {
+            Ok(Opened::TransactionIndex(Arc::new(TransactionIndex::from_bytes(bytes, self.base_offset))))
+        };
+        Ok(
+            match self.open_index(
+                FileKind::TransactionIndex,
+                self.files.transaction_index.as_deref(),
+                open,
+            )? {
+                Some(Opened::TransactionIndex(index)) => Some(index),
+                _ => None,
+            },
+        )
+    }
+
+    fn open_index(
+        &self,
+        kind: FileKind,
+        name: Option<&str>,
+        open: impl FnOnce(FileBytes) -> Result<Opened>,
+    ) -> Result<Option<Opened>> {
+        let Some(name) = name else { return Ok(None) };
+        let opened = self.open_files.get((self.number, kind), || {
+            let file = self.open_files.directory.open_file(name)?;
+            open(FileBytes::new(file, None, self.open_files.maps(self.is_last()))?)
+        });
+        match opened {
+            Ok(opened) => Ok(Some(opened)),
+            // it went with its segment, or a rolling broker has just renamed it
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an earlier look at the directory gave the same segment: the same files, the same neighbours, and for the last
+    /// one the same size. Sealed segments do not change in place.
+    pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
+        let same = (self.base_offset, self.upper, &self.files) == (old.base_offset, old.upper, &old.files);
+        Ok(same && (!self.is_last() || self.size()? == old.size()?))
+    }
+
+    /// An index for an answer that can do without it: one that cannot be opened becomes a warning.
+    pub(crate) fn usable<T>(&self, index: Result<Option<T>>) -> Option<T> {
+        index.unwrap_or_else(|error| {
+            self.warn(format!("{error}; answered without it"));
+            None
+        })
+    }
+
+    pub(crate) fn bounds(&self) -> Result<Bounds> {
+        // where the tail of the last segment was cut, what lies behind it is not data
+        let end = match self.tail.get() {
+            Some(tail) => tail.end,
+            None => self.size()?,
+        };
+        Ok(Bounds { base_offset: self.base_offset, upper: self.upper, end })
+    }
+
+    /// A walk from the segment's first batch.
+    pub(crate) fn walk(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
+        let before = Before { last_offset: self.base_offset - 1, leader_epoch };
+        Ok(Walk::new(LogFile::new(self.log_bytes()?, read), self.bounds()?, 0, Some(before)))
+    }
+
+    /// An error of kind [`Error::Corrupt`] for damage in this segment.
+    pub(crate) fn corrupt(&self, damage: &Damage) -> Error {
+        damage.malformed.clone().at(self.path(), damage.position, Some(damage.offset))
+    }
+
+    /// The offset after the last batch of the segment; the base offset where it has none.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::LogChanged`].
+    pub fn end_offset(&self) -> Result<i64> {
+        Ok(self.tail()?.end_offset)
+    }
+
+    /// The largest timestamp of its records, ms since the epoch, or where none has one the file's modification time.
+    /// Kafka: `LogSegment.largestTimestamp`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where it has to be read from the log and that is damaged; [`Error::Io`].
+    pub fn largest_timestamp(&self) -> Result<i64> {
+        match self.largest_record_timestamp()? {
+            largest if largest >= 0 => Ok(largest),
+            _ => Ok(self.log_bytes()?.modified_ms()),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The open files and mappings of a partition: opened when first wanted, and never more than a fixed number kept.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::error::Result;
+use crate::fs::names::FileKind;
+use crate::fs::{Directory, FileBytes};
+use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
+use crate::types::{Interrupt, Io};
+
+/// Which file: the segment's number in this pool and the kind.
+type Key = (u64, FileKind);
+
+/// A kept file, as what it was opened for. Kafka: `LazyIndex` does this for two of them.
+#[derive(Debug, Clone)]
+pub(crate) enum Opened {
+    Log(Arc<FileBytes>),
+    OffsetIndex(Arc<OffsetIndex>),
+    TimeIndex(Arc<TimeIndex>),
+    TransactionIndex(Arc<TransactionIndex>),
+}
+
+/// A partition's directory and the files of it that are open. What is in use stays open whatever the limit says; what is
+/// only kept is dropped, the longest unused first.
+#[derive(Debug)]
+pub(crate) struct OpenFiles {
+    pub(crate) directory: Directory,
+    pub(crate) interrupt: Interrupt,
+    io: Io,
+    broker_runs: AtomicBool,
+    limit: usize,
+    clock: AtomicU64,
+    opened: AtomicU64,
+    kept: Mutex<HashMap<Key, (u64, Opened)>>,
+}
+
+impl OpenFiles {
+    pub(crate) fn new(directory: Directory, io: Io, limit: usize, interrupt: Interrupt) -> Self {
+        let open_files = Self {
+            directory,
+            interrupt,
+            io,
+            broker_runs: AtomicBool::new(false),
+            limit: limit.max(1),
+            clock: AtomicU64::new(0),
+            opened: AtomicU64::new(0),
+            kept: Mutex::default(),
+        };
+        open_files.look_for_broker();
+        open_files
+    }
+
+    /// Asks whether another process holds the data directory: what is opened from now on is not mapped if so.
+    pub(crate) fn look_for_broker(&self) {
+        let runs = self.io == Io::Auto && self.directory.data_directory_is_locked();
+        self.broker_runs.store(runs, Ordering::Relaxed);
+    }
+
+    /// The rule `io`: whether files of the last segment (or of an earlier one) are mapped.
+    pub(crate) fn maps(&self, is_last: bool) -> bool {
+        match self.io {
+            Io::Mmap => true,
+            Io::Pread => false,
+            Io::Auto => !self.broker_runs.load(Ordering::Relaxed) && !is_last,
+        }
+    }
+
+    /// A number for a new segment.
+    pub(crate) fn next_segment(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How many times a file was opened.
+    pub(crate) fn opened(&self) -> u64 {
+        self.opened.load(Ordering::Relaxed)
+    }
+
+    /// The kept file, or what `open` gives.
+    pub(crate) fn get(&self, key: Key, open: impl FnOnce() -> Result<Opened>) -> Result<Opened> {
+        let now = self.clock.fetch_add(1, Ordering::Relaxed);
+        if let Some((used, opened)) = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key) {
+            *used = now;
+            return Ok(opened.clone());
+        }
+        // opened outside the lock: two threads may both open it, and one of the two is dropped
+        let opened = open()?;
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        while kept.len() >= self.limit {
+            let Some(oldest) = kept.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| *key) else {
+                break;
+            };
+            kept.remove(&oldest);
+        }
+        kept.insert(key, (now, opened.clone()));
+        Ok(opened)
+    }
+}

@@ -1,0 +1,187 @@
+//! After damage: where does the next whole batch start?
+//!
+//! A record's value may hold a whole batch (a backup of a log, kept in a log), so a valid checksum alone proves nothing.
+//! Tried in this order:
+//!
+//! 1. the damaged batch's own end, where its checksum holds (then the damage is outside it: offset, length of a
+//!    neighbour, epoch, magic), or where its length leads to a batch that continues its offsets exactly;
+//! 2. the positions that the offset index names, each checked against the batch it points to;
+//! 3. every position before that, where a batch's offsets lie between the last good one and the next known one and the
+//!    batches that follow it lead exactly to the known position (or to the end, or to a second damaged header). A batch
+//!    inside a value does not: at least the count of headers follows it.
+
+use super::walk::{Batch, Damage, Walk};
+use crate::error::Result;
+use crate::index::OffsetIndex;
+use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, crc};
+
+/// How much of the file is looked at in one piece.
+const CHUNK: usize = 1 << 20;
+
+/// A damaged stretch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) start_position: u64,
+    pub(crate) end_position: u64,
+    /// The first offset that may be missing.
+    pub(crate) start_offset: i64,
+    /// The offset of the batch behind it; `None` where nothing valid follows in the segment.
+    pub(crate) end_offset: Option<i64>,
+}
+
+impl Walk {
+    /// Moves behind the damage, to the next whole batch or to the end of the segment, and names what was passed.
+    pub(crate) fn resume(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Stretch> {
+        let next = self.next_whole_batch(damage, index)?;
+        self.position = next.map_or(self.bounds.end, |batch| batch.position);
+        Ok(Stretch {
+            start_position: damage.position,
+            end_position: self.position,
+            start_offset: damage.offset,
+            end_offset: next.map(|batch| batch.header.base_offset),
+        })
+    }
+
+    fn next_whole_batch(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
+        if let Some(batch) = self.after_own_end(damage)? {
+            return Ok(Some(batch));
+        }
+        let known = self.first_indexed(damage, index)?;
+        self.search(damage, known).map(|found| found.or(known))
+    }
+
+    /// Rule 1.
+    fn after_own_end(&mut self, damage: &Damage) -> Result<Option<Batch>> {
+        let start = damage.position;
+        let Some(length) = plausible_length(self.log.read(start, PREFIX)?) else { return Ok(None) };
+        let end = start + length as u64;
+        if end >= self.bounds.end {
+            return Ok(None);
+        }
+        let bytes = self.log.read(start, length)?;
+        let stored = |at: usize| {
+            bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map(|crc| u32::from_be_bytes(*crc))
+        };
+        let intact = stored(17) == bytes.get(21..).map(crc::crc32c)
+            || stored(12) == bytes.get(PREFIX - 1..).map(crc::crc32);
+        let last_offset = BatchHeader::parse(bytes, length as u64).ok().map(|header| header.last_offset);
+        let next = self.valid_at(end, damage.offset, self.bounds.upper)?;
+        Ok(next.filter(|next| intact || last_offset.is_some_and(|last| last + 1 == next.header.base_offset)))
+    }
+
+    /// Rule 2: the first entry behind the damage that names a whole batch by its offset and position.
+    fn first_indexed(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
+        let Some(index) = index else { return Ok(None) };
+        for slot in 0..index.entries() {
+            let entry = index.entry(slot)?;
+            let Ok(position) = u64::try_from(entry.position) else { continue };
+            if position <= damage.position || position >= self.bounds.end || entry.offset < damage.offset {
+                continue;
+            }
+            if let Some(batch) = self.valid_at(position, damage.offset, self.bounds.upper)?
+                && [batch.header.base_offset, batch.header.last_offset].contains(&entry.offset)
+            {
+                return Ok(Some(batch));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Rule 3: byte by byte up to the known batch. The work of checking candidates is bounded, so that no file can be
+    /// made to take quadratic time; what is left unsearched then counts as damaged.
+    fn search(&mut self, damage: &Damage, known: Option<Batch>) -> Result<Option<Batch>> {
+        let goal = known.map_or(self.bounds.end, |batch| batch.position);
+        let high = known.map_or(self.bounds.upper, |batch| batch.header.base_offset);
+        let mut budget = (goal - damage.position).saturating_mul(2).saturating_add(CHUNK as u64);
+        let mut position = damage.position + 1;
+        while position < goal {
+            let Some(candidate) = self.next_candidate(position, goal, damage.offset, high)? else {
+                return Ok(None);
+            };
+            position = candidate + 1;
+            let Some(cost) = plausible_length(self.log.read(candidate, PREFIX)?) else { continue };
+            let Some(left) = budget.checked_sub(cost as u64) else { return Ok(None) };
+            budget = left;
+            let Some(first) = self.valid_at(candidate, damage.offset, high)? else { continue };
+            let mut last = first;
+            while last.end() < goal
+                && let Some(next) = self.valid_at(last.end(), last.header.last_offset + 1, high)?
+            {
+                budget = budget.saturating_sub(u64::from(next.header.size));
+                last = next;
+            }
+            if last.end() == goal || self.is_damaged_header(last.end(), last.header.last_offset + 1, high)? {
+                return Ok(Some(first));
+            }
+            position = last.end();
+        }
+        Ok(None)
+    }
+
+    /// The first position from which a header could start, by its magic, length and offset alone.
+    fn next_candidate(&mut self, from: u64, goal: u64, low: i64, high: i64) -> Result<Option<u64>> {
+        let mut position = from;
+        while position < goal {
+            let bytes = self.log.read(position, CHUNK)?;
+            if bytes.len() < PREFIX {
+                return Ok(None);
+            }
+            // where all is zero (a preallocated tail) no header starts but just before its end
+            let zeros = bytes
+                .chunks(64)
+                .take_while(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+                .count()
+                * 64;
+            let mut at = zeros.min(bytes.len()).saturating_sub(PREFIX);
+            while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= PREFIX) {
+                let here = position + at as u64;
+                if here >= goal {
+                    return Ok(None);
+                }
+                if let Some(length) = plausible_length(rest)
+                    && offset_of(rest).is_some_and(|offset| (low..high).contains(&offset))
+                    && here + length as u64 <= goal
+                {
+                    return Ok(Some(here));
+                }
+                at += 1;
+            }
+            position += at as u64;
+        }
+        Ok(None)
+    }
+
+    /// A batch that begins at `position`, has offsets from `low` to below `high`, and a checksum that holds.
+    fn valid_at(&mut self, position: u64, low: i64, high: i64) -> Result<Option<Batch>> {
+        if position >= self.bounds.end {
+            return Ok(None);
+        }
+        let Ok(header) = self.header_at(position)? else { return Ok(None) };
+        let batch = Batch { position, header };
+        if header.base_offset < low || header.last_offset >= high || self.verify(&batch)?.is_err() {
+            return Ok(None);
+        }
+        Ok(Some(batch))
+    }
+
+    /// Something that looks like the header of a batch with a damaged body.
+    fn is_damaged_header(&mut self, position: u64, low: i64, high: i64) -> Result<bool> {
+        let end = self.bounds.end;
+        let prefix = self.log.read(position, PREFIX)?;
+        Ok(offset_of(prefix).is_some_and(|offset| (low..high).contains(&offset))
+            && plausible_length(prefix).is_some_and(|length| position + length as u64 <= end))
+    }
+}
+
+fn offset_of(prefix: &[u8]) -> Option<i64> {
+    prefix.first_chunk().map(|offset| i64::from_be_bytes(*offset))
+}
+
+/// The size of the batch at the front of `prefix`, if its length and magic are possible.
+fn plausible_length(prefix: &[u8]) -> Option<usize> {
+    let magic = *prefix.get(PREFIX - 1)?;
+    let length = i32::from_be_bytes(*prefix.get(8..)?.first_chunk()?);
+    let size = usize::try_from(length).ok()? + LOG_OVERHEAD;
+    // the smallest entry of any format; the header's own rules come later
+    (magic <= 2 && (LOG_OVERHEAD + 14..=MAX_BATCH_BYTES).contains(&size)).then_some(size)
+}

@@ -1,0 +1,308 @@
+//! Look-ups in one segment, by offset and by time: index, confirmation, header walk.
+
+use super::walk::{Batch, Step};
+use super::{LOOKUP_READ, LogFile, Segment, Walk};
+use crate::error::{Error, Result};
+use crate::index::{Method, OffsetIndex, TimeIndex};
+use crate::record::{Payload, Records};
+use crate::types::{OffsetPosition, TimestampOffset};
+
+/// How many of the last entries are tried for one that the log confirms.
+const TRIED_ENTRIES: u64 = 16;
+
+/// What a look-up by offset found in a segment.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// The batch that holds the offset, or the first one behind the gap it lies in.
+    Batch(Batch),
+    /// Every batch of the segment lies below the offset; the last one, whose word for it was checked.
+    Below,
+}
+
+impl Segment {
+    /// A walk that starts at or before the first batch whose last offset reaches `offset`: from the index entry below it
+    /// where the log confirms that, else from the segment's start. The flag says that the first batch's own offsets were
+    /// confirmed by the entry, not only that it may lie there.
+    pub(crate) fn walk_to(&self, offset: i64, leader_epoch: i32, read: usize) -> Result<(Walk, bool)> {
+        let from_start = self.walk(leader_epoch, read)?;
+        let Some(index) = self.usable(self.offset_index()) else { return Ok((from_start, true)) };
+        let entry = match index.lookup(offset, Method::default()) {
+            Ok(entry) => entry,
+            Err(error) => {
+                self.usable::<()>(Err(error));
+                return Ok((from_start, true));
+            }
+        };
+        if entry == (OffsetPosition { offset: self.base_offset, position: 0 }) {
+            return Ok((from_start, true));
+        }
+        let mut walk = Walk::new(LogFile::new(self.log_bytes()?, read), self.bounds()?, 0, None);
+        if entry.offset <= offset
+            && let Some((position, exactly)) = self.confirmed(entry, &mut walk)?
+        {
+            walk.position = position;
+            return Ok((walk, exactly));
+        }
+        self.warn_of_entry(&index, entry);
+        Ok((from_start, true))
+    }
+
+    /// Whether the log agrees with an offset index entry: a batch lies at its position, and the entry's offset is that
+    /// batch's last (as 4.x writes) or base offset (0.8 to 0.11), or the last offset of a batch behind it (an append of
+    /// several batches, as followers got them before). Gives the position and whether one of the first two holds.
+    fn confirmed(&self, entry: OffsetPosition, walk: &mut Walk) -> Result<Option<(u64, bool)>> {
+        let Ok(position) = u64::try_from(entry.position) else { return Ok(None) };
+        if position >= walk.bounds.end {
+            return Ok(None);
+        }
+        let mut at = position;
+        while at < walk.bounds.end
+            && let Ok(header) = walk.header_at(at)?
+        {
+            let is_first = at == position;
+            if header.base_offset < self.base_offset || header.last_offset >= self.upper {
+                return Ok(None);
+            }
+            if header.last_offset == entry.offset || is_first && header.base_offset == entry.offset {
+                return Ok(Some((position, is_first)));
+            }
+            if header.last_offset > entry.offset {
+                return Ok(None);
+            }
+            at += u64::from(header.size);
+        }
+        Ok(None)
+    }
+
+    /// The position of the last entry that the log confirms, its batch's checksum included.
+    pub(super) fn last_confirmed(&self, index: &OffsetIndex, walk: &mut Walk) -> Result<Option<u64>> {
+        for slot in (0..index.entries()).rev().take(usize::try_from(TRIED_ENTRIES).unwrap_or(1)) {
+            let Some(entry) = self.usable(index.entry(slot).map(Some)) else { return Ok(None) };
+            if let Some((position, _)) = self.confirmed(entry, walk)?
+                && let Ok(header) = walk.header_at(position)?
+                && walk.verify(&Batch { position, header })?.is_ok()
+            {
+                return Ok(Some(position));
+            }
+            // a broker that writes meanwhile indexes what it appended after the log was opened
+            let grown = || self.open_log_file().is_ok_and(|file| file.size() > walk.bounds.end);
+            if u64::try_from(entry.position).is_ok_and(|position| position < walk.bounds.end) || !grown() {
+                self.warn_of_entry(index, entry);
+            }
+        }
+        Ok(None)
+    }
+
+    fn warn_of_entry(&self, index: &OffsetIndex, entry: OffsetPosition) {
+        self.warn(format!(
+            "{}: the entry (offset {}, position {}) does not agree with the log; answered without it",
+            index.path().display(),
+            entry.offset,
+            entry.position
+        ));
+    }
+
+    /// The first batch whose last offset is at or above `offset`. Kafka: `LogSegment.translateOffset`.
+    ///
+    /// Bytes are read only of the batches that the answer rests on: the one found and, where the offset lies in a gap,
+    /// the one before it, whose word on its own end is then part of the answer.
+    pub(crate) fn find_offset(&self, offset: i64) -> Result<Found> {
+        let (walk, exactly) = self.walk_to(offset, -1, LOOKUP_READ)?;
+        let from_start = walk.position == 0;
+        match self.find_offset_on(walk, offset, exactly)? {
+            Some(found) => Ok(found),
+            // a gap right behind a batch whose offsets nothing confirmed
+            None if !from_start => {
+                Ok(self.find_offset_on(self.walk(-1, LOOKUP_READ)?, offset, true)?.unwrap_or(Found::Below))
+            }
+            None => Ok(Found::Below),
+        }
+    }
+
+    fn find_offset_on(&self, mut walk: Walk, offset: i64, first_is_confirmed: bool) -> Result<Option<Found>> {
+        let mut previous = None;
+        let mut walked = 0u64;
+        loop {
+            self.open_files.interrupt.check()?;
+            let batch = match walk.step()? {
+                Step::Damage(damage) => return Err(self.corrupt(&damage)),
+                Step::Batch(batch) if batch.header.last_offset < offset => {
+                    previous = Some(batch);
+                    walked += 1;
+                    continue;
+                }
+                Step::Batch(batch) => Some(batch),
+                Step::End => None,
+            };
+            let in_gap = batch.is_none_or(|batch| batch.header.base_offset > offset);
+            if in_gap && walked == 1 && !first_is_confirmed {
+                return Ok(None);
+            }
+            for rested_on in batch.iter().chain(previous.iter().filter(|_| in_gap)) {
+                if let Err(malformed) = walk.verify(rested_on)? {
+                    let place = Some(rested_on.header.base_offset);
+                    return Err(malformed.at(self.path(), rested_on.position, place));
+                }
+            }
+            return Ok(Some(batch.map_or(Found::Below, Found::Batch)));
+        }
+    }
+
+    /// The first record at or above `from` whose timestamp is ≥ `target`, in offset order. Kafka:
+    /// `LogSegment.findOffsetByTimestamp`; this one goes on where Kafka's stops short.
+    ///
+    /// Every batch that is passed over on its header's word has its checksum verified, for the maximum timestamp lies
+    /// inside it.
+    pub(crate) fn find_time(&self, target: i64, from: i64) -> Result<Option<TimestampOffset>> {
+        let mut walk = self.walk_to_time(target, from, LOOKUP_READ)?;
+        let mut buffer = Vec::new();
+        loop {
+            self.open_files.interrupt.check()?;
+            let before = walk.before;
+            let batch = match walk.step()? {
+                Step::End => return Ok(None),
+                Step::Damage(damage) => return Err(self.corrupt(&damage)),
+                Step::Batch(batch) => batch,
+            };
+            if let Err(malformed) = walk.verify(&batch)? {
+                return Err(self.corrupt(&walk.reject(&batch, before, malformed)));
+            }
+            if batch.header.max_timestamp < target || batch.header.last_offset < from {
+                continue;
+            }
+            let damaged = |malformed: crate::error::Malformed| {
+                malformed.at(self.path(), batch.position, Some(batch.header.base_offset))
+            };
+            let bytes = walk.bytes(&batch)?;
+            let (mut records, payload) = Records::open(batch.header, bytes, &mut buffer).map_err(damaged)?;
+            let payload = match payload {
+                Payload::Batch(start) => bytes.get(start..).unwrap_or_default(),
+                Payload::Buffer => &buffer,
+            };
+            while let Some(record) = records.next(payload).map_err(damaged)? {
+                if record.timestamp >= target && record.offset >= from {
+                    return Ok(Some(TimestampOffset { timestamp: record.timestamp, offset: record.offset }));
+                }
+            }
+        }
+    }
+
+    /// A walk that starts before every record at or above `from` whose timestamp is ≥ `target`.
+    pub(crate) fn walk_to_time(&self, target: i64, from: i64, read: usize) -> Result<Walk> {
+        let (mut walk, _) = self.walk_to(from, -1, read)?;
+        if let Some(index) = self.usable(self.time_index())
+            && let Some(position) = self.usable(self.before_time(&index, target))
+            && position > walk.position
+        {
+            walk = Walk::new(LogFile::new(self.log_bytes()?, read), self.bounds()?, position, None);
+        }
+        Ok(walk)
+    }
+
+    /// The position of the batch that the last entry below `target` names, if the log confirms the entry: that batch has
+    /// the entry's timestamp as its maximum, and none between it and the batch of the entry before has a larger one.
+    fn before_time(&self, index: &TimeIndex, target: i64) -> Result<Option<u64>> {
+        // strictly below: a record at the target may lie before the batch that an equal entry names
+        let Some(below) = target.checked_sub(1) else { return Ok(None) };
+        let (slot, _) = index.slot_range(below, Method::default())?;
+        let Ok(slot) = u64::try_from(slot) else { return Ok(None) };
+        let entry = index.entry(slot)?;
+        let previous = match slot.checked_sub(1) {
+            Some(slot) => index.entry(slot)?.offset,
+            None => self.base_offset,
+        };
+        let mut walk = self.walk_to(previous.min(entry.offset), -1, LOOKUP_READ)?.0;
+        while entry.timestamp < target
+            && let Step::Batch(batch) = walk.step()?
+        {
+            self.open_files.interrupt.check()?;
+            let max_timestamp = batch.header.max_timestamp;
+            if batch.header.last_offset >= entry.offset {
+                let named = batch.header.base_offset <= entry.offset && max_timestamp == entry.timestamp;
+                if named {
+                    return Ok(Some(batch.position));
+                }
+                break;
+            }
+            if max_timestamp > entry.timestamp && batch.header.last_offset > previous {
+                break;
+            }
+        }
+        self.warn_of_time_entry(index, entry);
+        Ok(None)
+    }
+
+    fn warn_of_time_entry(&self, index: &TimeIndex, entry: TimestampOffset) {
+        self.warn(format!(
+            "{}: the entry (timestamp {}, offset {}) does not agree with the log; answered without it",
+            index.path().display(),
+            entry.timestamp,
+            entry.offset
+        ));
+    }
+
+    /// The largest timestamp that a batch of the segment states, −1 where none has one; found once.
+    ///
+    /// The last time index entry answers for what lies before the batch it names, if that batch confirms it; the batches
+    /// behind it are read.
+    pub(crate) fn largest_record_timestamp(&self) -> Result<i64> {
+        if let Some(largest) = self.largest.get() {
+            return Ok(*largest);
+        }
+        let indexed = match self.usable(self.time_index()) {
+            Some(index) if index.entries() > 0 => self.largest_from_index(&index)?,
+            _ => None,
+        };
+        let largest = match indexed {
+            Some(largest) => largest,
+            None => self.largest_behind(self.walk(-1, LOOKUP_READ)?, -1)?,
+        };
+        Ok(*self.largest.get_or_init(|| largest))
+    }
+
+    fn largest_from_index(&self, index: &TimeIndex) -> Result<Option<i64>> {
+        let entry = index.last_entry();
+        if entry.offset >= self.base_offset && entry.offset < self.upper {
+            let mut walk = self.walk_to(entry.offset, -1, LOOKUP_READ)?.0;
+            let mut step = walk.step()?;
+            while let Step::Batch(batch) = &step
+                && batch.header.last_offset < entry.offset
+            {
+                step = walk.step()?;
+            }
+            if let Step::Batch(batch) = step
+                && batch.header.base_offset <= entry.offset
+                && batch.header.max_timestamp == entry.timestamp
+                && walk.verify(&batch)?.is_ok()
+            {
+                return self.largest_behind(walk, entry.timestamp).map(Some);
+            }
+        }
+        self.warn_of_time_entry(index, entry);
+        Ok(None)
+    }
+
+    fn largest_behind(&self, mut walk: Walk, mut largest: i64) -> Result<i64> {
+        loop {
+            self.open_files.interrupt.check()?;
+            let before = walk.before;
+            match walk.step()? {
+                Step::End => return Ok(largest),
+                Step::Damage(damage) => return Err(self.corrupt(&damage)),
+                Step::Batch(batch) => {
+                    if let Err(malformed) = walk.verify(&batch)? {
+                        return Err(self.corrupt(&walk.reject(&batch, before, malformed)));
+                    }
+                    largest = largest.max(batch.header.max_timestamp);
+                }
+            }
+        }
+    }
+}
+
+impl Error {
+    /// True for damage in the log itself, which `on_damage` is about.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Corrupt { .. } | Self::UnsupportedFormat { .. })
+    }
+}

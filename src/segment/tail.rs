@@ -1,0 +1,65 @@
+//! The end of a segment: where its data stop and which offset comes next.
+//!
+//! Kafka learns the log end offset from the last index entry and a read behind it, and believes both. Here the walk starts
+//! at the last entry that its batch confirms, checks every batch behind it, and takes an end only where nothing valid
+//! follows.
+
+use super::walk::{Damage, Step};
+use super::{LOOKUP_READ, LogFile, Segment, Walk};
+use crate::error::Result;
+
+/// Where a segment ends.
+#[derive(Debug, Clone)]
+pub(crate) struct Tail {
+    /// The position after the last byte of data. In the last segment what follows is a torn batch, or the zeros of a
+    /// preallocated file; elsewhere it is the size of the file.
+    pub(crate) end: u64,
+    /// The offset after the last batch.
+    pub(crate) end_offset: i64,
+    /// What ended the last segment before its file does.
+    pub(crate) cut: Option<Damage>,
+}
+
+impl Segment {
+    /// The end, found once.
+    pub(crate) fn tail(&self) -> Result<Tail> {
+        if let Some(tail) = self.tail.get() {
+            return Ok(tail.clone());
+        }
+        let tail = self.find_tail()?;
+        Ok(self.tail.get_or_init(|| tail).clone())
+    }
+
+    fn find_tail(&self) -> Result<Tail> {
+        let bounds = self.bounds()?;
+        let log = LogFile::new(self.log_bytes()?, LOOKUP_READ);
+        let index = self.usable(self.offset_index());
+        let mut walk = Walk::new(log, bounds, 0, None);
+        let last_indexed =
+            index.as_deref().map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))?;
+        match last_indexed {
+            Some(position) => walk.position = position,
+            None => walk = self.walk(-1, LOOKUP_READ)?,
+        }
+        loop {
+            self.open_files.interrupt.check()?;
+            let before = walk.before;
+            let damage = match walk.step()? {
+                Step::End => {
+                    return Ok(Tail { end: bounds.end, end_offset: walk.expected_offset(), cut: None });
+                }
+                Step::Batch(batch) => match walk.verify(&batch)? {
+                    Ok(()) => continue,
+                    Err(malformed) => walk.reject(&batch, before, malformed),
+                },
+                Step::Damage(damage) => damage,
+            };
+            let stretch = walk.resume(&damage, index.as_deref())?;
+            if stretch.end_offset.is_none() {
+                let cut = self.is_last().then(|| damage.clone());
+                let end = if self.is_last() { damage.position } else { bounds.end };
+                return Ok(Tail { end, end_offset: walk.expected_offset(), cut });
+            }
+        }
+    }
+}

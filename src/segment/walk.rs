@@ -1,0 +1,231 @@
+//! The walk through a segment's batches, header by header: where every answer of a log comes from, and where damage shows.
+//!
+//! Kafka's reader checks a batch's CRC and nothing else, and 17 bytes of a v2 header lie outside it. What it misses shows
+//! in the neighbours: offsets rise, epochs never fall, a batch ends where the next one starts, the last where the file
+//! does. A step therefore compares three headers. Where two contradict each other, [`first_lies`] says which one is
+//! damaged, so that a flipped bit costs the batch that has it and no other.
+
+use std::cmp::Ordering;
+
+use super::log_file::LogFile;
+use crate::error::{Malformed, Result};
+use crate::record::{BatchHeader, V2_HEADER};
+
+/// A batch and where it lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Batch {
+    /// Bytes from the start of the `.log`.
+    pub position: u64,
+    /// Its header, with the true base offset also for a v0 or v1 wrapper.
+    pub header: BatchHeader,
+}
+
+impl Batch {
+    /// The position after its last byte.
+    pub fn end(&self) -> u64 {
+        self.position + u64::from(self.header.size)
+    }
+}
+
+/// What a step found.
+#[derive(Debug)]
+pub(crate) enum Step {
+    Batch(Batch),
+    Damage(Damage),
+    End,
+}
+
+/// A place where the log breaks the format.
+#[derive(Debug, Clone)]
+pub(crate) struct Damage {
+    pub(crate) position: u64,
+    /// The first offset that may be missing.
+    pub(crate) offset: i64,
+    pub(crate) malformed: Malformed,
+}
+
+/// What the batches before a place establish for those behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub(crate) last_offset: i64,
+    /// The highest leader epoch; −1 where no batch had one.
+    pub(crate) leader_epoch: i32,
+}
+
+/// The bounds that a segment's place in the log sets for its batches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// The segment's base offset: no batch starts below it.
+    pub(crate) base_offset: i64,
+    /// The next segment's base offset: every batch ends below it.
+    pub(crate) upper: i64,
+    /// The position after the last byte that is data.
+    pub(crate) end: u64,
+}
+
+/// Walks from one batch to the next.
+#[derive(Debug)]
+pub(crate) struct Walk {
+    pub(crate) log: LogFile,
+    pub(crate) bounds: Bounds,
+    pub(crate) position: u64,
+    /// `None` at a place that was jumped to.
+    pub(crate) before: Option<Before>,
+    /// Headers already read, oldest first: a step looks at up to two more than it gives.
+    read_ahead: [Option<(u64, BatchHeader)>; 3],
+    buffer: Vec<u8>,
+}
+
+impl Walk {
+    pub(crate) fn new(log: LogFile, bounds: Bounds, position: u64, before: Option<Before>) -> Self {
+        Self { log, bounds, position, before, read_ahead: [None; 3], buffer: Vec::new() }
+    }
+
+    /// The next batch, by its header alone; [`Walk::verify`] checks its bytes.
+    pub(crate) fn step(&mut self) -> Result<Step> {
+        if self.position >= self.bounds.end {
+            return Ok(Step::End);
+        }
+        let header = match self.header_at(self.position)? {
+            Ok(header) => header,
+            Err(malformed) => return Ok(Step::Damage(self.damage(malformed))),
+        };
+        if let Err(malformed) = self.fits(&header) {
+            return Ok(Step::Damage(self.damage(malformed)));
+        }
+        let batch = Batch { position: self.position, header };
+        if let Ok(next) = self.header_at(batch.end())?
+            && let Err(contradiction) = follows(header.last_offset, header.leader_epoch, &next)
+        {
+            let third = self.header_at(batch.end() + u64::from(next.size))?.ok();
+            if first_lies(self.before, &header, &next, third.as_ref()) {
+                let malformed = Malformed::new(
+                    format!("a batch that the next one ({}) can follow", contradiction.found),
+                    format!(
+                        "offsets {} to {}, leader epoch {}",
+                        header.base_offset, header.last_offset, header.leader_epoch
+                    ),
+                );
+                return Ok(Step::Damage(self.damage(malformed)));
+            }
+        }
+        self.position = batch.end();
+        self.before = Some(Before {
+            last_offset: header.last_offset,
+            leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(header.leader_epoch),
+        });
+        Ok(Step::Batch(batch))
+    }
+
+    /// Checks a batch's checksum; a failure is damage at its position.
+    pub(crate) fn verify(&mut self, batch: &Batch) -> Result<std::result::Result<(), Malformed>> {
+        Ok(batch.header.ensure_valid(self.bytes(batch)?))
+    }
+
+    /// All bytes of a batch.
+    pub(crate) fn bytes(&mut self, batch: &Batch) -> Result<&[u8]> {
+        self.log.read(batch.position, usize::try_from(batch.header.size).unwrap_or(0))
+    }
+
+    /// Steps back to a batch just given, whose bytes turned out to be damaged, so that [`Walk::resume`] starts there.
+    pub(crate) fn reject(&mut self, batch: &Batch, before: Option<Before>, malformed: Malformed) -> Damage {
+        self.position = batch.position;
+        self.before = before;
+        self.damage(malformed)
+    }
+
+    fn damage(&self, malformed: Malformed) -> Damage {
+        Damage { position: self.position, offset: self.expected_offset(), malformed }
+    }
+
+    /// The lowest offset that the next batch may have.
+    pub(crate) fn expected_offset(&self) -> i64 {
+        self.before
+            .map_or(self.bounds.base_offset, |before| before.last_offset + 1)
+            .max(self.bounds.base_offset)
+    }
+
+    /// The header at a position, as far as it is well-formed in itself.
+    pub(crate) fn header_at(&mut self, position: u64) -> Result<std::result::Result<BatchHeader, Malformed>> {
+        if let Some((_, header)) = self.read_ahead.iter().flatten().find(|(at, _)| *at == position) {
+            return Ok(Ok(*header));
+        }
+        let available = self.bounds.end.saturating_sub(position);
+        let wanted = usize::try_from(available).unwrap_or(V2_HEADER).min(V2_HEADER);
+        let mut header = match BatchHeader::parse(self.log.read(position, wanted)?, available) {
+            Ok(header) => header,
+            Err(malformed) => return Ok(Err(malformed)),
+        };
+        if header.is_wrapper() {
+            let bytes = self.log.read(position, usize::try_from(header.size).unwrap_or(0))?;
+            if let Err(malformed) = header.resolve_base_offset(bytes, &mut self.buffer) {
+                return Ok(Err(malformed));
+            }
+        }
+        self.read_ahead.rotate_left(1);
+        self.read_ahead[2] = Some((position, header));
+        Ok(Ok(header))
+    }
+
+    /// Whether a header can stand where the walk is.
+    fn fits(&self, header: &BatchHeader) -> std::result::Result<(), Malformed> {
+        let Bounds { base_offset, upper, .. } = self.bounds;
+        // indexes hold relative offsets in 31 bits, and Kafka rolls (or splits) before they overflow
+        let most = base_offset.saturating_add(i64::from(i32::MAX)).min(upper - 1);
+        if header.base_offset < base_offset || header.last_offset > most {
+            return Err(Malformed::new(
+                format!("offsets from {base_offset} to {most}, as the segments' names say"),
+                format!("offsets {} to {}", header.base_offset, header.last_offset),
+            ));
+        }
+        self.before.map_or(Ok(()), |before| follows(before.last_offset, before.leader_epoch, header))
+    }
+}
+
+/// Whether a batch may come after a last offset and an epoch. A forward gap is legal: compaction and aborted producers
+/// leave them.
+fn follows(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> std::result::Result<(), Malformed> {
+    if header.base_offset <= last_offset {
+        return Err(Malformed::new(
+            format!("a batch that starts above offset {last_offset}"),
+            format!("base offset {}", header.base_offset),
+        ));
+    }
+    // batches without an epoch (−1: old formats, oracle-written ones) stand apart
+    if header.leader_epoch >= 0 && header.leader_epoch < leader_epoch {
+        return Err(Malformed::new(
+            format!("a leader epoch of {leader_epoch} or more"),
+            format!("leader epoch {}", header.leader_epoch),
+        ));
+    }
+    Ok(())
+}
+
+/// `second` cannot follow `first`: which of them is damaged? True: the first.
+///
+/// The evidence, strongest first: an undamaged batch mostly starts one above its predecessor; and the third batch
+/// contradicts a first one whose offset or epoch leapt up, but not one whose successor fell. Without evidence it is the
+/// second, which is what a reader without lookahead would say.
+fn first_lies(
+    before: Option<Before>,
+    first: &BatchHeader,
+    second: &BatchHeader,
+    third: Option<&BatchHeader>,
+) -> bool {
+    if second.base_offset <= first.last_offset {
+        if let Some(before) = before {
+            let expected = before.last_offset + 1;
+            let span = first.last_offset - first.base_offset + 1;
+            match first.base_offset.cmp(&expected) {
+                Ordering::Equal => return false,
+                _ if expected.checked_add(span) == Some(second.base_offset) => return true,
+                _ => {}
+            }
+        }
+        return third.is_some_and(|third| third.base_offset <= first.last_offset);
+    }
+    match third {
+        Some(third) if third.leader_epoch >= 0 => third.leader_epoch < first.leader_epoch,
+        _ => before.is_some_and(|before| second.leader_epoch >= before.leader_epoch),
+    }
+}

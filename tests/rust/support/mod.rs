@@ -1,0 +1,18 @@
+//! What the tests stand on: a builder of logs, a naive reader to judge by, and the corpus that real Kafka wrote.
+#![allow(dead_code, reason = "each behaviour uses its own part")]
+
+pub mod batches;
+pub mod golden;
+pub mod lz4;
+pub mod naive;
+pub mod partition;
+
+/// A property test of so many cases, the same ones in every run; a failure prints the case, shrunk.
+pub fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
+    proptest::test_runner::Config {
+        cases,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(0x00c0_4d00_d000),
+        failure_persistence: None,
+        ..proptest::test_runner::Config::default()
+    }
+}

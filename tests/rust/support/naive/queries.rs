@@ -1,0 +1,98 @@
+//! Questions about a log, answered by looking at everything.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::{Batch, Control, Log, Record};
+
+/// Records of aborted transactions, told apart by their markers, and where the first open one starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transactions {
+    /// Offsets of data records that an ABORT took back.
+    pub aborted: HashSet<i64>,
+    /// Producer, first offset, offset of the marker.
+    pub aborted_ranges: Vec<(i64, i64, i64)>,
+    /// Exclusive: the first offset of the oldest open transaction, else the log end offset.
+    pub last_stable_offset: i64,
+}
+
+impl Log {
+    /// One above the last offset; that of the last segment's base if there are no batches behind it.
+    pub fn end_offset(&self) -> i64 {
+        let last_base = self.segments.last().map_or(0, |segment| segment.base_offset);
+        self.batches.last().map_or(0, |batch| batch.last_offset + 1).max(last_base)
+    }
+
+    /// With control records.
+    pub fn records(&self) -> impl Iterator<Item = &Record> {
+        self.batches.iter().flat_map(|batch| &batch.records)
+    }
+
+    /// The batch that holds the offset; in a gap the next one; none if nothing follows.
+    pub fn locate(&self, offset: i64) -> Option<&Batch> {
+        self.batches.iter().find(|batch| batch.last_offset >= offset)
+    }
+
+    /// The first record (control records too) at or after `log_start_offset` with a timestamp of at least `target`.
+    pub fn offset_for_time(&self, log_start_offset: i64, target: i64) -> Option<&Record> {
+        self.records().find(|record| record.offset >= log_start_offset && record.timestamp >= target)
+    }
+
+    /// Data records (and control records if wanted) in a range of offsets and one of times; a record without a time
+    /// is outside every range of times.
+    pub fn scan(
+        &self,
+        offsets: Range<i64>,
+        times: Option<Range<i64>>,
+        include_control: bool,
+    ) -> impl Iterator<Item = &Record> {
+        self.records().filter(move |record| {
+            offsets.contains(&record.offset)
+                && (include_control || record.control.is_none())
+                && times
+                    .as_ref()
+                    .is_none_or(|times| record.timestamp >= 0 && times.contains(&record.timestamp))
+        })
+    }
+
+    /// As [`Log::scan`], of committed transactions and outside of transactions only, up to the last stable offset.
+    pub fn scan_committed(
+        &self,
+        offsets: Range<i64>,
+        times: Option<Range<i64>>,
+        include_control: bool,
+    ) -> impl Iterator<Item = &Record> {
+        let transactions = self.transactions();
+        self.scan(offsets.start..offsets.end.min(transactions.last_stable_offset), times, include_control)
+            .filter(move |record| !transactions.aborted.contains(&record.offset))
+    }
+
+    /// From the markers alone.
+    pub fn transactions(&self) -> Transactions {
+        let mut open: HashMap<i64, Vec<&Batch>> = HashMap::new();
+        let mut aborted = HashSet::new();
+        let mut aborted_ranges = Vec::new();
+        for batch in &self.batches {
+            if batch.transactional && !batch.control {
+                open.entry(batch.producer_id).or_default().push(batch);
+            }
+            for record in batch.records.iter().filter(|_| batch.transactional) {
+                match record.control {
+                    Some(Control::Abort { .. }) => {
+                        if let Some(batches) = open.remove(&batch.producer_id) {
+                            aborted_ranges.push((batch.producer_id, batches[0].base_offset, record.offset));
+                            aborted
+                                .extend(batches.iter().flat_map(|b| &b.records).map(|record| record.offset));
+                        }
+                    }
+                    Some(Control::Commit { .. }) => {
+                        open.remove(&batch.producer_id);
+                    }
+                    Some(Control::Other { .. }) | None => {}
+                }
+            }
+        }
+        let first_open = open.values().map(|batches| batches[0].base_offset).min();
+        Transactions { aborted, aborted_ranges, last_stable_offset: first_open.unwrap_or(self.end_offset()) }
+    }
+}
