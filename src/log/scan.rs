@@ -35,6 +35,27 @@ pub struct Ranges {
 }
 
 impl Ranges {
+    /// What lies in both.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        let later = |a: Option<i64>, b: Option<i64>| a.max(b);
+        let earlier = |a: Option<i64>, b: Option<i64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let start_offset = later(self.start_offset, other.start_offset);
+        let start_time = later(self.start_time, other.start_time);
+        // two ranges that do not meet have an empty one in common, which is no mistake
+        let not_before =
+            |end: Option<i64>, start: Option<i64>| end.map(|end| start.map_or(end, |start| end.max(start)));
+        Self {
+            start_offset,
+            end_offset: not_before(earlier(self.end_offset, other.end_offset), start_offset),
+            start_time,
+            end_time: not_before(earlier(self.end_time, other.end_time), start_time),
+        }
+    }
+
     fn has_times(&self) -> bool {
         self.start_time.is_some() || self.end_time.is_some()
     }
@@ -121,6 +142,47 @@ pub struct ScanStats {
     pub offset_gaps: u64,
 }
 
+impl std::fmt::Display for Gap {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { file, start_position, end_position, start_offset, end_offset, reason } = self;
+        let end =
+            end_offset.map_or_else(|| "the end of the log".to_owned(), |end| format!("{end} (exclusive)"));
+        write!(
+            formatter,
+            "{} is damaged from position {start_position} to {end_position}, offsets {start_offset} to {end}: {reason}",
+            file.display()
+        )
+    }
+}
+
+impl std::ops::AddAssign for ScanStats {
+    fn add_assign(&mut self, other: Self) {
+        self.records += other.records;
+        self.batches += other.batches;
+        self.batches_skipped += other.batches_skipped;
+        self.batches_decompressed += other.batches_decompressed;
+        self.segments_opened += other.segments_opened;
+        self.bytes_read += other.bytes_read;
+        self.offset_gaps += other.offset_gaps;
+    }
+}
+
+impl std::ops::Sub for ScanStats {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            records: self.records - other.records,
+            batches: self.batches - other.batches,
+            batches_skipped: self.batches_skipped - other.batches_skipped,
+            batches_decompressed: self.batches_decompressed - other.batches_decompressed,
+            segments_opened: self.segments_opened - other.segments_opened,
+            bytes_read: self.bytes_read - other.bytes_read,
+            offset_gaps: self.offset_gaps - other.offset_gaps,
+        }
+    }
+}
+
 /// What comes next in a scan.
 #[derive(Debug)]
 pub enum ScanStep {
@@ -186,6 +248,14 @@ impl Log {
             stats: ScanStats::default(),
             finished: start >= end,
         })
+    }
+
+    /// Checks a range, as [`Log::scan`] does.
+    ///
+    /// # Errors
+    /// Those of [`Log::scan`] that concern the range.
+    pub fn check(&self, ranges: &Ranges) -> Result<()> {
+        self.resolve(ranges).map(|_| ())
     }
 
     /// The offsets of a range: `start..end`, clipped at the end.

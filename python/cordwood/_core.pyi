@@ -1,0 +1,754 @@
+"""The Rust half of cordwood.
+
+Words used everywhere: an *offset* is logical and absolute; a *position* is bytes from the start of a `.log` (or of the
+file that is named beside it); a *timestamp* is milliseconds since the epoch, -1 where there is none. Ranges are
+half-open, `[start, end)`. Results are frozen objects with attributes. Reading never writes a byte.
+
+The examples run from the root of the repository; `cw` is `cordwood`.
+"""
+
+from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
+from datetime import datetime
+from os import PathLike
+from types import TracebackType
+from typing import Literal, Protocol, Self, TypeAlias, TypeVar, final, overload
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+from typing_extensions import Buffer
+
+from cordwood.types import TimestampType
+
+__all__ = [
+    "AbortedTransaction",
+    "Gap",
+    "Location",
+    "Log",
+    "LogDir",
+    "OffsetIndex",
+    "OffsetPosition",
+    "Record",
+    "Scan",
+    "ScanStats",
+    "Segment",
+    "Segments",
+    "Split",
+    "TimeIndex",
+    "TimestampOffset",
+    "TransactionIndex",
+]
+
+_T = TypeVar("_T")
+
+class _ArrowArray(Protocol):
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]: ...
+
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+_Path: TypeAlias = str | PathLike[str]
+_Time: TypeAlias = int | datetime
+_Integers: TypeAlias = Sequence[int] | Buffer | _ArrowArray | _ArrowStream
+_Times: TypeAlias = Sequence[int] | Sequence[datetime] | Buffer | _ArrowArray | _ArrowStream
+_Io: TypeAlias = Literal["auto", "mmap", "pread"]
+_IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
+_OnDamage: TypeAlias = Literal["raise", "skip", "report"]
+_HeaderKeys: TypeAlias = Literal["utf8", "binary"]
+_TimestampUnit: TypeAlias = Literal["ms", "us", "ns"]
+_Method: TypeAlias = Literal["binary", "warm"]
+
+@final
+class Log:
+    """A partition directory, opened for reading, fixed as of its opening.
+
+    It needs read permission only, takes no lock and writes nothing; indexes, checkpoints and snapshots may be missing
+    or wrong. `refresh()` sees what was appended since. Threads may share a `Log`; in a forked child it reopens itself;
+    it pickles as a recipe with its absolute path.
+
+    *io*: `"auto"` maps nothing while another process holds the data directory's lock, else everything but the last
+    segment's files; `"mmap"` maps everything (you say that the directory is at rest); `"pread"` maps nothing.
+    *log_start_offset* overrides the data directory's checkpoint; *topic* and *partition* override the directory's name.
+    *max_open_files* bounds open files and mappings together.
+
+    *Errors*: `LogNotFoundError`, `ConfigError`, `CorruptLogError` (a base offset that no segment can have), `OSError`.
+
+    >>> log = cw.Log("tests/golden/01-plain/orders-0")
+    >>> log.topic, log.partition, len(log.segments)
+    ('orders', 0, 4)
+    """
+
+    def __new__(
+        cls,
+        path: _Path,
+        *,
+        io: _Io = "auto",
+        log_start_offset: int | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        max_open_files: int = 256,
+    ) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The partition directory, absolute."""
+    @property
+    def topic(self) -> str | None:
+        """From the directory's name, or as given; `None` where the name is not `topic-partition`."""
+    @property
+    def partition(self) -> int | None:
+        """From the directory's name, or as given; `None` where the name is not `topic-partition`."""
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that readers may ask for (inclusive)."""
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record would get (exclusive end)."""
+    @property
+    def last_stable_offset(self) -> int:
+        """Where `read_committed` ends: the first offset of the oldest open transaction, else the log end offset.
+
+        *Cost*: the first question walks all headers of the log. *Errors*: `CorruptLogError` where damage may have
+        swallowed a transaction's marker.
+
+        >>> log = cw.Log("tests/golden/11-transactions/payments-0")
+        >>> log.last_stable_offset < log.log_end_offset
+        True
+        """
+    @property
+    def size(self) -> int:
+        """Bytes of all `.log` files."""
+    @property
+    def segments(self) -> Segments:
+        """The segments in order, the active one last."""
+    @property
+    def warnings(self) -> list[str]:
+        """What was wrong and did not matter: an index that lied, a torn tail, an ignored checkpoint. Sentences."""
+    def refresh(self) -> Log:
+        """Open the same directory as it is now; what is unchanged is shared with this `Log`, which stays as it is."""
+    def locate(self, offset: int) -> Location | None:
+        """Find the batch that holds `offset`, or in a gap the next batch. `None` only if nothing follows.
+
+        *Errors*: `OffsetOutOfRangeError` outside `[log_start_offset, log_end_offset)`.
+        *Source*: Kafka `LogSegment.translateOffset`.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> at = log.locate(20)
+        >>> at.segment, at.batch_base_offset, at.position
+        (0, 18, 2904)
+        """
+    def locate_many(self, offsets: _Integers) -> pa.Table:
+        """Find many at once: columns `segment batch_base_offset position size`, a row for each target, in their order.
+
+        Any int64 array will do: NumPy, Arrow, a list. The row is null where `locate` would raise or answer `None`.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> log.locate_many([20, 5000]).column("position").to_pylist()
+        [2904, None]
+        """
+    def offset_for_time(self, timestamp: _Time) -> TimestampOffset | None:
+        """Find the first record at or after the log start whose timestamp is at least `timestamp`; `None` if none is.
+
+        Exact, whatever the order of the times; control records count, as in Kafka. `timestamp`: int ms, or an aware
+        datetime. *Errors*: `ValueError` for a negative time or a naive datetime.
+        *Source*: Kafka `UnifiedLog.fetchOffsetByTimestamp`; where Kafka gives up for want of an index, this goes on.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> log.offset_for_time(1700000000025).offset
+        1
+        """
+    def offsets_for_times(self, timestamps: _Times) -> pa.Table:
+        """Find many at once: columns `timestamp offset`, a row for each target; null where no record is that late.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> log.offsets_for_times([1700000000025, 4000000000000]).column("offset").to_pylist()
+        [1, None]
+        """
+    def scan(
+        self,
+        *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_time: _Time | None = None,
+        end_time: _Time | None = None,
+        columns: Sequence[str] | None = None,
+        isolation_level: _IsolationLevel = "read_uncommitted",
+        include_control: bool = False,
+        on_damage: _OnDamage = "raise",
+        header_keys: _HeaderKeys = "utf8",
+        timestamp_unit: _TimestampUnit = "ms",
+        max_rows: int = 65_536,
+        max_bytes: int = 16_777_216,
+        split: Split | None = None,
+        threads: int = 1,
+    ) -> Scan:
+        """Read a range of records as columns.
+
+        Offsets and times intersect; a record without a time is outside every time range. A time range is exact however
+        disordered the timestamps. *columns*: by default `offset timestamp timestamp_type key value headers`; also
+        `topic partition leader_epoch producer_id producer_epoch sequence is_transactional is_control codec magic
+        batch_base_offset position segment key_size value_size`. *on_damage*: `"raise"` stops with a `CorruptLogError`
+        at the place, `"skip"` leaves out the damaged stretch and names it in `gaps`, `"report"` also gives it a row
+        with an `error` column. *max_rows* and *max_bytes* bound a record batch. *split*: one of `plan()`.
+
+        *Errors*: `OffsetOutOfRangeError` for a start below the log start or above the log end (an end beyond is
+        clipped), `ConfigError` for a name that is not a column; damage is raised while reading.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> log.scan(start_offset=10, end_offset=13, columns=["offset", "key"]).to_arrow().num_rows
+        3
+        """
+    def records(
+        self,
+        *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_time: _Time | None = None,
+        end_time: _Time | None = None,
+        isolation_level: _IsolationLevel = "read_uncommitted",
+        include_control: bool = False,
+        on_damage: _OnDamage = "raise",
+    ) -> Iterator[Record]:
+        """Read a range one record at a time. Convenient; `scan` is many times faster.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> [record.offset for record in log.records(start_offset=7, end_offset=9)]
+        [7, 8]
+        """
+    def batches(
+        self,
+        *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_time: _Time | None = None,
+        end_time: _Time | None = None,
+    ) -> Scan:
+        """Read a range's batch headers: a row a batch, with its position and size; nothing is decompressed.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> log.batches().to_arrow().num_rows
+        138
+        """
+    def plan(
+        self,
+        max_bytes: int,
+        *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_time: _Time | None = None,
+        end_time: _Time | None = None,
+        isolation_level: _IsolationLevel = "read_uncommitted",
+    ) -> list[Split]:
+        """Cut a range at batch boundaries into pieces of about `max_bytes`, for `scan(split=…)` elsewhere.
+
+        Every record of the range is in exactly one piece. With `isolation_level="read_committed"` the last piece ends
+        at the last stable offset.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> sum(log.scan(split=split).to_arrow().num_rows for split in log.plan(100_000))
+        1500
+        """
+
+@final
+class LogDir:
+    """A broker's data directory: a mapping from a partition's directory name to its `Log`, in the names' order.
+
+    Partitions on their way in or out are left out unless asked for: *include* takes `"delete"`, `"future"`, `"stray"`.
+    Logs are opened when they are first asked for. It writes nothing and takes no lock.
+
+    *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; `KeyError` for a partition that is not there.
+
+    >>> directory = cw.LogDir("tests/golden/16-data-dir")
+    >>> directory["cities-1"].log_start_offset
+    31
+    """
+
+    def __new__(
+        cls,
+        path: _Path,
+        *,
+        io: _Io = "auto",
+        max_open_files: int = 256,
+        include: Sequence[Literal["delete", "future", "stray"]] = (),
+    ) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The data directory, absolute."""
+    @property
+    def topics(self) -> list[str]:
+        """The topics that have a partition here, in order.
+
+        >>> cw.LogDir("tests/golden/16-data-dir").topics
+        ['__cluster_metadata', '__consumer_offsets', '__transaction_state', 'cities', 'rivers.compact']
+        """
+    def scan(
+        self,
+        topics: Sequence[str] | None = None,
+        *,
+        start_time: _Time | None = None,
+        end_time: _Time | None = None,
+        columns: Sequence[str] | None = None,
+        isolation_level: _IsolationLevel = "read_uncommitted",
+        include_control: bool = False,
+        on_damage: _OnDamage = "raise",
+        header_keys: _HeaderKeys = "utf8",
+        timestamp_unit: _TimestampUnit = "ms",
+        max_rows: int = 65_536,
+        max_bytes: int = 16_777_216,
+        threads: int = 1,
+    ) -> Scan:
+        """Read the partitions of `topics` (`None`: all) one after the other, as `Log.scan` does.
+
+        The columns `topic` and `partition` come first.
+
+        >>> cw.LogDir("tests/golden/16-data-dir").scan(["cities"]).schema.names[:3]
+        ['topic', 'partition', 'offset']
+        """
+    def __getitem__(self, key: str, /) -> Log: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+    @overload
+    def get(self, key: str) -> Log | None: ...
+    @overload
+    def get(self, key: str, default: _T) -> Log | _T: ...
+    def keys(self) -> KeysView[str]:
+        """Return the partitions' directory names."""
+    def values(self) -> ValuesView[Log]:
+        """Return the partitions."""
+    def items(self) -> ItemsView[str, Log]:
+        """Return names and partitions."""
+
+@final
+class Scan:
+    """A range of a log, to be read as Arrow columns: `__arrow_c_stream__` is what every dataframe library takes.
+
+    Nothing is read before it is asked for, and each reading starts from the beginning. Memory is bounded by `max_rows`
+    and `max_bytes` of the call that made it; no Python object is made for a record; other threads run meanwhile;
+    Ctrl-C ends it.
+
+    >>> scan = cw.Log("tests/golden/01-plain/orders-0").scan(start_offset=1400)
+    >>> sum(batch.num_rows for batch in scan)
+    100
+    """
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns' names and types. Needs the extra `arrow`."""
+    @property
+    def gaps(self) -> list[Gap]:
+        """The damaged stretches that the last reading left out; empty with `on_damage="raise"`."""
+    @property
+    def stats(self) -> ScanStats:
+        """What the last reading did, so far."""
+    def to_arrow(self) -> pa.Table:
+        """Read it all into a `pyarrow.Table`. Needs the extra `arrow`."""
+    def to_pandas(self) -> pd.DataFrame:
+        """Read it all into a `pandas.DataFrame`. Needs the extra `pandas`."""
+    def to_polars(self) -> pl.DataFrame:
+        """Read it all into a `polars.DataFrame`. Needs the extra `polars`."""
+    def __iter__(self) -> Iterator[pa.RecordBatch]: ...
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+@final
+class ScanStats:
+    """What a reading did."""
+
+    @property
+    def records(self) -> int:
+        """Records returned."""
+    @property
+    def batches(self) -> int:
+        """Batches whose records (for `Log.batches`: headers) were returned."""
+    @property
+    def batches_skipped(self) -> int:
+        """Batches passed over on their header alone: never decompressed."""
+    @property
+    def batches_decompressed(self) -> int:
+        """Batches that had to be decompressed."""
+    @property
+    def segments_opened(self) -> int:
+        """Segments of which the `.log` was read."""
+    @property
+    def bytes_read(self) -> int:
+        """Bytes of the batches whose checksum was verified."""
+    @property
+    def offset_gaps(self) -> int:
+        """Forward gaps between batches. Legal: compaction and aborted producers leave them."""
+
+@final
+class Gap:
+    """A damaged stretch that a reading left out."""
+
+    @property
+    def file(self) -> str:
+        """The `.log`."""
+    @property
+    def start_position(self) -> int:
+        """Its first byte (inclusive)."""
+    @property
+    def end_position(self) -> int:
+        """Its end (exclusive)."""
+    @property
+    def start_offset(self) -> int:
+        """The first offset that may be missing (inclusive)."""
+    @property
+    def end_offset(self) -> int | None:
+        """The end of what may be missing (exclusive); `None` where nothing readable follows."""
+    @property
+    def reason(self) -> str:
+        """What is wrong there, as a sentence."""
+
+@final
+class Split:
+    """A piece of a range, from `plan()`: small, frozen, picklable; give it to `scan(split=…)`."""
+
+    @property
+    def path(self) -> str:
+        """The partition directory, absolute."""
+    @property
+    def start_offset(self) -> int:
+        """Inclusive."""
+    @property
+    def end_offset(self) -> int:
+        """Exclusive."""
+    @property
+    def start_time(self) -> int | None:
+        """Milliseconds since the epoch, inclusive; `None` where the plan had none."""
+    @property
+    def end_time(self) -> int | None:
+        """Milliseconds since the epoch, exclusive; `None` where the plan had none."""
+    @property
+    def size(self) -> int:
+        """About how many bytes of `.log` files it covers."""
+
+@final
+class Segment:
+    """One `.log` and its indexes. The indexes open when they are first used."""
+
+    @property
+    def base_offset(self) -> int:
+        """The offset in the files' names; no record of the segment has a lower one."""
+    @property
+    def end_offset(self) -> int:
+        """The offset after the last batch (exclusive); the base offset where there is none."""
+    @property
+    def size(self) -> int:
+        """Bytes of the `.log`."""
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp of its records; where none has one, the file's modification time, as in Kafka."""
+    @property
+    def path(self) -> str:
+        """The `.log`, absolute."""
+    @property
+    def offset_index(self) -> OffsetIndex | None:
+        """The `.index`; `None` where there is none."""
+    @property
+    def time_index(self) -> TimeIndex | None:
+        """The `.timeindex`; `None` where there is none."""
+    @property
+    def transaction_index(self) -> TransactionIndex | None:
+        """The `.txnindex`; `None` where there is none: nothing was aborted, or the file was lost."""
+
+@final
+class Segments:
+    """A log's segments by base offset: a sequence, and a map that finds the nearest.
+
+    >>> segments = cw.Log("tests/golden/01-plain/orders-0").segments
+    >>> [segment.base_offset for segment in segments]
+    [0, 400, 807, 1217]
+    >>> segments.floor(806).base_offset, segments.higher(806).base_offset
+    (400, 807)
+    """
+
+    def floor(self, offset: int) -> Segment | None:
+        """Return the segment with the greatest base offset <= `offset`; `None` below the first."""
+    def higher(self, offset: int) -> Segment | None:
+        """Return the segment with the smallest base offset > `offset`; `None` at or above the last."""
+    def between(self, start: int, end: int) -> list[Segment]:
+        """Return the segments with a base in `[floor(start), end)`; with no floor, all with a base below `end`.
+
+        None where `start == end`. *Source*: Kafka `LogSegments.values(from, to)`.
+
+        >>> segments = cw.Log("tests/golden/01-plain/orders-0").segments
+        >>> [segment.base_offset for segment in segments.between(500, 1217)]
+        [400, 807]
+        """
+    @overload
+    def __getitem__(self, key: int, /) -> Segment: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> list[Segment]: ...
+    def __contains__(self, key: object, /) -> bool: ...
+    def __iter__(self) -> Iterator[Segment]: ...
+    def __reversed__(self) -> Iterator[Segment]: ...
+    def __len__(self) -> int: ...
+    def index(self, value: Segment) -> int:
+        """Return the place of a segment, by base offset. *Errors*: `ValueError` where it is not there."""
+    def count(self, value: Segment) -> int:
+        """Return 1 if the segment is there, else 0."""
+
+@final
+class Location:
+    """Where the batch that holds an offset lies."""
+
+    @property
+    def segment(self) -> int:
+        """The segment's base offset."""
+    @property
+    def batch_base_offset(self) -> int:
+        """The batch's base offset."""
+    @property
+    def position(self) -> int:
+        """Bytes from the start of the segment's `.log`."""
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch."""
+
+@final
+class TimestampOffset:
+    """A timestamp and the offset that it belongs to."""
+
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since the epoch, -1 = none."""
+    @property
+    def offset(self) -> int:
+        """Absolute."""
+
+@final
+class OffsetPosition:
+    """An offset and a position in its segment's `.log`."""
+
+    @property
+    def offset(self) -> int:
+        """Absolute."""
+    @property
+    def position(self) -> int:
+        """Bytes from the start of the `.log`."""
+
+@final
+class AbortedTransaction:
+    """An entry of a transaction index."""
+
+    @property
+    def version(self) -> int:
+        """The entry's format; 0."""
+    @property
+    def producer_id(self) -> int:
+        """Whose transaction."""
+    @property
+    def first_offset(self) -> int:
+        """Its first record's offset."""
+    @property
+    def last_offset(self) -> int:
+        """The offset of its ABORT marker."""
+    @property
+    def last_stable_offset(self) -> int:
+        """The last stable offset at the time of the abort."""
+
+@final
+class Record:
+    """One record, as `Log.records()` gives it."""
+
+    @property
+    def offset(self) -> int:
+        """Absolute."""
+    @property
+    def timestamp(self) -> int:
+        """Milliseconds since the epoch, -1 = none."""
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """What the timestamp means."""
+    @property
+    def key(self) -> bytes | None:
+        """`None` is not the same as empty."""
+    @property
+    def value(self) -> bytes | None:
+        """`None` is not the same as empty; in a compacted topic it deletes the key."""
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """In their order, duplicates kept; keys decoded as Kafka's client does."""
+
+@final
+class OffsetIndex:
+    """An `.index`: 8-byte entries of (relative offset, position), opened for reading.
+
+    *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
+    not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
+
+    >>> with cw.OffsetIndex("tests/golden/01-plain/orders-0/00000000000000000000.index") as index:
+    ...     entry = index.lookup(23)
+    >>> entry.offset, entry.position
+    (22, 2904)
+    """
+
+    def __new__(cls, path: _Path, base_offset: int | None = None) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The file, absolute."""
+    @property
+    def base_offset(self) -> int:
+        """What the entries' offsets are relative to."""
+    @property
+    def entry_size(self) -> int:
+        """8 bytes."""
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+    @property
+    def max_entries(self) -> int:
+        """How many fit the file."""
+    @property
+    def max_index_size(self) -> int:
+        """The file's size in bytes, rounded down to whole entries."""
+    @property
+    def is_full(self) -> bool:
+        """`entries >= max_entries`."""
+    @property
+    def last_entry(self) -> OffsetPosition:
+        """The last entry; `(base_offset, 0)` where there is none."""
+    def entry(self, n: int) -> OffsetPosition:
+        """Return entry `n`, from 0. *Errors*: `ConfigError` where there is none."""
+    def sanity_check(self) -> None:
+        """Do nothing where the index keeps Kafka's rules. *Errors*: `CorruptLogError` where it does not."""
+    def lookup(self, target: int, method: _Method | None = None) -> OffsetPosition:
+        """Return the entry with the greatest offset <= `target`; `(base_offset, 0)` below the first.
+
+        Any 64-bit integer may be the target. Every method gives the same answer; `None` takes the best one.
+        *Source*: Kafka `OffsetIndex.lookup`.
+        """
+    def slot_range(self, target: int, method: _Method | None = None) -> tuple[int, int]:
+        """Return the largest slot whose key is <= `target` and the smallest whose key is >= it; -1 for none.
+
+        With Kafka's exact edges: a target equal to the very first key gives `(0, 1)`, or `(0, -1)` in an index of one.
+        *Source*: Kafka `AbstractIndex.indexSlotRangeFor`.
+        """
+    def trace(self, target: int, method: _Method | None = None) -> list[int]:
+        """Return the 4 KiB pages that `lookup(target, method)` touches, each once, in the order of the first touch."""
+    def upper_bound(self, position: int, fetch_size: int) -> OffsetPosition | None:
+        """Return the first entry whose position is at or above `position + fetch_size` (bytes); `None` for none.
+
+        What a fetch of `fetch_size` bytes from `position` on returns lies below that offset. As in Kafka, the sum wraps
+        at 32 bits, and a sum that is exactly the first entry's position gives the second entry.
+        *Source*: Kafka `OffsetIndex.fetchUpperBoundOffset`.
+        """
+    def close(self) -> None:
+        """Give the file back. More than once does no harm."""
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[OffsetPosition]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@final
+class TimeIndex:
+    """A `.timeindex`: 12-byte entries of (timestamp, relative offset), opened for reading.
+
+    *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
+    not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
+
+    >>> with cw.TimeIndex("tests/golden/01-plain/orders-0/00000000000000000000.timeindex") as index:
+    ...     entry = index.lookup(0)
+    >>> entry.timestamp, entry.offset
+    (-1, 0)
+    """
+
+    def __new__(cls, path: _Path, base_offset: int | None = None) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The file, absolute."""
+    @property
+    def base_offset(self) -> int:
+        """What the entries' offsets are relative to."""
+    @property
+    def entry_size(self) -> int:
+        """12 bytes."""
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+    @property
+    def max_entries(self) -> int:
+        """How many fit the file."""
+    @property
+    def max_index_size(self) -> int:
+        """The file's size in bytes, rounded down to whole entries."""
+    @property
+    def is_full(self) -> bool:
+        """`entries >= max_entries - 1`: one slot is kept for the entry that closes a segment."""
+    @property
+    def last_entry(self) -> TimestampOffset:
+        """The last entry; `(-1, base_offset)` where there is none."""
+    def entry(self, n: int) -> TimestampOffset:
+        """Return entry `n`, from 0. *Errors*: `ConfigError` where there is none."""
+    def sanity_check(self) -> None:
+        """Do nothing where the index keeps Kafka's rules. *Errors*: `CorruptLogError` where it does not."""
+    def lookup(self, target: int, method: _Method | None = None) -> TimestampOffset:
+        """Return the entry with the greatest timestamp <= `target`; `(-1, base_offset)` below the first.
+
+        Any 64-bit integer may be the target. Every method gives the same answer; `None` takes the best one.
+        *Source*: Kafka `TimeIndex.lookup`.
+        """
+    def slot_range(self, target: int, method: _Method | None = None) -> tuple[int, int]:
+        """Return the largest slot whose key is <= `target` and the smallest whose key is >= it; -1 for none.
+
+        With Kafka's exact edges: a target equal to the very first key gives `(0, 1)`, or `(0, -1)` in an index of one.
+        *Source*: Kafka `AbstractIndex.indexSlotRangeFor`.
+        """
+    def trace(self, target: int, method: _Method | None = None) -> list[int]:
+        """Return the 4 KiB pages that `lookup(target, method)` touches, each once, in the order of the first touch."""
+    def close(self) -> None:
+        """Give the file back. More than once does no harm."""
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[TimestampOffset]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@final
+class TransactionIndex:
+    """A `.txnindex`: 34-byte entries, one for each aborted transaction, opened for reading.
+
+    A fragment of an entry at the end is ignored, as in Kafka. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`;
+    a use after `close()`: `ValueError`.
+
+    >>> index = cw.TransactionIndex("tests/golden/11-transactions/payments-0/00000000000000000012.txnindex")
+    >>> all(aborted.first_offset < aborted.last_offset for aborted in index)
+    True
+    """
+
+    def __new__(cls, path: _Path, base_offset: int | None = None) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The file, absolute."""
+    @property
+    def base_offset(self) -> int:
+        """The segment's base offset."""
+    @property
+    def entry_size(self) -> int:
+        """34 bytes."""
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+    @property
+    def last_entry(self) -> AbortedTransaction | None:
+        """The last entry; `None` where there is none."""
+    def entry(self, n: int) -> AbortedTransaction:
+        """Return entry `n`, from 0. *Errors*: `ConfigError` where there is none."""
+    def sanity_check(self) -> None:
+        """Do nothing where the index keeps Kafka's rules. *Errors*: `CorruptLogError` where it does not."""
+    def collect_aborted(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
+        """Return the transactions that reach into `[fetch_offset, upper_bound)`, and whether that is all of them.
+
+        `False` means that the next segment's index has to be asked too.
+        *Source*: Kafka `TransactionIndex.collectAbortedTxns`.
+        """
+    def close(self) -> None:
+        """Give the file back. More than once does no harm."""
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[AbortedTransaction]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...

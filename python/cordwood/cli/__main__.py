@@ -1,0 +1,7 @@
+"""`python -m cordwood.cli`."""
+
+import sys
+
+from cordwood.cli import main
+
+sys.exit(main())

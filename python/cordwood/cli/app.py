@@ -1,0 +1,60 @@
+"""The commands, put together."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+import cordwood
+from cordwood.cli import cat, find, ls, trace
+from cordwood.cli.failure import exit_code_of, stop_when_unread
+
+__all__ = ["run"]
+
+app = typer.Typer(
+    name="cordwood",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"cordwood {cordwood.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def cordwood_(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+) -> None:
+    """Open Kafka's partition directories with no broker. Nothing is ever written to them.
+
+    \b
+    cordwood ls /var/lib/kafka                          partitions of a data directory
+    cordwood ls /var/lib/kafka/orders-0                 segments of a partition
+    cordwood find /var/lib/kafka/orders-0 --time -2h    the first record of the last two hours
+    cordwood cat /var/lib/kafka/orders-0 --since -2h    its records, one JSON object a line
+
+    \b
+    Exit codes: 0 done, 1 nothing found or an error, 2 wrong usage, 130 Ctrl-C.
+    """  # noqa: D301  (\b keeps the lines as they are)
+    del version
+
+
+app.command("ls")(stop_when_unread(ls.ls))
+app.command("find")(stop_when_unread(find.find))
+app.command("cat")(stop_when_unread(cat.cat))
+# a target may start with a minus
+app.command("trace", context_settings={"ignore_unknown_options": True})(stop_when_unread(trace.trace))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command; returns the exit code."""
+    try:
+        code = app(args=list(argv) or ["--help"], prog_name="cordwood", standalone_mode=False)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last door: one paragraph, no traceback)
+        return exit_code_of(error)
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,143 @@
+"""`cordwood cat`: a range of records as JSON lines, CSV, Arrow or Parquet."""
+
+import itertools
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from cordwood import Gap, Log, Scan
+from cordwood.cli.failure import FAILED, say
+from cordwood.cli.formats import (
+    Row,
+    rows_of_batch,
+    rows_of_record,
+    write_arrow,
+    write_csv,
+    write_jsonl,
+    write_parquet,
+)
+from cordwood.cli.output import destination
+from cordwood.cli.progress import counted
+from cordwood.cli.times import FORMS, parse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["cat"]
+
+_RECORD_COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
+
+
+def cat(  # noqa: PLR0913, PLR0917  (a command's options)
+    path: Annotated[Path, typer.Argument(help="A partition's directory.")],
+    start_offset: Annotated[int | None, typer.Option(help="First offset, inclusive.")] = None,
+    end_offset: Annotated[int | None, typer.Option(help="Last offset, exclusive.")] = None,
+    since: Annotated[str | None, typer.Option(help=f"First time, inclusive: {FORMS}.")] = None,
+    until: Annotated[str | None, typer.Option(help="Last time, exclusive, in the same forms.")] = None,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Comma-separated: offset timestamp timestamp_type key value headers (the default), topic partition "
+            "leader_epoch producer_id producer_epoch sequence is_transactional is_control codec magic "
+            "batch_base_offset position segment key_size value_size."
+        ),
+    ] = None,
+    isolation: Annotated[
+        Literal["read_uncommitted", "read_committed"],
+        typer.Option(help="read_committed leaves out what was aborted and what is still open."),
+    ] = "read_uncommitted",
+    include_control: Annotated[bool, typer.Option("--include-control", help="Transaction markers too.")] = False,
+    on_damage: Annotated[
+        Literal["raise", "skip", "report"],
+        typer.Option(help="Stop at damage, leave it out and name it, or give it a row with an error column."),
+    ] = "raise",
+    limit: Annotated[int | None, typer.Option(min=0, help="At most so many records.")] = None,
+    output_format: Annotated[
+        Literal["jsonl", "csv", "arrow", "parquet"], typer.Option("--format", help="All but jsonl need pyarrow.")
+    ] = "jsonl",
+    json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="A file instead of standard output.")] = None,
+) -> None:
+    """Write a partition's records to standard output or to a file.
+
+    Keys and values are text where they are UTF-8; else JSON has {"base64": "…"} and CSV has base64:…
+    An Arrow file has the file format, a pipe gets the stream format.
+
+    \b
+    cordwood cat orders-0 --since 2024-05-01T10:00Z --until 2024-05-01T11:00Z
+    cordwood cat orders-0 --since -2h --columns offset,key --limit 10
+    cordwood cat payments-0 --isolation read_committed --format parquet -o payments.parquet
+    cordwood cat broken-0 --on-damage skip > readable.jsonl
+
+    With --on-damage skip or report, the damaged stretches are named on stderr and the exit code is 1.
+    """  # noqa: D301
+    log = Log(path)
+    chosen = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    request: dict[str, Any] = {
+        "start_offset": start_offset,
+        "end_offset": end_offset,
+        "start_time": None if since is None else parse(since),
+        "end_time": None if until is None else parse(until),
+        "isolation_level": isolation,
+        "include_control": include_control,
+        "on_damage": on_damage,
+    }
+    wanted = "jsonl" if json else output_format
+    if wanted == "jsonl" and on_damage == "raise" and set(chosen or ()) <= set(_RECORD_COLUMNS):
+        names = tuple(chosen or _RECORD_COLUMNS)
+        rows = (rows_of_record(record, names) for record in log.records(**request))
+        with destination(output, log.path, binary=False) as out:
+            write_jsonl(counted(itertools.islice(rows, limit), _one, to_file=output is not None), out)
+        return
+    scan = log.scan(columns=chosen, **request)
+    with destination(output, log.path, binary=wanted in {"arrow", "parquet"}) as out:
+        batches = counted(_limited(scan, limit), _row_count, to_file=output is not None)
+        match wanted:
+            case "jsonl":
+                write_jsonl(_rows(batches), out)
+            case "csv":
+                write_csv(scan.schema, batches, out, terminal=output is None and sys.stdout.isatty())
+            case "arrow":
+                write_arrow(scan.schema, batches, out, stream=output is None)
+            case "parquet":
+                write_parquet(scan.schema, batches, out)
+    _name_gaps(scan.gaps)
+
+
+def _limited(scan: Scan, limit: int | None) -> Iterator["pa.RecordBatch"]:
+    left = sys.maxsize if limit is None else limit
+    if left == 0:
+        return
+    for batch in scan:
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+        if left <= 0:
+            return
+
+
+def _rows(batches: Iterable["pa.RecordBatch"]) -> Iterator[Row]:
+    for batch in batches:
+        yield from rows_of_batch(batch)
+
+
+def _one(_: Row) -> int:
+    return 1
+
+
+def _row_count(batch: "pa.RecordBatch") -> int:
+    return int(batch.num_rows)
+
+
+def _name_gaps(gaps: list[Gap]) -> None:
+    if not gaps:
+        return
+    for gap in gaps:
+        end = "the end" if gap.end_offset is None else gap.end_offset
+        say(
+            f"left out {gap.file}, bytes {gap.start_position} to {gap.end_position}, "
+            f"offsets {gap.start_offset} to {end}: {gap.reason}"
+        )
+    raise typer.Exit(FAILED)

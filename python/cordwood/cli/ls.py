@@ -1,0 +1,169 @@
+"""`cordwood ls`: the partitions of a data directory, or the segments of a partition."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import cordwood
+from cordwood import CordwoodError, Log, LogDir, Segment
+from cordwood.cli.failure import FAILED, say
+from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
+from cordwood.cli.times import in_words
+
+__all__ = ["ls"]
+
+_SEGMENT_FILE = re.compile(r"\d{20,}\.log(\.swap)?")
+_PARTITION_DIRECTORY = re.compile(r".+-\d+(\..+-(delete|future|stray))?")
+
+_PARTITION_COLUMNS: list[Column] = [
+    ("partition", "left"),
+    ("size", "right"),
+    ("start", "right"),
+    ("end", "right"),
+    ("segments", "right"),
+    ("notes", "left"),
+]
+_SEGMENT_COLUMNS: list[Column] = [
+    ("base", "right"),
+    ("end", "right"),
+    ("size", "right"),
+    ("largest time", "left"),
+    ("index", "right"),
+    ("timeindex", "right"),
+    ("txnindex", "right"),
+]
+
+
+def ls(
+    path: Annotated[Path, typer.Argument(help="A data directory, or a partition's directory.")],
+    json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
+) -> None:
+    """List a data directory's partitions, or a partition's segments.
+
+    \b
+    cordwood ls /var/lib/kafka                    size, first and end offset of every partition
+    cordwood ls /var/lib/kafka/orders-0           its segments; how many entries each index holds
+    cordwood ls /var/lib/kafka --json | jq '.partitions[] | select(.size > 1e9) | .name'
+    """  # noqa: D301
+    if _is_data_directory(path):
+        _list_partitions(LogDir(path), json)
+    else:
+        _list_segments(Log(path), json)
+
+
+def _is_data_directory(path: Path) -> bool:
+    if not path.is_dir():
+        return False
+    with os.scandir(path) as scan:
+        entries = list(scan)
+    if any(_SEGMENT_FILE.fullmatch(entry.name) for entry in entries):
+        return False
+    return any(_PARTITION_DIRECTORY.fullmatch(entry.name) and entry.is_dir() for entry in entries)
+
+
+def _list_partitions(directory: LogDir, json: bool) -> None:
+    partitions = [_partition(directory, name) for name in directory]
+    if json:
+        print_json({"path": directory.path, "partitions": partitions})
+    else:
+        total = bytes_in_words(sum(entry.get("size", 0) for entry in partitions))
+        title = f"{directory.path}: {len(partitions)} partitions, {total}"
+        print_table(title, _PARTITION_COLUMNS, [_partition_row(entry) for entry in partitions])
+    failed = [entry["name"] for entry in partitions if "error" in entry]
+    if failed:
+        say(f"{len(failed)} of {len(partitions)} partitions could not be opened: {', '.join(failed)}")
+        raise typer.Exit(FAILED)
+
+
+def _partition(directory: LogDir, name: str) -> dict[str, Any]:
+    try:
+        log = directory[name]
+    except (CordwoodError, OSError) as error:
+        return {"name": name, "error": str(error)}
+    return {
+        "name": name,
+        "topic": log.topic,
+        "partition": log.partition,
+        "size": log.size,
+        "log_start_offset": log.log_start_offset,
+        "log_end_offset": log.log_end_offset,
+        "segments": len(log.segments),
+        "warnings": log.warnings,
+    }
+
+
+def _partition_row(entry: dict[str, Any]) -> list[str]:
+    if "error" in entry:
+        return [entry["name"], "", "", "", "", entry["error"]]
+    warnings = len(entry["warnings"])
+    return [
+        entry["name"],
+        bytes_in_words(entry["size"]),
+        str(entry["log_start_offset"]),
+        str(entry["log_end_offset"]),
+        str(entry["segments"]),
+        f"{warnings} warning{'s' if warnings > 1 else ''}" if warnings else "",
+    ]
+
+
+def _list_segments(log: Log, json: bool) -> None:
+    segments = [_segment(segment) for segment in log.segments]
+    if json:
+        document = {
+            "path": log.path,
+            "topic": log.topic,
+            "partition": log.partition,
+            "size": log.size,
+            "log_start_offset": log.log_start_offset,
+            "log_end_offset": log.log_end_offset,
+            "segments": segments,
+            "warnings": log.warnings,
+        }
+        print_json(document)
+        return
+    title = (
+        f"{log.path}: offsets {log.log_start_offset} to {log.log_end_offset}, "
+        f"{bytes_in_words(log.size)} in {len(segments)} segments"
+    )
+    print_table(title, _SEGMENT_COLUMNS, [_segment_row(entry) for entry in segments])
+    for warning in log.warnings:
+        print_text(f"warning: {warning}", style="yellow")
+
+
+def _segment(segment: Segment) -> dict[str, Any]:
+    return {
+        "base_offset": segment.base_offset,
+        "end_offset": segment.end_offset,
+        "size": segment.size,
+        "largest_timestamp": segment.largest_timestamp,
+        "path": segment.path,
+        "offset_index_entries": _entries(lambda: segment.offset_index),
+        "time_index_entries": _entries(lambda: segment.time_index),
+        "transaction_index_entries": _entries(lambda: segment.transaction_index),
+    }
+
+
+def _entries(
+    open_index: Callable[[], cordwood.OffsetIndex | cordwood.TimeIndex | cordwood.TransactionIndex | None],
+) -> int | str | None:
+    try:
+        index = open_index()
+    except CordwoodError:
+        return "damaged"
+    return None if index is None else index.entries
+
+
+def _segment_row(entry: dict[str, Any]) -> list[str]:
+    names = ("offset_index_entries", "time_index_entries", "transaction_index_entries")
+    indexes = ["none" if entry[name] is None else str(entry[name]) for name in names]
+    return [
+        str(entry["base_offset"]),
+        str(entry["end_offset"]),
+        bytes_in_words(entry["size"]),
+        in_words(entry["largest_timestamp"]),
+        *indexes,
+    ]

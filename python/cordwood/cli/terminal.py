@@ -1,0 +1,92 @@
+"""What is written to the terminal: tables, numbers, and text that cannot move the cursor."""
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["Column", "bytes_in_words", "escape", "escape_json", "print_json", "print_table", "print_text"]
+
+Column = tuple[str, str]
+"""A heading, and `left` or `right`."""
+
+# C0 and C1 controls, DEL, lone surrogates (bytes that are no UTF-8), and what reorders or hides text
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+_LATIN_END, _BMP_END = 0x100, 0x10000
+
+
+def _escaped(match: re.Match[str]) -> str:
+    point = ord(match[0])
+    if point < _LATIN_END:
+        return f"\\x{point:02x}"
+    return f"\\u{point:04x}" if point < _BMP_END else f"\\U{point:08x}"
+
+
+def escape(text: str) -> str:
+    r"""Make text from a log or a file name harmless to a terminal.
+
+    >>> escape("orders\x1b[2J")
+    'orders\\x1b[2J'
+    """
+    return _UNSAFE.sub(_escaped, text)
+
+
+def _escaped_in_json(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1] if ord(match[0]) >= _LATIN_END else f"\\u{ord(match[0]):04x}"
+
+
+def escape_json(line: str) -> str:
+    r"""Do the same for a line of JSON, which stays the same JSON.
+
+    >>> escape_json('{"key": "\x9b"}')
+    '{"key": "\\u009b"}'
+    """
+    return _UNSAFE.sub(_escaped_in_json, line)
+
+
+def bytes_in_words(count: int) -> str:
+    """Write a size for a person.
+
+    >>> bytes_in_words(512), bytes_in_words(64_994)
+    ('512 B', '63.5 KiB')
+    """
+    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    unit = 0
+    while size >= 1024 and unit < len(units) - 1:  # noqa: PLR2004  (KiB)
+        size, unit = size / 1024, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {units[unit]}"
+
+
+def _console() -> Console:
+    # where no terminal sets the width, nothing is cut off
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 10_000)
+
+
+def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table; cells are text, never markup."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for heading, side in columns:
+        table.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(escape(cell)) for cell in row))
+    console = _console()
+    console.print(Text(escape(title), style="bold"))
+    console.print(table)
+
+
+def print_text(text: str, style: str = "") -> None:
+    """Print a line, folded at the terminal's edge."""
+    _console().print(Text(escape(text), style=style))
+
+
+def print_json(value: Any) -> None:  # noqa: ANN401  (whatever JSON can say)
+    """Print one JSON document."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")

@@ -1,0 +1,41 @@
+"""How handles come back from pickle: each crosses to another process as what opened it, never as a file.
+
+A recipe is what `__reduce__` gives: the function and its arguments.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cordwood._core import Log, LogDir, Scan
+
+__all__ = ["open_directory", "open_log", "scan_batches", "scan_directory", "scan_log"]
+
+_Recipe = tuple[Callable[..., Any], tuple[Any, ...]]
+
+
+def open_log(path: str, options: Mapping[str, Any]) -> Log:
+    """Open a log."""
+    return Log(path, **options)
+
+
+def open_directory(path: str, options: Mapping[str, Any]) -> LogDir:
+    """Open a data directory."""
+    return LogDir(path, **options)
+
+
+def scan_log(log: _Recipe, options: Mapping[str, Any]) -> Scan:
+    """Open a log and make a scan of it."""
+    scan: Scan = log[0](*log[1]).scan(**options)
+    return scan
+
+
+def scan_batches(log: _Recipe, options: Mapping[str, Any]) -> Scan:
+    """Open a log and make a scan of its batches."""
+    scan: Scan = log[0](*log[1]).batches(**options)
+    return scan
+
+
+def scan_directory(directory: _Recipe, topics: Sequence[str] | None, options: Mapping[str, Any]) -> Scan:
+    """Open a data directory and make a scan of some of its topics."""
+    scan: Scan = directory[0](*directory[1]).scan(topics, **options)
+    return scan

@@ -1,0 +1,206 @@
+//! Columns out: scans as Arrow record batches.
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `offset` | int64 | |
+//! | `timestamp` | timestamp(ms or µs, UTC) | null where the record has none |
+//! | `timestamp_type` | int8 | −1 none, 0 CreateTime, 1 LogAppendTime |
+//! | `key`, `value` | binary | null is null, empty is empty |
+//! | `headers` | list of struct(key: string or binary, value: binary) | null where there are none |
+//! | `topic` | dictionary(int32, string) | null where not known, as `partition` |
+//! | `partition`, `leader_epoch`, `sequence` | int32 | −1 where there is no epoch or sequence |
+//! | `producer_id` | int64 | −1 = none |
+//! | `producer_epoch` | int16 | −1 = none |
+//! | `is_transactional`, `is_control` | bool | |
+//! | `codec` | string | `none gzip snappy lz4 zstd` |
+//! | `magic` | int8 | 0, 1, 2 |
+//! | `batch_base_offset`, `position`, `segment` | int64 | of the batch, and the segment's base offset |
+//! | `key_size`, `value_size` | int32 | −1 where null |
+//! | `error` | string | only where a scan reports damage: one row a damaged stretch |
+
+mod batches;
+mod columns;
+mod headers;
+mod reader;
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+
+#[cfg(feature = "python")]
+pub(crate) use headers::java_string;
+pub use reader::{Progress, Reader, ReaderOptions};
+
+use crate::error::{Error, Result};
+
+/// A column of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the module's table describes each")]
+pub enum Column {
+    Topic,
+    Partition,
+    Offset,
+    Timestamp,
+    TimestampType,
+    Key,
+    Value,
+    Headers,
+    LeaderEpoch,
+    ProducerId,
+    ProducerEpoch,
+    Sequence,
+    IsTransactional,
+    IsControl,
+    Codec,
+    Magic,
+    BatchBaseOffset,
+    Position,
+    Segment,
+    KeySize,
+    ValueSize,
+}
+
+impl Column {
+    /// What a scan of one log gives unless told otherwise.
+    pub const DEFAULT: [Self; 6] =
+        [Self::Offset, Self::Timestamp, Self::TimestampType, Self::Key, Self::Value, Self::Headers];
+
+    const NAMES: [(&'static str, Self); 21] = [
+        ("topic", Self::Topic),
+        ("partition", Self::Partition),
+        ("offset", Self::Offset),
+        ("timestamp", Self::Timestamp),
+        ("timestamp_type", Self::TimestampType),
+        ("key", Self::Key),
+        ("value", Self::Value),
+        ("headers", Self::Headers),
+        ("leader_epoch", Self::LeaderEpoch),
+        ("producer_id", Self::ProducerId),
+        ("producer_epoch", Self::ProducerEpoch),
+        ("sequence", Self::Sequence),
+        ("is_transactional", Self::IsTransactional),
+        ("is_control", Self::IsControl),
+        ("codec", Self::Codec),
+        ("magic", Self::Magic),
+        ("batch_base_offset", Self::BatchBaseOffset),
+        ("position", Self::Position),
+        ("segment", Self::Segment),
+        ("key_size", Self::KeySize),
+        ("value_size", Self::ValueSize),
+    ];
+
+    /// The column of a name.
+    ///
+    /// # Errors
+    /// [`Error::Config`] that names the nearest one.
+    pub fn parse(name: &str) -> Result<Self> {
+        if let Some((_, column)) = Self::NAMES.iter().find(|(known, _)| *known == name) {
+            return Ok(*column);
+        }
+        let names = || Self::NAMES.iter().map(|(known, _)| *known);
+        let nearest = names().min_by_key(|known| distance(known, name)).unwrap_or_default();
+        let all = names().collect::<Vec<_>>().join(", ");
+        Err(Error::config(
+            "columns",
+            format!("one of {all} (did you mean {nearest:?}?)"),
+            format!("{name:?}"),
+        ))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, column)| *column == self).map_or("", |(name, _)| name)
+    }
+
+    fn data_type(self, options: &ReaderOptions) -> DataType {
+        match self {
+            Self::Topic => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
+            Self::Timestamp => timestamp_type(options.timestamp_unit),
+            Self::TimestampType | Self::Magic => DataType::Int8,
+            Self::Key | Self::Value => DataType::Binary,
+            Self::Headers => headers_type(options.header_keys),
+            Self::Partition | Self::LeaderEpoch | Self::Sequence | Self::KeySize | Self::ValueSize => {
+                DataType::Int32
+            }
+            Self::Offset | Self::ProducerId | Self::BatchBaseOffset | Self::Position | Self::Segment => {
+                DataType::Int64
+            }
+            Self::ProducerEpoch => DataType::Int16,
+            Self::IsTransactional | Self::IsControl => DataType::Boolean,
+            Self::Codec => DataType::Utf8,
+        }
+    }
+
+    fn is_nullable(self) -> bool {
+        matches!(
+            self,
+            Self::Topic | Self::Partition | Self::Timestamp | Self::Key | Self::Value | Self::Headers
+        )
+    }
+}
+
+/// How header names come out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum HeaderKeys {
+    /// As strings, decoded as Kafka's client does: what is not UTF-8 becomes U+FFFD.
+    #[default]
+    Utf8,
+    /// As the bytes they are.
+    Binary,
+}
+
+fn timestamp_type(unit: TimeUnit) -> DataType {
+    DataType::Timestamp(unit, Some("UTC".into()))
+}
+
+fn header_fields(keys: HeaderKeys) -> Fields {
+    let key = if keys == HeaderKeys::Utf8 { DataType::Utf8 } else { DataType::Binary };
+    Fields::from(vec![Field::new("key", key, false), Field::new("value", DataType::Binary, true)])
+}
+
+fn headers_type(keys: HeaderKeys) -> DataType {
+    DataType::List(Arc::new(Field::new("item", DataType::Struct(header_fields(keys)), true)))
+}
+
+fn schema(options: &ReaderOptions) -> SchemaRef {
+    let reports = options.reports();
+    let mut fields: Vec<_> = options
+        .columns
+        .iter()
+        .map(|column| Field::new(column.name(), column.data_type(options), reports || column.is_nullable()))
+        .collect();
+    if reports {
+        fields.push(Field::new("error", DataType::Utf8, true));
+    }
+    Arc::new(Schema::new(fields))
+}
+
+/// How many letters two names differ by (Levenshtein).
+fn distance(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, a) in left.bytes().enumerate() {
+        let mut diagonal = index;
+        let mut before = index + 1;
+        for (cell, b) in row.iter_mut().skip(1).zip(right.bytes()) {
+            let change = diagonal + usize::from(a != b);
+            diagonal = *cell;
+            before = change.min(before + 1).min(*cell + 1);
+            *cell = before;
+        }
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_column_is_answered_with_the_nearest() {
+        assert_eq!(Column::parse("key").unwrap(), Column::Key);
+        let error = Column::parse("timestmap").unwrap_err().to_string();
+        assert!(error.contains("did you mean \"timestamp\""), "{error}");
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "abc"), 3);
+    }
+}

@@ -1,0 +1,351 @@
+//! `Log`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use arrow_array::builder::PrimitiveBuilder;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{ArrayRef, RecordBatch};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::arguments::{self, Time};
+use super::enter::{SIGNALS, enter};
+use super::results::{PyLocation, PySplit, PyTimestampOffset};
+use super::scan::{PyRecordIterator, PyScan, Source};
+use super::segment::PySegments;
+use super::{error, exchange};
+use crate::arrow::{Column, ReaderOptions};
+use crate::error::{Error, Result};
+use crate::log::{Log, LogOptions, ScanOptions};
+
+/// A log and how it was opened, so that a forked child can open it again: threads that held its locks do not exist there.
+#[derive(Debug)]
+pub(super) struct Handle {
+    path: PathBuf,
+    options: LogOptions,
+    opened: ArcSwap<(u32, Log)>,
+}
+
+impl Handle {
+    pub(super) fn new(log: Log) -> Self {
+        let (path, options) = (log.path().to_owned(), log.options().clone());
+        Self { path, options, opened: ArcSwap::from_pointee((std::process::id(), log)) }
+    }
+
+    /// The partition directory, absolute.
+    pub(super) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// The log of this process.
+    pub(super) fn log(&self) -> Result<Log> {
+        let process = std::process::id();
+        let opened = self.opened.load();
+        if opened.0 == process {
+            return Ok(opened.1.clone());
+        }
+        let log = Log::open(&self.path, self.options.clone())?;
+        self.opened.store(Arc::new((process, log.clone())));
+        Ok(log)
+    }
+}
+
+/// A partition directory, opened for reading.
+#[pyclass(frozen, module = "cordwood", name = "Log")]
+pub(super) struct PyLog {
+    handle: Arc<Handle>,
+}
+
+impl PyLog {
+    pub(super) fn of(log: Log) -> Self {
+        Self { handle: Arc::new(Handle::new(log)) }
+    }
+
+    fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(Log) -> Result<T> + Send) -> PyResult<T> {
+        enter(py, || question(self.handle.log()?))
+    }
+}
+
+/// What a log is opened with, from Python.
+pub(super) fn log_options(py: Python<'_>, io: &str, max_open_files: i64) -> PyResult<LogOptions> {
+    Ok(LogOptions {
+        io: arguments::io(py, io)?,
+        max_open_files: arguments::positive(py, "max_open_files", max_open_files)?,
+        interrupt: SIGNALS,
+        ..LogOptions::default()
+    })
+}
+
+#[pymethods]
+impl PyLog {
+    #[new]
+    #[pyo3(signature = (path, *, io="auto", log_start_offset=None, topic=None, partition=None, max_open_files=256))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        io: &str,
+        log_start_offset: Option<i64>,
+        topic: Option<String>,
+        partition: Option<i32>,
+        max_open_files: i64,
+    ) -> PyResult<Self> {
+        let options = log_options(py, io, max_open_files)?;
+        let options = LogOptions { log_start_offset, topic, partition, ..options };
+        enter(py, || Log::open(path, options)).map(Self::of)
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.handle.path.clone().into()
+    }
+
+    #[getter]
+    fn topic(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.ask(py, |log| Ok(log.topic().map(str::to_owned)))
+    }
+
+    #[getter]
+    fn partition(&self, py: Python<'_>) -> PyResult<Option<i32>> {
+        self.ask(py, |log| Ok(log.partition()))
+    }
+
+    #[getter]
+    fn log_start_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.ask(py, |log| Ok(log.log_start_offset()))
+    }
+
+    #[getter]
+    fn log_end_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.ask(py, |log| Ok(log.log_end_offset()))
+    }
+
+    #[getter]
+    fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.ask(py, |log| log.last_stable_offset())
+    }
+
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, |log| log.size())
+    }
+
+    #[getter]
+    fn segments(&self) -> PySegments {
+        PySegments::of(&self.handle)
+    }
+
+    #[getter]
+    fn warnings(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        self.ask(py, |log| Ok(log.warnings()))
+    }
+
+    fn refresh(&self, py: Python<'_>) -> PyResult<Self> {
+        self.ask(py, |log| log.refresh()).map(Self::of)
+    }
+
+    fn locate(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PyLocation>> {
+        Ok(self.ask(py, |log| log.locate(offset))?.map(Into::into))
+    }
+
+    fn locate_many<'py>(&self, py: Python<'py>, offsets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let offsets = arguments::many(offsets, false)?;
+        let answers = self.ask(py, |log| log.locate_many(&offsets))?;
+        let long = |get: fn(&crate::types::Location) -> i64| -> ArrayRef {
+            let column: PrimitiveBuilder<Int64Type> = collect(answers.iter().map(|at| at.as_ref().map(get)));
+            Arc::new({ column }.finish())
+        };
+        let size: PrimitiveBuilder<Int32Type> =
+            collect(answers.iter().map(|at| at.and_then(|at| i32::try_from(at.size).ok())));
+        let columns = [
+            ("segment", long(|at| at.segment)),
+            ("batch_base_offset", long(|at| at.batch_base_offset)),
+            ("position", long(|at| at.position.cast_signed())),
+            ("size", Arc::new({ size }.finish()) as ArrayRef),
+        ];
+        table(py, columns)
+    }
+
+    fn offset_for_time(&self, py: Python<'_>, timestamp: Time) -> PyResult<Option<PyTimestampOffset>> {
+        Ok(self.ask(py, |log| log.offset_for_time(timestamp.0))?.map(Into::into))
+    }
+
+    fn offsets_for_times<'py>(
+        &self,
+        py: Python<'py>,
+        timestamps: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let timestamps = arguments::many(timestamps, true)?;
+        let answers = self.ask(py, |log| log.offsets_for_times(&timestamps))?;
+        let timestamp: PrimitiveBuilder<Int64Type> =
+            collect(answers.iter().map(|at| at.map(|at| at.timestamp)));
+        let offset: PrimitiveBuilder<Int64Type> = collect(answers.iter().map(|at| at.map(|at| at.offset)));
+        table(
+            py,
+            [
+                ("timestamp", Arc::new({ timestamp }.finish()) as ArrayRef),
+                ("offset", Arc::new({ offset }.finish()) as ArrayRef),
+            ],
+        )
+    }
+
+    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None,
+        isolation_level="read_uncommitted", include_control=false, on_damage="raise", header_keys="utf8",
+        timestamp_unit="ms", max_rows=65_536, max_bytes=16_777_216, split=None, threads=1))]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        start_offset: Option<i64>,
+        end_offset: Option<i64>,
+        start_time: Option<Time>,
+        end_time: Option<Time>,
+        columns: Option<Vec<String>>,
+        isolation_level: &str,
+        include_control: bool,
+        on_damage: &str,
+        header_keys: &str,
+        timestamp_unit: &str,
+        max_rows: i64,
+        max_bytes: i64,
+        split: Option<&Bound<'_, PySplit>>,
+        threads: i64,
+    ) -> PyResult<PyScan> {
+        let mut ranges = arguments::ranges(start_offset, end_offset, start_time, end_time);
+        if let Some(split) = split {
+            ranges = crate::log::Split::from(split.get().clone()).ranges().intersection(ranges);
+        }
+        let scan = ScanOptions {
+            ranges,
+            isolation_level: arguments::isolation_level(py, isolation_level)?,
+            include_control,
+            on_damage: arguments::on_damage(py, on_damage)?,
+            batches_only: false,
+        };
+        let options = ReaderOptions {
+            scan,
+            columns: columns.map_or(Ok(Column::DEFAULT.to_vec()), |names| arguments::columns(py, &names))?,
+            header_keys: arguments::header_keys(py, header_keys)?,
+            timestamp_unit: arguments::timestamp_unit(py, timestamp_unit)?,
+            max_rows: arguments::positive(py, "max_rows", max_rows)?,
+            max_bytes: arguments::positive(py, "max_bytes", max_bytes)?,
+            threads: arguments::positive(py, "threads", threads)?,
+        };
+        self.ask(py, |log| log.check(&options.scan.ranges))?;
+        Ok(PyScan::new(Source::Log(Arc::clone(&self.handle)), options))
+    }
+
+    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None,
+        isolation_level="read_uncommitted", include_control=false, on_damage="raise"))]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+    fn records(
+        &self,
+        py: Python<'_>,
+        start_offset: Option<i64>,
+        end_offset: Option<i64>,
+        start_time: Option<Time>,
+        end_time: Option<Time>,
+        isolation_level: &str,
+        include_control: bool,
+        on_damage: &str,
+    ) -> PyResult<PyRecordIterator> {
+        let options = ScanOptions {
+            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
+            isolation_level: arguments::isolation_level(py, isolation_level)?,
+            include_control,
+            on_damage: arguments::on_damage(py, on_damage)?,
+            batches_only: false,
+        };
+        self.ask(py, |log| log.scan(options)).map(PyRecordIterator::new)
+    }
+
+    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, on_damage="raise"))]
+    fn batches(
+        &self,
+        py: Python<'_>,
+        start_offset: Option<i64>,
+        end_offset: Option<i64>,
+        start_time: Option<Time>,
+        end_time: Option<Time>,
+        on_damage: &str,
+    ) -> PyResult<PyScan> {
+        let scan = ScanOptions {
+            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
+            on_damage: arguments::on_damage(py, on_damage)?,
+            batches_only: true,
+            ..ScanOptions::default()
+        };
+        self.ask(py, |log| log.check(&scan.ranges))?;
+        let options = ReaderOptions { scan, ..ReaderOptions::default() };
+        Ok(PyScan::new(Source::Log(Arc::clone(&self.handle)), options))
+    }
+
+    #[pyo3(signature = (max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None,
+        isolation_level="read_uncommitted"))]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+    fn plan(
+        &self,
+        py: Python<'_>,
+        max_bytes: i64,
+        start_offset: Option<i64>,
+        end_offset: Option<i64>,
+        start_time: Option<Time>,
+        end_time: Option<Time>,
+        isolation_level: &str,
+    ) -> PyResult<Vec<PySplit>> {
+        let max_bytes = arguments::positive(py, "max_bytes", max_bytes)? as u64;
+        let options = ScanOptions {
+            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
+            isolation_level: arguments::isolation_level(py, isolation_level)?,
+            ..ScanOptions::default()
+        };
+        Ok(self.ask(py, |log| log.plan(max_bytes, &options))?.into_iter().map(Into::into).collect())
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.handle.recipe(py)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        self.ask(py, |log| {
+            let (path, start, end) = (log.path(), log.log_start_offset(), log.log_end_offset());
+            Ok(format!("<Log {} offsets {start} to {end} (exclusive)>", path.display()))
+        })
+    }
+}
+
+impl Handle {
+    /// How to open the log again, as pickle wants it.
+    pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let LogOptions { io, log_start_offset, topic, partition, max_open_files, .. } = &self.options;
+        let keywords = PyDict::new(py);
+        keywords.set_item("io", arguments::io_name(*io))?;
+        keywords.set_item("log_start_offset", log_start_offset)?;
+        keywords.set_item("topic", topic)?;
+        keywords.set_item("partition", partition)?;
+        keywords.set_item("max_open_files", max_open_files)?;
+        let open = py.import("cordwood.recipes")?.getattr("open_log")?;
+        (open, (self.path.as_os_str().to_owned(), keywords)).into_pyobject(py).map(Bound::into_any)
+    }
+}
+
+fn collect<T: arrow_array::ArrowPrimitiveType>(
+    values: impl Iterator<Item = Option<T::Native>>,
+) -> PrimitiveBuilder<T> {
+    let mut builder = PrimitiveBuilder::new();
+    values.for_each(|value| builder.append_option(value));
+    builder
+}
+
+fn table<'py, const N: usize>(
+    py: Python<'py>,
+    columns: [(&str, ArrayRef); N],
+) -> PyResult<Bound<'py, PyAny>> {
+    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).map_err(|wrong| {
+        error::to_python(py, Error::config("columns", "columns of one length", wrong.to_string()))
+    })?;
+    exchange::table(py, batch.schema(), vec![batch])
+}

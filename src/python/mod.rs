@@ -1,0 +1,35 @@
+//! The extension module `cordwood._core`: frozen classes whose methods convert, [`enter`](enter::enter), convert.
+
+mod arguments;
+mod dir;
+mod enter;
+mod error;
+mod exchange;
+mod index;
+mod log;
+mod results;
+mod scan;
+mod segment;
+
+use pyo3::prelude::*;
+
+/// The Rust half of cordwood.
+#[pymodule]
+#[pyo3(name = "_core", gil_used = true)]
+mod core_module {
+    #[pymodule_export]
+    use super::dir::PyLogDir;
+    #[pymodule_export]
+    use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
+    #[pymodule_export]
+    use super::log::PyLog;
+    #[pymodule_export]
+    use super::results::{
+        PyAbortedTransaction, PyGap, PyLocation, PyOffsetPosition, PyRecord, PyScanStats, PySplit,
+        PyTimestampOffset,
+    };
+    #[pymodule_export]
+    use super::scan::PyScan;
+    #[pymodule_export]
+    use super::segment::{PySegment, PySegments};
+}

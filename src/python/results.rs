@@ -1,0 +1,292 @@
+//! What calls give back: frozen values with attributes.
+
+use std::ffi::OsString;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use crate::index::AbortedTransaction;
+use crate::log::{Gap, ScanStats, Split};
+use crate::types::{Location, OffsetPosition, TimestampOffset};
+
+/// Where the batch that holds an offset lies.
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Location")]
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PyLocation {
+    segment: i64,
+    batch_base_offset: i64,
+    position: u64,
+    size: u32,
+}
+
+impl From<Location> for PyLocation {
+    fn from(at: Location) -> Self {
+        let Location { segment, batch_base_offset, position, size } = at;
+        Self { segment, batch_base_offset, position, size }
+    }
+}
+
+#[pymethods]
+impl PyLocation {
+    fn __repr__(&self) -> String {
+        let Self { segment, batch_base_offset, position, size } = self;
+        format!(
+            "Location(segment={segment}, batch_base_offset={batch_base_offset}, position={position}, size={size})"
+        )
+    }
+}
+
+/// A timestamp and the offset that it belongs to.
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "TimestampOffset")]
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PyTimestampOffset {
+    timestamp: i64,
+    offset: i64,
+}
+
+impl From<TimestampOffset> for PyTimestampOffset {
+    fn from(TimestampOffset { timestamp, offset }: TimestampOffset) -> Self {
+        Self { timestamp, offset }
+    }
+}
+
+#[pymethods]
+impl PyTimestampOffset {
+    fn __repr__(&self) -> String {
+        format!("TimestampOffset(timestamp={}, offset={})", self.timestamp, self.offset)
+    }
+}
+
+/// An offset and a position in its segment's `.log`.
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "OffsetPosition")]
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PyOffsetPosition {
+    offset: i64,
+    position: i32,
+}
+
+impl From<OffsetPosition> for PyOffsetPosition {
+    fn from(OffsetPosition { offset, position }: OffsetPosition) -> Self {
+        Self { offset, position }
+    }
+}
+
+#[pymethods]
+impl PyOffsetPosition {
+    fn __repr__(&self) -> String {
+        format!("OffsetPosition(offset={}, position={})", self.offset, self.position)
+    }
+}
+
+/// An entry of a transaction index.
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "AbortedTransaction")]
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PyAbortedTransaction {
+    version: i16,
+    producer_id: i64,
+    first_offset: i64,
+    last_offset: i64,
+    last_stable_offset: i64,
+}
+
+impl From<AbortedTransaction> for PyAbortedTransaction {
+    fn from(aborted: AbortedTransaction) -> Self {
+        let AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset } = aborted;
+        // the reader takes no other version
+        Self { version: 0, producer_id, first_offset, last_offset, last_stable_offset }
+    }
+}
+
+#[pymethods]
+impl PyAbortedTransaction {
+    fn __repr__(&self) -> String {
+        format!(
+            "AbortedTransaction(producer_id={}, first_offset={}, last_offset={}, last_stable_offset={})",
+            self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset
+        )
+    }
+}
+
+/// A damaged stretch that a reading left out.
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Gap")]
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PyGap {
+    file: OsString,
+    start_position: u64,
+    end_position: u64,
+    start_offset: i64,
+    end_offset: Option<i64>,
+    reason: String,
+}
+
+impl From<Gap> for PyGap {
+    fn from(gap: Gap) -> Self {
+        let Gap { file, start_position, end_position, start_offset, end_offset, reason } = gap;
+        Self { file: file.into(), start_position, end_position, start_offset, end_offset, reason }
+    }
+}
+
+#[pymethods]
+impl PyGap {
+    fn __repr__(&self) -> String {
+        let end = self.end_offset.map_or_else(|| "None".to_owned(), |end| end.to_string());
+        format!(
+            "Gap(file={:?}, start_position={}, end_position={}, start_offset={}, end_offset={end}, reason={:?})",
+            self.file.to_string_lossy(),
+            self.start_position,
+            self.end_position,
+            self.start_offset,
+            self.reason
+        )
+    }
+}
+
+/// What a reading did.
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "ScanStats")]
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PyScanStats {
+    records: u64,
+    batches: u64,
+    batches_skipped: u64,
+    batches_decompressed: u64,
+    segments_opened: u64,
+    bytes_read: u64,
+    offset_gaps: u64,
+}
+
+impl From<ScanStats> for PyScanStats {
+    fn from(stats: ScanStats) -> Self {
+        Self {
+            records: stats.records,
+            batches: stats.batches,
+            batches_skipped: stats.batches_skipped,
+            batches_decompressed: stats.batches_decompressed,
+            segments_opened: stats.segments_opened,
+            bytes_read: stats.bytes_read,
+            offset_gaps: stats.offset_gaps,
+        }
+    }
+}
+
+#[pymethods]
+impl PyScanStats {
+    fn __repr__(&self) -> String {
+        format!(
+            "ScanStats(records={}, batches={}, batches_skipped={}, batches_decompressed={}, segments_opened={}, \
+             bytes_read={}, offset_gaps={})",
+            self.records,
+            self.batches,
+            self.batches_skipped,
+            self.batches_decompressed,
+            self.segments_opened,
+            self.bytes_read,
+            self.offset_gaps
+        )
+    }
+}
+
+/// A piece of a range, from `plan()`.
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Split")]
+#[derive(PartialEq, Eq, Hash, Clone)]
+pub(super) struct PySplit {
+    path: OsString,
+    start_offset: i64,
+    end_offset: i64,
+    start_time: Option<i64>,
+    end_time: Option<i64>,
+    size: u64,
+}
+
+impl From<Split> for PySplit {
+    fn from(split: Split) -> Self {
+        let Split { path, start_offset, end_offset, start_time, end_time, size } = split;
+        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size }
+    }
+}
+
+impl From<PySplit> for Split {
+    fn from(split: PySplit) -> Self {
+        let PySplit { path, start_offset, end_offset, start_time, end_time, size } = split;
+        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size }
+    }
+}
+
+#[pymethods]
+impl PySplit {
+    #[new]
+    #[pyo3(signature = (path, start_offset, end_offset, start_time=None, end_time=None, size=0))]
+    fn new(
+        path: OsString,
+        start_offset: i64,
+        end_offset: i64,
+        start_time: Option<i64>,
+        end_time: Option<i64>,
+        size: u64,
+    ) -> Self {
+        Self { path, start_offset, end_offset, start_time, end_time, size }
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Self { path, start_offset, end_offset, start_time, end_time, size } = self.clone();
+        let arguments = (path, start_offset, end_offset, start_time, end_time, size);
+        (py.get_type::<Self>(), arguments).into_pyobject(py).map(Bound::into_any)
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { start_offset, end_offset, size, .. } = self;
+        let path = self.path.to_string_lossy();
+        format!("Split(path={path:?}, start_offset={start_offset}, end_offset={end_offset}, size={size})")
+    }
+}
+
+/// A record as the core hands it over: owned, and not yet Python's.
+pub(super) struct OwnedRecord {
+    pub(super) offset: i64,
+    pub(super) timestamp: i64,
+    pub(super) timestamp_type: i8,
+    pub(super) key: Option<Vec<u8>>,
+    pub(super) value: Option<Vec<u8>>,
+    pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// One record.
+#[pyclass(frozen, get_all, module = "cordwood", name = "Record")]
+pub(super) struct PyRecord {
+    offset: i64,
+    timestamp: i64,
+    timestamp_type: Py<PyAny>,
+    key: Option<Py<PyBytes>>,
+    value: Option<Py<PyBytes>>,
+    headers: Py<PyList>,
+}
+
+impl PyRecord {
+    pub(super) fn new(py: Python<'_>, record: OwnedRecord) -> PyResult<Self> {
+        let bytes = |bytes: Option<Vec<u8>>| bytes.map(|bytes| PyBytes::new(py, &bytes).unbind());
+        let headers = record.headers.into_iter().map(|(key, value)| (key, bytes(value)));
+        Ok(Self {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            timestamp_type: py
+                .import("cordwood.types")?
+                .getattr("TimestampType")?
+                .call1((record.timestamp_type,))?
+                .unbind(),
+            key: bytes(record.key),
+            value: bytes(record.value),
+            headers: PyList::new(py, headers.collect::<Vec<_>>())?.unbind(),
+        })
+    }
+}
+
+#[pymethods]
+impl PyRecord {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let shown = PyDict::new(py);
+        shown.set_item("key", &self.key)?;
+        shown.set_item("value", &self.value)?;
+        shown.set_item("headers", &self.headers)?;
+        let shown = shown.repr()?;
+        Ok(format!("<Record offset={} timestamp={} {shown}>", self.offset, self.timestamp))
+    }
+}

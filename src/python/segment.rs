@@ -1,0 +1,211 @@
+//! `Segments` and `Segment`.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyIterator, PyList, PySlice};
+
+use super::enter::enter;
+use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
+use super::log::Handle;
+use crate::error::{Error, Result};
+use crate::log::Segments;
+use crate::segment::Segment;
+
+/// A log's segments by base offset.
+#[pyclass(frozen, module = "cordwood", name = "Segments")]
+pub(super) struct PySegments {
+    handle: Arc<Handle>,
+}
+
+impl PySegments {
+    pub(super) fn of(handle: &Arc<Handle>) -> Self {
+        Self { handle: Arc::clone(handle) }
+    }
+
+    fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(&Segments) -> T + Send) -> PyResult<T> {
+        enter(py, || Ok(question(self.handle.log()?.segments())))
+    }
+
+    fn wrap(&self, base_offset: i64) -> PySegment {
+        PySegment { handle: Arc::clone(&self.handle), base_offset }
+    }
+
+    fn bases(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
+        self.ask(py, |segments| segments.iter().map(|segment| segment.base_offset()).collect())
+    }
+}
+
+#[pymethods]
+impl PySegments {
+    fn floor(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PySegment>> {
+        let base = self.ask(py, |segments| segments.floor(offset).map(|segment| segment.base_offset()))?;
+        Ok(base.map(|base| self.wrap(base)))
+    }
+
+    fn higher(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PySegment>> {
+        let base = self.ask(py, |segments| segments.higher(offset).map(|segment| segment.base_offset()))?;
+        Ok(base.map(|base| self.wrap(base)))
+    }
+
+    fn between(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<Vec<PySegment>> {
+        if end < start {
+            let wrong = Error::config("end", format!("{start} or more"), end.to_string());
+            return Err(super::error::to_python(py, wrong));
+        }
+        let bases: Vec<i64> = self.ask(py, |segments| {
+            segments.between(start, end).map(|segment| segment.base_offset()).collect()
+        })?;
+        Ok(bases.into_iter().map(|base| self.wrap(base)).collect())
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        self.ask(py, Segments::len)
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let all = self.bases(py)?.into_iter().map(|base| self.wrap(base));
+            let all =
+                PyList::new(py, all.map(|segment| Py::new(py, segment)).collect::<PyResult<Vec<_>>>()?)?;
+            return all.as_any().get_item(slice);
+        }
+        let index: isize = key.extract()?;
+        let length = self.__len__(py)?;
+        let place = if index < 0 { index.checked_add_unsigned(length) } else { Some(index) };
+        let place = place.and_then(|place| usize::try_from(place).ok()).unwrap_or(length);
+        let base = self.ask(py, |segments| segments.get(place).map(|segment| segment.base_offset()))?;
+        let base = base.ok_or_else(|| PyIndexError::new_err(format!("segment {index} of {length}")))?;
+        Ok(Bound::new(py, self.wrap(base))?.into_any())
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Ok(self.place(py, key)?.is_some())
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let segments = self.bases(py)?.into_iter().map(|base| Py::new(py, self.wrap(base)));
+        PyList::new(py, segments.collect::<PyResult<Vec<_>>>()?)?.try_iter()
+    }
+
+    fn __reversed__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let segments = self.bases(py)?.into_iter().rev().map(|base| Py::new(py, self.wrap(base)));
+        PyList::new(py, segments.collect::<PyResult<Vec<_>>>()?)?.try_iter()
+    }
+
+    fn index(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+        self.place(py, value)?.ok_or_else(|| PyValueError::new_err("not a segment of this log"))
+    }
+
+    fn count(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
+        Ok(usize::from(self.place(py, value)?.is_some()))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<Segments {:?}>", self.bases(py)?))
+    }
+}
+
+impl PySegments {
+    fn place(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        let Ok(segment) = value.cast::<PySegment>() else { return Ok(None) };
+        if segment.get().handle.path() != self.handle.path() {
+            return Ok(None);
+        }
+        let base = segment.get().base_offset;
+        Ok(self.bases(py)?.iter().position(|other| *other == base))
+    }
+}
+
+/// One `.log` and its indexes.
+#[pyclass(frozen, eq, hash, module = "cordwood", name = "Segment")]
+pub(super) struct PySegment {
+    handle: Arc<Handle>,
+    base_offset: i64,
+}
+
+impl PartialEq for PySegment {
+    fn eq(&self, other: &Self) -> bool {
+        (self.handle.path(), self.base_offset) == (other.handle.path(), other.base_offset)
+    }
+}
+
+impl std::hash::Hash for PySegment {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (self.handle.path(), self.base_offset).hash(state);
+    }
+}
+
+impl PySegment {
+    fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        question: impl FnOnce(&Segment) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        enter(py, || {
+            let log = self.handle.log()?;
+            // a child that opened the log again may find that the segment has gone
+            match log
+                .segments()
+                .floor(self.base_offset)
+                .filter(|found| found.base_offset() == self.base_offset)
+            {
+                Some(segment) => question(segment),
+                None => Err(Error::LogChanged {
+                    file: log.path().to_owned(),
+                    expected: format!("a segment with base offset {}", self.base_offset),
+                    found: "none".to_owned(),
+                }),
+            }
+        })
+    }
+}
+
+#[pymethods]
+impl PySegment {
+    #[getter]
+    fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    #[getter]
+    fn end_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.ask(py, Segment::end_offset)
+    }
+
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<u64> {
+        self.ask(py, Segment::size)
+    }
+
+    #[getter]
+    fn largest_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
+        self.ask(py, Segment::largest_timestamp)
+    }
+
+    #[getter]
+    fn path(&self, py: Python<'_>) -> PyResult<OsString> {
+        self.ask(py, |segment| Ok(segment.path().into()))
+    }
+
+    #[getter]
+    fn offset_index(&self, py: Python<'_>) -> PyResult<Option<PyOffsetIndex>> {
+        Ok(self.ask(py, Segment::offset_index)?.map(PyOffsetIndex::of))
+    }
+
+    #[getter]
+    fn time_index(&self, py: Python<'_>) -> PyResult<Option<PyTimeIndex>> {
+        Ok(self.ask(py, Segment::time_index)?.map(PyTimeIndex::of))
+    }
+
+    #[getter]
+    fn transaction_index(&self, py: Python<'_>) -> PyResult<Option<PyTransactionIndex>> {
+        Ok(self.ask(py, Segment::transaction_index)?.map(PyTransactionIndex::of))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<Segment {}>", self.path(py)?.to_string_lossy()))
+    }
+}
