@@ -16,3 +16,9 @@ pub mod types;
 pub use dir::LogDir;
 pub use error::{Error, Result};
 pub use log::{Log, LogOptions};
+
+/// What `benches/` measures though no caller can name it. No promise of this crate covers it.
+#[doc(hidden)]
+pub mod bench {
+    pub use crate::log::skip_list::{Iter, OutOfOrder, Reader, SkipList, View};
+}

@@ -114,7 +114,7 @@ impl Columns {
                     builder.append_option(timestamp(record.timestamp, self.unit)?);
                 }
                 (Column::TimestampType, Builder::Int8(builder)) => {
-                    builder.append_value(record.timestamp_type.id())
+                    builder.append_value(record.timestamp_type.id());
                 }
                 (Column::Topic, Builder::Int32(builder)) => {
                     if self.topic.is_none() {
@@ -128,7 +128,7 @@ impl Columns {
                 (Column::ValueSize, Builder::Int32(builder)) => builder.append_value(size(record.value)),
                 (Column::LeaderEpoch, Builder::Int32(builder)) => builder.append_value(header.leader_epoch),
                 (Column::ProducerEpoch, Builder::Int16(builder)) => {
-                    builder.append_value(header.producer_epoch)
+                    builder.append_value(header.producer_epoch);
                 }
                 (Column::Magic, Builder::Int8(builder)) => builder.append_value(header.magic.cast_signed()),
                 (Column::IsTransactional, Builder::Boolean(builder)) => {
@@ -161,7 +161,7 @@ impl Columns {
             match (column, builder) {
                 (Column::Offset, Builder::Int64(builder)) => builder.append_value(gap.start_offset),
                 (Column::Position, Builder::Int64(builder)) => {
-                    builder.append_value(gap.start_position.cast_signed())
+                    builder.append_value(gap.start_position.cast_signed());
                 }
                 (_, Builder::Int8(builder)) => builder.append_null(),
                 (_, Builder::Int16(builder)) => builder.append_null(),

@@ -65,6 +65,18 @@ impl Column {
     pub const DEFAULT: [Self; 6] =
         [Self::Offset, Self::Timestamp, Self::TimestampType, Self::Key, Self::Value, Self::Headers];
 
+    /// What a scan of several logs gives unless told otherwise: where a row comes from is told first.
+    pub const WITH_ORIGIN: [Self; 8] = [
+        Self::Topic,
+        Self::Partition,
+        Self::Offset,
+        Self::Timestamp,
+        Self::TimestampType,
+        Self::Key,
+        Self::Value,
+        Self::Headers,
+    ];
+
     const NAMES: [(&'static str, Self); 21] = [
         ("topic", Self::Topic),
         ("partition", Self::Partition),

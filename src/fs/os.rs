@@ -153,12 +153,16 @@ impl SystemFile {
     /// Opens a regular file by its path, for reading. Follows symbolic links; never blocks.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::LogNotFound`] where there is none; [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         match rustix::fs::open(&path, flags, Mode::empty()) {
             Ok(descriptor) => Self::new(File::from(descriptor), path),
+            Err(Errno::NOENT) => {
+                let advice = "give the path of one of a segment's files";
+                Err(Error::LogNotFound { path, found: "no such file".to_owned(), advice })
+            }
             Err(error) => Err(Error::io(path, "open", error)),
         }
     }

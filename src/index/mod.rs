@@ -87,6 +87,7 @@ use crate::fs::{FileBytes, SystemFile};
 
 /// The file's bytes, and the base offset: the given one, else the digits that its name begins with.
 fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<(FileBytes, i64)> {
+    let file = SystemFile::open(path)?;
     let base_offset = match base_offset {
         Some(given) if given < 0 => {
             return Err(Error::config("base_offset", "an offset, 0 or above", given.to_string()));
@@ -97,7 +98,7 @@ fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<(FileBytes, 
             Error::config("base_offset", expected, format!("none for {}", path.display()))
         })?,
     };
-    Ok((FileBytes::new(SystemFile::open(path)?, None, map)?, base_offset))
+    Ok((FileBytes::new(file, None, map)?, base_offset))
 }
 
 /// Any number of leading digits will do: files that were copied away from their directory have all kinds of names.

@@ -9,7 +9,7 @@ mod lookup;
 mod plan;
 mod scan;
 mod segments;
-pub mod skip_list;
+pub(crate) mod skip_list;
 mod sync;
 mod transactions;
 

@@ -81,6 +81,16 @@ impl Log {
                 continue;
             }
             let mut position = segment.walk_to(start, -1, LOOKUP_READ)?.0.position;
+            let stop = if segment.upper() <= end || end == self.log_end_offset() {
+                segment.size()?
+            } else {
+                segment.walk_to(end, -1, LOOKUP_READ)?.0.position.max(position)
+            };
+            // a segment that does not fit beside what is already there begins a split of its own
+            if size > 0 && size + (stop - position) > max_bytes {
+                push(start, segment.base_offset(), size);
+                (start, size) = (segment.base_offset(), 0);
+            }
             for (cut_position, cut_offset) in self.cuts(segment, position, max_bytes)? {
                 if cut_offset >= end {
                     break;
@@ -91,11 +101,6 @@ impl Log {
                 push(start, cut_offset, size + (cut_position - position));
                 (start, size, position) = (cut_offset, 0, cut_position);
             }
-            let stop = if segment.upper() <= end {
-                segment.size()?
-            } else {
-                segment.walk_to(end, -1, LOOKUP_READ)?.0.position
-            };
             size += stop.saturating_sub(position);
         }
         if start < end {
@@ -104,7 +109,8 @@ impl Log {
         Ok(splits)
     }
 
-    /// Cuts of a segment: the positions behind a batch, at least `max_bytes` apart, with the offset that begins there.
+    /// Cuts of a segment: positions of batches, no more than `max_bytes` apart where no batch is larger, and their base
+    /// offsets.
     fn cuts(&self, segment: &Segment, from: u64, max_bytes: u64) -> Result<Vec<(u64, i64)>> {
         let size = segment.size()?;
         let mut cuts = Vec::new();
@@ -134,14 +140,11 @@ impl Log {
                 }
             }
             // damage is the scan's to report: the rest of the segment stays in one split
+            let position = walk.position;
             let Step::Batch(batch) = walk.step()? else { return Ok(cuts) };
-            let next_end = match walk.header_at(batch.end())? {
-                Ok(next) => batch.end() + u64::from(next.size),
-                Err(_) => return Ok(cuts),
-            };
-            if next_end - last_cut > max_bytes {
-                cuts.push((batch.end(), batch.header.last_offset + 1));
-                last_cut = batch.end();
+            if batch.end() - last_cut > max_bytes && position > last_cut {
+                cuts.push((position, batch.header.base_offset));
+                last_cut = position;
             }
         }
     }

@@ -128,7 +128,7 @@ fn rest_of(batch: &Batch, from: i64) -> Stretch {
 pub struct ScanStats {
     /// Records given.
     pub records: u64,
-    /// Batches whose records (or, for batches only, headers) were given.
+    /// Batches whose records (or, for batches only, headers) were given; one without a record counts too.
     pub batches: u64,
     /// Batches passed over by their headers: never decompressed.
     pub batches_skipped: u64,
@@ -410,6 +410,11 @@ impl Scan {
                 self.stats.batches_skipped += 1;
                 continue;
             }
+            if header.count == Some(0) && !self.options.batches_only {
+                // compaction kept it for its producer's sake: nothing to open, nothing to give
+                self.stats.batches += 1;
+                continue;
+            }
             if self.options.batches_only || self.open(batch)? {
                 self.stats.batches += 1;
                 return Ok(Some(ScanStep::Batch(batch)));
@@ -471,7 +476,7 @@ impl Scan {
                 .transactions
                 .as_ref()
                 .is_none_or(|transactions| !transactions.is_aborted(header.producer_id, header.base_offset));
-        in_time && visible && committed && (self.options.batches_only || header.count != Some(0))
+        in_time && visible && committed
     }
 
     /// Makes a batch's records ready; false where they cannot be read (a gap then, or an error).

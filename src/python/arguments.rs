@@ -142,7 +142,7 @@ pub(super) fn ranges(
     Ranges { start_offset, end_offset, start_time: ms(start_time), end_time: ms(end_time) }
 }
 
-/// Many integers: a list, NumPy, Arrow, or any dataframe library's column. A null becomes −1, which nothing answers to.
+/// Many integers: a list, `NumPy`, Arrow, or any dataframe library's column. A null becomes −1, which nothing answers to.
 /// With `times`, datetimes too.
 pub(super) fn many(given: &Bound<'_, PyAny>, times: bool) -> PyResult<Vec<i64>> {
     let py = given.py();

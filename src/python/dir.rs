@@ -12,8 +12,8 @@ use super::arguments::{self, Time};
 use super::enter::enter;
 use super::error;
 use super::log::{PyLog, log_options};
-use super::scan::{PyScan, Source, directory_columns};
-use crate::arrow::ReaderOptions;
+use super::scan::{PyScan, Source};
+use crate::arrow::{Column, ReaderOptions};
 use crate::dir::LogDir;
 use crate::error::Error;
 use crate::log::ScanOptions;
@@ -91,11 +91,7 @@ impl PyLogDir {
     #[pyo3(signature = (topics=None, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None,
         isolation_level="read_uncommitted", include_control=false, on_damage="raise", header_keys="utf8",
         timestamp_unit="ms", max_rows=65_536, max_bytes=16_777_216, threads=1))]
-    #[expect(
-        clippy::too_many_arguments,
-        clippy::needless_pass_by_value,
-        reason = "they are Python's keywords"
-    )]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn scan(
         this: &Bound<'_, Self>,
         topics: Option<Vec<String>>,
@@ -133,7 +129,8 @@ impl PyLogDir {
         };
         let options = ReaderOptions {
             scan,
-            columns: directory_columns(py, columns.as_deref())?,
+            columns: columns
+                .map_or(Ok(Column::WITH_ORIGIN.to_vec()), |names| arguments::columns(py, &names))?,
             header_keys: arguments::header_keys(py, header_keys)?,
             timestamp_unit: arguments::timestamp_unit(py, timestamp_unit)?,
             max_rows: arguments::positive(py, "max_rows", max_rows)?,

@@ -37,5 +37,9 @@ fn check_signals() -> std::result::Result<(), Box<dyn std::error::Error + Send +
         _ => ASKED.set(Some(now)),
     }
     // where the interpreter is going away there is nobody to interrupt for
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method itself is not general enough in its lifetime"
+    )]
     Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(())).map_err(Into::into)
 }

@@ -1,4 +1,4 @@
-//! Columns to Python through the Arrow PyCapsule interface.
+//! Columns to Python through the Arrow `PyCapsule` interface.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,10 +13,10 @@ use pyo3::types::PyCapsule;
 use super::error;
 
 /// A stream capsule that gives what `reader` gives.
-pub(super) fn stream_capsule<'py>(
-    py: Python<'py>,
+pub(super) fn stream_capsule(
+    py: Python<'_>,
     reader: impl RecordBatchReader + Send + 'static,
-) -> PyResult<Bound<'py, PyCapsule>> {
+) -> PyResult<Bound<'_, PyCapsule>> {
     let stream = FFI_ArrowArrayStream::new(Box::new(Guarded(Some(reader))));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }

@@ -12,8 +12,8 @@ use super::dir::PyLogDir;
 use super::enter::enter;
 use super::log::Handle;
 use super::results::{OwnedRecord, PyGap, PyRecord, PyScanStats};
-use super::{arguments, error, exchange};
-use crate::arrow::{Column, HeaderKeys, Progress, Reader, ReaderOptions, java_string};
+use super::{error, exchange};
+use crate::arrow::{HeaderKeys, Progress, Reader, ReaderOptions, java_string};
 use crate::error::Result;
 use crate::log::{OnDamage, Scan, ScanStep};
 use crate::types::IsolationLevel;
@@ -259,11 +259,4 @@ impl PyRecordIterator {
         let record = enter(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next())?;
         record.map(|record| PyRecord::new(py, record)).transpose()
     }
-}
-
-/// The columns of a directory's scan: where a row comes from is told first.
-pub(super) fn directory_columns(py: Python<'_>, given: Option<&[String]>) -> PyResult<Vec<Column>> {
-    let given = given.map_or(Ok(Column::DEFAULT.to_vec()), |names| arguments::columns(py, names))?;
-    let origin = [Column::Topic, Column::Partition];
-    Ok(origin.into_iter().chain(given.into_iter().filter(|column| !origin.contains(column))).collect())
 }

@@ -158,7 +158,10 @@ impl Walk {
         };
         if header.is_wrapper() {
             let bytes = self.log.read(position, usize::try_from(header.size).unwrap_or(0))?;
-            if let Err(malformed) = header.resolve_base_offset(bytes, &mut self.buffer) {
+            // the checksum first: what fails it is damage, not a codec that nobody knows
+            let resolved =
+                header.ensure_valid(bytes).and_then(|()| header.resolve_base_offset(bytes, &mut self.buffer));
+            if let Err(malformed) = resolved {
                 return Ok(Err(malformed));
             }
         }

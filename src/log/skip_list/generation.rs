@@ -148,7 +148,9 @@ impl<V, const N: usize> Generation<V, N> {
             return None;
         }
         let nodes = tail.div_ceil(N);
-        let index = if nodes <= N / 4 {
+        let index = if nodes == 1 {
+            0
+        } else if nodes <= N / 4 {
             lane.floor_in_first_quarter(target)
         } else if nodes <= N {
             lane.floor(target)

@@ -3,7 +3,7 @@
 
 use loom::thread;
 
-use super::{SkipList, View};
+use super::{Reader, SkipList, View};
 
 const ALL: std::ops::Range<i64> = i64::MIN..i64::MAX;
 
@@ -16,35 +16,40 @@ fn list_of(keys: &[i64]) -> SkipList<i64> {
     SkipList::from_sorted(keys.iter().map(|&key| (key, key))).unwrap()
 }
 
-/// What a reader may ask while bases 10, 20, … are pushed: the active segment, the floor of its base, its predecessor.
-fn look_around(list: &SkipList<i64>) -> impl FnOnce() + Send + 'static {
-    let mut reader = list.reader();
-    move || {
-        let mut seen = 0;
-        for _ in 0..2 {
-            let Some(&active) = reader.floor(i64::MAX - 1) else {
-                assert_eq!(seen, 0, "an entry was taken back");
-                continue;
-            };
-            assert!(active >= seen, "the active segment went backwards");
-            assert_eq!(reader.floor(active), Some(&active));
-            assert_eq!(reader.floor(active - 1).copied(), Some(active - 10).filter(|&base| base > 0));
-            assert!(reader.higher(active - 1) == Some(&active));
-            seen = active;
-        }
-    }
+/// What a reader asks while bases 10, 20, … are pushed: the active segment, the floor of its base, its predecessor.
+fn look_around(reader: &mut Reader<i64>) {
+    let Some(&active) = reader.floor(i64::MAX - 1) else { return };
+    assert_eq!(reader.floor(active), Some(&active));
+    assert_eq!(reader.floor(active - 1).copied(), Some(active - 10).filter(|&base| base > 0));
+    assert!(reader.floor(i64::MAX - 1) >= Some(&active), "the active segment went backwards");
 }
 
 #[test]
 fn a_reader_beside_a_pusher_of_four_sees_whole_segments_and_never_fewer() {
     loom::model(|| {
-        let mut list = SkipList::new();
-        let reader = thread::spawn(look_around(&list));
+        let mut list = SkipList::with_room(2);
+        let mut reader = list.reader();
+        let thread = thread::spawn(move || look_around(&mut reader));
         for key in [10, 20, 30, 40] {
             list.push(key, key).unwrap();
         }
-        reader.join().unwrap();
+        thread.join().unwrap();
         assert_eq!(bases(&list.view()), [10, 20, 30, 40]);
+    });
+}
+
+#[test]
+fn a_reader_beside_a_push_that_doubles_the_table_sees_whole_segments_and_never_fewer() {
+    loom::model(|| {
+        let mut list = SkipList::with_room(1);
+        for key in [10, 20] {
+            list.push(key, key).unwrap();
+        }
+        let mut reader = list.reader();
+        let thread = thread::spawn(move || look_around(&mut reader));
+        list.push(30, 30).unwrap();
+        thread.join().unwrap();
+        assert_eq!(list.current.room(), 2);
     });
 }
 

@@ -1,0 +1,95 @@
+# Everything that is done here, by name. `make help` lists it.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+VENV := .venv
+BIN := $(VENV)/bin
+# the first Python that is new enough
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+CARGO := cargo
+# PyO3's build script asks this interpreter
+export PYO3_PYTHON := $(abspath $(BIN))/python
+
+.PHONY: help demo test bench wheel fmt lint rust python loom extension prerequisites clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: extension ## the main jobs, on real data in the repository
+	@$(BIN)/python tests/demo.py
+
+test: prerequisites lint rust loom python demo ## all that CI runs
+	@echo "make test: all of it passed"
+
+lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and the stub held against the built module
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets --all-features -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --all-features
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml cordwood._core
+
+rust: ## Rust tests and doc examples; the layer check is one of them
+	$(CARGO) test --locked --no-default-features --lib
+	$(CARGO) test --locked --features arrow
+
+python: extension ## Python tests, and the examples of the README, the stub and the docstrings
+	$(BIN)/python -m pytest
+	$(BIN)/python tests/doc_examples.py
+
+# The shipped skip list under every interleaving that loom can think of; then the same with one store made weaker, which
+# loom has to notice, or the first run shows nothing. Each has its own target directory: the flags rebuild everything.
+LOOM := CARGO_PROFILE_RELEASE_LTO=off $(CARGO) test --locked --lib --release --no-default-features skip_list
+loom: ## the skip list under every interleaving; and a planted fault, which has to be found
+	@mkdir -p $(TARGET)/loom
+	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom $(LOOM) 2>&1 | tee $(TARGET)/loom/shipped.log
+	@grep -q '^test result: ok\. [1-9]' $(TARGET)/loom/shipped.log || { echo "loom ran no test"; exit 1; }
+	RUSTFLAGS="--cfg loom --cfg planted_relaxed_publication" CARGO_TARGET_DIR=$(TARGET)/loom-planted $(LOOM) --no-run
+	@if RUSTFLAGS="--cfg loom --cfg planted_relaxed_publication" CARGO_TARGET_DIR=$(TARGET)/loom-planted \
+		$(LOOM) > $(TARGET)/loom/planted.log 2>&1; then \
+		echo "loom did not notice the planted fault"; exit 1; fi
+	@grep -q '^test result: FAILED' $(TARGET)/loom/planted.log || { cat $(TARGET)/loom/planted.log; exit 1; }
+	@echo "loom noticed the planted fault, as it has to"
+
+bench: ## criterion; every answer is asserted
+	$(CARGO) bench --locked --features arrow
+
+wheel: $(VENV)/.tools ## an abi3 wheel in dist/
+	$(BIN)/maturin build --release --locked --out dist
+
+fmt: $(VENV)/.tools ## format Rust and Python
+	$(CARGO) fmt
+	$(BIN)/ruff check --fix --quiet || true
+	$(BIN)/ruff format
+
+extension: $(VENV)/.extension ## .venv with cordwood in it, built again where a source changed
+
+clean: ## remove what was built here
+	rm -rf $(VENV) dist python/cordwood/_core*.so
+	$(CARGO) clean
+
+# What some tests need and a machine may lack: there they are skipped, by name; in CI that is a failure.
+prerequisites:
+	@for tool in strace; do \
+		command -v $$tool > /dev/null && continue; \
+		echo "skipped: the tests that need $$tool, which is not installed"; \
+		[[ -z "$${CI:-}" ]] || exit 1; \
+	done
+
+$(VENV)/.tools: requirements-dev.txt
+	@[[ -n "$(PYTHON)" ]] || { echo "cordwood needs Python 3.11 or newer, and found none"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
+	@touch $@
+
+# Python files are used where they lie; only Rust has to be built again.
+$(VENV)/.extension: $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock $(shell find src -name '*.rs')
+	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+	@touch $@

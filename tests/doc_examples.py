@@ -1,0 +1,70 @@
+"""Runs the examples of the README, of the stub and of the docstrings, from the root of the repository."""
+
+import ast
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import cordwood
+
+ROOT = Path(__file__).resolve().parent.parent
+STUB = ROOT / "python" / "cordwood" / "_core.pyi"
+PARSER = doctest.DocTestParser()
+
+
+def stub_examples() -> Iterator[doctest.DocTest]:
+    def walk(node: ast.AST, name: str) -> Iterator[doctest.DocTest]:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.ClassDef | ast.FunctionDef):
+                inner = f"{name}.{child.name}"
+                text = ast.get_docstring(child)
+                if text:
+                    yield PARSER.get_doctest(text, {"cw": cordwood}, inner, str(STUB), child.lineno)
+                yield from walk(child, inner)
+
+    yield from walk(ast.parse(STUB.read_text()), "cordwood")
+
+
+def readme_examples() -> Iterator[doctest.DocTest]:
+    path = ROOT / "README.md"
+    blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
+    # one session: a later block goes on where an earlier one ended
+    yield PARSER.get_doctest("\n".join(blocks), {}, "README", str(path), 0)
+
+
+def docstring_examples() -> Iterator[doctest.DocTest]:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    for found in pkgutil.walk_packages(cordwood.__path__, "cordwood."):
+        if found.name.endswith(("._core", ".__main__")):
+            continue
+        yield from finder.find(importlib.import_module(found.name), found.name)
+    yield from finder.find(cordwood, "cordwood")
+
+
+def main() -> int:
+    os.chdir(ROOT)
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    seen = set()
+    for examples in (stub_examples, readme_examples, docstring_examples):
+        ran = 0
+        for example in examples():
+            place = (example.filename, example.name)
+            if example.examples and place not in seen:
+                seen.add(place)
+                runner.run(example)
+                ran += 1
+        if ran == 0:
+            print(f"{examples.__name__} found nothing to run")
+            return 1
+    results = runner.summarize(verbose=False)
+    print(f"{results.attempted - results.failed} passed, {results.failed} failed")
+    return 1 if results.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+"""Fixtures of the whole suite. The golden partitions themselves are described in `corpus.py`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+try:
+    from hypothesis import HealthCheck, settings
+except ImportError:  # the property tests say so themselves
+    pass
+else:
+    settings.register_profile(
+        "cordwood",
+        derandomize=True,
+        deadline=None,
+        max_examples=60,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    )
+    settings.load_profile("cordwood")
+
+from batches import write_big_partition
+
+Copied = Callable[..., Path]
+
+BIG_BYTES = 512 << 20
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "strace: looks at system calls; needs strace")
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Copied:
+    """Copies a partition directory, writable, into a fresh folder, and returns the copy's path.
+
+    The folder holds nothing else, so the log start offset that a data directory remembers is left behind
+    unless `beside` names files to bring along.
+    """
+
+    def copy(source: Path, beside: tuple[str, ...] = (), under: str = "data") -> Path:
+        target = tmp_path / under / source.name
+        shutil.copytree(source, target)
+        for name in beside:
+            shutil.copy(source.parent / name, target.parent / name)
+        for path in [target, *target.rglob("*")]:
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        return target
+
+    return copy
+
+
+@pytest.fixture(scope="session")
+def big_partition(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """512 MiB of uncompressed batches in two segments without any index, made on the fly."""
+    path = tmp_path_factory.mktemp("big") / "big-0"
+    write_big_partition(path, BIG_BYTES)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def script_environment() -> dict[str, str]:
+    """The environment of scripts that tests start: the same modules, no surprises from the user's settings."""
+    kept = {k: v for k, v in os.environ.items() if k not in {"PYTHONWARNINGS", "PYTHONSTARTUP"}}
+    paths = [p for p in sys.path if p]
+    return {**kept, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}

@@ -1,0 +1,155 @@
+"""`Log.warnings`: empty where nothing is wrong, one sentence each where something is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+from batches import Rec, batch, name, write_partition
+from corpus import Partition
+
+import cordwood as cw
+
+WITH_REASON = {"13-delete-records/trimmed-0", "16-data-dir/cities-1", "14-killed-preallocated-log/crashed-prealloc-0"}
+
+
+def used(log: cw.Log) -> cw.Log:
+    """Every kind of question, so that every index is opened and every header read."""
+    log.scan().to_arrow()
+    log.scan(isolation_level="read_committed").to_arrow()
+    log.batches().to_arrow()
+    log.offset_for_time(0)
+    log.offset_for_time(2**62)
+    end, start = log.log_end_offset, log.log_start_offset
+    for step in range(20):
+        if start < end:
+            log.locate(start + (end - start) * step // 20)
+    for segment in log.segments:
+        for index in (segment.offset_index, segment.time_index, segment.transaction_index):
+            if index is not None:
+                list(index)
+    return log
+
+
+@pytest.mark.parametrize("part", [p for p in corpus.partitions() if str(p) not in WITH_REASON], ids=str)
+def test_an_intact_partition_gives_no_warning(part: Partition) -> None:
+    """Preallocated indexes, entries of old releases, leftovers of deletions and missing time indexes are not wrong."""
+    assert used(cw.Log(part.path)).warnings == []
+
+
+@pytest.mark.parametrize(
+    ("case", "dir_name", "start"), [("13-delete-records", "trimmed-0", 437), ("16-data-dir", "cities-1", 31)]
+)
+def test_records_hidden_below_the_log_start_are_named(case: str, dir_name: str, start: int) -> None:
+    warnings = used(cw.Log(corpus.partition(case, dir_name).path)).warnings
+    assert len(warnings) == 1
+    assert isinstance(warnings[0], str)
+    assert str(start) in warnings[0]
+
+
+def test_the_zeros_behind_the_last_batch_of_a_preallocated_log_are_named() -> None:
+    part = corpus.partition("14-killed-preallocated-log")
+    warnings = used(cw.Log(part.path)).warnings
+    assert len(warnings) == 1
+    assert name(465) in warnings[0]
+    assert "4917" in warnings[0]
+
+
+def test_a_log_start_inside_the_log_is_taken_and_what_it_hides_is_named() -> None:
+    log = cw.Log(corpus.partition("01-plain").path, log_start_offset=450)
+    assert log.log_start_offset == 450
+    assert log.scan().to_arrow()["offset"][0].as_py() == 450
+    assert len(log.warnings) == 1
+
+
+@pytest.mark.parametrize("start", [-1, 1501, 2**62])
+def test_a_log_start_outside_the_log_is_ignored_with_a_warning_or_refused(start: int) -> None:
+    """Beyond the end it is a stale checkpoint; below zero it is a mistake of the caller."""
+    path = corpus.partition("01-plain").path
+    if start < 0:
+        try:
+            log = cw.Log(path, log_start_offset=start)
+        except ValueError:
+            return
+    else:
+        log = cw.Log(path, log_start_offset=start)
+    assert (log.log_start_offset, log.log_end_offset) == (0, 1500)
+    assert len(log.warnings) == 1
+
+
+def test_a_log_start_at_the_end_leaves_an_empty_log() -> None:
+    log = cw.Log(corpus.partition("01-plain").path, log_start_offset=1500)
+    assert log.log_start_offset == log.log_end_offset == 1500
+    assert log.scan().to_arrow().num_rows == 0
+    with pytest.raises(cw.OffsetOutOfRangeError):
+        log.locate(1499)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0\n", "0\n1\n", "0\n1\ntickets 0 5000\n", "not a checkpoint", "0\n1\ntickets zero 5\n"]
+)
+def test_a_checkpoint_that_says_nothing_useful_hides_nothing(copied: Any, text: str) -> None:
+    path = copied(corpus.partition("01-small").path)
+    (path.parent / "log-start-offset-checkpoint").write_text(text)
+    log = cw.Log(path)
+    assert log.log_start_offset == 0
+    assert log.scan(columns=["offset"]).to_arrow().num_rows == 370
+
+
+def test_the_checkpoint_of_another_partition_or_topic_is_not_ours(copied: Any) -> None:
+    path = copied(corpus.partition("01-small").path)
+    (path.parent / "log-start-offset-checkpoint").write_text("0\n3\ntickets 1 100\ntickets-0 0 100\nticket 0 100\n")
+    log = cw.Log(path)
+    assert log.log_start_offset == 0
+    assert log.warnings == []
+    (path.parent / "log-start-offset-checkpoint").write_text("0\n2\ntickets 1 100\ntickets 0 101\n")
+    assert cw.Log(path).log_start_offset == 101
+
+
+def test_an_argument_goes_before_the_checkpoint() -> None:
+    log = cw.Log(corpus.partition("13-delete-records").path, log_start_offset=500)
+    assert log.log_start_offset == 500
+
+
+def test_a_directory_that_is_not_named_after_a_partition_has_no_topic(copied: Any, tmp_path: Path) -> None:
+    path = copied(corpus.partition("01-small").path)
+    plain = tmp_path / "restored"
+    path.rename(plain)
+    log = cw.Log(plain)
+    assert (log.topic, log.partition) == (None, None)
+    assert log.scan(columns=["topic", "partition"], max_rows=5).to_arrow().slice(0, 1).to_pylist() == [
+        {"topic": None, "partition": None}
+    ]
+    named = cw.Log(plain, topic="tickets", partition=7)
+    assert (named.topic, named.partition) == ("tickets", 7)
+    assert named.scan(columns=["topic", "partition"]).to_arrow().slice(0, 1).to_pylist() == [
+        {"topic": "tickets", "partition": 7}
+    ]
+
+
+@pytest.mark.parametrize("tail", [b"\0", b"\0" * 11, b"\0" * 5000, b"\xff" * 40, b"garbage that is no batch at all"])
+def test_a_tail_after_which_no_batch_follows_is_the_end_with_a_warning(tmp_path: Path, tail: bytes) -> None:
+    raws = [batch(0, [Rec(value=b"a")]), batch(1, [Rec(value=b"b")])]
+    path = write_partition(tmp_path / "made-0", [(0, raws)])
+    clean = cw.Log(path)
+    clean.scan().to_arrow()
+    assert clean.warnings == []
+    with (path / name(0)).open("ab") as file:
+        file.write(tail)
+    log = cw.Log(path)
+    assert log.scan().to_arrow()["offset"].to_pylist() == [0, 1]
+    assert log.log_end_offset == 2
+    assert len(log.warnings) == 1
+    assert name(0) in log.warnings[0]
+
+
+def test_the_same_tail_in_an_earlier_segment_is_damage(tmp_path: Path) -> None:
+    first = batch(0, [Rec(value=b"a")])
+    path = write_partition(tmp_path / "made-0", [(0, [first, b"\0" * 11]), (1, [batch(1, [Rec(value=b"b")])])])
+    with pytest.raises(cw.CorruptLogError) as raised:
+        cw.Log(path).scan().to_arrow()
+    assert Path(raised.value.file).name == name(0)
+    assert raised.value.position == len(first)
+    assert cw.Log(path).scan(on_damage="skip").to_arrow()["offset"].to_pylist() == [0, 1]
