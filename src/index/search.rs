@@ -80,7 +80,7 @@ impl Search {
             Method::Binary => last,
             Method::Warm => {
                 let hot = last.saturating_sub(WARM_BYTES / self.entry_size);
-                if key(hot)? <= target {
+                if key(hot)? < target {
                     return bisect(bound, hot, last, last, target, key);
                 }
                 hot
