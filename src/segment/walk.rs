@@ -158,7 +158,11 @@ impl Walk {
         };
         if header.is_wrapper() {
             let bytes = self.log.read(position, usize::try_from(header.size).unwrap_or(0))?;
-            if let Err(malformed) = header.resolve_base_offset(bytes, &mut self.buffer) {
+            // checked before it is opened: what a flipped magic or codec makes of a batch is damage, not a format that
+            // this version cannot read, and nothing to decompress
+            let opened =
+                header.ensure_valid(bytes).and_then(|()| header.resolve_base_offset(bytes, &mut self.buffer));
+            if let Err(malformed) = opened {
                 return Ok(Err(malformed));
             }
         }
