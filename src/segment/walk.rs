@@ -117,6 +117,14 @@ impl Walk {
         Ok(Step::Batch(batch))
     }
 
+    /// The damage where the header behind a batch just given (if there is one) cannot follow it.
+    pub(crate) fn contradicted_by_next(&mut self, batch: &Batch) -> Result<Option<Damage>> {
+        let header = &batch.header;
+        let Ok(next) = self.header_at(batch.end())? else { return Ok(None) };
+        let contradiction = follows(header.last_offset, header.leader_epoch, &next).err();
+        Ok(contradiction.map(|malformed| self.damage(malformed)))
+    }
+
     /// Checks a batch's checksum; a failure is damage at its position.
     pub(crate) fn verify(&mut self, batch: &Batch) -> Result<std::result::Result<(), Malformed>> {
         Ok(batch.header.ensure_valid(self.bytes(batch)?))
