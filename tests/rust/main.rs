@@ -24,6 +24,7 @@
 
 mod builder_and_oracle;
 mod builder_on_golden;
+mod damaged;
 mod golden_log;
 mod layers;
 mod oracle_on_golden;
