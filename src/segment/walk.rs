@@ -98,6 +98,9 @@ impl Walk {
             && let Err(contradiction) = follows(header.last_offset, header.leader_epoch, &next)
         {
             let third = self.header_at(batch.end() + u64::from(next.size))?.ok();
+            if self.before.is_none() {
+                self.before = self.found_before()?;
+            }
             if first_lies(self.before, &header, &next, third.as_ref()) {
                 let malformed = Malformed::new(
                     format!("a batch that the next one ({}) can follow", contradiction.found),
@@ -115,6 +118,17 @@ impl Walk {
             leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(header.leader_epoch),
         });
         Ok(Step::Batch(batch))
+    }
+
+    /// What the batches before a place that was jumped to establish, from a walk from the segment's start: asked only
+    /// where two headers contradict each other and nothing else says which one lies. `None` where damage lies between.
+    fn found_before(&self) -> Result<Option<Before>> {
+        let start = Before { last_offset: self.bounds.base_offset - 1, leader_epoch: -1 };
+        let mut walk = Self::new(self.log.another(), self.bounds, 0, Some(start));
+        while walk.position < self.position {
+            let Step::Batch(_) = walk.step()? else { return Ok(None) };
+        }
+        Ok(walk.before.filter(|_| walk.position == self.position))
     }
 
     /// The damage where the header behind a batch just given (if there is one) cannot follow it.
