@@ -25,6 +25,7 @@
 mod builder_and_oracle;
 mod builder_on_golden;
 mod damaged;
+mod exhaustive;
 mod golden_log;
 mod layers;
 mod oracle_on_golden;

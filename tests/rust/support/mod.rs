@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each behaviour uses its own part")]
 
 pub mod batches;
+pub mod flips;
 pub mod golden;
 pub mod lz4;
 pub mod naive;
