@@ -453,7 +453,10 @@ impl Scan {
                 None if from > segment.base_offset() => {
                     segment.walk_to(from, self.leader_epoch, SCAN_READ)?.0
                 }
-                None => segment.walk(self.leader_epoch, SCAN_READ)?,
+                None if self.options.on_damage == OnDamage::Raise => {
+                    segment.walk(self.leader_epoch, SCAN_READ)?
+                }
+                None => segment.walk_after(self.leader_epoch, SCAN_READ)?,
             };
             self.stats.segments_opened += 1;
             self.walk = Some(walk);

@@ -34,7 +34,7 @@ impl Transactions {
         let mut open = OpenTransactions::new();
         let mut leader_epoch = -1;
         for segment in log.segments().iter() {
-            let mut walk = segment.walk(leader_epoch, SCAN_READ)?;
+            let mut walk = segment.walk_after(leader_epoch, SCAN_READ)?;
             transactions.read_segment(segment, &mut walk, &mut open)?;
             leader_epoch = walk.before.map_or(-1, |before| before.leader_epoch);
         }

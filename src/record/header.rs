@@ -99,6 +99,12 @@ impl BatchHeader {
         if self.base_offset < 0 || self.last_offset < self.base_offset || self.last_offset == i64::MAX {
             return found(format!("base offset {}, last offset {}", self.base_offset, self.last_offset));
         }
+        if self.leader_epoch < -1 {
+            return Err(Malformed::new(
+                "a leader epoch from −1 (none) up",
+                format!("leader epoch {}", self.leader_epoch),
+            ));
+        }
         // compaction takes records away but leaves the offsets, so fewer are legal and more are not
         match self.count {
             Some(count) if count < 0 || i64::from(count) > self.last_offset - self.base_offset + 1 => {

@@ -20,6 +20,11 @@ impl LogFile {
         Self { bytes, ahead, start: 0, window: Vec::new() }
     }
 
+    /// Another reader of the same bytes.
+    pub(crate) fn another(&self) -> Self {
+        Self::new(Arc::clone(&self.bytes), self.ahead)
+    }
+
     /// `length` bytes from `position` on, or as many as there are before the end of the file.
     pub(crate) fn read(&mut self, position: u64, length: usize) -> Result<&[u8]> {
         if let Some(mapped) = self.bytes.mapped() {

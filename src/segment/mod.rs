@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::fs::FileBytes;
 use crate::fs::names::FileKind;
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
+use crate::record::BatchHeader;
 
 pub(crate) use log_file::LogFile;
 pub(crate) use open_files::{OpenFiles, Opened};
@@ -259,6 +260,27 @@ impl Segment {
     pub(crate) fn walk(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
         let before = Before { last_offset: self.base_offset - 1, leader_epoch };
         Ok(Walk::new(LogFile::new(self.log_bytes()?, read), self.bounds()?, 0, Some(before)))
+    }
+
+    /// A walk from the segment's first batch that passes over damage, after a segment that ended with `leader_epoch`.
+    ///
+    /// Where the first batches here all have a lower epoch, it is that one batch before them which lies: it is given up,
+    /// or every batch of this segment would count as damaged.
+    pub(crate) fn walk_after(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
+        let mut walk = self.walk(leader_epoch, read)?;
+        let Ok(first) = walk.header_at(0)? else { return Ok(walk) };
+        let second = walk.header_at(u64::from(first.size))?.ok();
+        let is_lower = |header: BatchHeader| (0..leader_epoch).contains(&header.leader_epoch);
+        if is_lower(first) && second.is_none_or(is_lower) {
+            self.warn(format!(
+                "{}: the first batch has leader epoch {}, and that of the batch before it, {leader_epoch}, is higher; \
+                 the latter is damaged",
+                self.path().display(),
+                first.leader_epoch
+            ));
+            return self.walk(-1, read);
+        }
+        Ok(walk)
     }
 
     /// An error of kind [`Error::Corrupt`] for damage in this segment.

@@ -105,7 +105,7 @@ impl Segment {
     /// The first batch whose last offset is at or above `offset`. Kafka: `LogSegment.translateOffset`.
     ///
     /// Bytes are read only of the batches that the answer rests on: the one found and, where the offset lies in a gap,
-    /// the one before it, whose word on its own end is then part of the answer.
+    /// the one before it, whose word on its own end is then part of the answer, and the header behind it.
     pub(crate) fn find_offset(&self, offset: i64) -> Result<Found> {
         let (walk, exactly) = self.walk_to(offset, -1, LOOKUP_READ)?;
         let from_start = walk.position == 0;
@@ -138,6 +138,14 @@ impl Segment {
             if in_gap && walked == 1 && !first_is_confirmed {
                 return Ok(None);
             }
+            // a gap before a batch is believed only where the batch behind it agrees: an offset that is missing here may
+            // lie there, out of place
+            if in_gap
+                && let Some(batch) = &batch
+                && let Some(damage) = walk.contradicted_by_next(batch)?
+            {
+                return Err(self.corrupt(&damage));
+            }
             for rested_on in batch.iter().chain(previous.iter().filter(|_| in_gap)) {
                 if let Err(malformed) = walk.verify(rested_on)? {
                     let place = Some(rested_on.header.base_offset);
@@ -169,6 +177,11 @@ impl Segment {
             }
             if batch.header.max_timestamp < target || batch.header.last_offset < from {
                 continue;
+            }
+            let is_behind_gap =
+                before.is_some_and(|before| batch.header.base_offset > before.last_offset + 1);
+            if is_behind_gap && let Some(damage) = walk.contradicted_by_next(&batch)? {
+                return Err(self.corrupt(&damage));
             }
             let damaged = |malformed: crate::error::Malformed| {
                 malformed.at(self.path(), batch.position, Some(batch.header.base_offset))

@@ -98,6 +98,9 @@ impl Walk {
             && let Err(contradiction) = follows(header.last_offset, header.leader_epoch, &next)
         {
             let third = self.header_at(batch.end() + u64::from(next.size))?.ok();
+            if self.before.is_none() {
+                self.before = self.found_before()?;
+            }
             if first_lies(self.before, &header, &next, third.as_ref()) {
                 let malformed = Malformed::new(
                     format!("a batch that the next one ({}) can follow", contradiction.found),
@@ -115,6 +118,25 @@ impl Walk {
             leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(header.leader_epoch),
         });
         Ok(Step::Batch(batch))
+    }
+
+    /// What the batches before a place that was jumped to establish, from a walk from the segment's start: asked only
+    /// where two headers contradict each other and nothing else says which one lies. `None` where damage lies between.
+    fn found_before(&self) -> Result<Option<Before>> {
+        let start = Before { last_offset: self.bounds.base_offset - 1, leader_epoch: -1 };
+        let mut walk = Self::new(self.log.another(), self.bounds, 0, Some(start));
+        while walk.position < self.position {
+            let Step::Batch(_) = walk.step()? else { return Ok(None) };
+        }
+        Ok(walk.before.filter(|_| walk.position == self.position))
+    }
+
+    /// The damage where the header behind a batch just given (if there is one) cannot follow it.
+    pub(crate) fn contradicted_by_next(&mut self, batch: &Batch) -> Result<Option<Damage>> {
+        let header = &batch.header;
+        let Ok(next) = self.header_at(batch.end())? else { return Ok(None) };
+        let contradiction = follows(header.last_offset, header.leader_epoch, &next).err();
+        Ok(contradiction.map(|malformed| self.damage(malformed)))
     }
 
     /// Checks a batch's checksum; a failure is damage at its position.
@@ -158,10 +180,11 @@ impl Walk {
         };
         if header.is_wrapper() {
             let bytes = self.log.read(position, usize::try_from(header.size).unwrap_or(0))?;
-            // the checksum first: what fails it is damage, not a codec that nobody knows
-            let resolved =
+            // checked before it is opened: what a flipped magic or codec makes of a batch is damage, not a format that
+            // this version cannot read, and nothing to decompress
+            let opened =
                 header.ensure_valid(bytes).and_then(|()| header.resolve_base_offset(bytes, &mut self.buffer));
-            if let Err(malformed) = resolved {
+            if let Err(malformed) = opened {
                 return Ok(Err(malformed));
             }
         }

@@ -24,6 +24,9 @@
 
 mod builder_and_oracle;
 mod builder_on_golden;
+mod damaged;
+mod exhaustive;
+mod golden_log;
 mod layers;
 mod oracle_on_golden;
 mod support;

@@ -2,10 +2,12 @@
 #![allow(dead_code, reason = "each behaviour uses its own part")]
 
 pub mod batches;
+pub mod flips;
 pub mod golden;
 pub mod lz4;
 pub mod naive;
 pub mod partition;
+pub mod reading;
 
 /// A property test of so many cases, the same ones in every run; a failure prints the case, shrunk.
 pub fn fixed_seed(cases: u32) -> proptest::test_runner::Config {

@@ -1,0 +1,336 @@
+//! The damaged cases of the corpus: what a hint loses costs nothing, and damage to the log costs the batches that have it.
+//!
+//! What was hit is derived here from the recipe and the intact source, not from what the crate finds.
+
+use cordwood::log::OnDamage;
+use cordwood::{Error, Log, LogOptions};
+use serde_json::Value;
+
+use crate::support::golden::{self, Damaged, number, text};
+use crate::support::naive::{self, Batch, Record};
+use crate::support::reading::{IOS, Read, all, committed, locate, time, timed};
+
+/// What a recipe did to the records.
+#[derive(Debug, Default)]
+struct Harm {
+    /// Base offsets of the source's batches that were hit.
+    hit: Vec<i64>,
+    /// Where a reader has to notice it: a file and positions of which one is named. None where the log is still a legal
+    /// one.
+    place: Option<(String, Vec<u64>)>,
+}
+
+/// `None` where the recipe touches nothing but hints.
+fn harm(case: &Damaged, source: &naive::Log) -> Option<Harm> {
+    let [recipe] = &case.recipe[..] else {
+        assert!(case.recipe.iter().all(|step| !text(&step["file"]).ends_with(".log")), "{}", case.case);
+        return None;
+    };
+    let file = recipe["file"].as_str().unwrap_or_default().to_owned();
+    let is_log = file.ends_with(".log");
+    let of_file = |batch: &&Batch| file == format!("{:020}.log", batch.segment);
+    let holding = |position: u64| {
+        let holds = |batch: &&Batch| (batch.position..batch.position + batch.size).contains(&position);
+        source.batches.iter().filter(of_file).find(holds).unwrap()
+    };
+    let base_of = |batches: &[&Batch]| batches.iter().map(|batch| batch.base_offset).collect::<Vec<_>>();
+    let position = || recipe["position"].as_u64().unwrap();
+    Some(match recipe["do"].as_str().unwrap() {
+        "flip a bit" | "set batchLength" if is_log => {
+            let batch = holding(position());
+            Harm { hit: base_of(&[batch]), place: Some((file, vec![batch.position])) }
+        }
+        "truncate" if is_log => {
+            let to = recipe["to"].as_u64().unwrap();
+            let lost: Vec<_> =
+                source.batches.iter().filter(of_file).filter(|b| b.position + b.size > to).collect();
+            Harm { hit: base_of(&lost), place: Some((file, vec![lost[0].position])) }
+        }
+        "append zeros" => {
+            let last = source.batches.iter().filter(of_file).next_back().unwrap();
+            Harm { hit: Vec::new(), place: Some((file, vec![last.position + last.size])) }
+        }
+        "repeat a batch after itself" => {
+            let behind = position() + recipe["size"].as_u64().unwrap();
+            Harm { hit: Vec::new(), place: Some((file, vec![behind])) }
+        }
+        "swap two neighbouring batches" => {
+            let positions: Vec<u64> =
+                recipe["positions"].as_array().unwrap().iter().map(|p| p.as_u64().unwrap()).collect();
+            let batches = [holding(positions[0]), holding(positions[1])];
+            // the second one's new place
+            let behind = batches[0].position + batches[1].size;
+            Harm { hit: base_of(&batches), place: Some((file, vec![positions[0], behind])) }
+        }
+        "remove a batch" => Harm { hit: base_of(&[holding(position())]), place: None },
+        "delete" => {
+            let files: Vec<String> = recipe["files"].as_array().into_iter().flatten().map(text).collect();
+            let is_gone = |batch: &&Batch| files.contains(&format!("{:020}.log", batch.segment));
+            let lost: Vec<_> = source.batches.iter().filter(is_gone).collect();
+            if lost.is_empty() {
+                return None;
+            }
+            Harm { hit: base_of(&lost), place: None }
+        }
+        _ => {
+            assert!(!is_log, "{} {recipe}", case.case);
+            return None;
+        }
+    })
+}
+
+fn open(case: &Damaged, io: cordwood::types::Io) -> Log {
+    let start = |step: &Value| step["do"] == "open with log start offset";
+    let log_start_offset = case.recipe.iter().find(|step| start(step)).map(|step| number(&step["offset"]));
+    let options = LogOptions { io, log_start_offset, ..LogOptions::default() };
+    Log::open(&case.dir, options).unwrap_or_else(|error| panic!("{}: {error}", case.case))
+}
+
+fn is_in_last_segment(log: &Log, file: &str) -> bool {
+    log.segments().last().unwrap().path().ends_with(file)
+}
+
+/// The source's records but for those of some batches.
+fn without<'a>(source: &'a naive::Log, hit: &[i64]) -> Vec<&'a Record> {
+    let is_left = |batch: &&Batch| !hit.contains(&batch.base_offset);
+    source.batches.iter().filter(is_left).flat_map(|batch| &batch.records).collect()
+}
+
+#[test]
+fn a_damaged_hint_costs_nothing() {
+    let mut cases = 0;
+    for case in golden::damaged() {
+        let source = naive::read(&case.from.dir).unwrap();
+        if harm(&case, &source).is_some() {
+            continue;
+        }
+        cases += 1;
+        for io in IOS {
+            let log = open(&case, io);
+            assert_eq!(
+                (log.log_start_offset(), log.log_end_offset()),
+                (0, source.end_offset()),
+                "{}",
+                case.case
+            );
+            for on_damage in [OnDamage::Raise, OnDamage::Skip, OnDamage::Report] {
+                let read = all(&log, on_damage).whole();
+                assert!(read.records().eq(source.records()), "{}", case.case);
+                assert_eq!((read.gaps.len(), read.steps.len()), (0, 0), "{}", case.case);
+                let read = committed(&log, on_damage).whole();
+                assert!(read.records().eq(source.scan_committed(0..i64::MAX, None, false)), "{}", case.case);
+            }
+            for offset in 0..source.end_offset() {
+                let (_, base, position, size) = locate(&log, offset).unwrap().unwrap();
+                let batch = source.locate(offset).unwrap();
+                assert_eq!(
+                    (base, position, size),
+                    (batch.base_offset, batch.position, batch.size),
+                    "{}",
+                    case.case
+                );
+            }
+            for target in times(&source) {
+                assert_eq!(
+                    time(&log, target).unwrap(),
+                    timed(source.offset_for_time(0, target)),
+                    "{}",
+                    case.case
+                );
+            }
+        }
+    }
+    assert_eq!(cases, 29);
+}
+
+fn times(source: &naive::Log) -> Vec<i64> {
+    let around = |record: &Record| [record.timestamp - 1, record.timestamp, record.timestamp + 1];
+    let mut times: Vec<i64> = source.records().flat_map(around).filter(|&time| time >= 0).collect();
+    times.sort_unstable();
+    times.dedup();
+    times
+}
+
+#[test]
+fn a_hint_that_an_answer_met_is_warned_of() {
+    let mut warned = Vec::new();
+    for case in golden::damaged() {
+        let source = naive::read(&case.from.dir).unwrap();
+        if harm(&case, &source).is_some() {
+            continue;
+        }
+        let log = open(&case, IOS[0]);
+        log.locate_many(&(0..source.end_offset()).collect::<Vec<_>>()).unwrap();
+        log.offsets_for_times(&times(&source)).unwrap();
+        if !log.warnings().is_empty() {
+            warned.push(case.case.trim_start_matches("damaged/").to_owned());
+        }
+    }
+    // a hint that is missing, short or never asked for its odd part is none that an answer could have rested on
+    let indexes = ["index-garbage", "index-positions-beyond-end", "index-wrong-position"];
+    let others = ["start-beyond-end", "swap-complete", "swap-originals-gone"];
+    assert_eq!(warned, [indexes, others].concat());
+}
+
+#[test]
+fn skipping_costs_the_batches_that_were_hit_and_names_each_gap() {
+    let mut cases = 0;
+    for case in golden::damaged() {
+        let source = naive::read(&case.from.dir).unwrap();
+        let Some(harm) = harm(&case, &source) else { continue };
+        cases += 1;
+        for io in IOS {
+            let log = open(&case, io);
+            let read = all(&log, OnDamage::Skip).whole();
+            let mut hit = harm.hit.clone();
+            if case.case == "damaged/batches-swapped" {
+                // either of the two is out of place; not both are lost
+                let got: Vec<i64> = read.batches.iter().map(|batch| batch.base_offset).collect();
+                hit.retain(|base| !got.contains(base));
+                assert_eq!(hit.len(), 1);
+            }
+            let ours: Vec<_> = read.records().collect();
+            assert_eq!(ours, without(&source, &hit), "{}", case.case);
+            gaps_are(&case, &log, &read, &harm, &source, &hit);
+            let reported = all(&log, OnDamage::Report).whole();
+            assert_eq!(reported.gaps, read.gaps, "{}", case.case);
+            let steps: Vec<_> = reported.steps.iter().map(|(_, gap)| gap.clone()).collect();
+            assert_eq!(steps, read.gaps, "{}", case.case);
+            assert!(reported.records().eq(read.records()), "{}", case.case);
+            for (before, gap) in &reported.steps {
+                let last = before.checked_sub(1).map_or(-1, |i| reported.batches[i].last_offset);
+                assert!(last < gap.start_offset.max(1), "{}: {gap:?} stands in its place", case.case);
+            }
+        }
+    }
+    assert_eq!(cases, 33);
+}
+
+fn gaps_are(case: &Damaged, log: &Log, read: &Read, harm: &Harm, source: &naive::Log, hit: &[i64]) {
+    let Some((file, positions)) = &harm.place else {
+        assert_eq!(read.gaps, [], "{}: a legal log", case.case);
+        assert!(read.stats.offset_gaps > 0, "{}", case.case);
+        return;
+    };
+    let is_zeros = case.recipe[0]["do"] == "append zeros";
+    if is_zeros && is_in_last_segment(log, file) {
+        assert_eq!(read.gaps, [], "{}: zeros at the end are no data", case.case);
+        assert_eq!(log.warnings().len(), 1, "{}", case.case);
+        return;
+    }
+    let [gap] = &read.gaps[..] else { panic!("{}: {:#?}", case.case, read.gaps) };
+    assert!(gap.file.ends_with(file), "{}: {gap:?}", case.case);
+    assert!(positions.contains(&gap.start_position), "{}: {gap:?}", case.case);
+    assert!(
+        gap.end_position > gap.start_position
+            && gap.end_position <= std::fs::metadata(&gap.file).unwrap().len()
+    );
+    if case.case == "damaged/batches-swapped" {
+        // the batch that is out of place lies between two others; its offsets are missing where nothing is damaged
+        assert_eq!((gap.start_offset, gap.end_offset, read.stats.offset_gaps), (308, Some(308), 1));
+        return;
+    }
+    let lost = source.batches.iter().filter(|batch| hit.contains(&batch.base_offset));
+    for batch in lost {
+        let end = gap.end_offset.unwrap_or(i64::MAX);
+        assert!(gap.start_offset <= batch.base_offset && batch.last_offset < end, "{}: {gap:?}", case.case);
+    }
+    assert!(!gap.reason.is_empty());
+}
+
+#[test]
+fn raising_names_the_place_or_ends_with_a_warning_at_the_tail() {
+    let (mut raised, mut ended, mut legal) = (0, 0, 0);
+    for case in golden::damaged() {
+        let source = naive::read(&case.from.dir).unwrap();
+        let Some(harm) = harm(&case, &source) else { continue };
+        for io in IOS {
+            let log = open(&case, io);
+            let read = all(&log, OnDamage::Raise);
+            let left = without(&source, &harm.hit);
+            let Some((file, positions)) = &harm.place else {
+                assert!(read.whole().records().eq(left), "{}", case.case);
+                // positions moved, and the index that names them did not
+                assert!(log.warnings().iter().all(|warning| warning.contains(".index: ")), "{}", case.case);
+                legal += 1;
+                continue;
+            };
+            let what = case.recipe[0]["do"].as_str().unwrap();
+            if matches!(what, "truncate" | "append zeros") && is_in_last_segment(&log, file) {
+                assert!(read.whole().records().eq(left), "{}", case.case);
+                // an index may name the torn batch, and is told off for it
+                let warnings: Vec<_> =
+                    log.warnings().into_iter().filter(|warning| !warning.contains(".index: ")).collect();
+                let [warning] = &warnings[..] else { panic!("{}: {warnings:?}", case.case) };
+                assert!(warning.contains(file) && warning.contains(&positions[0].to_string()), "{warning}");
+                ended += 1;
+                continue;
+            }
+            match &read.error {
+                Some(error @ Error::Corrupt { .. }) => {
+                    assert!(error.file().unwrap().ends_with(file), "{}: {error}", case.case);
+                    assert!(positions.contains(&error.position().unwrap()), "{}: {error}", case.case);
+                }
+                other => panic!("{}: {other:?}", case.case),
+            }
+            // everything before the damage, and nothing else
+            let is_swapped = case.case == "damaged/batches-swapped";
+            let before = source.records().filter(|record| !is_swapped || record.offset != 302);
+            let ours: Vec<_> = read.records().collect();
+            assert!(ours.len() < source.records().count(), "{}", case.case);
+            assert!(before.take(ours.len()).eq(ours), "{}", case.case);
+            raised += 1;
+        }
+    }
+    assert_eq!((raised, ended, legal), (2 * 23, 2 * 8, 2 * 2));
+}
+
+#[test]
+fn look_ups_in_a_damaged_log_give_the_sources_answer_or_an_error() {
+    let mut errors = [0, 0];
+    for case in golden::damaged() {
+        let source = naive::read(&case.from.dir).unwrap();
+        let Some(harm) = harm(&case, &source) else { continue };
+        let is_legal = harm.place.is_none();
+        let is_hit = |batch: &Batch| harm.hit.contains(&batch.base_offset);
+        let left = naive::Log {
+            batches: source.batches.iter().filter(|batch| !is_hit(batch)).cloned().collect(),
+            segments: source.segments.clone(),
+        };
+        for io in IOS {
+            let log = open(&case, io);
+            for offset in 0..source.end_offset() {
+                let batch = source.locate(offset).unwrap();
+                match locate(&log, offset) {
+                    Ok(found) => {
+                        let expected = if is_legal { left.locate(offset) } else { Some(batch) };
+                        assert_eq!(
+                            found.map(|found| found.1),
+                            expected.map(|b| b.base_offset),
+                            "{} {offset}",
+                            case.case
+                        );
+                    }
+                    Err(Error::Corrupt { .. }) => errors[0] += 1,
+                    Err(Error::OffsetOutOfRange { .. }) => {
+                        assert!(is_hit(batch) && offset >= left.end_offset(), "{} {offset}", case.case);
+                    }
+                    Err(error) => panic!("{}: {error}", case.case),
+                }
+            }
+            for target in times(&source) {
+                let (whole, left) = (source.offset_for_time(0, target), left.offset_for_time(0, target));
+                match time(&log, target) {
+                    Ok(found) => {
+                        let is_torn = log.log_end_offset() < source.end_offset();
+                        let expected = if is_legal || is_torn { left } else { whole };
+                        assert_eq!(found, timed(expected), "{} {target}", case.case);
+                    }
+                    Err(Error::Corrupt { .. }) => errors[1] += 1,
+                    Err(error) => panic!("{}: {error}", case.case),
+                }
+            }
+        }
+    }
+    assert!(errors[0] > 0 && errors[1] > 0, "{errors:?}");
+}

@@ -1,0 +1,197 @@
+//! Every one-bit flip and every truncation of a file, and what the crate then says against what it said before.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cordwood::error::Error;
+use cordwood::log::{Log, OnDamage};
+use cordwood::types::Io;
+
+use super::naive::{Batch, Record};
+use super::reading::{IOS, all, files, folder, locate, options, time, write};
+
+type Located = Option<(i64, i64, u64, u64)>;
+type Timed = Option<(i64, i64)>;
+
+/// What the crate says about a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answers {
+    pub batches: Vec<Batch>,
+    pub located: Vec<(i64, Located)>,
+    pub timed: Vec<(i64, Timed)>,
+    pub end: i64,
+}
+
+/// Of a log that is whole: every offset, every timestamp and its neighbours.
+pub fn answers(dir: &Path) -> Answers {
+    let log = Log::open(dir, options(Io::Mmap)).unwrap();
+    let batches = all(&log, OnDamage::Raise).whole().batches;
+    let end = log.log_end_offset();
+    let located = (0..end).map(|offset| (offset, locate(&log, offset).unwrap())).collect();
+    let mut targets: Vec<i64> = batches
+        .iter()
+        .flat_map(|batch| &batch.records)
+        .flat_map(|record| [record.timestamp - 1, record.timestamp, record.timestamp + 1])
+        .filter(|target| *target >= 0)
+        .collect();
+    targets.sort_unstable();
+    targets.dedup();
+    let timed = targets.into_iter().map(|target| (target, time(&log, target).unwrap())).collect();
+    assert!(log.warnings().is_empty(), "{:?}", log.warnings());
+    Answers { batches, located, timed, end }
+}
+
+/// What became of the answers when the file was damaged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// All as before.
+    Same,
+    /// Each as before or an error, at least one an error.
+    Error,
+    /// The log is shorter, and a warning says so.
+    Shorter,
+    /// A wrong answer, and no word of it.
+    Undetected,
+}
+
+/// `Outcome`, and whether what skips damage lost more than the batch at fault or gave what was never there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judged {
+    pub outcome: Outcome,
+    /// Base offsets of the batches that skipping lost.
+    pub lost: Vec<i64>,
+    pub invented: bool,
+    /// What is wrong.
+    pub what: String,
+}
+
+fn is_prefix(records: &[&Record], of: &[Batch]) -> bool {
+    of.iter().flat_map(|batch| &batch.records).take(records.len()).eq(records.iter().copied())
+}
+
+pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
+    let mut judged =
+        Judged { outcome: Outcome::Same, lost: Vec::new(), invented: false, what: String::new() };
+    let log = match Log::open(dir, options(io)) {
+        Ok(log) => log,
+        Err(error) => {
+            judged.outcome = Outcome::Error;
+            judged.what = error.to_string();
+            return judged;
+        }
+    };
+    let is_shorter = log.log_end_offset() < whole.end && !log.warnings().is_empty();
+    let mut errors = 0;
+    let mut wrong = Vec::new();
+    let read = all(&log, OnDamage::Raise);
+    let ours: Vec<&Record> = read.records().collect();
+    match &read.error {
+        Some(error) => {
+            is_named(error);
+            errors += 1;
+            if !is_prefix(&ours, &whole.batches) {
+                wrong.push("records before the damage".to_owned());
+            }
+        }
+        None if read.batches == whole.batches => {}
+        None if is_shorter && whole.batches.starts_with(&read.batches) => {}
+        None => wrong.push(format!("scan: {} batches", read.batches.len())),
+    }
+    if log.log_end_offset() != whole.end && !is_shorter {
+        wrong.push(format!("end {}", log.log_end_offset()));
+    }
+    for (offset, expected) in &whole.located {
+        match locate(&log, *offset) {
+            Ok(found) if found == *expected => {}
+            Ok(found) => wrong.push(format!("locate({offset}): {found:?}")),
+            Err(Error::OffsetOutOfRange { .. }) if is_shorter && *offset >= log.log_end_offset() => {}
+            Err(error) => {
+                is_named(&error);
+                errors += 1;
+            }
+        }
+    }
+    for (target, expected) in &whole.timed {
+        match time(&log, *target) {
+            Ok(found) if found == *expected => {}
+            Ok(None) if is_shorter && expected.is_some_and(|(_, offset)| offset >= log.log_end_offset()) => {}
+            Ok(found) => wrong.push(format!("time({target}): {found:?}")),
+            Err(error) => {
+                is_named(&error);
+                errors += 1;
+            }
+        }
+    }
+    let skipped = all(&log, OnDamage::Skip);
+    if let Some(error) = &skipped.error {
+        wrong.push(format!("skip: {error}"));
+    }
+    let got: BTreeMap<i64, &Batch> = skipped.batches.iter().map(|batch| (batch.base_offset, batch)).collect();
+    judged.lost =
+        whole.batches.iter().map(|batch| batch.base_offset).filter(|base| !got.contains_key(base)).collect();
+    let known: BTreeMap<i64, &Batch> = whole.batches.iter().map(|batch| (batch.base_offset, batch)).collect();
+    judged.invented =
+        got.iter().any(|(base, batch)| known.get(base).is_none_or(|known| known.records != batch.records));
+    if !judged.lost.is_empty() && skipped.gaps.is_empty() && !is_shorter {
+        judged.what.push_str("lost without a gap; ");
+    }
+    judged.outcome = match (wrong.is_empty(), errors, is_shorter) {
+        (false, ..) => Outcome::Undetected,
+        (true, _, true) => Outcome::Shorter,
+        (true, 0, false) => Outcome::Same,
+        (true, ..) => Outcome::Error,
+    };
+    judged.what.push_str(&wrong.join(", "));
+    judged
+}
+
+fn is_named(error: &Error) {
+    assert!(
+        matches!(error, Error::Corrupt { .. } | Error::OffsetOutOfRange { .. }),
+        "damage is Corrupt, or the log is shorter: {error:?}"
+    );
+}
+
+/// What is done to a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Damage {
+    /// Counted from the highest bit of the first byte.
+    Flip(usize),
+    Truncate(usize),
+}
+
+/// Every damage to one file of the log in `dir`, on two threads, each with a copy of its own.
+pub fn judge_every(dir: &Path, file: &str, whole: &Answers) -> Vec<(Damage, Judged)> {
+    let files = files(dir);
+    let bytes = &files[file];
+    let damages: Vec<Damage> =
+        (0..bytes.len() * 8).map(Damage::Flip).chain((0..bytes.len()).map(Damage::Truncate)).collect();
+    let next = AtomicUsize::new(0);
+    let judged = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let parent = folder();
+                let copy: PathBuf = write(parent.path(), "t-0", &files);
+                let path = copy.join(file);
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(damage) = damages.get(n) else { break };
+                    let mut damaged = bytes.clone();
+                    match damage {
+                        Damage::Flip(bit) => damaged[bit / 8] ^= 0x80 >> (bit % 8),
+                        Damage::Truncate(length) => damaged.truncate(*length),
+                    }
+                    std::fs::write(&path, &damaged).unwrap();
+                    let found = judge(&copy, IOS[n / 7 % 2], whole);
+                    judged.lock().unwrap().push((*damage, found));
+                }
+            });
+        }
+    });
+    let mut judged = judged.into_inner().unwrap();
+    judged.sort_by_key(|(damage, _)| *damage);
+    judged
+}
