@@ -1,10 +1,18 @@
 //! Reading a range of a log: batches in order, tested by their headers, and the records of those that pass.
 
-use std::path::PathBuf;
+mod gap;
+mod ranges;
+mod stats;
+
 use std::sync::Arc;
 
+pub use gap::Gap;
+use gap::rest_of;
+pub use ranges::Ranges;
+pub use stats::ScanStats;
+
 use super::{Log, Transactions};
-use crate::error::{Error, Malformed, Result};
+use crate::error::Result;
 use crate::record::{BatchHeader, Payload, RecordRef, Records};
 use crate::segment::{Batch, Damage, LogFile, SCAN_READ, Segment, Step, Stretch, Walk};
 use crate::types::{IsolationLevel, TimestampType};
@@ -12,60 +20,13 @@ use crate::types::{IsolationLevel, TimestampType};
 /// What a scan does where the log is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
-    /// Ends with [`Error::Corrupt`].
+    /// Ends with [`Error::Corrupt`](crate::Error::Corrupt).
     #[default]
     Raise,
     /// Goes on behind it; [`Scan::gaps`] names the stretch.
     Skip,
     /// As `Skip`, and [`ScanStep::Gap`] says so in its place among the batches.
     Report,
-}
-
-/// A range of a log: half-open in offsets and in time; both hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ranges {
-    /// Inclusive; `None` is the log start offset.
-    pub start_offset: Option<i64>,
-    /// Exclusive; `None` is the log end offset, and what lies beyond that is clipped.
-    pub end_offset: Option<i64>,
-    /// Milliseconds since the epoch, inclusive. A record without a timestamp is outside every time range.
-    pub start_time: Option<i64>,
-    /// Milliseconds since the epoch, exclusive.
-    pub end_time: Option<i64>,
-}
-
-impl Ranges {
-    /// What lies in both.
-    #[must_use]
-    pub fn intersection(self, other: Self) -> Self {
-        let later = |a: Option<i64>, b: Option<i64>| a.max(b);
-        let earlier = |a: Option<i64>, b: Option<i64>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
-        let start_offset = later(self.start_offset, other.start_offset);
-        let start_time = later(self.start_time, other.start_time);
-        // two ranges that do not meet have an empty one in common, which is no mistake
-        let not_before =
-            |end: Option<i64>, start: Option<i64>| end.map(|end| start.map_or(end, |start| end.max(start)));
-        Self {
-            start_offset,
-            end_offset: not_before(earlier(self.end_offset, other.end_offset), start_offset),
-            start_time,
-            end_time: not_before(earlier(self.end_time, other.end_time), start_time),
-        }
-    }
-
-    fn has_times(&self) -> bool {
-        self.start_time.is_some() || self.end_time.is_some()
-    }
-
-    fn holds_time(&self, timestamp: i64) -> bool {
-        !self.has_times()
-            || timestamp >= 0
-                && self.start_time.is_none_or(|start| timestamp >= start)
-                && self.end_time.is_none_or(|end| timestamp < end)
-    }
 }
 
 /// What a scan reads.
@@ -81,106 +42,6 @@ pub struct ScanOptions {
     pub on_damage: OnDamage,
     /// Give every batch of the range by its header, control batches too, and open none.
     pub batches_only: bool,
-}
-
-/// A damaged stretch that a scan passed over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gap {
-    /// The `.log`.
-    pub file: PathBuf,
-    /// Bytes from its start, inclusive.
-    pub start_position: u64,
-    /// Bytes from its start, exclusive.
-    pub end_position: u64,
-    /// The first offset that may be missing.
-    pub start_offset: i64,
-    /// The first offset behind the stretch; `None` at the end of the log, where nobody knows.
-    pub end_offset: Option<i64>,
-    /// What is wrong.
-    pub reason: String,
-}
-
-impl Gap {
-    fn new(segment: &Segment, stretch: Stretch, malformed: &Malformed) -> Self {
-        Self {
-            file: segment.path(),
-            start_position: stretch.start_position,
-            end_position: stretch.end_position,
-            start_offset: stretch.start_offset,
-            end_offset: stretch.end_offset,
-            reason: format!("expected {}, found {}", malformed.expected, malformed.found),
-        }
-    }
-}
-
-/// A batch from one of its offsets on, as a stretch that cannot be read.
-fn rest_of(batch: &Batch, from: i64) -> Stretch {
-    Stretch {
-        start_position: batch.position,
-        end_position: batch.end(),
-        start_offset: from,
-        end_offset: Some(batch.header.last_offset + 1),
-    }
-}
-
-/// What a scan did so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ScanStats {
-    /// Records given.
-    pub records: u64,
-    /// Batches whose records (or, for batches only, headers) were given; one without a record counts too.
-    pub batches: u64,
-    /// Batches passed over by their headers: never decompressed.
-    pub batches_skipped: u64,
-    /// Batches decompressed. A v0 or v1 wrapper is also opened to learn its base offset, which is not counted here.
-    pub batches_decompressed: u64,
-    /// Segments whose `.log` was walked.
-    pub segments_opened: u64,
-    /// Bytes of the batches whose checksum was verified.
-    pub bytes_read: u64,
-    /// Places between two batches where offsets are missing, as compaction and aborted producers leave them.
-    pub offset_gaps: u64,
-}
-
-impl std::fmt::Display for Gap {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { file, start_position, end_position, start_offset, end_offset, reason } = self;
-        let end =
-            end_offset.map_or_else(|| "the end of the log".to_owned(), |end| format!("{end} (exclusive)"));
-        write!(
-            formatter,
-            "{} is damaged from position {start_position} to {end_position}, offsets {start_offset} to {end}: {reason}",
-            file.display()
-        )
-    }
-}
-
-impl std::ops::AddAssign for ScanStats {
-    fn add_assign(&mut self, other: Self) {
-        self.records += other.records;
-        self.batches += other.batches;
-        self.batches_skipped += other.batches_skipped;
-        self.batches_decompressed += other.batches_decompressed;
-        self.segments_opened += other.segments_opened;
-        self.bytes_read += other.bytes_read;
-        self.offset_gaps += other.offset_gaps;
-    }
-}
-
-impl std::ops::Sub for ScanStats {
-    type Output = Self;
-
-    fn sub(self, other: Self) -> Self {
-        Self {
-            records: self.records - other.records,
-            batches: self.batches - other.batches,
-            batches_skipped: self.batches_skipped - other.batches_skipped,
-            batches_decompressed: self.batches_decompressed - other.batches_decompressed,
-            segments_opened: self.segments_opened - other.segments_opened,
-            bytes_read: self.bytes_read - other.bytes_read,
-            offset_gaps: self.offset_gaps - other.offset_gaps,
-        }
-    }
 }
 
 /// What comes next in a scan.
@@ -218,7 +79,7 @@ impl Log {
     /// Starts a scan.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`] for a start below the log start or above the log end offset; [`Error::Config`] for a
+    /// [`Error::OffsetOutOfRange`](crate::Error::OffsetOutOfRange) for a start below the log start or above the log end offset; [`Error::Config`](crate::Error::Config) for a
     /// start above its end or a negative time; with read-committed what [`Log::last_stable_offset`] may give.
     pub fn scan(&self, options: ScanOptions) -> Result<Scan> {
         let (start, mut end) = self.resolve(&options.ranges)?;
@@ -249,37 +110,6 @@ impl Log {
             finished: start >= end,
         })
     }
-
-    /// Checks a range, as [`Log::scan`] does.
-    ///
-    /// # Errors
-    /// Those of [`Log::scan`] that concern the range.
-    pub fn check(&self, ranges: &Ranges) -> Result<()> {
-        self.resolve(ranges).map(|_| ())
-    }
-
-    /// The offsets of a range: `start..end`, clipped at the end.
-    pub(super) fn resolve(&self, ranges: &Ranges) -> Result<(i64, i64)> {
-        let (first, last) = (self.log_start_offset(), self.log_end_offset());
-        let start = ranges.start_offset.unwrap_or(first);
-        if !(first..=last).contains(&start) {
-            return Err(self.out_of_range(start));
-        }
-        for (name, low, high) in [
-            ("end_offset", Some(start), ranges.end_offset),
-            ("start_time", Some(0), ranges.start_time),
-            ("end_time", ranges.start_time.or(Some(0)), ranges.end_time),
-        ] {
-            if let (Some(low), Some(high)) = (low, high)
-                && high < low
-                // no explicit start: an end below the log start is an empty range, not a mistake
-                && !(name == "end_offset" && ranges.start_offset.is_none() && high >= 0)
-            {
-                return Err(Error::config(name, format!("{low} or more"), high.to_string()));
-            }
-        }
-        Ok((start, ranges.end_offset.unwrap_or(last).min(last)))
-    }
 }
 
 impl Scan {
@@ -306,7 +136,7 @@ impl Scan {
     /// The next batch with records that may be in the range, or a gap; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] (with [`OnDamage::Raise`]), [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`]. An
+    /// [`Error::Corrupt`](crate::Error::Corrupt) (with [`OnDamage::Raise`]), [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Interrupted`](crate::Error::Interrupted). An
     /// error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         self.batch = None;
@@ -323,7 +153,7 @@ impl Scan {
     /// The next record of the batch just given that is in the range; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where a record breaks the format (with [`OnDamage::Raise`]; else the rest of the batch becomes a
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where a record breaks the format (with [`OnDamage::Raise`]; else the rest of the batch becomes a
     /// gap).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {

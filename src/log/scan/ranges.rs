@@ -1,0 +1,84 @@
+//! Which part of a log is meant: half-open in offsets and in time.
+
+use crate::error::{Error, Result};
+use crate::log::Log;
+
+/// A range of a log: half-open in offsets and in time; both hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Ranges {
+    /// Inclusive; `None` is the log start offset.
+    pub start_offset: Option<i64>,
+    /// Exclusive; `None` is the log end offset, and what lies beyond that is clipped.
+    pub end_offset: Option<i64>,
+    /// Milliseconds since the epoch, inclusive. A record without a timestamp is outside every time range.
+    pub start_time: Option<i64>,
+    /// Milliseconds since the epoch, exclusive.
+    pub end_time: Option<i64>,
+}
+
+impl Ranges {
+    /// What lies in both.
+    #[must_use]
+    pub fn intersection(self, other: Self) -> Self {
+        let later = |a: Option<i64>, b: Option<i64>| a.max(b);
+        let earlier = |a: Option<i64>, b: Option<i64>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        let start_offset = later(self.start_offset, other.start_offset);
+        let start_time = later(self.start_time, other.start_time);
+        // two ranges that do not meet have an empty one in common, which is no mistake
+        let not_before =
+            |end: Option<i64>, start: Option<i64>| end.map(|end| start.map_or(end, |start| end.max(start)));
+        Self {
+            start_offset,
+            end_offset: not_before(earlier(self.end_offset, other.end_offset), start_offset),
+            start_time,
+            end_time: not_before(earlier(self.end_time, other.end_time), start_time),
+        }
+    }
+
+    fn has_times(&self) -> bool {
+        self.start_time.is_some() || self.end_time.is_some()
+    }
+
+    pub(super) fn holds_time(&self, timestamp: i64) -> bool {
+        !self.has_times()
+            || timestamp >= 0
+                && self.start_time.is_none_or(|start| timestamp >= start)
+                && self.end_time.is_none_or(|end| timestamp < end)
+    }
+}
+
+impl Log {
+    /// Checks a range, as [`Log::scan`] does.
+    ///
+    /// # Errors
+    /// Those of [`Log::scan`] that concern the range.
+    pub fn check(&self, ranges: &Ranges) -> Result<()> {
+        self.resolve(ranges).map(|_| ())
+    }
+
+    /// The offsets of a range: `start..end`, clipped at the end.
+    pub(in crate::log) fn resolve(&self, ranges: &Ranges) -> Result<(i64, i64)> {
+        let (first, last) = (self.log_start_offset(), self.log_end_offset());
+        let start = ranges.start_offset.unwrap_or(first);
+        if !(first..=last).contains(&start) {
+            return Err(self.out_of_range(start));
+        }
+        for (name, low, high) in [
+            ("end_offset", Some(start), ranges.end_offset),
+            ("start_time", Some(0), ranges.start_time),
+            ("end_time", ranges.start_time.or(Some(0)), ranges.end_time),
+        ] {
+            if let (Some(low), Some(high)) = (low, high)
+                && high < low
+                // no explicit start: an end below the log start is an empty range, not a mistake
+                && !(name == "end_offset" && ranges.start_offset.is_none() && high >= 0)
+            {
+                return Err(Error::config(name, format!("{low} or more"), high.to_string()));
+            }
+        }
+        Ok((start, ranges.end_offset.unwrap_or(last).min(last)))
+    }
+}

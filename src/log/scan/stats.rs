@@ -1,0 +1,48 @@
+//! What a scan did.
+
+/// What a scan did so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScanStats {
+    /// Records given.
+    pub records: u64,
+    /// Batches whose records (or, for batches only, headers) were given; one without a record counts too.
+    pub batches: u64,
+    /// Batches passed over by their headers: never decompressed.
+    pub batches_skipped: u64,
+    /// Batches decompressed. A v0 or v1 wrapper is also opened to learn its base offset, which is not counted here.
+    pub batches_decompressed: u64,
+    /// Segments whose `.log` was walked.
+    pub segments_opened: u64,
+    /// Bytes of the batches whose checksum was verified.
+    pub bytes_read: u64,
+    /// Places between two batches where offsets are missing, as compaction and aborted producers leave them.
+    pub offset_gaps: u64,
+}
+
+impl std::ops::AddAssign for ScanStats {
+    fn add_assign(&mut self, other: Self) {
+        self.records += other.records;
+        self.batches += other.batches;
+        self.batches_skipped += other.batches_skipped;
+        self.batches_decompressed += other.batches_decompressed;
+        self.segments_opened += other.segments_opened;
+        self.bytes_read += other.bytes_read;
+        self.offset_gaps += other.offset_gaps;
+    }
+}
+
+impl std::ops::Sub for ScanStats {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            records: self.records - other.records,
+            batches: self.batches - other.batches,
+            batches_skipped: self.batches_skipped - other.batches_skipped,
+            batches_decompressed: self.batches_decompressed - other.batches_decompressed,
+            segments_opened: self.segments_opened - other.segments_opened,
+            bytes_read: self.bytes_read - other.bytes_read,
+            offset_gaps: self.offset_gaps - other.offset_gaps,
+        }
+    }
+}
