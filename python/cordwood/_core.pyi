@@ -55,7 +55,7 @@ _Io: TypeAlias = Literal["auto", "mmap", "pread"]
 _IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
 _OnDamage: TypeAlias = Literal["raise", "skip", "report"]
 _HeaderKeys: TypeAlias = Literal["utf8", "binary"]
-_TimestampUnit: TypeAlias = Literal["ms", "us", "ns"]
+_TimestampUnit: TypeAlias = Literal["ms", "us"]
 _Method: TypeAlias = Literal["binary", "warm"]
 
 @final
@@ -221,8 +221,15 @@ class Log:
         end_offset: int | None = None,
         start_time: _Time | None = None,
         end_time: _Time | None = None,
+        on_damage: _OnDamage = "raise",
     ) -> Scan:
         """Read a range's batch headers: a row a batch, with its position and size; nothing is decompressed.
+
+        Columns: `base_offset last_offset count codec timestamp_type base_timestamp max_timestamp leader_epoch
+        producer_id producer_epoch base_sequence last_sequence is_transactional is_control delete_horizon crc magic
+        segment position size`. `base_timestamp` is the raw field, which a delete horizon replaces; `count` is null for
+        magic 0 and 1. A v0 or v1 wrapper states its last offset only: its base offset is read from inside it. Control
+        batches are there too. In a time range are the batches whose largest timestamp reaches the start.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> log.batches().to_arrow().num_rows
@@ -268,7 +275,7 @@ class LogDir:
         *,
         io: _Io = "auto",
         max_open_files: int = 256,
-        include: Sequence[Literal["delete", "future", "stray"]] = (),
+        include: Sequence[Literal["delete", "future", "stray"]] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -284,6 +291,8 @@ class LogDir:
         self,
         topics: Sequence[str] | None = None,
         *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
         start_time: _Time | None = None,
         end_time: _Time | None = None,
         columns: Sequence[str] | None = None,
@@ -298,7 +307,9 @@ class LogDir:
     ) -> Scan:
         """Read the partitions of `topics` (`None`: all) one after the other, as `Log.scan` does.
 
-        The columns `topic` and `partition` come first.
+        By default the columns `topic` and `partition` come before those of `Log.scan`. Offsets hold for each partition
+        by itself. *Errors*: `ConfigError` for a topic that is not here; those of opening and reading a log come while
+        reading.
 
         >>> cw.LogDir("tests/golden/16-data-dir").scan(["cities"]).schema.names[:3]
         ['topic', 'partition', 'offset']
@@ -402,6 +413,15 @@ class Gap:
 class Split:
     """A piece of a range, from `plan()`: small, frozen, picklable; give it to `scan(split=…)`."""
 
+    def __new__(
+        cls,
+        path: _Path,
+        start_offset: int,
+        end_offset: int,
+        start_time: int | None = None,
+        end_time: int | None = None,
+        size: int = 0,
+    ) -> Self: ...
     @property
     def path(self) -> str:
         """The partition directory, absolute."""
