@@ -8,8 +8,8 @@ use std::collections::HashMap;
 
 use super::Log;
 use crate::error::{Error, Malformed, Result};
+use crate::record::Records;
 use crate::record::control::ControlType;
-use crate::record::{Payload, Records};
 use crate::segment::{Batch, SCAN_READ, Segment, Step, Stretch, Walk};
 
 /// What the markers of a log say.
@@ -149,11 +149,7 @@ fn marker(
     buffer: &mut Vec<u8>,
 ) -> std::result::Result<Option<ControlType>, Malformed> {
     let (mut records, payload) = Records::open(header, bytes, buffer)?;
-    let payload = match payload {
-        Payload::Batch(start) => bytes.get(start..).unwrap_or_default(),
-        Payload::Buffer => buffer,
-    };
-    let Some(record) = records.next(payload)? else { return Ok(None) };
+    let Some(record) = records.next(payload.of(bytes, buffer))? else { return Ok(None) };
     Ok(match ControlType::parse(record.key)? {
         ControlType::Other(_) => None,
         kind => Some(kind),

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyIterator, PyList};
+use pyo3::types::{PyIterator, PyList};
 
 use super::arguments::{self, Time};
 use super::enter::enter;
 use super::error;
-use super::log::{PyLog, log_options};
+use super::handle::{DirHandle, log_options};
+use super::log::PyLog;
 use super::scan::{PyScan, Source};
 use crate::arrow::{Column, ReaderOptions};
 use crate::dir::LogDir;
@@ -20,32 +21,11 @@ use crate::log::ScanOptions;
 
 /// A broker's data directory.
 #[pyclass(frozen, module = "cordwood", name = "LogDir")]
-pub(super) struct PyLogDir {
-    directory: Arc<LogDir>,
-    io: String,
-    max_open_files: i64,
-    include: Vec<String>,
-}
+pub(super) struct PyLogDir(Arc<DirHandle>);
 
 impl PyLogDir {
-    pub(super) fn directory(&self) -> Arc<LogDir> {
-        Arc::clone(&self.directory)
-    }
-
     fn open(&self, py: Python<'_>, name: &str) -> PyResult<Option<PyLog>> {
-        Ok(enter(py, || self.directory.log(name))?.map(PyLog::of))
-    }
-
-    /// How to open it again, as pickle wants it.
-    pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let keywords = PyDict::new(py);
-        keywords.set_item("io", &self.io)?;
-        keywords.set_item("max_open_files", self.max_open_files)?;
-        keywords.set_item("include", &self.include)?;
-        let open = py.import("cordwood.recipes")?.getattr("open_directory")?;
-        (open, (self.directory.path().as_os_str().to_owned(), keywords))
-            .into_pyobject(py)
-            .map(Bound::into_any)
+        Ok(enter(py, || self.0.directory.log(name))?.map(PyLog::of))
     }
 
     fn view<'py>(this: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -71,18 +51,19 @@ impl PyLogDir {
             .map(|state| arguments::partition_state(py, state))
             .collect::<PyResult<Vec<_>>>()?;
         let directory = enter(py, || LogDir::open(path, options, &states))?;
-        Ok(Self { directory: Arc::new(directory), io: io.to_owned(), max_open_files, include })
+        let directory = Arc::new(directory);
+        Ok(Self(Arc::new(DirHandle { directory, io: io.to_owned(), max_open_files, include })))
     }
 
     #[getter]
     fn path(&self) -> OsString {
-        self.directory.path().as_os_str().to_owned()
+        self.0.directory.path().as_os_str().to_owned()
     }
 
     #[getter]
     fn topics(&self) -> Vec<String> {
         let mut topics: Vec<_> =
-            self.directory.partitions().values().map(|name| name.topic.clone()).collect();
+            self.0.directory.partitions().values().map(|name| name.topic.clone()).collect();
         topics.sort();
         topics.dedup();
         topics
@@ -93,7 +74,8 @@ impl PyLogDir {
         timestamp_unit="ms", max_rows=65_536, max_bytes=16_777_216, threads=1))]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn scan(
-        this: &Bound<'_, Self>,
+        &self,
+        py: Python<'_>,
         topics: Option<Vec<String>>,
         start_offset: Option<i64>,
         end_offset: Option<i64>,
@@ -109,12 +91,11 @@ impl PyLogDir {
         max_bytes: i64,
         threads: i64,
     ) -> PyResult<PyScan> {
-        let py = this.py();
-        let partitions = this.get().directory.partitions();
+        let partitions = self.0.directory.partitions();
         if let Some(missing) =
             topics.iter().flatten().find(|topic| partitions.values().all(|name| name.topic != **topic))
         {
-            let known = this.get().topics().join(", ");
+            let known = self.topics().join(", ");
             return Err(error::to_python(
                 py,
                 Error::config("topics", format!("some of {known}"), format!("{missing:?}")),
@@ -137,7 +118,7 @@ impl PyLogDir {
             max_bytes: arguments::positive(py, "max_bytes", max_bytes)?,
             threads: arguments::positive(py, "threads", threads)?,
         };
-        Ok(PyScan::new(Source::Dir(this.clone().unbind(), topics), options))
+        Ok(PyScan::new(Source::Dir(Arc::clone(&self.0), topics), options))
     }
 
     fn __getitem__(&self, py: Python<'_>, key: &str) -> PyResult<PyLog> {
@@ -145,15 +126,15 @@ impl PyLogDir {
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> bool {
-        key.extract::<String>().is_ok_and(|key| self.directory.partitions().contains_key(&key))
+        key.extract::<String>().is_ok_and(|key| self.0.directory.partitions().contains_key(&key))
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        PyList::new(py, self.directory.partitions().keys())?.try_iter()
+        PyList::new(py, self.0.directory.partitions().keys())?.try_iter()
     }
 
     fn __len__(&self) -> usize {
-        self.directory.partitions().len()
+        self.0.directory.partitions().len()
     }
 
     #[pyo3(signature = (key, default=None))]
@@ -182,10 +163,10 @@ impl PyLogDir {
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.recipe(py)
+        self.0.recipe(py)
     }
 
     fn __repr__(&self) -> String {
-        format!("<LogDir {} with {} partitions>", self.directory.path().display(), self.__len__())
+        format!("<LogDir {} with {} partitions>", self.0.directory.path().display(), self.__len__())
     }
 }

@@ -4,15 +4,14 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
 use arrow_array::builder::PrimitiveBuilder;
 use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 use super::arguments::{self, Time};
-use super::enter::{SIGNALS, enter};
+use super::enter::enter;
+use super::handle::{LogHandle, log_options};
 use super::results::{PyLocation, PySplit, PyTimestampOffset};
 use super::scan::{PyRecordIterator, PyScan, Source};
 use super::segment::PySegments;
@@ -21,62 +20,20 @@ use crate::arrow::{Column, ReaderOptions};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, ScanOptions};
 
-/// A log and how it was opened, so that a forked child can open it again: threads that held its locks do not exist there.
-#[derive(Debug)]
-pub(super) struct Handle {
-    path: PathBuf,
-    options: LogOptions,
-    opened: ArcSwap<(u32, Log)>,
-}
-
-impl Handle {
-    pub(super) fn new(log: Log) -> Self {
-        let (path, options) = (log.path().to_owned(), log.options().clone());
-        Self { path, options, opened: ArcSwap::from_pointee((std::process::id(), log)) }
-    }
-
-    /// The partition directory, absolute.
-    pub(super) fn path(&self) -> &std::path::Path {
-        &self.path
-    }
-
-    /// The log of this process.
-    pub(super) fn log(&self) -> Result<Log> {
-        let process = std::process::id();
-        let opened = self.opened.load();
-        if opened.0 == process {
-            return Ok(opened.1.clone());
-        }
-        let log = Log::open(&self.path, self.options.clone())?;
-        self.opened.store(Arc::new((process, log.clone())));
-        Ok(log)
-    }
-}
-
 /// A partition directory, opened for reading.
 #[pyclass(frozen, module = "cordwood", name = "Log")]
 pub(super) struct PyLog {
-    handle: Arc<Handle>,
+    handle: Arc<LogHandle>,
 }
 
 impl PyLog {
     pub(super) fn of(log: Log) -> Self {
-        Self { handle: Arc::new(Handle::new(log)) }
+        Self { handle: Arc::new(LogHandle::new(log)) }
     }
 
     fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(Log) -> Result<T> + Send) -> PyResult<T> {
         enter(py, || question(self.handle.log()?))
     }
-}
-
-/// What a log is opened with, from Python.
-pub(super) fn log_options(py: Python<'_>, io: &str, max_open_files: i64) -> PyResult<LogOptions> {
-    Ok(LogOptions {
-        io: arguments::io(py, io)?,
-        max_open_files: arguments::positive(py, "max_open_files", max_open_files)?,
-        interrupt: SIGNALS,
-        ..LogOptions::default()
-    })
 }
 
 #[pymethods]
@@ -99,7 +56,7 @@ impl PyLog {
 
     #[getter]
     fn path(&self) -> OsString {
-        self.handle.path.clone().into()
+        self.handle.path().as_os_str().to_owned()
     }
 
     #[getter]
@@ -313,21 +270,6 @@ impl PyLog {
             let (path, start, end) = (log.path(), log.log_start_offset(), log.log_end_offset());
             Ok(format!("<Log {} offsets {start} to {end} (exclusive)>", path.display()))
         })
-    }
-}
-
-impl Handle {
-    /// How to open the log again, as pickle wants it.
-    pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let LogOptions { io, log_start_offset, topic, partition, max_open_files, .. } = &self.options;
-        let keywords = PyDict::new(py);
-        keywords.set_item("io", arguments::io_name(*io))?;
-        keywords.set_item("log_start_offset", log_start_offset)?;
-        keywords.set_item("topic", topic)?;
-        keywords.set_item("partition", partition)?;
-        keywords.set_item("max_open_files", max_open_files)?;
-        let open = py.import("cordwood.recipes")?.getattr("open_log")?;
-        (open, (self.path.as_os_str().to_owned(), keywords)).into_pyobject(py).map(Bound::into_any)
     }
 }
 

@@ -5,6 +5,7 @@ mod dir;
 mod enter;
 mod error;
 mod exchange;
+mod handle;
 mod index;
 mod log;
 mod results;

@@ -8,9 +8,8 @@ use arrow_schema::TimeUnit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use super::dir::PyLogDir;
 use super::enter::enter;
-use super::log::Handle;
+use super::handle::{DirHandle, LogHandle};
 use super::results::{OwnedRecord, PyGap, PyRecord, PyScanStats};
 use super::{error, exchange};
 use crate::arrow::{HeaderKeys, Progress, Reader, ReaderOptions, java_string};
@@ -20,9 +19,9 @@ use crate::types::IsolationLevel;
 
 /// What a scan reads.
 pub(super) enum Source {
-    Log(Arc<Handle>),
+    Log(Arc<LogHandle>),
     /// A data directory and the topics that are wanted (`None`: all).
-    Dir(Py<PyLogDir>, Option<Vec<String>>),
+    Dir(Arc<DirHandle>, Option<Vec<String>>),
 }
 
 /// A range of a log (or of several), to be read as Arrow columns.
@@ -50,7 +49,7 @@ impl PyScan {
                 Reader::new(std::iter::once(Ok(log)), options, progress)
             }
             Source::Dir(directory, topics) => {
-                let directory = directory.get().directory();
+                let directory = Arc::clone(&directory.directory);
                 let names = directory.of_topics(topics.as_deref());
                 let logs = names.into_iter().filter_map(move |name| directory.log(&name).transpose());
                 Reader::new(logs, options, progress)
@@ -160,7 +159,7 @@ impl PyScan {
                 (recipes.getattr("scan_log")?, arguments).into_pyobject(py).map(Bound::into_any)
             }
             Source::Dir(directory, topics) => {
-                let arguments = (directory.get().recipe(py)?, topics.clone(), keywords);
+                let arguments = (directory.recipe(py)?, topics.clone(), keywords);
                 (recipes.getattr("scan_directory")?, arguments).into_pyobject(py).map(Bound::into_any)
             }
         }

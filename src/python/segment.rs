@@ -8,8 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PySlice};
 
 use super::enter::enter;
+use super::handle::LogHandle;
 use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
-use super::log::Handle;
 use crate::error::{Error, Result};
 use crate::log::Segments;
 use crate::segment::Segment;
@@ -17,11 +17,11 @@ use crate::segment::Segment;
 /// A log's segments by base offset.
 #[pyclass(frozen, module = "cordwood", name = "Segments")]
 pub(super) struct PySegments {
-    handle: Arc<Handle>,
+    handle: Arc<LogHandle>,
 }
 
 impl PySegments {
-    pub(super) fn of(handle: &Arc<Handle>) -> Self {
+    pub(super) fn of(handle: &Arc<LogHandle>) -> Self {
         Self { handle: Arc::clone(handle) }
     }
 
@@ -122,7 +122,7 @@ impl PySegments {
 /// One `.log` and its indexes.
 #[pyclass(frozen, eq, hash, module = "cordwood", name = "Segment")]
 pub(super) struct PySegment {
-    handle: Arc<Handle>,
+    handle: Arc<LogHandle>,
     base_offset: i64,
 }
 

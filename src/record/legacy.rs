@@ -3,7 +3,7 @@
 //! The two differ in what the entries inside a wrapper call their offset: v0 says the absolute one, v1 counts from zero,
 //! and the wrapper's own offset is that of its last entry in both. Kafka: `AbstractLegacyRecordBatch`.
 
-use super::records::Payload;
+use super::payload::Payload;
 use super::{Attributes, BatchHeader, Codec, Headers, LOG_OVERHEAD, PREFIX, RecordRef, codec};
 use super::{i32_at, i64_at, u32_at};
 use crate::error::Malformed;

@@ -30,14 +30,16 @@ pub mod control;
 pub mod crc;
 mod header;
 mod legacy;
+mod payload;
 mod record_ref;
 mod records;
 pub mod varint;
 
 pub use attributes::{Attributes, Codec};
 pub use header::BatchHeader;
+pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};
-pub use records::{Payload, Records};
+pub use records::Records;
 
 /// Bytes before what `length` counts.
 pub const LOG_OVERHEAD: usize = 12;

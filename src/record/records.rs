@@ -1,5 +1,6 @@
 //! The records of one batch, one after another.
 
+use super::payload::Payload;
 use super::record_ref::{Headers, RecordRef, take_sized};
 use super::{BatchHeader, Codec, V2_HEADER, codec, legacy, varint};
 use crate::error::Malformed;
@@ -18,15 +19,6 @@ pub struct Records {
     given: i64,
     /// The last offset given, or one below the base offset.
     previous: i64,
-}
-
-/// Where the bytes that [`Records`] walks through lie.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Payload {
-    /// In the batch itself, from this byte on.
-    Batch(usize),
-    /// In the buffer it was decompressed into.
-    Buffer,
 }
 
 impl Records {

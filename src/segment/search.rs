@@ -4,7 +4,7 @@ use super::walk::{Batch, Step};
 use super::{LOOKUP_READ, LogFile, Segment, Walk};
 use crate::error::{Error, Result};
 use crate::index::{Method, OffsetIndex, TimeIndex};
-use crate::record::{Payload, Records};
+use crate::record::Records;
 use crate::types::{OffsetPosition, TimestampOffset};
 
 /// How many of the last entries are tried for one that the log confirms.
@@ -188,10 +188,7 @@ impl Segment {
             };
             let bytes = walk.bytes(&batch)?;
             let (mut records, payload) = Records::open(batch.header, bytes, &mut buffer).map_err(damaged)?;
-            let payload = match payload {
-                Payload::Batch(start) => bytes.get(start..).unwrap_or_default(),
-                Payload::Buffer => &buffer,
-            };
+            let payload = payload.of(bytes, &buffer);
             while let Some(record) = records.next(payload).map_err(damaged)? {
                 if record.timestamp >= target && record.offset >= from {
                     return Ok(Some(TimestampOffset { timestamp: record.timestamp, offset: record.offset }));

@@ -79,8 +79,9 @@ impl Log {
     /// Starts a scan.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`](crate::Error::OffsetOutOfRange) for a start below the log start or above the log end offset; [`Error::Config`](crate::Error::Config) for a
-    /// start above its end or a negative time; with read-committed what [`Log::last_stable_offset`] may give.
+    /// [`Error::OffsetOutOfRange`](crate::Error::OffsetOutOfRange) for a start below the log start or above the log end
+    /// offset; [`Error::Config`](crate::Error::Config) for a start above its end or a negative time; with read-committed
+    /// what [`Log::last_stable_offset`] may give.
     pub fn scan(&self, options: ScanOptions) -> Result<Scan> {
         let (start, mut end) = self.resolve(&options.ranges)?;
         let mut transactions = None;
@@ -136,8 +137,9 @@ impl Scan {
     /// The next batch with records that may be in the range, or a gap; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) (with [`OnDamage::Raise`]), [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Interrupted`](crate::Error::Interrupted). An
-    /// error ends the scan.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) with [`OnDamage::Raise`]; and, however damage is met,
+    /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged) and
+    /// [`Error::Interrupted`](crate::Error::Interrupted). An error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         self.batch = None;
         if self.finished {
@@ -153,8 +155,8 @@ impl Scan {
     /// The next record of the batch just given that is in the range; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) where a record breaks the format (with [`OnDamage::Raise`]; else the rest of the batch becomes a
-    /// gap).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where a record breaks the format (with [`OnDamage::Raise`]; else the rest
+    /// of the batch becomes a gap).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
         let Some((batch, records, payload)) = &mut self.batch else { return Ok(None) };

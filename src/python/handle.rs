@@ -1,0 +1,92 @@
+//! What stands behind `Log` and `LogDir`: the core's handle, and the recipe by which another process opens it again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::arguments;
+use super::enter::SIGNALS;
+use crate::dir::LogDir;
+use crate::error::Result;
+use crate::log::{Log, LogOptions};
+
+/// A log and how it was opened, so that a forked child can open it again: threads that held its locks do not exist there.
+#[derive(Debug)]
+pub(super) struct LogHandle {
+    path: PathBuf,
+    options: LogOptions,
+    opened: ArcSwap<(u32, Log)>,
+}
+
+impl LogHandle {
+    pub(super) fn new(log: Log) -> Self {
+        let (path, options) = (log.path().to_owned(), log.options().clone());
+        Self { path, options, opened: ArcSwap::from_pointee((std::process::id(), log)) }
+    }
+
+    /// The partition directory, absolute.
+    pub(super) fn path(&self) -> &std::path::Path {
+        &self.path
+    }
+
+    /// The log of this process.
+    pub(super) fn log(&self) -> Result<Log> {
+        let process = std::process::id();
+        let opened = self.opened.load();
+        if opened.0 == process {
+            return Ok(opened.1.clone());
+        }
+        let log = Log::open(&self.path, self.options.clone())?;
+        self.opened.store(Arc::new((process, log.clone())));
+        Ok(log)
+    }
+
+    /// How to open the log again, as pickle wants it.
+    pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let LogOptions { io, log_start_offset, topic, partition, max_open_files, .. } = &self.options;
+        let keywords = PyDict::new(py);
+        keywords.set_item("io", arguments::io_name(*io))?;
+        keywords.set_item("log_start_offset", log_start_offset)?;
+        keywords.set_item("topic", topic)?;
+        keywords.set_item("partition", partition)?;
+        keywords.set_item("max_open_files", max_open_files)?;
+        let open = py.import("cordwood.recipes")?.getattr("open_log")?;
+        (open, (self.path.as_os_str().to_owned(), keywords)).into_pyobject(py).map(Bound::into_any)
+    }
+}
+
+/// What a log is opened with, from Python.
+pub(super) fn log_options(py: Python<'_>, io: &str, max_open_files: i64) -> PyResult<LogOptions> {
+    Ok(LogOptions {
+        io: arguments::io(py, io)?,
+        max_open_files: arguments::positive(py, "max_open_files", max_open_files)?,
+        interrupt: SIGNALS,
+        ..LogOptions::default()
+    })
+}
+
+/// A data directory and how it was opened.
+#[derive(Debug)]
+pub(super) struct DirHandle {
+    pub(super) directory: Arc<LogDir>,
+    pub(super) io: String,
+    pub(super) max_open_files: i64,
+    pub(super) include: Vec<String>,
+}
+
+impl DirHandle {
+    /// How to open it again, as pickle wants it.
+    pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let keywords = PyDict::new(py);
+        keywords.set_item("io", &self.io)?;
+        keywords.set_item("max_open_files", self.max_open_files)?;
+        keywords.set_item("include", &self.include)?;
+        let open = py.import("cordwood.recipes")?.getattr("open_directory")?;
+        (open, (self.directory.path().as_os_str().to_owned(), keywords))
+            .into_pyobject(py)
+            .map(Bound::into_any)
+    }
+}
