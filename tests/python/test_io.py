@@ -1,0 +1,64 @@
+"""Which files are mapped: the rule `io`, seen in the process's own memory map."""
+
+import fcntl
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import corpus
+import pytest
+
+READS = """
+import sys
+import cordwood as cw
+log = cw.Log(sys.argv[1], io=sys.argv[2])
+for offset in range(0, log.log_end_offset, 100):
+    log.locate(offset)
+    log.offset_for_time(1700000000000 + 20 * offset)
+assert log.scan().to_arrow().num_rows == 1500
+with open("/proc/self/maps") as maps:
+    print(*sorted({line.split("/")[-1].strip() for line in maps if sys.argv[1] in line}))
+"""
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """A partition in a data directory of its own, beside a lock that nobody holds."""
+    copy = tmp_path / "data" / "orders-0"
+    shutil.copytree(corpus.partition("01-plain").path, copy)
+    (copy.parent / ".lock").touch()
+    return copy
+
+
+def mapped(partition: Path, io: str) -> set[str]:
+    """The files that another process has mapped after it read all of the partition."""
+    command = [sys.executable, "-c", READS, str(partition), io]
+    return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
+
+
+LAST = "00000000000000001217"
+
+
+def test_auto_maps_all_but_the_files_of_the_last_segment(partition: Path) -> None:
+    files = mapped(partition, "auto")
+    assert {"00000000000000000000.log", "00000000000000000400.index", "00000000000000000807.timeindex"} <= files
+    assert not [name for name in files if name.startswith(LAST)]
+
+
+def test_auto_maps_nothing_while_another_process_holds_the_lock_as_a_broker_does(partition: Path) -> None:
+    with (partition.parent / ".lock").open("w") as lock:
+        # the JVM's FileLock is an fcntl lock over the whole file
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert mapped(partition, "auto") == set()
+    assert mapped(partition, "auto") != set()
+
+
+def test_mmap_maps_the_last_segment_too_even_under_a_lock(partition: Path) -> None:
+    with (partition.parent / ".lock").open("w") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert {f"{LAST}.log", f"{LAST}.index", f"{LAST}.timeindex"} <= mapped(partition, "mmap")
+
+
+def test_pread_maps_nothing(partition: Path) -> None:
+    assert mapped(partition, "pread") == set()
