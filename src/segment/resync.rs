@@ -6,9 +6,10 @@
 //! 1. the damaged batch's own end, where its checksum holds (then the damage is outside it: offset, length of a
 //!    neighbour, epoch, magic), or where its length leads to a batch that continues its offsets exactly;
 //! 2. the positions that the offset index names, each checked against the batch it points to;
-//! 3. every position before that, where a batch's offsets lie between the last good one and the next known one and the
+//! 3. the position up to which the damaged batch's checksum holds: then its length is all that is wrong;
+//! 4. every position before that, where a batch's offsets lie between the last good one and the next known one and the
 //!    batches that follow it lead exactly to the known position (or to the end, or to a second damaged header). A batch
-//!    inside a value does not: at least the count of headers follows it.
+//!    inside a value of a v2 batch does not: at least the count of headers follows it.
 
 use super::walk::{Batch, Damage, Walk};
 use crate::error::Result;
@@ -46,7 +47,15 @@ impl Walk {
         if let Some(batch) = self.after_own_end(damage)? {
             return Ok(Some(batch));
         }
+        if self.ends_where_the_data_do(damage.position)? {
+            return Ok(None);
+        }
         let known = self.first_indexed(damage, index)?;
+        match self.end_by_checksum(damage, known)? {
+            Some(end) if end == self.bounds.end => return Ok(None),
+            Some(end) => return self.valid_at(end, damage.offset, self.bounds.upper),
+            None => {}
+        }
         self.search(damage, known).map(|found| found.or(known))
     }
 
@@ -69,6 +78,45 @@ impl Walk {
         Ok(next.filter(|next| intact || last_offset.is_some_and(|last| last + 1 == next.header.base_offset)))
     }
 
+    /// Whether a damaged batch is the last one: by its own length it ends where the data end. Then nothing follows, and
+    /// what looks like a batch lies in one of its values.
+    fn ends_where_the_data_do(&mut self, start: u64) -> Result<bool> {
+        let length = length_of(self.log.read(start, PREFIX)?);
+        Ok(length.is_some_and(|length| start + length as u64 == self.bounds.end))
+    }
+
+    /// Rule 3: where the damaged batch ends if nothing but its length is wrong: its checksum holds for the bytes up to
+    /// there. Asked of every place where a header could start, so batches in its values do not stand in the way.
+    fn end_by_checksum(&mut self, damage: &Damage, known: Option<Batch>) -> Result<Option<u64>> {
+        let start = damage.position;
+        let goal = known.map_or(self.bounds.end, |batch| batch.position);
+        let high = known.map_or(self.bounds.upper, |batch| batch.header.base_offset);
+        let prefix = self.log.read(start, PREFIX + 4)?;
+        let (Some(&magic), true) = (prefix.get(PREFIX - 1), prefix.len() == PREFIX + 4) else {
+            return Ok(None);
+        };
+        let (stored_at, from) = if magic == 2 { (17, 21) } else { (12, PREFIX as u64 - 1) };
+        let stored =
+            prefix.get(stored_at..).and_then(|crc| crc.first_chunk()).map(|crc| u32::from_be_bytes(*crc));
+        let (mut checksum, mut done, mut position) =
+            (crc::Running::new(magic), start + from, start + PREFIX as u64);
+        loop {
+            let end = self.next_candidate(position, goal, damage.offset, high)?.unwrap_or(goal).max(done);
+            while done < end {
+                let piece = self.log.read(done, usize::try_from(end - done).unwrap_or(CHUNK).min(CHUNK))?;
+                checksum.update(piece);
+                done += piece.len().max(1) as u64;
+            }
+            if stored == Some(checksum.value()) {
+                return Ok(Some(end));
+            }
+            if end >= goal {
+                return Ok(None);
+            }
+            position = end + 1;
+        }
+    }
+
     /// Rule 2: the first entry behind the damage that names a whole batch by its offset and position.
     fn first_indexed(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
         let Some(index) = index else { return Ok(None) };
@@ -87,7 +135,7 @@ impl Walk {
         Ok(None)
     }
 
-    /// Rule 3: byte by byte up to the known batch. The work of checking candidates is bounded, so that no file can be
+    /// Rule 4: byte by byte up to the known batch. The work of checking candidates is bounded, so that no file can be
     /// made to take quadratic time; what is left unsearched then counts as damaged.
     fn search(&mut self, damage: &Damage, known: Option<Batch>) -> Result<Option<Batch>> {
         let goal = known.map_or(self.bounds.end, |batch| batch.position);
@@ -164,12 +212,15 @@ impl Walk {
         Ok(Some(batch))
     }
 
-    /// Something that looks like the header of a batch with a damaged body.
+    /// Something that looks like the header of a damaged batch: an offset and a length that can be, or, where the length or
+    /// the magic is what is damaged, exactly the offset that comes next.
     fn is_damaged_header(&mut self, position: u64, low: i64, high: i64) -> Result<bool> {
         let end = self.bounds.end;
         let prefix = self.log.read(position, PREFIX)?;
-        Ok(offset_of(prefix).is_some_and(|offset| (low..high).contains(&offset))
-            && plausible_length(prefix).is_some_and(|length| position + length as u64 <= end))
+        let length = plausible_length(prefix).filter(|length| position + *length as u64 <= end);
+        Ok(offset_of(prefix).is_some_and(|offset| {
+            (low..high).contains(&offset) && (length.is_some() || offset == low && prefix.len() == PREFIX)
+        }))
     }
 }
 
@@ -180,8 +231,13 @@ fn offset_of(prefix: &[u8]) -> Option<i64> {
 /// The size of the batch at the front of `prefix`, if its length and magic are possible.
 fn plausible_length(prefix: &[u8]) -> Option<usize> {
     let magic = *prefix.get(PREFIX - 1)?;
-    let length = i32::from_be_bytes(*prefix.get(8..)?.first_chunk()?);
-    let size = usize::try_from(length).ok()? + LOG_OVERHEAD;
+    let size = length_of(prefix)?;
     // the smallest entry of any format; the header's own rules come later
     (magic <= 2 && (LOG_OVERHEAD + 14..=MAX_BATCH_BYTES).contains(&size)).then_some(size)
+}
+
+/// The size of a batch as its length says, whatever it says.
+fn length_of(prefix: &[u8]) -> Option<usize> {
+    let length = i32::from_be_bytes(*prefix.get(8..)?.first_chunk()?);
+    Some(usize::try_from(length).ok()? + LOG_OVERHEAD)
 }
