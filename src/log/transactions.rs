@@ -1,7 +1,7 @@
 //! Which transactional records a committed reader sees, from the markers in the log alone.
 //!
 //! A transaction is open from a producer's first transactional batch to its next marker. One walk over the headers finds
-//! the aborted ones, and the oldest that is still open: the last stable offset. `.txnindex` files could only shorten it,
+//! the aborted ones, and the oldest that is still open: the last stable offset. While one is open, checksums are verified. `.txnindex` files could only shorten it,
 //! and a missing one looks like "none aborted"; they are asked where damage has swallowed a marker.
 
 use std::collections::HashMap;
@@ -55,7 +55,13 @@ impl Transactions {
             let before = walk.before;
             let damage = match walk.step()? {
                 Step::End => return Ok(()),
-                Step::Batch(batch) if !batch.header.is_transactional() => continue,
+                Step::Batch(batch)
+                    if !batch.header.is_transactional()
+                        && open.is_empty()
+                        && walk.is_continued(&batch)? =>
+                {
+                    continue;
+                }
                 Step::Batch(batch) => match self.take(&batch, walk, open, &mut buffer)? {
                     Ok(()) => continue,
                     Err(malformed) => walk.reject(&batch, before, malformed),
@@ -71,8 +77,8 @@ impl Transactions {
         }
     }
 
-    /// One transactional batch: opens a transaction, belongs to an open one, or ends it. Batches that open or end one are
-    /// verified, for the answer rests on their headers.
+    /// One batch: opens a transaction, belongs to an open one, ends it, or has nothing to do with any. It is verified: a
+    /// flipped bit makes a marker look like any other batch, and its transaction would stay open and take in the next.
     fn take(
         &mut self,
         batch: &Batch,
@@ -81,12 +87,11 @@ impl Transactions {
         buffer: &mut Vec<u8>,
     ) -> Result<std::result::Result<(), Malformed>> {
         let header = batch.header;
-        let is_open = open.contains_key(&header.producer_id);
-        if !header.is_control() && is_open {
-            return Ok(Ok(()));
-        }
         if let Err(malformed) = walk.verify(batch)? {
             return Ok(Err(malformed));
+        }
+        if !header.is_transactional() || !header.is_control() && open.contains_key(&header.producer_id) {
+            return Ok(Ok(()));
         }
         if !header.is_control() {
             open.insert(header.producer_id, header.base_offset);

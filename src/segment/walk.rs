@@ -120,6 +120,13 @@ impl Walk {
         Ok(Step::Batch(batch))
     }
 
+    /// Whether a batch just given ends where the next one starts, with the next offset, or where the data end: then its
+    /// length and offsets are right.
+    pub(crate) fn is_continued(&mut self, batch: &Batch) -> Result<bool> {
+        let is_next = |next: BatchHeader| next.base_offset == batch.header.last_offset + 1;
+        Ok(batch.end() == self.bounds.end || self.header_at(batch.end())?.is_ok_and(is_next))
+    }
+
     /// What the batches before a place that was jumped to establish, from a walk from the segment's start: asked only
     /// where two headers contradict each other and nothing else says which one lies. `None` where damage lies between.
     fn found_before(&self) -> Result<Option<Before>> {
