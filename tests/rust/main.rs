@@ -24,10 +24,12 @@
 
 mod builder_and_oracle;
 mod builder_on_golden;
+mod damage_in_values;
 mod damaged;
 mod exhaustive;
 mod golden_log;
 mod layers;
 mod oracle_on_golden;
 mod support;
+mod transactions;
 mod vectors;
