@@ -3,7 +3,7 @@
 
 use super::{Log, Ranges, ScanOptions};
 use crate::error::{Error, Result};
-use crate::segment::{LOOKUP_READ, Segment, Step};
+use crate::segment::{Batch, Found, LOOKUP_READ, Segment, Step};
 use crate::types::IsolationLevel;
 
 /// A part of a log: what [`Log::plan`] cuts and a scan reads. Small, and the same in every process.
@@ -80,11 +80,15 @@ impl Log {
                 (start, size) = (segment.upper().min(end), 0);
                 continue;
             }
-            let mut position = segment.walk_to(start, -1, LOOKUP_READ)?.0.position;
-            let stop = if segment.upper() <= end || end == self.log_end_offset() {
-                segment.size()?
-            } else {
-                segment.walk_to(end, -1, LOOKUP_READ)?.0.position.max(position)
+            let mut position = match from_batch(segment, start)? {
+                Some(batch) => batch.position,
+                None => segment.walk_to(start, -1, LOOKUP_READ)?.0.position,
+            };
+            let is_whole = segment.upper() <= end || end == self.log_end_offset();
+            let stop = match if is_whole { None } else { from_batch(segment, end)? } {
+                Some(batch) if batch.header.base_offset < end => batch.end(),
+                Some(batch) => batch.position.max(position),
+                None => segment.size()?,
             };
             // a segment that does not fit beside what is already there begins a split of its own
             if size > 0 && size + (stop - position) > max_bytes {
@@ -147,5 +151,14 @@ impl Log {
                 last_cut = position;
             }
         }
+    }
+}
+
+/// The batch that holds an offset or follows it; `None` where none does, or damage hides it.
+fn from_batch(segment: &Segment, offset: i64) -> Result<Option<Batch>> {
+    match segment.find_offset(offset) {
+        Ok(Found::Batch(batch)) => Ok(Some(batch)),
+        Err(error) if !error.is_damage() => Err(error),
+        _ => Ok(None),
     }
 }

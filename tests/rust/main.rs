@@ -24,12 +24,15 @@
 
 mod builder_and_oracle;
 mod builder_on_golden;
+mod counters;
 mod damage_in_values;
 mod damaged;
+mod directories;
 mod exhaustive;
 mod golden_log;
 mod layers;
 mod oracle_on_golden;
+mod searches;
 mod support;
 mod transactions;
 mod vectors;
