@@ -219,6 +219,12 @@ proptest! {
                 let mut at = a.min(b);
                 for split in log.plan(max_bytes, &options).unwrap() {
                     prop_assert!(split.start_offset >= at && split.start_offset < split.end_offset);
+                    let in_split = |batch: &&naive::Batch| {
+                        batch.last_offset >= split.start_offset && batch.base_offset < split.end_offset
+                    };
+                    let (count, bytes) =
+                        naive.batches.iter().filter(in_split).fold((0, 0), |(n, sum), batch| (n + 1, sum + batch.size));
+                    prop_assert!(count <= 1 || bytes <= max_bytes, "{} bytes of {:?}", bytes, split);
                     at = split.end_offset;
                     let read = scan(&log, ScanOptions { ranges: split.ranges(), ..options }).whole();
                     planned.extend(read.records().cloned());
