@@ -6,7 +6,8 @@
 //! 1. the damaged batch's own end, where its checksum holds (then the damage is outside it: offset, length of a
 //!    neighbour, epoch, magic), or where its length leads to a batch that continues its offsets exactly;
 //! 2. the positions that the offset index names, each checked against the batch it points to;
-//! 3. the position up to which the damaged batch's checksum holds: then its length is all that is wrong;
+//! 3. the position up to which the damaged batch's checksum holds: then its length is all that is wrong; where there is
+//!    none, the whole batch that its length leads to after all;
 //! 4. every position before that, where a batch's offsets lie between the last good one and the next known one and the
 //!    batches that follow it lead exactly to the known position (or to the end, or to a second damaged header). A batch
 //!    inside a value of a v2 batch does not: at least the count of headers follows it.
@@ -44,7 +45,8 @@ impl Walk {
     }
 
     fn next_whole_batch(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
-        if let Some(batch) = self.after_own_end(damage)? {
+        let own = self.after_own_end(damage)?;
+        if let Some((batch, true)) = own {
             return Ok(Some(batch));
         }
         if self.ends_where_the_data_do(damage.position)? {
@@ -56,13 +58,17 @@ impl Walk {
             Some(end) => return self.valid_at(end, damage.offset, self.bounds.upper),
             None => {}
         }
+        // no other length makes its checksum hold, so the damage is elsewhere in it
+        if let Some((batch, _)) = own {
+            return Ok(Some(batch));
+        }
         self.search(damage, known).map(|found| found.or(known))
     }
 
-    /// Rule 1.
-    fn after_own_end(&mut self, damage: &Damage) -> Result<Option<Batch>> {
+    /// Rule 1: the whole batch where the damaged one's length says that it ends, and whether more than the length says so.
+    fn after_own_end(&mut self, damage: &Damage) -> Result<Option<(Batch, bool)>> {
         let start = damage.position;
-        let Some(length) = plausible_length(self.log.read(start, PREFIX)?) else { return Ok(None) };
+        let Some(length) = possible_size(self.log.read(start, PREFIX)?) else { return Ok(None) };
         let end = start + length as u64;
         if end >= self.bounds.end {
             return Ok(None);
@@ -75,13 +81,15 @@ impl Walk {
             || stored(12) == bytes.get(PREFIX - 1..).map(crc::crc32);
         let last_offset = BatchHeader::parse(bytes, length as u64).ok().map(|header| header.last_offset);
         let next = self.valid_at(end, damage.offset, self.bounds.upper)?;
-        Ok(next.filter(|next| intact || last_offset.is_some_and(|last| last + 1 == next.header.base_offset)))
+        Ok(next.map(|next| {
+            (next, intact || last_offset.is_some_and(|last| last + 1 == next.header.base_offset))
+        }))
     }
 
     /// Whether a damaged batch is the last one: by its own length it ends where the data end. Then nothing follows, and
     /// what looks like a batch lies in one of its values.
     fn ends_where_the_data_do(&mut self, start: u64) -> Result<bool> {
-        let length = length_of(self.log.read(start, PREFIX)?);
+        let length = possible_size(self.log.read(start, PREFIX)?);
         Ok(length.is_some_and(|length| start + length as u64 == self.bounds.end))
     }
 
@@ -231,13 +239,13 @@ fn offset_of(prefix: &[u8]) -> Option<i64> {
 /// The size of the batch at the front of `prefix`, if its length and magic are possible.
 fn plausible_length(prefix: &[u8]) -> Option<usize> {
     let magic = *prefix.get(PREFIX - 1)?;
-    let size = length_of(prefix)?;
-    // the smallest entry of any format; the header's own rules come later
-    (magic <= 2 && (LOG_OVERHEAD + 14..=MAX_BATCH_BYTES).contains(&size)).then_some(size)
+    possible_size(prefix).filter(|_| magic <= 2)
 }
 
-/// The size of a batch as its length says, whatever it says.
-fn length_of(prefix: &[u8]) -> Option<usize> {
+/// The same whatever the magic, which may be what is damaged.
+fn possible_size(prefix: &[u8]) -> Option<usize> {
     let length = i32::from_be_bytes(*prefix.get(8..)?.first_chunk()?);
-    Some(usize::try_from(length).ok()? + LOG_OVERHEAD)
+    let size = usize::try_from(length).ok()? + LOG_OVERHEAD;
+    // the smallest entry of any format; the header's own rules come later
+    (LOG_OVERHEAD + 14..=MAX_BATCH_BYTES).contains(&size).then_some(size)
 }
