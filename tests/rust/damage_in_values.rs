@@ -16,6 +16,9 @@ use crate::support::reading::{IOS, all, both, folder, locate, open, scan, time};
 
 const NESTED: &[u8] = b"nested";
 
+/// Batches v2 whose last byte is the zero that the record around them ends with: they end exactly where it does.
+const CUT: u8 = 3;
+
 fn plain(base: i64, value: &[u8]) -> Built {
     BatchV2::new(base).records([Rec::at(base).value(value), Rec::at(base + 1).value(value)]).build()
 }
@@ -23,11 +26,15 @@ fn plain(base: i64, value: &[u8]) -> Built {
 /// Whole batches in a row whose offsets follow each other from `base` on.
 fn nested(base: i64, magic: u8, count: i64) -> Vec<u8> {
     let batch = |base| match magic {
-        2 => vec![BatchV2::new(base).record(Rec::at(base).value(NESTED)).build()],
+        2 | CUT => vec![BatchV2::new(base).record(Rec::at(base).value(NESTED)).build()],
         0 => MessageSet::v0(base).record(Rec::at(base).value(NESTED)).build(),
         _ => MessageSet::v1(base).record(Rec::at(base).value(NESTED)).build(),
     };
-    (base..base + count).flat_map(batch).flat_map(|built| built.bytes).collect()
+    let mut bytes: Vec<u8> = (base..base + count).flat_map(batch).flat_map(|built| built.bytes).collect();
+    if magic == CUT {
+        assert_eq!(bytes.pop(), Some(0));
+    }
+    bytes
 }
 
 /// Batches around one whose value holds batches; where that one lies among them.
@@ -71,7 +78,7 @@ fn position(built: &[Built], n: usize) -> usize {
 #[test]
 fn a_batch_in_a_value_is_never_given_whatever_is_damaged_around_it() {
     let mut flips = 0;
-    for (outer, inner) in [(2, 2), (2, 1), (2, 0), (1, 1), (1, 2)] {
+    for (outer, inner) in [(2, 2), (2, 1), (2, 0), (2, CUT), (1, 1), (1, 2)] {
         for behind in [0, 1, 4] {
             let (built, place) = with_nested(outer, inner, behind);
             let (start, size) = (position(&built, place), built[place].bytes.len());
@@ -108,7 +115,7 @@ fn a_batch_in_a_value_is_never_given_whatever_is_damaged_around_it() {
             }
         }
     }
-    assert_eq!(flips, 34_542);
+    assert_eq!(flips, 42_363);
 }
 
 #[test]
@@ -150,7 +157,7 @@ fn two_damaged_batches_in_one_index_interval_cost_two_batches() {
 }
 
 proptest! {
-    #![proptest_config(fixed_seed(300))]
+    #![proptest_config(fixed_seed(500))]
 
     /// Any bytes overwritten anywhere: what comes out was there before, in order, with and without an index.
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! What was hit is derived here from the recipe and the intact source, not from what the crate finds.
 
+use std::path::Path;
+
 use cordwood::log::OnDamage;
 use cordwood::{Error, Log, LogOptions};
 use serde_json::Value;
@@ -20,14 +22,18 @@ struct Harm {
     place: Option<(String, Vec<u64>)>,
 }
 
+fn is_log(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|extension| extension == "log")
+}
+
 /// `None` where the recipe touches nothing but hints.
 fn harm(case: &Damaged, source: &naive::Log) -> Option<Harm> {
     let [recipe] = &case.recipe[..] else {
-        assert!(case.recipe.iter().all(|step| !text(&step["file"]).ends_with(".log")), "{}", case.case);
+        assert!(case.recipe.iter().all(|step| !is_log(&text(&step["file"]))), "{}", case.case);
         return None;
     };
     let file = recipe["file"].as_str().unwrap_or_default().to_owned();
-    let is_log = file.ends_with(".log");
+    let is_log = is_log(&file);
     let of_file = |batch: &&Batch| file == format!("{:020}.log", batch.segment);
     let holding = |position: u64| {
         let holds = |batch: &&Batch| (batch.position..batch.position + batch.size).contains(&position);
@@ -47,7 +53,7 @@ fn harm(case: &Damaged, source: &naive::Log) -> Option<Harm> {
             Harm { hit: base_of(&lost), place: Some((file, vec![lost[0].position])) }
         }
         "append zeros" => {
-            let last = source.batches.iter().filter(of_file).next_back().unwrap();
+            let last = source.batches.iter().rfind(of_file).unwrap();
             Harm { hit: Vec::new(), place: Some((file, vec![last.position + last.size])) }
         }
         "repeat a batch after itself" => {

@@ -39,7 +39,7 @@ fn batches_v1() -> Vec<Built> {
 }
 
 /// A log in one segment, or in two.
-fn log(parent: &Path, batches: Vec<Built>, split: Option<usize>) -> std::path::PathBuf {
+fn log(parent: &Path, batches: &[Built], split: Option<usize>) -> std::path::PathBuf {
     let indexing = Indexing::every(150);
     let (first, second) = batches.split_at(split.unwrap_or(batches.len()));
     let mut builder = PartitionBuilder::new(indexing).segment(0, first.to_vec());
@@ -60,7 +60,7 @@ struct Tried {
     judged: Vec<(Damage, Judged)>,
 }
 
-fn try_all(batches: Vec<Built>, split: Option<usize>, segment: usize, extension: &str) -> Tried {
+fn try_all(batches: &[Built], split: Option<usize>, segment: usize, extension: &str) -> Tried {
     let parent = folder();
     let dir = log(parent.path(), batches, split);
     let whole = answers(&dir);
@@ -211,7 +211,7 @@ fn assert_skips_one_batch(tried: &Tried, undetected: &[Damage]) -> Vec<Damage> {
 
 #[test]
 fn a_flipped_bit_of_a_log_is_noticed_but_where_the_format_says_nothing() {
-    let tried = try_all(batches_v2(), None, 0, "log");
+    let tried = try_all(&batches_v2(), None, 0, "log");
     let (epochs, offsets, ends) =
         (plausible_epochs(&tried), plausible_offsets(&tried), plausible_ends(&tried));
     assert_eq!((epochs.len(), offsets.len(), ends.len()), (32, 27, 1));
@@ -234,7 +234,7 @@ fn a_flipped_bit_of_a_log_is_noticed_but_where_the_format_says_nothing() {
 
 #[test]
 fn a_flipped_bit_of_a_segment_that_is_not_the_last_is_noticed() {
-    let tried = try_all(batches_v2(), Some(6), 0, "log");
+    let tried = try_all(&batches_v2(), Some(6), 0, "log");
     let (epochs, offsets, ends) =
         (plausible_epochs(&tried), plausible_offsets(&tried), plausible_ends(&tried));
     assert_eq!((epochs.len(), offsets.len(), ends.len()), (0, 0, 6));
@@ -251,7 +251,7 @@ fn a_flipped_bit_of_a_segment_that_is_not_the_last_is_noticed() {
 
 #[test]
 fn a_flipped_bit_of_the_last_of_two_segments_is_noticed() {
-    let tried = try_all(batches_v2(), Some(6), 1, "log");
+    let tried = try_all(&batches_v2(), Some(6), 1, "log");
     let (epochs, offsets, ends) =
         (plausible_epochs(&tried), plausible_offsets(&tried), plausible_ends(&tried));
     assert_eq!((epochs.len(), offsets.len(), ends.len()), (32, 27, 1));
@@ -273,7 +273,7 @@ fn a_flipped_bit_of_the_last_of_two_segments_is_noticed() {
 
 #[test]
 fn a_flipped_bit_of_an_old_log_is_noticed_but_where_the_format_says_nothing() {
-    let tried = try_all(batches_v1(), None, 0, "log");
+    let tried = try_all(&batches_v1(), None, 0, "log");
     let (offsets, ends) = (plausible_offsets(&tried), plausible_ends(&tried));
     assert_eq!((offsets.len(), ends.len()), (28, 2));
     assert_eq!(
@@ -298,7 +298,7 @@ fn damage_to_an_index_changes_no_answer() {
     for (batches, split) in [(batches_v2(), None), (batches_v2(), Some(6)), (batches_v1(), None)] {
         for segment in 0..=usize::from(split.is_some()) {
             for extension in ["index", "timeindex"] {
-                let tried = try_all(batches.clone(), split, segment, extension);
+                let tried = try_all(&batches, split, segment, extension);
                 let changed: Vec<_> =
                     tried.judged.iter().filter(|(_, judged)| judged.outcome != Outcome::Same).collect();
                 assert!(

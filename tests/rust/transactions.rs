@@ -213,7 +213,7 @@ fn damage_that_swallowed_a_marker_is_an_error_or_the_index_says_what_it_was() {
                     Err(Error::Corrupt { .. }) => {}
                     // an index that names the abort is as good as the marker
                     stable => {
-                        assert!(is_last || has_index && is_abort && stable.unwrap() == naive.end_offset())
+                        assert!(is_last || has_index && is_abort && stable.unwrap() == naive.end_offset());
                     }
                 }
                 let skipped = committed(&log, OnDamage::Skip).whole().offsets();

@@ -179,12 +179,12 @@ pub fn judge_every(dir: &Path, file: &str, whole: &Answers) -> Vec<(Damage, Judg
                 loop {
                     let n = next.fetch_add(1, Ordering::Relaxed);
                     let Some(damage) = damages.get(n) else { break };
-                    let mut damaged = bytes.clone();
+                    let mut copied = bytes.clone();
                     match damage {
-                        Damage::Flip(bit) => damaged[bit / 8] ^= 0x80 >> (bit % 8),
-                        Damage::Truncate(length) => damaged.truncate(*length),
+                        Damage::Flip(bit) => copied[bit / 8] ^= 0x80 >> (bit % 8),
+                        Damage::Truncate(length) => copied.truncate(*length),
                     }
-                    std::fs::write(&path, &damaged).unwrap();
+                    std::fs::write(&path, &copied).unwrap();
                     let found = judge(&copy, IOS[n / 7 % 2], whole);
                     judged.lock().unwrap().push((*damage, found));
                 }
