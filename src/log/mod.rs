@@ -25,7 +25,7 @@ use crate::types::{Interrupt, Io};
 pub use plan::Split;
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
-use transactions::Transactions;
+use transactions::{Fate, Transactions};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]

@@ -20,12 +20,39 @@ pub(crate) struct Transactions {
     pub(crate) last_stable_offset: i64,
     /// First and last offset of each aborted transaction, by producer, in order.
     aborted: HashMap<i64, Vec<(i64, i64)>>,
+    /// The same of what a marker swallowed by damage may have ended in another way than the next one did.
+    doubtful: HashMap<i64, Vec<(i64, i64)>>,
     /// The first damage that may have swallowed a marker: file, position, offset and what is wrong.
     unsure: Option<(std::path::PathBuf, u64, i64, Malformed)>,
 }
 
-/// First offsets of the open transactions, by producer.
-type OpenTransactions = HashMap<i64, i64>;
+/// What becomes of the records of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Committed,
+    Aborted,
+    /// Damage may have swallowed the marker that says so.
+    Doubtful,
+}
+
+/// A transaction under way.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    first: i64,
+    /// Its marker may lie in a damaged stretch that ends below this offset.
+    marked_below: Option<i64>,
+    /// That marker may have been an ABORT: no transaction index says that it was none.
+    may_be_aborted: bool,
+}
+
+impl Open {
+    fn at(first: i64) -> Self {
+        Self { first, marked_below: None, may_be_aborted: false }
+    }
+}
+
+/// The open transactions by producer.
+type OpenTransactions = HashMap<i64, Open>;
 
 impl Transactions {
     /// Reads them from a log.
@@ -38,7 +65,7 @@ impl Transactions {
             transactions.read_segment(segment, &mut walk, &mut open)?;
             leader_epoch = walk.before.map_or(-1, |before| before.leader_epoch);
         }
-        let first_unstable = open.values().min().copied().unwrap_or(log.log_end_offset());
+        let first_unstable = open.values().map(|open| open.first).min().unwrap_or(log.log_end_offset());
         transactions.last_stable_offset = first_unstable.max(log.log_start_offset());
         Ok(transactions)
     }
@@ -94,14 +121,13 @@ impl Transactions {
             return Ok(Ok(()));
         }
         if !header.is_control() {
-            open.insert(header.producer_id, header.base_offset);
+            open.insert(header.producer_id, Open::at(header.base_offset));
             return Ok(Ok(()));
         }
         match marker(header, walk.bytes(batch)?, buffer) {
             Ok(Some(kind)) => {
-                let first = open.remove(&header.producer_id);
-                if let (ControlType::Abort, Some(first)) = (kind, first) {
-                    self.add(header.producer_id, first, header.last_offset);
+                if let Some(open) = open.remove(&header.producer_id) {
+                    self.close(header.producer_id, open, kind, header.last_offset);
                 }
                 Ok(Ok(()))
             }
@@ -110,29 +136,56 @@ impl Transactions {
         }
     }
 
-    fn add(&mut self, producer_id: i64, first: i64, last: i64) {
-        self.aborted.entry(producer_id).or_default().push((first, last));
-    }
-
-    /// Damage swallowed a stretch: where the transaction index names an abort marker in it, that transaction is over.
-    fn close_from_index(&mut self, segment: &Segment, stretch: Stretch, open: &mut OpenTransactions) {
-        let end = stretch.end_offset.unwrap_or(segment.upper());
-        let Some(index) = segment.usable(segment.transaction_index()) else { return };
-        for entry in index.iter().map_while(Result::ok) {
-            if (stretch.start_offset..end).contains(&entry.last_offset)
-                && let Some(first) = open.remove(&entry.producer_id)
-            {
-                self.add(entry.producer_id, first, entry.last_offset);
-            }
+    /// A marker at `last` ends a transaction. What lies before a damaged stretch may have been ended in there already, and
+    /// otherwise.
+    fn close(&mut self, producer_id: i64, open: Open, kind: ControlType, last: i64) {
+        let aborted_from = open.marked_below.unwrap_or(open.first);
+        if kind == ControlType::Abort {
+            self.aborted.entry(producer_id).or_default().push((aborted_from, last));
+        }
+        if let Some(below) = open.marked_below
+            && (kind == ControlType::Abort || open.may_be_aborted)
+        {
+            self.doubtful.entry(producer_id).or_default().push((open.first, below - 1));
         }
     }
 
-    /// Whether a producer's batch at `offset` belongs to an aborted transaction.
-    pub(crate) fn is_aborted(&self, producer_id: i64, offset: i64) -> bool {
-        self.aborted.get(&producer_id).is_some_and(|aborted| {
-            let after = aborted.partition_point(|(first, _)| *first <= offset);
-            after.checked_sub(1).and_then(|at| aborted.get(at)).is_some_and(|(_, last)| offset <= *last)
-        })
+    /// Damage swallowed a stretch: where the transaction index names an abort marker in it, that transaction is over. An
+    /// index that is not there (or not whole) says nothing, and what is open then may have been aborted.
+    fn close_from_index(&mut self, segment: &Segment, stretch: Stretch, open: &mut OpenTransactions) {
+        let end = stretch.end_offset.unwrap_or(segment.upper());
+        let index = segment.usable(segment.transaction_index());
+        let mut is_whole = index.as_ref().is_some_and(|index| index.sanity_check().is_ok());
+        for entry in index.iter().flat_map(|index| index.iter()) {
+            let Ok(entry) = entry else {
+                is_whole = false;
+                break;
+            };
+            if (stretch.start_offset..end).contains(&entry.last_offset)
+                && let Some(open) = open.remove(&entry.producer_id)
+            {
+                self.close(entry.producer_id, open, ControlType::Abort, entry.last_offset);
+            }
+        }
+        for open in open.values_mut() {
+            open.marked_below = Some(end);
+            open.may_be_aborted |= !is_whole;
+        }
+    }
+
+    /// What becomes of a producer's transactional batch at `offset`, which lies below the last stable offset.
+    pub(crate) fn fate(&self, producer_id: i64, offset: i64) -> Fate {
+        let is_in = |transactions: &HashMap<i64, Vec<(i64, i64)>>| {
+            transactions.get(&producer_id).is_some_and(|ranges| {
+                let after = ranges.partition_point(|(first, _)| *first <= offset);
+                after.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|(_, last)| offset <= *last)
+            })
+        };
+        match () {
+            () if is_in(&self.aborted) => Fate::Aborted,
+            () if is_in(&self.doubtful) => Fate::Doubtful,
+            () => Fate::Committed,
+        }
     }
 
     /// An error where damage leaves it open how a transaction ended.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cordwood::Error;
-use cordwood::log::{OnDamage, Ranges, ScanOptions};
+use cordwood::log::{Gap, OnDamage, Ranges, ScanOptions};
 use cordwood::types::IsolationLevel;
 use proptest::prelude::*;
 
@@ -216,11 +216,18 @@ fn damage_that_swallowed_a_marker_is_an_error_or_the_index_says_what_it_was() {
                         assert!(is_last || has_index && is_abort && stable.unwrap() == naive.end_offset());
                     }
                 }
-                let skipped = committed(&log, OnDamage::Skip).whole().offsets();
+                let read = committed(&log, OnDamage::Skip).whole();
+                let skipped = read.offsets();
                 if has_index && is_abort {
                     assert_eq!(skipped, expected, "marker {}", marker.base_offset);
-                } else if has_index {
-                    assert!(skipped.iter().all(|offset| expected.contains(offset)));
+                }
+                assert!(skipped.iter().all(|offset| expected.contains(offset)), "{skipped:?}");
+                // what is left out below the last one given is named
+                let below = skipped.last().copied().unwrap_or(0);
+                for lost in expected.iter().filter(|offset| **offset < below && !skipped.contains(offset)) {
+                    let is_in =
+                        |gap: &Gap| gap.start_offset <= *lost && gap.end_offset.is_none_or(|end| *lost < end);
+                    assert!(read.gaps.iter().any(is_in), "{lost}: {:?}", read.gaps);
                 }
             }
             std::fs::write(&path, &whole).unwrap();

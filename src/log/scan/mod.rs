@@ -11,8 +11,8 @@ use gap::rest_of;
 pub use ranges::Ranges;
 pub use stats::ScanStats;
 
-use super::{Log, Transactions};
-use crate::error::Result;
+use super::{Fate, Log, Transactions};
+use crate::error::{Malformed, Result};
 use crate::record::{BatchHeader, Payload, RecordRef, Records};
 use crate::segment::{Batch, Damage, LogFile, SCAN_READ, Segment, Step, Stretch, Walk};
 use crate::types::{IsolationLevel, TimestampType};
@@ -238,9 +238,19 @@ impl Scan {
                 self.stats.offset_gaps += 1;
             }
             self.next_offset = Some(header.last_offset + 1);
-            if !self.wants(&header) {
+            let fate = self.fate(&header);
+            if !self.wants(&header) || fate == Fate::Aborted {
                 self.stats.batches_skipped += 1;
                 continue;
+            }
+            if fate == Fate::Doubtful {
+                let committed =
+                    Malformed::new("the marker of its transaction", "damage where it may have been");
+                self.gaps.push(Gap::new(segment, rest_of(&batch, header.base_offset), &committed));
+                match self.reported() {
+                    None => continue,
+                    gap => return Ok(gap.map(ScanStep::Gap)),
+                }
             }
             if header.count == Some(0) && !self.options.batches_only {
                 // compaction kept it for its producer's sake: nothing to open, nothing to give
@@ -251,10 +261,8 @@ impl Scan {
                 self.stats.batches += 1;
                 return Ok(Some(ScanStep::Batch(batch)));
             }
-            if self.options.on_damage == OnDamage::Report
-                && let Some(gap) = self.gaps.last()
-            {
-                return Ok(Some(ScanStep::Gap(gap.clone())));
+            if let Some(gap) = self.reported() {
+                return Ok(Some(ScanStep::Gap(gap)));
             }
         }
     }
@@ -297,6 +305,11 @@ impl Scan {
         }
     }
 
+    /// The gap just added, where the scan reports gaps.
+    fn reported(&self) -> Option<Gap> {
+        self.gaps.last().filter(|_| self.options.on_damage == OnDamage::Report).cloned()
+    }
+
     /// Whether a batch may hold a record that is wanted, by its (verified) header.
     fn wants(&self, header: &BatchHeader) -> bool {
         let ranges = &self.options.ranges;
@@ -305,13 +318,17 @@ impl Scan {
         let in_time = ranges.start_time.is_none_or(|start| header.max_timestamp >= start)
             && (!is_one_time || ranges.holds_time(header.max_timestamp));
         let visible = self.options.batches_only || self.options.include_control || !header.is_control();
-        let committed = header.is_control()
-            || !header.is_transactional()
-            || self
-                .transactions
-                .as_ref()
-                .is_none_or(|transactions| !transactions.is_aborted(header.producer_id, header.base_offset));
-        in_time && visible && committed
+        in_time && visible
+    }
+
+    /// What a committed reader may make of a batch; every batch counts as committed to another.
+    fn fate(&self, header: &BatchHeader) -> Fate {
+        match &self.transactions {
+            Some(transactions) if header.is_transactional() && !header.is_control() => {
+                transactions.fate(header.producer_id, header.base_offset)
+            }
+            _ => Fate::Committed,
+        }
     }
 
     /// Makes a batch's records ready; false where they cannot be read (a gap then, or an error).
@@ -356,7 +373,7 @@ impl Scan {
         }
         let stretch = Stretch { end_offset: Some(end_offset.min(self.log.log_end_offset())), ..stretch };
         self.gaps.push(Gap::new(segment, stretch, &damage.malformed));
-        Ok(self.gaps.last().filter(|_| self.options.on_damage == OnDamage::Report).cloned())
+        Ok(self.reported())
     }
 
     /// Behind the last batch of the log: a torn batch is named as a gap too, once; the zeros of a preallocated file are
@@ -380,7 +397,7 @@ impl Scan {
             end_offset: None,
         };
         self.gaps.push(Gap::new(&last, stretch, &cut.malformed));
-        Ok(self.gaps.last().filter(|_| self.options.on_damage == OnDamage::Report).cloned())
+        Ok(self.reported())
     }
 }
 
