@@ -29,6 +29,7 @@ __all__ = [
     "OffsetIndex",
     "OffsetPosition",
     "Record",
+    "Records",
     "Scan",
     "ScanStats",
     "Segment",
@@ -207,8 +208,10 @@ class Log:
         isolation_level: _IsolationLevel = "read_uncommitted",
         include_control: bool = False,
         on_damage: _OnDamage = "raise",
-    ) -> Iterator[Record]:
+    ) -> Records:
         """Read a range one record at a time. Convenient; `scan` is many times faster.
+
+        With `on_damage="skip"` or `"report"` the damaged stretches passed over are in the iterator's `gaps`.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> [record.offset for record in log.records(start_offset=7, end_offset=9)]
@@ -335,7 +338,8 @@ class Scan:
 
     Nothing is read before it is asked for, and each reading starts from the beginning. Memory is bounded by `max_rows`
     and `max_bytes` of the call that made it; no Python object is made for a record; other threads run meanwhile;
-    Ctrl-C ends it.
+    Ctrl-C ends it. Iterating, `to_arrow()` and the like raise this module's errors; a library that reads
+    `__arrow_c_stream__` by itself makes errors of its own of them (pyarrow: `ArrowInvalid`, also for Ctrl-C).
 
     >>> scan = cw.Log("tests/golden/01-plain/orders-0").scan(start_offset=1400)
     >>> sum(batch.num_rows for batch in scan)
@@ -359,6 +363,19 @@ class Scan:
         """Read it all into a `polars.DataFrame`. Needs the extra `polars`."""
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+@final
+class Records(Iterator[Record]):
+    """Records one at a time, as `Log.records()` gives them; read ahead by a few hundred."""
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """The damaged stretches left out so far; empty with `on_damage="raise"`."""
+    @property
+    def stats(self) -> ScanStats:
+        """What was done so far."""
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Record: ...
 
 @final
 class ScanStats:

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
@@ -16,6 +17,12 @@ use crate::log::{Gap, Log, OnDamage, Scan, ScanOptions, ScanStats, ScanStep, Spl
 /// How much of the log one thread takes at a time.
 const THREAD_BYTES: u64 = 4 << 20;
 
+/// How many finished record batches wait behind each thread at most.
+const READY: usize = 2;
+
+/// Binary columns count their bytes in 31 bits, and one more batch always fits.
+const MOST_BYTES: usize = 1 << 30;
+
 /// What to give, and in which portions.
 #[derive(Debug, Clone)]
 pub struct ReaderOptions {
@@ -29,7 +36,7 @@ pub struct ReaderOptions {
     pub timestamp_unit: TimeUnit,
     /// The most rows in a record batch.
     pub max_rows: usize,
-    /// About the most bytes in a record batch; one record may be larger.
+    /// About the most bytes in a record batch, 1 GiB in any case; one record may be larger.
     pub max_bytes: usize,
     /// How many threads decompress and decode side by side; they live no longer than the call that needs them.
     pub threads: usize,
@@ -89,9 +96,9 @@ pub struct Reader {
     schema: SchemaRef,
     logs: Box<dyn Iterator<Item = Result<Log>> + Send>,
     current: Option<Part>,
-    /// With several threads: parts of the current log not yet read, and batches that are ready.
-    waiting: (Option<Log>, VecDeque<Split>),
-    ready: VecDeque<RecordBatch>,
+    /// With several threads: the current log, its splits that are not begun, and those under way, in order.
+    waiting: Option<(Log, VecDeque<Split>)>,
+    lanes: VecDeque<Lane>,
     progress: Progress,
 }
 
@@ -112,8 +119,8 @@ impl Reader {
             schema: options.schema(),
             logs: Box::new(logs),
             current: None,
-            waiting: (None, VecDeque::new()),
-            ready: VecDeque::new(),
+            waiting: None,
+            lanes: VecDeque::new(),
             options,
             progress,
         }
@@ -127,16 +134,14 @@ impl Reader {
         let next = self.find_next();
         if next.is_err() {
             self.logs = Box::new(std::iter::empty());
-            (self.current, self.waiting) = (None, (None, VecDeque::new()));
+            (self.current, self.waiting) = (None, None);
+            self.lanes.clear();
         }
         next
     }
 
     fn find_next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.ready.pop_front() {
-                return Ok(Some(batch));
-            }
             if let Some(part) = &mut self.current {
                 let batch = part.next_batch(&self.options, &self.schema, &self.progress)?;
                 if batch.is_some() {
@@ -144,14 +149,25 @@ impl Reader {
                 }
                 self.current = None;
             }
-            if let (Some(log), splits) = &mut self.waiting {
-                let log = log.clone();
-                let portion: Vec<_> = splits.drain(..splits.len().min(self.options.threads)).collect();
-                if portion.is_empty() {
-                    self.waiting.0 = None;
+            if let Some((log, splits)) = &mut self.waiting {
+                while self.lanes.len() < self.options.threads
+                    && let Some(split) = splits.pop_front()
+                {
+                    let scan = ScanOptions { ranges: split.ranges(), ..self.options.scan };
+                    self.lanes.push_back(Lane::new(log.scan(scan)?));
+                }
+                let Some(first) = self.lanes.front_mut() else {
+                    self.waiting = None;
+                    continue;
+                };
+                if let Some(batch) = first.ready.pop_front() {
+                    return Ok(Some(batch));
+                }
+                if first.finished {
+                    self.progress.add(&first.progress.gaps(), first.progress.stats());
+                    self.lanes.pop_front();
                 } else {
-                    let (options, schema, progress) = (&self.options, &self.schema, &self.progress);
-                    self.ready.extend(read_side_by_side(&log, &portion, options, schema, progress)?);
+                    fill_side_by_side(&mut self.lanes, &self.options, &self.schema)?;
                 }
                 continue;
             }
@@ -159,7 +175,7 @@ impl Reader {
             let log = log?;
             if self.options.threads > 1 && !self.options.scan.batches_only {
                 let splits = log.plan(THREAD_BYTES, &self.options.scan)?;
-                self.waiting = (Some(log), splits.into());
+                self.waiting = Some((log, splits.into()));
             } else {
                 self.current = Some(Part::new(log.scan(self.options.scan)?));
             }
@@ -167,35 +183,52 @@ impl Reader {
     }
 }
 
-/// Reads each split in a thread of its own; gives their batches in order.
-fn read_side_by_side(
-    log: &Log,
-    splits: &[Split],
-    options: &ReaderOptions,
-    schema: &SchemaRef,
-    progress: &Progress,
-) -> Result<Vec<RecordBatch>> {
-    let read = &|split: &Split| -> (Progress, Result<Vec<RecordBatch>>) {
+/// A split under way: what was read of it and not yet given.
+struct Lane {
+    part: Part,
+    ready: VecDeque<RecordBatch>,
+    finished: bool,
+    progress: Progress,
+}
+
+impl Lane {
+    fn new(scan: Scan) -> Self {
         let progress = Progress::default();
-        let scan = log.scan(ScanOptions { ranges: split.ranges(), ..options.scan });
-        let batches = scan.and_then(|scan| {
-            let mut part = Part::new(scan);
-            std::iter::from_fn(|| part.next_batch(options, schema, &progress).transpose()).collect()
-        });
-        (progress, batches)
-    };
-    let results: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = splits.iter().map(|split| scope.spawn(move || read(split))).collect();
-        threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
-    });
-    let mut all = Vec::new();
-    for result in results {
-        // a panic of ours goes on as one; it is not hidden as an end of the data
-        let (found, batches) = result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        progress.add(&found.gaps(), found.stats());
-        all.extend(batches?);
+        Self { part: Part::new(scan), ready: VecDeque::new(), finished: false, progress }
     }
-    Ok(all)
+
+    /// Reads one more record batch of the split.
+    fn fill(&mut self, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
+        match self.part.next_batch(options, schema, &self.progress)? {
+            Some(batch) => self.ready.push_back(batch),
+            None => self.finished = true,
+        }
+        Ok(())
+    }
+}
+
+/// Reads a record batch more of each split that has room for one, each in a thread of its own; the first one in the
+/// calling thread, which is the one that sees signals. Where it fails, the others stop at their next batch.
+fn fill_side_by_side(lanes: &mut VecDeque<Lane>, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut unfilled = lanes.iter_mut().filter(|lane| !lane.finished && lane.ready.len() < READY);
+    let Some(first) = unfilled.next() else { return Ok(()) };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = unfilled
+            .map(|lane| {
+                lane.part.scan.stop_when(&stop);
+                scope.spawn(|| lane.fill(options, schema))
+            })
+            .collect();
+        let filled = first.fill(options, schema);
+        stop.store(filled.is_err(), Ordering::Relaxed);
+        let others: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        filled?;
+        // a panic of ours goes on as one; it is not hidden as an end of the data
+        others
+            .into_iter()
+            .try_for_each(|other| other.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// A scan and the columns it fills.
@@ -240,7 +273,8 @@ impl Part {
 
     fn fill(&mut self, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
         let columns = self.columns.get_or_insert_with(|| Columns::new(Arc::clone(schema), options));
-        while columns.rows() < options.max_rows && columns.bytes() < options.max_bytes {
+        let max_bytes = options.max_bytes.min(MOST_BYTES);
+        while columns.rows() < options.max_rows && columns.bytes() < max_bytes {
             let Some(batch) = self.batch else {
                 match self.scan.next_step()? {
                     None => break,
@@ -263,7 +297,7 @@ impl Part {
                     break;
                 };
                 columns.append(&record, &origin)?;
-                if columns.rows() >= options.max_rows || columns.bytes() >= options.max_bytes {
+                if columns.rows() >= options.max_rows || columns.bytes() >= max_bytes {
                     break;
                 }
             }

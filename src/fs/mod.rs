@@ -3,4 +3,5 @@
 pub mod names;
 mod os;
 
-pub use os::{Directory, FileBytes, SystemFile};
+pub use os::{Directory, FileBytes, FileIdentity, SystemFile};
+pub use rustix::fs::FileType;

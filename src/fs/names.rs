@@ -57,14 +57,15 @@ pub struct SegmentFileName {
 }
 
 impl SegmentFileName {
-    /// Reads a name; `None` for a foreign one (fewer than 20 digits, another ending, a number above 2^63 − 1).
+    /// Reads a name; `None` for a foreign one (fewer than 20 digits, another ending, a number from 2^63 − 1 up).
     pub fn parse(name: &str) -> Option<Self> {
         let dot = name.find('.')?;
         let (digits, ending) = name.split_at_checked(dot)?;
         if digits.len() < 20 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        let base_offset = digits.parse().ok()?;
+        // the last number is nobody's: no offset could follow it
+        let base_offset = digits.parse().ok().filter(|base_offset| *base_offset < i64::MAX)?;
         FileKind::ALL.into_iter().find_map(|kind| {
             let stage = match ending.strip_prefix(kind.suffix())? {
                 "" => Stage::Live,
@@ -158,6 +159,7 @@ mod tests {
             "notes.log",
             "00000000000000000000.log.bak",
             "99999999999999999999.log",
+            "09223372036854775807.log",
             "-0000000000000000001.log",
             "00000000000000000007.checkpoint",
             "00000000000000000038-0000000001.checkpoint",

@@ -94,6 +94,22 @@ impl Directory {
         }
     }
 
+    /// Which file has a name now; `None` where none has.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn identity_of(&self, name: &str) -> Result<Option<FileIdentity>> {
+        match rustix::fs::statat(&self.descriptor, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(FileIdentity {
+                inode: stat.st_ino,
+                size: u64::try_from(stat.st_size).unwrap_or(0),
+                modified: (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
+            })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(Error::io(self.path_of(name), "stat", error)),
+        }
+    }
+
     /// The whole of a small text file beside the directory (`../name`), or `None` where there is none.
     ///
     /// # Errors
@@ -130,13 +146,23 @@ impl Directory {
     }
 }
 
+/// Which file it is, and whether it was written to since: compared to notice that another one has taken its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// The number of the file in its file system.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The time of the last modification: seconds and nanoseconds since the epoch.
+    pub modified: (i64, i64),
+}
+
 /// An open regular file; its size is fixed as of its opening.
 #[derive(Debug)]
 pub struct SystemFile {
     file: File,
     path: PathBuf,
-    size: u64,
-    modified_ms: i64,
+    identity: FileIdentity,
 }
 
 impl SystemFile {
@@ -145,9 +171,9 @@ impl SystemFile {
         if !metadata.is_file() {
             return Err(Error::io(path, "open", io::Error::other("not a regular file")));
         }
-        let modified_ms =
-            metadata.mtime().saturating_mul(1000).saturating_add(metadata.mtime_nsec() / 1_000_000);
-        Ok(Self { file, path, size: metadata.len(), modified_ms })
+        let modified = (metadata.mtime(), metadata.mtime_nsec());
+        let identity = FileIdentity { inode: metadata.ino(), size: metadata.len(), modified };
+        Ok(Self { file, path, identity })
     }
 
     /// Opens a regular file by its path, for reading. Follows symbolic links; never blocks.
@@ -174,12 +200,18 @@ impl SystemFile {
 
     /// Bytes, as of the opening.
     pub fn size(&self) -> u64 {
-        self.size
+        self.identity.size
+    }
+
+    /// Which file it is, as of the opening.
+    pub fn identity(&self) -> FileIdentity {
+        self.identity
     }
 
     /// The time of the last modification, ms since the epoch, as of the opening.
     pub fn modified_ms(&self) -> i64 {
-        self.modified_ms
+        let (seconds, nanoseconds) = self.identity.modified;
+        seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     }
 
     /// Fills `buffer` from `position` on.
@@ -191,7 +223,7 @@ impl SystemFile {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Error::LogChanged {
                 file: self.path.clone(),
-                expected: format!("{} bytes", self.size),
+                expected: format!("{} bytes", self.identity.size),
                 found: format!("fewer than {} bytes", position + buffer.len() as u64),
             }),
             Err(error) => Err(Error::io(&self.path, "read", error)),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::fs::FileType;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::segment::{OpenFiles, Segment, SegmentFiles, Warnings};
 
@@ -21,18 +22,23 @@ pub(super) struct Listing {
 /// in its place. It is not one where a `.cleaned` of its base or a lower one lies there too: then the replacement was
 /// still being made.
 pub(super) fn list(open_files: &Arc<OpenFiles>, warnings: &Arc<Warnings>) -> Result<Listing> {
-    let names: Vec<(String, SegmentFileName)> = open_files
-        .directory
-        .entries()?
-        .into_iter()
-        .filter_map(|(name, _)| SegmentFileName::parse(&name).map(|parsed| (name, parsed)))
-        .collect();
+    let mut listing = Listing::default();
+    let mut names = Vec::new();
+    for (name, kind) in open_files.directory.entries()? {
+        let Some(parsed) = SegmentFileName::parse(&name) else { continue };
+        // Kafka looks at files only. A symbolic link is not passed over: opening it says why it is not followed
+        if matches!(kind, FileType::RegularFile | FileType::Symlink | FileType::Unknown) {
+            names.push((name, parsed));
+        } else {
+            let path = open_files.directory.path_of(&name);
+            listing.warnings.push(format!("{}: no file but a {kind:?}, left alone", path.display()));
+        }
+    }
     let of_stage = |stage| names.iter().filter(move |(_, parsed)| parsed.stage == stage);
     let uncommitted =
         of_stage(Stage::Cleaned).map(|(_, parsed)| parsed.base_offset).min().unwrap_or(i64::MAX);
     let swapped = || of_stage(Stage::Swap).filter(|(_, parsed)| parsed.base_offset < uncommitted);
 
-    let mut listing = Listing::default();
     let mut replaced: Option<(i64, i64)> = None;
     for (name, parsed) in swapped().filter(|(_, parsed)| parsed.kind == FileKind::Log) {
         let files = SegmentFiles { log: name.clone(), ..SegmentFiles::default() };

@@ -51,7 +51,8 @@ impl Log {
         let ranges = options.ranges;
         let (mut start, mut end) = self.resolve(&ranges)?;
         if options.isolation_level == IsolationLevel::ReadCommitted {
-            end = end.min(self.last_stable_offset()?);
+            // what is in doubt is the scan's to report
+            end = end.min(self.transactions()?.readable_end);
         }
         let mut splits = Vec::new();
         if start >= end {

@@ -1,8 +1,9 @@
 //! Which transactional records a committed reader sees, from the markers in the log alone.
 //!
 //! A transaction is open from a producer's first transactional batch to its next marker. One walk over the headers finds
-//! the aborted ones, and the oldest that is still open: the last stable offset. While one is open, checksums are verified. `.txnindex` files could only shorten it,
-//! and a missing one looks like "none aborted"; they are asked where damage has swallowed a marker.
+//! the aborted ones, and the oldest that is still open: the last stable offset. While one is open, checksums are
+//! verified. `.txnindex` files could only shorten the walk, and a missing one looks like "none aborted"; they are asked
+//! where damage has swallowed a marker.
 
 use std::collections::HashMap;
 
@@ -18,6 +19,9 @@ pub(crate) struct Transactions {
     /// Offsets from here on belong to, or come after, a transaction that is still open. Exclusive end of what a committed
     /// reader sees.
     pub(crate) last_stable_offset: i64,
+    /// The same if every transaction that damage may have ended was ended there: how far one may read who passes over
+    /// damage, and leaves out what is in doubt.
+    pub(crate) readable_end: i64,
     /// First and last offset of each aborted transaction, by producer, in order.
     aborted: HashMap<i64, Vec<(i64, i64)>>,
     /// The same of what a marker swallowed by damage may have ended in another way than the next one did.
@@ -39,6 +43,8 @@ pub(crate) enum Fate {
 #[derive(Debug, Clone, Copy)]
 struct Open {
     first: i64,
+    /// Its first batch behind the damage of `marked_below`.
+    first_behind: Option<i64>,
     /// Its marker may lie in a damaged stretch that ends below this offset.
     marked_below: Option<i64>,
     /// That marker may have been an ABORT: no transaction index says that it was none.
@@ -46,8 +52,13 @@ struct Open {
 }
 
 impl Open {
+    /// From where on it is open for certain, if it has no marker behind what is known of it.
+    fn certainly_open(&self) -> Option<i64> {
+        if self.marked_below.is_some() { self.first_behind } else { Some(self.first) }
+    }
+
     fn at(first: i64) -> Self {
-        Self { first, marked_below: None, may_be_aborted: false }
+        Self { first, first_behind: None, marked_below: None, may_be_aborted: false }
     }
 }
 
@@ -65,8 +76,15 @@ impl Transactions {
             transactions.read_segment(segment, &mut walk, &mut open)?;
             leader_epoch = walk.before.map_or(-1, |before| before.leader_epoch);
         }
-        let first_unstable = open.values().map(|open| open.first).min().unwrap_or(log.log_end_offset());
-        transactions.last_stable_offset = first_unstable.max(log.log_start_offset());
+        let end_before =
+            |first: Option<i64>| first.unwrap_or(log.log_end_offset()).max(log.log_start_offset());
+        transactions.last_stable_offset = end_before(open.values().map(|open| open.first).min());
+        transactions.readable_end = end_before(open.values().filter_map(Open::certainly_open).min());
+        for (producer_id, open) in open {
+            if let Some(below) = open.marked_below {
+                transactions.doubtful.entry(producer_id).or_default().push((open.first, below - 1));
+            }
+        }
         Ok(transactions)
     }
 
@@ -117,11 +135,14 @@ impl Transactions {
         if let Err(malformed) = walk.verify(batch)? {
             return Ok(Err(malformed));
         }
-        if !header.is_transactional() || !header.is_control() && open.contains_key(&header.producer_id) {
+        if !header.is_transactional() {
             return Ok(Ok(()));
         }
         if !header.is_control() {
-            open.insert(header.producer_id, Open::at(header.base_offset));
+            let open = open.entry(header.producer_id).or_insert_with(|| Open::at(header.base_offset));
+            if open.marked_below.is_some() {
+                open.first_behind.get_or_insert(header.base_offset);
+            }
             return Ok(Ok(()));
         }
         match marker(header, walk.bytes(batch)?, buffer) {
@@ -169,6 +190,7 @@ impl Transactions {
         }
         for open in open.values_mut() {
             open.marked_below = Some(end);
+            open.first_behind = None;
             open.may_be_aborted |= !is_whole;
         }
     }
@@ -188,7 +210,7 @@ impl Transactions {
         }
     }
 
-    /// An error where damage leaves it open how a transaction ended.
+    /// An error where damage leaves it open how a transaction ended, for who does not pass over damage.
     pub(crate) fn sure(&self) -> Result<()> {
         match &self.unsure {
             None => Ok(()),

@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::error;
+use crate::error::Error;
 
 /// A stream capsule that gives what `reader` gives.
 pub(super) fn stream_capsule(
@@ -29,10 +30,17 @@ impl<R: RecordBatchReader> Iterator for Guarded<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let reader = self.0.as_mut()?;
-        catch_unwind(AssertUnwindSafe(|| reader.next())).unwrap_or_else(|_| {
+        let next = catch_unwind(AssertUnwindSafe(|| reader.next())).unwrap_or_else(|_| {
             let defect = "a defect of cordwood, please report it".to_owned();
             Some(Err(ArrowError::CDataInterface(defect)))
-        })
+        });
+        // the consumer makes an error of its own of this, and Python is not at hand to print an exception
+        if let Some(Err(ArrowError::ExternalError(error))) = &next
+            && let Some(Error::Interrupted(_)) = error.downcast_ref()
+        {
+            return Some(Err(ArrowError::ComputeError("interrupted by a signal".to_owned())));
+        }
+        next
     }
 }
 

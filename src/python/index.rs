@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use super::enter::enter;
 use super::results::{PyAbortedTransaction, PyOffsetPosition, PyTimestampOffset};
 use super::{arguments, error};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 
 /// An index that can be closed.
@@ -32,6 +32,10 @@ impl<I> Closable<I> {
     fn close(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
+}
+
+fn no_entry(n: i64) -> Error {
+    Error::config("n", "0 or more", n.to_string())
 }
 
 /// Makes the n-th entry.
@@ -104,8 +108,8 @@ macro_rules! index_class {
                 Ok(self.0.get(py)?.entries())
             }
 
-            fn entry(&self, py: Python<'_>, n: u64) -> PyResult<$entry> {
-                self.ask(py, |index| index.entry(n)).map(Into::into)
+            fn entry(&self, py: Python<'_>, n: i64) -> PyResult<$entry> {
+                self.ask(py, |index| index.entry(u64::try_from(n).map_err(|_| no_entry(n))?)).map(Into::into)
             }
 
             fn sanity_check(&self, py: Python<'_>) -> PyResult<()> {

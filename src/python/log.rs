@@ -13,7 +13,7 @@ use super::arguments::{self, Time};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::results::{PyLocation, PySplit, PyTimestampOffset};
-use super::scan::{PyRecordIterator, PyScan, Source};
+use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
 use super::{error, exchange};
 use crate::arrow::{Column, ReaderOptions};
@@ -207,7 +207,7 @@ impl PyLog {
         isolation_level: &str,
         include_control: bool,
         on_damage: &str,
-    ) -> PyResult<PyRecordIterator> {
+    ) -> PyResult<PyRecords> {
         let options = ScanOptions {
             ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
             isolation_level: arguments::isolation_level(py, isolation_level)?,
@@ -215,7 +215,7 @@ impl PyLog {
             on_damage: arguments::on_damage(py, on_damage)?,
             batches_only: false,
         };
-        self.ask(py, |log| log.scan(options)).map(PyRecordIterator::new)
+        self.ask(py, |log| log.scan(options)).map(PyRecords::new)
     }
 
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, on_damage="raise"))]

@@ -30,7 +30,7 @@ mod core_module {
         PyTimestampOffset,
     };
     #[pymodule_export]
-    use super::scan::PyScan;
+    use super::scan::{PyRecords, PyScan};
     #[pymodule_export]
     use super::segment::{PySegment, PySegments};
 }

@@ -1,7 +1,7 @@
 //! `Scan`, and what iterating over one or over `Log.records` gives.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
 use arrow_schema::TimeUnit;
@@ -186,8 +186,8 @@ impl PyBatchIterator {
 const PORTION: usize = 256;
 
 /// Records, one at a time.
-#[pyclass(frozen, module = "cordwood")]
-pub(super) struct PyRecordIterator(Mutex<Portions>);
+#[pyclass(frozen, module = "cordwood", name = "Records")]
+pub(super) struct PyRecords(Mutex<Portions>);
 
 struct Portions {
     scan: Scan,
@@ -197,9 +197,13 @@ struct Portions {
     error: Option<crate::error::Error>,
 }
 
-impl PyRecordIterator {
+impl PyRecords {
     pub(super) fn new(scan: Scan) -> Self {
         Self(Mutex::new(Portions { scan, in_batch: false, ready: VecDeque::new(), error: None }))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Portions> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -249,13 +253,24 @@ impl Portions {
 }
 
 #[pymethods]
-impl PyRecordIterator {
+impl PyRecords {
+    #[getter]
+    fn gaps(&self, py: Python<'_>) -> PyResult<Vec<PyGap>> {
+        let gaps = enter(py, || Ok(self.lock().scan.gaps().to_vec()))?;
+        Ok(gaps.into_iter().map(Into::into).collect())
+    }
+
+    #[getter]
+    fn stats(&self, py: Python<'_>) -> PyResult<PyScanStats> {
+        enter(py, || Ok(self.lock().scan.stats())).map(Into::into)
+    }
+
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
         this
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecord>> {
-        let record = enter(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next())?;
+        let record = enter(py, || self.lock().next())?;
         record.map(|record| PyRecord::new(py, record)).transpose()
     }
 }

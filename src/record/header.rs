@@ -138,14 +138,14 @@ impl BatchHeader {
         self.magic < 2 && self.attributes.is_compressed()
     }
 
-    /// Fills in the base offset of a v0 or v1 wrapper from the entries in it (which it decompresses into `buffer`);
-    /// leaves every other header as it is.
+    /// Fills in the base offset of a v0 or v1 wrapper from the entries in it (which it decompresses into `buffer`), and the
+    /// last one where an old producer left it at zero; leaves every other header as it is.
     ///
     /// # Errors
     /// [`Malformed`] where the entries break the format.
     pub fn resolve_base_offset(&mut self, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<(), Malformed> {
         if self.is_wrapper() {
-            self.base_offset = legacy::first_inner_offset(self, bytes, buffer)?;
+            *self = legacy::resolved(self, bytes, buffer)?;
         }
         Ok(())
     }

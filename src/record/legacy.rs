@@ -86,13 +86,13 @@ pub(super) fn open(
     Ok((header, shift, Payload::Buffer))
 }
 
-/// The offset of the first entry in a wrapper.
-pub(super) fn first_inner_offset(
+/// The header of a wrapper with the offsets of the first and the last entry in it.
+pub(super) fn resolved(
     header: &BatchHeader,
     bytes: &[u8],
     buffer: &mut Vec<u8>,
-) -> Result<i64, Malformed> {
-    open(*header, bytes, buffer).map(|(header, ..)| header.base_offset)
+) -> Result<BatchHeader, Malformed> {
+    open(*header, bytes, buffer).map(|(header, ..)| header)
 }
 
 /// The record at the front of `bytes`: an entry of a wrapper's payload, or the entry itself where it is plain. Gives its

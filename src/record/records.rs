@@ -90,8 +90,8 @@ impl Records {
         };
         if record.offset <= self.previous || record.offset > self.header.last_offset {
             return Err(Malformed::new(
-                format!("a record's offset from {} to {}", self.previous + 1, self.header.last_offset),
-                format!("offset {}", record.offset),
+                format!("records with rising offsets up to {}, the batch's last", self.header.last_offset),
+                format!("offset {} behind {}", record.offset, self.previous),
             ));
         }
         self.previous = record.offset;

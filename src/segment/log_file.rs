@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::fs::FileBytes;
+use crate::types::Interrupt;
 
 /// A reader of one `.log` with a window of its own; positions are bytes from the start of the file.
 #[derive(Debug)]
@@ -11,18 +12,20 @@ pub(crate) struct LogFile {
     bytes: Arc<FileBytes>,
     /// How much is read at a time where the file is not mapped.
     ahead: usize,
+    /// Asked by what may read long.
+    pub(crate) interrupt: Interrupt,
     start: u64,
     window: Vec<u8>,
 }
 
 impl LogFile {
-    pub(crate) fn new(bytes: Arc<FileBytes>, ahead: usize) -> Self {
-        Self { bytes, ahead, start: 0, window: Vec::new() }
+    pub(crate) fn new(bytes: Arc<FileBytes>, ahead: usize, interrupt: Interrupt) -> Self {
+        Self { bytes, ahead, interrupt, start: 0, window: Vec::new() }
     }
 
     /// Another reader of the same bytes.
     pub(crate) fn another(&self) -> Self {
-        Self::new(Arc::clone(&self.bytes), self.ahead)
+        Self::new(Arc::clone(&self.bytes), self.ahead, self.interrupt)
     }
 
     /// `length` bytes from `position` on, or as many as there are before the end of the file.
@@ -45,6 +48,23 @@ impl LogFile {
             self.window.truncate(read);
         }
         Ok(self.in_window(position, length).unwrap_or_default())
+    }
+
+    /// Whether all bytes from `position` to `end` are zero, as in the tail of a preallocated file.
+    pub(crate) fn is_zero(&mut self, mut position: u64, end: u64) -> Result<bool> {
+        const CHUNK: usize = 128 << 10;
+        while position < end {
+            self.interrupt.check()?;
+            let wanted = usize::try_from(end - position).unwrap_or(CHUNK).min(CHUNK);
+            let bytes = self.read(position, wanted)?;
+            let (words, rest) = bytes.as_chunks::<64>();
+            let any = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all | byte) != 0;
+            if any(rest) || words.iter().any(|word| any(word)) {
+                return Ok(false);
+            }
+            position += bytes.len().max(1) as u64;
+        }
+        Ok(true)
     }
 
     fn in_window(&self, position: u64, length: usize) -> Option<&[u8]> {

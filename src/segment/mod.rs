@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Result};
-use crate::fs::FileBytes;
 use crate::fs::names::FileKind;
+use crate::fs::{FileBytes, FileIdentity};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::record::BatchHeader;
 
@@ -74,7 +74,8 @@ pub struct Segment {
     number: u64,
     open_files: Arc<OpenFiles>,
     warnings: Arc<Warnings>,
-    size: OnceLock<u64>,
+    /// Of its `.log` when that was first looked at.
+    identity: OnceLock<FileIdentity>,
     tail: OnceLock<Tail>,
     largest: OnceLock<i64>,
 }
@@ -94,7 +95,7 @@ impl Segment {
             number: open_files.next_segment(),
             open_files: Arc::clone(open_files),
             warnings: Arc::clone(warnings),
-            size: OnceLock::new(),
+            identity: OnceLock::new(),
             tail: OnceLock::new(),
             largest: OnceLock::new(),
         }
@@ -131,18 +132,23 @@ impl Segment {
     /// # Errors
     /// [`Error::Io`]; [`Error::LogChanged`] where the file is gone.
     pub fn size(&self) -> Result<u64> {
-        if let Some(size) = self.size.get() {
-            return Ok(*size);
+        if let Some(identity) = self.identity.get() {
+            return Ok(identity.size);
         }
-        let size = self.open_log_file()?.size();
-        Ok(*self.size.get_or_init(|| size))
+        let identity = self.open_log_file()?.identity();
+        Ok(self.identity.get_or_init(|| identity).size)
     }
 
     /// The bytes of the `.log`.
     pub(crate) fn log_bytes(&self) -> Result<Arc<FileBytes>> {
         let opened = self.open_files.get((self.number, FileKind::Log), || {
             let file = self.open_log_file()?;
-            let size = *self.size.get_or_init(|| file.size());
+            let identity = *self.identity.get_or_init(|| file.identity());
+            // the last segment may grow; any other that is not the file it was has been replaced
+            if file.identity().inode != identity.inode || !self.is_last() && file.size() != identity.size {
+                return Err(self.changed("another file of that name"));
+            }
+            let size = identity.size;
             let map = self.open_files.maps(self.is_last());
             Ok(Opened::Log(Arc::new(FileBytes::new(file, Some(size), map)?)))
         })?;
@@ -150,6 +156,11 @@ impl Segment {
             Opened::Log(bytes) => Ok(bytes),
             _ => Err(self.changed("another file")),
         }
+    }
+
+    /// A reader of the `.log` that reads `ahead` bytes at a time.
+    pub(crate) fn log_file(&self, ahead: usize) -> Result<LogFile> {
+        Ok(LogFile::new(self.log_bytes()?, ahead, self.open_files.interrupt))
     }
 
     fn open_log_file(&self) -> Result<crate::fs::SystemFile> {
@@ -232,11 +243,16 @@ impl Segment {
         }
     }
 
-    /// Whether an earlier look at the directory gave the same segment: the same files, the same neighbours, and for the last
-    /// one the same size. Sealed segments do not change in place.
+    /// Whether an earlier look at the directory gave the same segment: the same files, the same neighbours, and what was
+    /// read of it was read of the file that is there now. The last segment never counts as the same: it may have grown
+    /// inside a preallocated file.
     pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
-        let same = (self.base_offset, self.upper, &self.files) == (old.base_offset, old.upper, &old.files);
-        Ok(same && (!self.is_last() || self.size()? == old.size()?))
+        let is_same = (self.base_offset, self.upper, &self.files) == (old.base_offset, old.upper, &old.files);
+        if !is_same || self.is_last() {
+            return Ok(false);
+        }
+        let Some(known) = old.identity.get() else { return Ok(true) };
+        Ok(self.open_files.directory.identity_of(&self.files.log)?.as_ref() == Some(known))
     }
 
     /// An index for an answer that can do without it: one that cannot be opened becomes a warning.
@@ -259,7 +275,7 @@ impl Segment {
     /// A walk from the segment's first batch.
     pub(crate) fn walk(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
         let before = Before { last_offset: self.base_offset - 1, leader_epoch };
-        Ok(Walk::new(LogFile::new(self.log_bytes()?, read), self.bounds()?, 0, Some(before)))
+        Ok(Walk::new(self.log_file(read)?, self.bounds()?, 0, Some(before)))
     }
 
     /// A walk from the segment's first batch that passes over damage, after a segment that ended with `leader_epoch`.

@@ -11,6 +11,8 @@
 //! 4. every position before that, where a batch's offsets lie between the last good one and the next known one and the
 //!    batches that follow it lead exactly to the known position (or to the end, or to a second damaged header). A batch
 //!    inside a value of a v2 batch does not: at least the count of headers follows it.
+//!
+//! All of it is paid from the walk's budget of work; where that is used up, the rest of the segment counts as damaged.
 
 use super::walk::{Batch, Damage, Walk};
 use crate::error::Result;
@@ -18,7 +20,10 @@ use crate::index::OffsetIndex;
 use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, crc};
 
 /// How much of the file is looked at in one piece.
-const CHUNK: usize = 1 << 20;
+const CHUNK: usize = 128 << 10;
+
+/// The least that a look costs, however few bytes it takes.
+const LOOK: u64 = 4 << 10;
 
 /// A damaged stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,18 +50,22 @@ impl Walk {
     }
 
     fn next_whole_batch(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
+        // the tail of a preallocated file is the most common damage of all, and the largest
+        if self.log.is_zero(damage.position, self.bounds.end)? {
+            return Ok(None);
+        }
         let own = self.after_own_end(damage)?;
         if let Some((batch, true)) = own {
             return Ok(Some(batch));
-        }
-        if self.ends_where_the_data_do(damage.position)? {
-            return Ok(None);
         }
         let known = self.first_indexed(damage, index)?;
         match self.end_by_checksum(damage, known)? {
             Some(end) if end == self.bounds.end => return Ok(None),
             Some(end) => return self.valid_at(end, damage.offset, self.bounds.upper),
             None => {}
+        }
+        if known.is_none() && self.ends_where_the_data_do(damage.position)? {
+            return Ok(None);
         }
         // no other length makes its checksum hold, so the damage is elsewhere in it
         if let Some((batch, _)) = own {
@@ -70,7 +79,7 @@ impl Walk {
         let start = damage.position;
         let Some(length) = possible_size(self.log.read(start, PREFIX)?) else { return Ok(None) };
         let end = start + length as u64;
-        if end >= self.bounds.end {
+        if end >= self.bounds.end || !self.pay(length as u64) {
             return Ok(None);
         }
         let bytes = self.log.read(start, length)?;
@@ -110,6 +119,9 @@ impl Walk {
             (crc::Running::new(magic), start + from, start + PREFIX as u64);
         loop {
             let end = self.next_candidate(position, goal, damage.offset, high)?.unwrap_or(goal).max(done);
+            if !self.pay(end - done) {
+                return Ok(None);
+            }
             while done < end {
                 let piece = self.log.read(done, usize::try_from(end - done).unwrap_or(CHUNK).min(CHUNK))?;
                 checksum.update(piece);
@@ -129,6 +141,7 @@ impl Walk {
     fn first_indexed(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
         let Some(index) = index else { return Ok(None) };
         for slot in 0..index.entries() {
+            self.log.interrupt.check()?;
             let entry = index.entry(slot)?;
             let Ok(position) = u64::try_from(entry.position) else { continue };
             if position <= damage.position || position >= self.bounds.end || entry.offset < damage.offset {
@@ -143,27 +156,21 @@ impl Walk {
         Ok(None)
     }
 
-    /// Rule 4: byte by byte up to the known batch. The work of checking candidates is bounded, so that no file can be
-    /// made to take quadratic time; what is left unsearched then counts as damaged.
+    /// Rule 4: byte by byte up to the known batch.
     fn search(&mut self, damage: &Damage, known: Option<Batch>) -> Result<Option<Batch>> {
         let goal = known.map_or(self.bounds.end, |batch| batch.position);
         let high = known.map_or(self.bounds.upper, |batch| batch.header.base_offset);
-        let mut budget = (goal - damage.position).saturating_mul(2).saturating_add(CHUNK as u64);
         let mut position = damage.position + 1;
         while position < goal {
             let Some(candidate) = self.next_candidate(position, goal, damage.offset, high)? else {
                 return Ok(None);
             };
             position = candidate + 1;
-            let Some(cost) = plausible_length(self.log.read(candidate, PREFIX)?) else { continue };
-            let Some(left) = budget.checked_sub(cost as u64) else { return Ok(None) };
-            budget = left;
             let Some(first) = self.valid_at(candidate, damage.offset, high)? else { continue };
             let mut last = first;
             while last.end() < goal
                 && let Some(next) = self.valid_at(last.end(), last.header.last_offset + 1, high)?
             {
-                budget = budget.saturating_sub(u64::from(next.header.size));
                 last = next;
             }
             if last.end() == goal || self.is_damaged_header(last.end(), last.header.last_offset + 1, high)? {
@@ -177,18 +184,13 @@ impl Walk {
     /// The first position from which a header could start, by its magic, length and offset alone.
     fn next_candidate(&mut self, from: u64, goal: u64, low: i64, high: i64) -> Result<Option<u64>> {
         let mut position = from;
-        while position < goal {
+        while position < goal && self.pay(LOOK) {
+            self.log.interrupt.check()?;
             let bytes = self.log.read(position, CHUNK)?;
             if bytes.len() < PREFIX {
                 return Ok(None);
             }
-            // where all is zero (a preallocated tail) no header starts but just before its end
-            let zeros = bytes
-                .chunks(64)
-                .take_while(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
-                .count()
-                * 64;
-            let mut at = zeros.min(bytes.len()).saturating_sub(PREFIX);
+            let mut at = 0;
             while let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= PREFIX) {
                 let here = position + at as u64;
                 if here >= goal {
@@ -203,13 +205,28 @@ impl Walk {
                 at += 1;
             }
             position += at as u64;
+            if !self.pay(at as u64) {
+                return Ok(None);
+            }
         }
         Ok(None)
+    }
+
+    /// Takes work from the budget; false where there is not so much left.
+    fn pay(&mut self, work: u64) -> bool {
+        let left = self.work_left.checked_sub(work);
+        self.work_left = left.unwrap_or(0);
+        left.is_some()
     }
 
     /// A batch that begins at `position`, has offsets from `low` to below `high`, and a checksum that holds.
     fn valid_at(&mut self, position: u64, low: i64, high: i64) -> Result<Option<Batch>> {
         if position >= self.bounds.end {
+            return Ok(None);
+        }
+        // paid before the header is asked for: a wrapper is opened for it
+        let Some(length) = plausible_length(self.log.read(position, PREFIX)?) else { return Ok(None) };
+        if !self.pay(LOOK.max(length as u64)) {
             return Ok(None);
         }
         let Ok(header) = self.header_at(position)? else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! Look-ups in one segment, by offset and by time: index, confirmation, header walk.
 
 use super::walk::{Batch, Step};
-use super::{LOOKUP_READ, LogFile, Segment, Walk};
+use super::{LOOKUP_READ, Segment, Walk};
 use crate::error::{Error, Result};
 use crate::index::{Method, OffsetIndex, TimeIndex};
 use crate::record::Records;
@@ -36,7 +36,7 @@ impl Segment {
         if entry == (OffsetPosition { offset: self.base_offset, position: 0 }) {
             return Ok((from_start, true));
         }
-        let mut walk = Walk::new(LogFile::new(self.log_bytes()?, read), self.bounds()?, 0, None);
+        let mut walk = Walk::new(self.log_file(read)?, self.bounds()?, 0, None);
         if entry.offset <= offset
             && let Some((position, exactly)) = self.confirmed(entry, &mut walk)?
         {
@@ -204,41 +204,49 @@ impl Segment {
             && let Some(position) = self.usable(self.before_time(&index, target))
             && position > walk.position
         {
-            walk = Walk::new(LogFile::new(self.log_bytes()?, read), self.bounds()?, position, None);
+            walk = Walk::new(self.log_file(read)?, self.bounds()?, position, None);
         }
         Ok(walk)
     }
 
-    /// The position of the batch that the last entry below `target` names, if the log confirms the entry: that batch has
-    /// the entry's timestamp as its maximum, and none between it and the batch of the entry before has a larger one.
+    /// The position of the batch that the last entry below `target` names, if the log confirms the entry.
     fn before_time(&self, index: &TimeIndex, target: i64) -> Result<Option<u64>> {
         // strictly below: a record at the target may lie before the batch that an equal entry names
         let Some(below) = target.checked_sub(1) else { return Ok(None) };
         let (slot, _) = index.slot_range(below, Method::default())?;
         let Ok(slot) = u64::try_from(slot) else { return Ok(None) };
+        if index.entry(slot)?.timestamp < target
+            && let Some((_, batch)) = self.confirmed_time(index, slot)?
+        {
+            return Ok(Some(batch.position));
+        }
+        self.warn_of_time_entry(index, index.entry(slot)?);
+        Ok(None)
+    }
+
+    /// The batch that a time index entry names and a walk that stands behind it, if the log confirms the entry: that batch
+    /// has the entry's timestamp as its maximum, and none between it and the batch of the entry before has a larger one.
+    fn confirmed_time(&self, index: &TimeIndex, slot: u64) -> Result<Option<(Walk, Batch)>> {
         let entry = index.entry(slot)?;
         let previous = match slot.checked_sub(1) {
             Some(slot) => index.entry(slot)?.offset,
             None => self.base_offset,
         };
+        if entry.offset < self.base_offset || entry.offset >= self.upper {
+            return Ok(None);
+        }
         let mut walk = self.walk_to(previous.min(entry.offset), -1, LOOKUP_READ)?.0;
-        while entry.timestamp < target
-            && let Step::Batch(batch) = walk.step()?
-        {
+        while let Step::Batch(batch) = walk.step()? {
             self.open_files.interrupt.check()?;
-            let max_timestamp = batch.header.max_timestamp;
-            if batch.header.last_offset >= entry.offset {
-                let named = batch.header.base_offset <= entry.offset && max_timestamp == entry.timestamp;
-                if named {
-                    return Ok(Some(batch.position));
-                }
-                break;
+            let header = &batch.header;
+            if header.last_offset >= entry.offset {
+                let is_named = header.base_offset <= entry.offset && header.max_timestamp == entry.timestamp;
+                return Ok(is_named.then_some((walk, batch)));
             }
-            if max_timestamp > entry.timestamp && batch.header.last_offset > previous {
-                break;
+            if header.max_timestamp > entry.timestamp && header.last_offset > previous {
+                return Ok(None);
             }
         }
-        self.warn_of_time_entry(index, entry);
         Ok(None)
     }
 
@@ -272,21 +280,11 @@ impl Segment {
 
     fn largest_from_index(&self, index: &TimeIndex) -> Result<Option<i64>> {
         let entry = index.last_entry();
-        if entry.offset >= self.base_offset && entry.offset < self.upper {
-            let mut walk = self.walk_to(entry.offset, -1, LOOKUP_READ)?.0;
-            let mut step = walk.step()?;
-            while let Step::Batch(batch) = &step
-                && batch.header.last_offset < entry.offset
-            {
-                step = walk.step()?;
-            }
-            if let Step::Batch(batch) = step
-                && batch.header.base_offset <= entry.offset
-                && batch.header.max_timestamp == entry.timestamp
-                && walk.verify(&batch)?.is_ok()
-            {
-                return self.largest_behind(walk, entry.timestamp).map(Some);
-            }
+        if let Some(slot) = index.entries().checked_sub(1)
+            && let Some((mut walk, batch)) = self.confirmed_time(index, slot)?
+            && walk.verify(&batch)?.is_ok()
+        {
+            return self.largest_behind(walk, entry.timestamp).map(Some);
         }
         self.warn_of_time_entry(index, entry);
         Ok(None)

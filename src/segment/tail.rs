@@ -5,7 +5,7 @@
 //! follows.
 
 use super::walk::{Damage, Step};
-use super::{LOOKUP_READ, LogFile, Segment, Walk};
+use super::{LOOKUP_READ, Segment, Walk};
 use crate::error::Result;
 
 /// Where a segment ends.
@@ -32,7 +32,7 @@ impl Segment {
 
     fn find_tail(&self) -> Result<Tail> {
         let bounds = self.bounds()?;
-        let log = LogFile::new(self.log_bytes()?, LOOKUP_READ);
+        let log = self.log_file(LOOKUP_READ)?;
         let index = self.usable(self.offset_index());
         let mut walk = Walk::new(log, bounds, 0, None);
         let last_indexed =

@@ -74,11 +74,18 @@ pub(crate) struct Walk {
     /// Headers already read, oldest first: a step looks at up to two more than it gives.
     read_ahead: [Option<(u64, BatchHeader)>; 3],
     buffer: Vec<u8>,
+    /// How many bytes may still be looked at to find the way on behind damage.
+    pub(super) work_left: u64,
 }
 
 impl Walk {
+    /// What a walk may look at behind damage: the file a few times over. A file made of damage would otherwise take a time
+    /// that grows with the square of its size.
+    const WORK: u64 = 64 << 20;
+
     pub(crate) fn new(log: LogFile, bounds: Bounds, position: u64, before: Option<Before>) -> Self {
-        Self { log, bounds, position, before, read_ahead: [None; 3], buffer: Vec::new() }
+        let work_left = bounds.end.saturating_mul(8).saturating_add(Self::WORK);
+        Self { log, bounds, position, before, read_ahead: [None; 3], buffer: Vec::new(), work_left }
     }
 
     /// The next batch, by its header alone; [`Walk::verify`] checks its bytes.

@@ -5,6 +5,7 @@ mod ranges;
 mod stats;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use gap::Gap;
 use gap::rest_of;
@@ -12,15 +13,15 @@ pub use ranges::Ranges;
 pub use stats::ScanStats;
 
 use super::{Fate, Log, Transactions};
-use crate::error::{Malformed, Result};
+use crate::error::{Error, Malformed, Result};
 use crate::record::{BatchHeader, Payload, RecordRef, Records};
-use crate::segment::{Batch, Damage, LogFile, SCAN_READ, Segment, Step, Stretch, Walk};
+use crate::segment::{Batch, Damage, SCAN_READ, Segment, Step, Stretch, Walk};
 use crate::types::{IsolationLevel, TimestampType};
 
 /// What a scan does where the log is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
-    /// Ends with [`Error::Corrupt`](crate::Error::Corrupt).
+    /// Ends with [`Error::Corrupt`].
     #[default]
     Raise,
     /// Goes on behind it; [`Scan::gaps`] names the stretch.
@@ -73,14 +74,16 @@ pub struct Scan {
     gaps: Vec<Gap>,
     stats: ScanStats,
     finished: bool,
+    /// Another thread's word that the scan is not wanted any more.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl Log {
     /// Starts a scan.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`](crate::Error::OffsetOutOfRange) for a start below the log start or above the log end
-    /// offset; [`Error::Config`](crate::Error::Config) for a start above its end or a negative time; with read-committed
+    /// [`Error::OffsetOutOfRange`] for a start below the log start or above the log end
+    /// offset; [`Error::Config`] for a start above its end or a negative time; with read-committed
     /// what [`Log::last_stable_offset`] may give.
     pub fn scan(&self, options: ScanOptions) -> Result<Scan> {
         let (start, mut end) = self.resolve(&options.ranges)?;
@@ -88,9 +91,14 @@ impl Log {
         if options.isolation_level == IsolationLevel::ReadCommitted {
             let found = self.transactions()?;
             if options.on_damage == OnDamage::Raise {
-                found.sure()?;
+                // a range below every open transaction does not ask how they ended
+                if end > found.last_stable_offset {
+                    found.sure()?;
+                }
+                end = end.min(found.last_stable_offset);
+            } else {
+                end = end.min(found.readable_end);
             }
-            end = end.min(found.last_stable_offset);
             transactions = Some(found);
         }
         Ok(Scan {
@@ -109,6 +117,7 @@ impl Log {
             gaps: Vec::new(),
             stats: ScanStats::default(),
             finished: start >= end,
+            stop: None,
         })
     }
 }
@@ -124,6 +133,11 @@ impl Scan {
         self.segment.as_ref().map(|segment| segment.base_offset())
     }
 
+    /// Lets another thread end the scan: once `stop` is set, the next step is [`Error::Interrupted`].
+    pub fn stop_when(&mut self, stop: &Arc<AtomicBool>) {
+        self.stop = Some(Arc::clone(stop));
+    }
+
     /// The damaged stretches passed over so far.
     pub fn gaps(&self) -> &[Gap] {
         &self.gaps
@@ -137,9 +151,9 @@ impl Scan {
     /// The next batch with records that may be in the range, or a gap; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) with [`OnDamage::Raise`]; and, however damage is met,
-    /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged) and
-    /// [`Error::Interrupted`](crate::Error::Interrupted). An error ends the scan.
+    /// [`Error::Corrupt`] with [`OnDamage::Raise`]; and, however damage is met,
+    /// [`Error::Io`], [`Error::LogChanged`] and
+    /// [`Error::Interrupted`]. An error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         self.batch = None;
         if self.finished {
@@ -155,7 +169,7 @@ impl Scan {
     /// The next record of the batch just given that is in the range; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) where a record breaks the format (with [`OnDamage::Raise`]; else the rest
+    /// [`Error::Corrupt`] where a record breaks the format (with [`OnDamage::Raise`]; else the rest
     /// of the batch becomes a gap).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
@@ -197,6 +211,9 @@ impl Scan {
     fn find_next(&mut self) -> Result<Option<ScanStep>> {
         loop {
             self.log.options().interrupt.check()?;
+            if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                return Err(Error::Interrupted("another thread failed".into()));
+            }
             if self.walk.is_none() && !self.next_segment()? {
                 return Ok(self.tail_gap()?.map(ScanStep::Gap));
             }
@@ -221,10 +238,8 @@ impl Scan {
             if header.base_offset >= self.end {
                 return Ok(None);
             }
-            if header.last_offset < self.start {
-                self.stats.batches_skipped += 1;
-                continue;
-            }
+            // verified before it is passed over too: where the next batch lies, and which offsets are left for it, is this
+            // header's word
             if let Err(malformed) = walk.verify(&batch)? {
                 let damage = walk.reject(&batch, before, malformed);
                 let segment = Arc::clone(segment);
@@ -234,6 +249,10 @@ impl Scan {
                 }
             }
             self.stats.bytes_read += u64::from(header.size);
+            if header.last_offset < self.start {
+                self.stats.batches_skipped += 1;
+                continue;
+            }
             if self.next_offset.is_some_and(|expected| header.base_offset > expected) {
                 self.stats.offset_gaps += 1;
             }
@@ -244,6 +263,11 @@ impl Scan {
                 continue;
             }
             if fate == Fate::Doubtful {
+                if self.options.on_damage == OnDamage::Raise
+                    && let Some(transactions) = &self.transactions
+                {
+                    transactions.sure()?;
+                }
                 let committed =
                     Malformed::new("the marker of its transaction", "damage where it may have been");
                 self.gaps.push(Gap::new(segment, rest_of(&batch, header.base_offset), &committed));
@@ -387,7 +411,7 @@ impl Scan {
         let tail = last.tail()?;
         let Some(cut) = tail.cut else { return Ok(None) };
         let end_position = last.size()?;
-        if is_zero(LogFile::new(last.log_bytes()?, SCAN_READ), cut.position, end_position)? {
+        if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
             return Ok(None);
         }
         let stretch = Stretch {
@@ -399,15 +423,4 @@ impl Scan {
         self.gaps.push(Gap::new(&last, stretch, &cut.malformed));
         Ok(self.reported())
     }
-}
-
-fn is_zero(mut log: LogFile, mut position: u64, end: u64) -> Result<bool> {
-    while position < end {
-        let bytes = log.read(position, SCAN_READ)?;
-        if bytes.iter().any(|byte| *byte != 0) {
-            return Ok(false);
-        }
-        position += bytes.len().max(1) as u64;
-    }
-    Ok(true)
 }
