@@ -214,9 +214,9 @@ impl Walk {
 
     /// Takes work from the budget; false where there is not so much left.
     fn pay(&mut self, work: u64) -> bool {
-        let left = self.work_left.checked_sub(work);
-        self.work_left = left.unwrap_or(0);
-        left.is_some()
+        let Some(left) = self.work_left.checked_sub(work) else { return false };
+        self.work_left = left;
+        true
     }
 
     /// A batch that begins at `position`, has offsets from `low` to below `high`, and a checksum that holds.
@@ -226,7 +226,7 @@ impl Walk {
         }
         // paid before the header is asked for: a wrapper is opened for it
         let Some(length) = plausible_length(self.log.read(position, PREFIX)?) else { return Ok(None) };
-        if !self.pay(LOOK.max(length as u64)) {
+        if position + length as u64 > self.bounds.end || !self.pay(LOOK.max(length as u64)) {
             return Ok(None);
         }
         let Ok(header) = self.header_at(position)? else { return Ok(None) };
