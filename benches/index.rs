@@ -1,0 +1,175 @@
+//! Index look-up: `warm` against `binary`, mapped and by position, beside a plain binary search over the same bytes, a
+//! search of decoded pairs, and a walk along them.
+//!
+//! The files are of 2 MiB, which is what a segment of 1 GiB has at Kafka's default interval of 4,096 bytes. *Tail*
+//! targets lie within the last 1,024 entries, *uniform* ones between the first key and the last.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "a bench fails by panicking, and its sizes are its own"
+)]
+
+mod support;
+
+use std::path::Path;
+
+use cordwood::index::{Method, OffsetIndex, TimeIndex};
+use criterion::{Criterion, criterion_group, criterion_main};
+use support::naive;
+use support::partition::{offset_entry, time_entry};
+use support::race::Race;
+use support::random::Random;
+
+const FILE_BYTES: usize = 2 << 20;
+/// More of them than a branch predictor learns by heart.
+const TARGETS: usize = 1 << 16;
+/// How many the slow walk is asked.
+const FEW: usize = 64;
+/// The entries whose keys are *tail* targets.
+const TAIL: usize = 1024;
+
+const BASE: i64 = 1_000_000;
+
+/// Key and value of each entry: offset and position.
+fn offsets() -> Vec<(i64, i64)> {
+    let mut random = Random(1);
+    let (mut offset, mut position) = (BASE, 0);
+    let mut next = || {
+        // 4,096 bytes and what is left of a batch, some 40 records, here and there many more
+        offset += 1 + random.below(80) + if random.below(50) == 0 { random.below(2000) } else { 0 };
+        position += 4096 + random.below(1024);
+        (offset, position)
+    };
+    (0..FILE_BYTES / 8).map(|_| next()).collect()
+}
+
+/// Key and value of each entry: timestamp and offset.
+fn times() -> Vec<(i64, i64)> {
+    let mut random = Random(2);
+    let (mut timestamp, mut offset) = (1_700_000_000_000, BASE);
+    let mut next = || {
+        timestamp += 1 + random.below(100) + if random.below(50) == 0 { random.below(5000) } else { 0 };
+        offset += 1 + random.below(80);
+        (timestamp, offset)
+    };
+    (0..FILE_BYTES / 12).map(|_| next()).collect()
+}
+
+/// The entry at or below each target, by a walk along all entries; `none` below the first.
+fn walk(entries: &[(i64, i64)], targets: &[i64], none: (i64, i64)) -> Vec<(i64, i64)> {
+    let mut sorted: Vec<_> = targets.iter().copied().enumerate().collect();
+    sorted.sort_by_key(|(_, target)| *target);
+    let (mut rest, mut found) = (entries.iter().peekable(), none);
+    let mut answers = vec![none; targets.len()];
+    for (place, target) in sorted {
+        while let Some(entry) = rest.next_if(|(key, _)| *key <= target) {
+            found = *entry;
+        }
+        answers[place] = found;
+    }
+    answers
+}
+
+/// One index: its entries, and how each arm looks up in it.
+struct Contest<'a> {
+    kind: &'static str,
+    entries: &'a [(i64, i64)],
+    none: (i64, i64),
+}
+
+impl Contest<'_> {
+    /// `ours`: mapped and by position; `slots`: plain binary search over the bytes.
+    fn run(
+        &self,
+        criterion: &mut Criterion,
+        ours: [&dyn Fn(i64, Method) -> (i64, i64); 2],
+        slots: impl Fn(i64) -> (i64, i64),
+    ) {
+        let Self { kind, entries, none } = *self;
+        let (first, last) = (entries[0].0, entries[entries.len() - 1].0);
+        for (shape, start) in [("tail", entries[entries.len() - TAIL].0), ("uniform", first)] {
+            let targets = Random(3).between(start, last + 1, TARGETS);
+            let answers = walk(entries, &targets, none);
+            let race = Race {
+                name: format!("index/{kind}/{shape}"),
+                targets: &targets,
+                answers: &answers,
+                number: |(_, value)| *value,
+            };
+            for (io, ours) in ["mapped", "positional"].into_iter().zip(ours) {
+                race.run(criterion, &format!("warm/{io}"), |target| ours(target, Method::Warm));
+                race.run(criterion, &format!("binary/{io}"), |target| ours(target, Method::Binary));
+            }
+            race.run(criterion, "naive/slots", &slots);
+            race.run(criterion, "naive/partition_point", |target| {
+                let after = entries.partition_point(|(key, _)| *key <= target);
+                after.checked_sub(1).map_or(none, |slot| entries[slot])
+            });
+            race.run_few(criterion, "naive/linear", FEW, |target| {
+                entries.iter().take_while(|(key, _)| *key <= target).last().copied().unwrap_or(none)
+            });
+        }
+    }
+}
+
+fn offset_index(criterion: &mut Criterion, folder: &Path) {
+    let entries = offsets();
+    let bytes: Vec<u8> = entries
+        .iter()
+        .flat_map(|(offset, position)| offset_entry(BASE, *offset, i32::try_from(*position).unwrap()))
+        .collect();
+    let path = folder.join(format!("{BASE:020}.index"));
+    std::fs::write(&path, &bytes).unwrap();
+    let [mapped, positional] = [true, false].map(|map| OffsetIndex::open(&path, None, map).unwrap());
+    let look_up = |index: &OffsetIndex, target, method| {
+        let found = index.lookup(target, method).unwrap();
+        (found.offset, i64::from(found.position))
+    };
+    let contest = Contest { kind: "offset", entries: &entries, none: (BASE, 0) };
+    contest.run(
+        criterion,
+        [&|target, method| look_up(&mapped, target, method), &|target, method| {
+            look_up(&positional, target, method)
+        }],
+        |target| {
+            let slot = naive::floor(&bytes, naive::offset_key, target - BASE);
+            slot.map_or((BASE, 0), |slot| (BASE + naive::offset_key(slot), naive::position(slot)))
+        },
+    );
+}
+
+fn time_index(criterion: &mut Criterion, folder: &Path) {
+    let entries = times();
+    let bytes: Vec<u8> =
+        entries.iter().flat_map(|(timestamp, offset)| time_entry(BASE, *timestamp, *offset)).collect();
+    let path = folder.join(format!("{BASE:020}.timeindex"));
+    std::fs::write(&path, &bytes).unwrap();
+    let [mapped, positional] = [true, false].map(|map| TimeIndex::open(&path, None, map).unwrap());
+    let look_up = |index: &TimeIndex, target, method| {
+        let found = index.lookup(target, method).unwrap();
+        (found.timestamp, found.offset)
+    };
+    let contest = Contest { kind: "time", entries: &entries, none: (-1, BASE) };
+    contest.run(
+        criterion,
+        [&|target, method| look_up(&mapped, target, method), &|target, method| {
+            look_up(&positional, target, method)
+        }],
+        |target| {
+            let slot = naive::floor(&bytes, naive::time_key, target);
+            slot.map_or((-1, BASE), |slot| (naive::time_key(slot), BASE + naive::time_offset(slot)))
+        },
+    );
+}
+
+fn index(criterion: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    offset_index(criterion, folder.path());
+    time_index(criterion, folder.path());
+}
+
+criterion_group!(benches, index);
+criterion_main!(benches);

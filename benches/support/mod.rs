@@ -1,0 +1,24 @@
+//! What the benches stand on: partitions made on the fly, a naive reader of them, and races between the two.
+#![allow(dead_code, reason = "each bench uses its own part")]
+#![allow(unreachable_pub, reason = "nothing outside a bench sees it")]
+#![allow(
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
+    reason = "nobody but the benches calls it"
+)]
+#![allow(clippy::little_endian_bytes, reason = "lz4 frames are little-endian")]
+
+// the tests' builder of batches, indexes and directories: its bytes are held to Kafka's own there
+#[path = "../../tests/rust/support/batches.rs"]
+pub mod batches;
+#[path = "../../tests/rust/support/lz4.rs"]
+mod lz4;
+#[path = "../../tests/rust/support/partition.rs"]
+pub mod partition;
+
+pub mod naive;
+pub mod race;
+pub mod random;
+pub mod written;
