@@ -223,7 +223,7 @@ impl Scan {
             }
             let (Some(walk), Some(segment)) = (&mut self.walk, &self.segment) else { return Ok(None) };
             let before = walk.before;
-            let batch = match walk.step()? {
+            let batch = match walk.step_through()? {
                 Step::End => {
                     self.leader_epoch = walk.before.map_or(self.leader_epoch, |before| before.leader_epoch);
                     self.walk = None;
