@@ -286,20 +286,17 @@ impl Part {
             let partition = self.scan.log().partition();
             let segment = self.scan.segment().unwrap_or(-1);
             let origin = Origin { topic: self.topic.as_deref(), partition, segment, batch: &batch };
-            loop {
-                let before = self.scan.gaps().len();
-                let Some(record) = self.scan.next_record()? else {
-                    // a batch that broke off is a gap too
-                    if options.reports() && self.scan.gaps().len() > before {
-                        self.scan.gaps().last().into_iter().for_each(|gap| columns.append_gap(gap));
-                    }
-                    self.batch = None;
-                    break;
-                };
-                columns.append(&record, &origin)?;
-                if columns.rows() >= options.max_rows || columns.bytes() >= max_bytes {
-                    break;
+            let before = self.scan.gaps().len();
+            let goes_on = self.scan.each_record(|record| {
+                columns.append(record, &origin)?;
+                Ok(columns.rows() < options.max_rows && columns.bytes() < max_bytes)
+            })?;
+            if !goes_on {
+                // a batch that broke off is a gap too
+                if options.reports() && self.scan.gaps().len() > before {
+                    self.scan.gaps().last().into_iter().for_each(|gap| columns.append_gap(gap));
                 }
+                self.batch = None;
             }
         }
         Ok(())

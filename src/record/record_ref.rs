@@ -32,16 +32,14 @@ pub struct Headers<'a> {
 
 impl<'a> Headers<'a> {
     /// Takes the headers from the front of `bytes` and checks that they are well-formed.
+    #[inline]
     pub(super) fn take(bytes: &mut &'a [u8]) -> Result<Self, Malformed> {
         let count = varint::read_i32(bytes)?;
         // a header takes two bytes at least, so a count beyond that cannot be served
-        let count =
-            usize::try_from(count).ok().filter(|count| *count <= bytes.len() / 2).ok_or_else(|| {
-                Malformed::new(
-                    "a count of headers that fits their bytes",
-                    format!("{count} in {} bytes", bytes.len()),
-                )
-            })?;
+        let count = usize::try_from(count)
+            .ok()
+            .filter(|count| *count <= bytes.len() / 2)
+            .ok_or_else(|| too_many(count, bytes.len()))?;
         let start = *bytes;
         for _ in 0..count {
             take_header(bytes)?;
@@ -79,12 +77,19 @@ fn take_header<'a>(bytes: &mut &'a [u8]) -> Result<(&'a [u8], Option<&'a [u8]>),
 pub(super) fn take_sized<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
     let length = varint::read_i32(bytes)?;
     let Ok(length) = usize::try_from(length) else { return Ok(None) };
-    let Some((taken, rest)) = bytes.split_at_checked(length) else {
-        return Err(Malformed::new(
-            format!("{length} bytes, as a length says"),
-            format!("{} left", bytes.len()),
-        ));
-    };
+    let Some((taken, rest)) = bytes.split_at_checked(length) else { return Err(cut(length, bytes.len())) };
     *bytes = rest;
     Ok(Some(taken))
+}
+
+/// Out of line, as are its likes: the words of an error in the middle of the path of every record keep it from being
+/// inlined.
+#[cold]
+fn cut(length: usize, left: usize) -> Malformed {
+    Malformed::new(format!("{length} bytes, as a length says"), format!("{left} left"))
+}
+
+#[cold]
+fn too_many(count: i32, left: usize) -> Malformed {
+    Malformed::new("a count of headers that fits their bytes", format!("{count} in {left} bytes"))
 }

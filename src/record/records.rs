@@ -75,10 +75,7 @@ impl Records {
                 if rest.is_empty() {
                     return Ok(None);
                 }
-                return Err(Malformed::new(
-                    format!("the end of the batch after {} records", self.given),
-                    format!("{} bytes more", rest.len()),
-                ));
+                return Err(self.goes_on(rest.len()));
             }
             self.given += 1;
             record_v2(&self.header, rest)?
@@ -89,14 +86,24 @@ impl Records {
             legacy::record(&self.header, self.given, rest)?
         };
         if record.offset <= self.previous || record.offset > self.header.last_offset {
-            return Err(Malformed::new(
-                format!("records with rising offsets up to {}, the batch's last", self.header.last_offset),
-                format!("offset {} behind {}", record.offset, self.previous),
-            ));
+            return Err(self.out_of_place(record.offset));
         }
         self.previous = record.offset;
         self.position += used;
         Ok(Some(record))
+    }
+
+    #[cold]
+    fn goes_on(&self, left: usize) -> Malformed {
+        let expected = format!("the end of the batch after {} records", self.given);
+        Malformed::new(expected, format!("{left} bytes more"))
+    }
+
+    #[cold]
+    fn out_of_place(&self, offset: i64) -> Malformed {
+        let expected =
+            format!("records with rising offsets up to {}, the batch's last", self.header.last_offset);
+        Malformed::new(expected, format!("offset {offset} behind {}", self.previous))
     }
 }
 
@@ -116,10 +123,7 @@ fn record_v2<'a>(header: &BatchHeader, bytes: &'a [u8]) -> Result<(RecordRef<'a>
     let value = take_sized(&mut body)?;
     let headers = Headers::take(&mut body)?;
     if !body.is_empty() {
-        return Err(Malformed::new(
-            "the end of the record after its headers",
-            format!("{} bytes more", body.len()),
-        ));
+        return Err(record_goes_on(body.len()));
     }
     let timestamp_type = header.attributes.timestamp_type();
     let timestamp = if timestamp_type == TimestampType::LogAppendTime {
@@ -138,4 +142,9 @@ fn record_v2<'a>(header: &BatchHeader, bytes: &'a [u8]) -> Result<(RecordRef<'a>
         headers,
     };
     Ok((record, used))
+}
+
+#[cold]
+fn record_goes_on(left: usize) -> Malformed {
+    Malformed::new("the end of the record after its headers", format!("{left} bytes more"))
 }

@@ -32,13 +32,18 @@ pub fn read_i32(bytes: &mut &[u8]) -> Result<i32, Malformed> {
 /// [`Malformed`] where the bytes end inside it or a tenth byte says that it goes on.
 #[inline]
 pub fn read_i64(bytes: &mut &[u8]) -> Result<i64, Malformed> {
-    if let [first, rest @ ..] = *bytes
-        && *first < 0x80
-    {
-        *bytes = rest;
-        return Ok(unzigzag64(u64::from(*first)));
+    match **bytes {
+        [first, ref rest @ ..] if first < 0x80 => {
+            *bytes = rest;
+            Ok(unzigzag64(u64::from(first)))
+        }
+        // two bytes hold a timestamp delta of up to eight seconds
+        [first, second, ref rest @ ..] if second < 0x80 => {
+            *bytes = rest;
+            Ok(unzigzag64(u64::from(first & 0x7f) | u64::from(second) << 7))
+        }
+        _ => read_groups(bytes, 10).map(unzigzag64),
     }
-    read_groups(bytes, 10).map(unzigzag64)
 }
 
 #[cold]

@@ -38,7 +38,10 @@ impl LogFile {
         let left = usize::try_from(self.bytes.size().saturating_sub(position)).unwrap_or(usize::MAX);
         let length = length.min(left);
         if self.in_window(position, length).is_none() {
-            let wanted = length.max(self.ahead.min(left));
+            // far behind the window: the batches are larger than what is read ahead, and the next jump will go as far
+            let read_to = self.start + self.window.len() as u64;
+            let jumps = read_to > 0 && position.saturating_sub(read_to) > self.ahead as u64 / 4;
+            let wanted = if jumps { length } else { length.max(self.ahead.min(left)) };
             // a window that once held a very large batch gives that memory back
             if self.window.capacity() > 4 * self.ahead.max(wanted) {
                 self.window = Vec::new();

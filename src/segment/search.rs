@@ -24,17 +24,17 @@ impl Segment {
     /// where the log confirms that, else from the segment's start. The flag says that the first batch's own offsets were
     /// confirmed by the entry, not only that it may lie there.
     pub(crate) fn walk_to(&self, offset: i64, leader_epoch: i32, read: usize) -> Result<(Walk, bool)> {
-        let from_start = self.walk(leader_epoch, read)?;
-        let Some(index) = self.usable(self.offset_index()) else { return Ok((from_start, true)) };
+        let from_start = || Ok((self.walk(leader_epoch, read)?, true));
+        let Some(index) = self.usable(self.offset_index()) else { return from_start() };
         let entry = match index.lookup(offset, Method::default()) {
             Ok(entry) => entry,
             Err(error) => {
                 self.usable::<()>(Err(error));
-                return Ok((from_start, true));
+                return from_start();
             }
         };
         if entry == (OffsetPosition { offset: self.base_offset, position: 0 }) {
-            return Ok((from_start, true));
+            return from_start();
         }
         let mut walk = Walk::new(self.log_file(read)?, self.bounds()?, 0, None);
         if entry.offset <= offset
@@ -44,7 +44,7 @@ impl Segment {
             return Ok((walk, exactly));
         }
         self.warn_of_entry(&index, entry);
-        Ok((from_start, true))
+        from_start()
     }
 
     /// Whether the log agrees with an offset index entry: a batch lies at its position, and the entry's offset is that
@@ -167,7 +167,7 @@ impl Segment {
         loop {
             self.open_files.interrupt.check()?;
             let before = walk.before;
-            let batch = match walk.step()? {
+            let batch = match walk.step_through()? {
                 Step::End => return Ok(None),
                 Step::Damage(damage) => return Err(self.corrupt(&damage)),
                 Step::Batch(batch) => batch,
@@ -294,7 +294,7 @@ impl Segment {
         loop {
             self.open_files.interrupt.check()?;
             let before = walk.before;
-            match walk.step()? {
+            match walk.step_through()? {
                 Step::End => return Ok(largest),
                 Step::Damage(damage) => return Err(self.corrupt(&damage)),
                 Step::Batch(batch) => {

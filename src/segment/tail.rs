@@ -44,7 +44,7 @@ impl Segment {
         loop {
             self.open_files.interrupt.check()?;
             let before = walk.before;
-            let damage = match walk.step()? {
+            let damage = match walk.step_through()? {
                 Step::End => {
                     return Ok(Tail { end: bounds.end, end_offset: walk.expected_offset(), cut: None });
                 }

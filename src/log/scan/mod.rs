@@ -4,6 +4,7 @@ mod gap;
 mod ranges;
 mod stats;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -174,35 +175,57 @@ impl Scan {
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
         let Some((batch, records, payload)) = &mut self.batch else { return Ok(None) };
-        let bytes = match payload {
-            Payload::Buffer => self.buffer.as_slice(),
-            Payload::Batch(start) => {
-                let Some(walk) = &mut self.walk else { return Ok(None) };
-                // the batch just verified is mapped or still in the window: nothing is read again
-                walk.bytes(batch)?.get(*start..).unwrap_or_default()
-            }
+        let Some(bytes) = payload_bytes(batch, *payload, &mut self.walk, &self.buffer)? else {
+            return Ok(None);
         };
         loop {
             match records.next(bytes) {
                 Ok(None) => return Ok(None),
                 Ok(Some(record)) => {
-                    let in_range = (self.start..self.end).contains(&record.offset)
-                        && self.options.ranges.holds_time(record.timestamp);
-                    if in_range {
+                    if is_in_range(&record, self.start..self.end, &self.options) {
                         self.stats.records += 1;
                         return Ok(Some(record));
                     }
                 }
                 Err(malformed) => {
-                    let (batch, from) = (*batch, records.expected_offset());
-                    self.batch = None;
-                    let Some(segment) = &self.segment else { return Ok(None) };
-                    if self.options.on_damage == OnDamage::Raise {
-                        self.finished = true;
-                        return Err(malformed.at(segment.path(), batch.position, Some(from)));
-                    }
-                    self.gaps.push(Gap::new(segment, rest_of(&batch, from), &malformed));
+                    let broken = break_off(&mut self.batch, self.segment.as_ref(), &self.options, malformed);
+                    self.finished |= broken.is_err();
+                    self.gaps.extend(broken?);
                     return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// [`Scan::next_record`] for one record after another, as long as `take` answers true: a record is lent where it was
+    /// decoded, not moved out, which is what half of a column's time would go into. True where `take` ended it, false
+    /// after the last record.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn each_record(
+        &mut self,
+        mut take: impl FnMut(&RecordRef<'_>) -> Result<bool>,
+    ) -> Result<bool> {
+        let Some((batch, records, payload)) = &mut self.batch else { return Ok(false) };
+        let Some(bytes) = payload_bytes(batch, *payload, &mut self.walk, &self.buffer)? else {
+            return Ok(false);
+        };
+        loop {
+            match &records.next(bytes) {
+                Ok(None) => return Ok(false),
+                Ok(Some(record)) => {
+                    if is_in_range(record, self.start..self.end, &self.options) {
+                        self.stats.records += 1;
+                        if !take(record)? {
+                            return Ok(true);
+                        }
+                    }
+                }
+                Err(malformed) => {
+                    let malformed = malformed.clone();
+                    let broken = break_off(&mut self.batch, self.segment.as_ref(), &self.options, malformed);
+                    self.finished |= broken.is_err();
+                    self.gaps.extend(broken?);
+                    return Ok(false);
                 }
             }
         }
@@ -219,7 +242,7 @@ impl Scan {
             }
             let (Some(walk), Some(segment)) = (&mut self.walk, &self.segment) else { return Ok(None) };
             let before = walk.before;
-            let batch = match walk.step()? {
+            let batch = match walk.step_through()? {
                 Step::End => {
                     self.leader_epoch = walk.before.map_or(self.leader_epoch, |before| before.leader_epoch);
                     self.walk = None;
@@ -423,4 +446,41 @@ impl Scan {
         self.gaps.push(Gap::new(&last, stretch, &cut.malformed));
         Ok(self.reported())
     }
+}
+
+/// Where the records of the open batch lie; `None` where there is no walk.
+#[inline]
+fn payload_bytes<'a>(
+    batch: &Batch,
+    payload: Payload,
+    walk: &'a mut Option<Walk>,
+    buffer: &'a [u8],
+) -> Result<Option<&'a [u8]>> {
+    Ok(match (payload, walk) {
+        (Payload::Buffer, _) => Some(buffer),
+        // the batch just verified is mapped or still in the window: nothing is read again
+        (Payload::Batch(start), Some(walk)) => Some(walk.bytes(batch)?.get(start..).unwrap_or_default()),
+        (Payload::Batch(_), None) => None,
+    })
+}
+
+#[inline]
+fn is_in_range(record: &RecordRef<'_>, offsets: Range<i64>, options: &ScanOptions) -> bool {
+    offsets.contains(&record.offset) && options.ranges.holds_time(record.timestamp)
+}
+
+/// Gives up the rest of a batch, one of whose records breaks the format: an error, or a gap.
+#[cold]
+fn break_off(
+    open: &mut Option<(Batch, Records, Payload)>,
+    segment: Option<&Arc<Segment>>,
+    options: &ScanOptions,
+    malformed: Malformed,
+) -> Result<Option<Gap>> {
+    let (Some((batch, records, _)), Some(segment)) = (open.take(), segment) else { return Ok(None) };
+    let from = records.expected_offset();
+    if options.on_damage == OnDamage::Raise {
+        return Err(malformed.at(segment.path(), batch.position, Some(from)));
+    }
+    Ok(Some(Gap::new(segment, rest_of(&batch, from), &malformed)))
 }
