@@ -59,8 +59,8 @@ fn said(log: &Log) -> Result<Said, Error> {
     let end = log.log_end_offset();
     let located: Result<_, _> =
         (0..end).map(|offset| Ok(locate(log, offset)?.map(|found| found.1))).collect();
-    let times = [0, 1005, 1012, 1022, 1027, 2000, 5000, 9000];
-    let timed: Result<_, _> = times.iter().map(|target| time(log, *target)).collect();
+    let targets = [0, 1005, 1012, 1022, 1027, 2000, 5000, 9000];
+    let timed: Result<_, _> = targets.iter().map(|target| time(log, *target)).collect();
     let largest: Result<_, _> = log.segments().iter().map(|segment| segment.largest_timestamp()).collect();
     let by_time =
         |start: &i64| range(log, Ranges { start_time: Some(*start), ..Ranges::default() }).whole().offsets();
@@ -71,7 +71,7 @@ fn said(log: &Log) -> Result<Said, Error> {
         located: located?,
         timed: timed?,
         largest: largest?,
-        by_time: times.iter().map(by_time).collect(),
+        by_time: targets.iter().map(by_time).collect(),
     })
 }
 

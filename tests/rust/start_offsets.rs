@@ -20,7 +20,7 @@ fn value(n: i64) -> Vec<u8> {
 }
 
 fn records(n: i64) -> impl Iterator<Item = Rec> {
-    (0..1 + n % 3).map(move |i| Rec::at(1000 + (n * 37 + i * 11) % 90).value(value(n)))
+    (0..=n % 3).map(move |i| Rec::at(1000 + (n * 37 + i * 11) % 90).value(value(n)))
 }
 
 /// Offsets without gaps, one batch compressed.

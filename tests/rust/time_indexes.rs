@@ -107,21 +107,25 @@ fn no_flipped_bit_of_a_time_index_changes_an_answer_where_times_repeat() {
         (seed >> 33) as i64 % below
     };
     let mut flips = 0;
-    for n in 0..24 {
-        // they rise slowly, and each comes again after larger ones
-        let timestamps: Vec<i64> = (0..20).map(|at| 100 + at / 7 * 2 + next(4)).collect();
+    for n in 0..30 {
+        // most come again after larger ones
+        let timestamps: Vec<i64> =
+            (0..24).map(|_| 100 + next(3) + if next(12) == 0 { 3 } else { 0 }).collect();
         let all = built(&timestamps);
         let parent = folder();
-        let split = [16, 20][n % 2];
-        let mut builder =
-            PartitionBuilder::new(Indexing::every(n % 3 * 70)).segment(0, all[..split].to_vec());
-        if split < 20 {
-            builder = builder.segment(split as i64, all[split..].to_vec());
+        // a roll or a clean close adds the largest of all; a segment that is written to, or was when its broker died, is
+        // without that entry
+        let preallocated_bytes = (n % 3 > 0).then_some(48);
+        let indexing = Indexing { preallocated_bytes, ..Indexing::every(150 + n % 5 * 150) };
+        let split = if n % 3 == 2 { 4 } else { 0 };
+        let mut builder = PartitionBuilder::new(indexing);
+        if split > 0 {
+            builder = builder.segment(0, all[..split].to_vec());
         }
-        let dir = builder.write(parent.path(), "t-0");
-        flips += flips_change_nothing(&dir, 0, &timestamps);
+        let dir = builder.segment(split as i64, all[split..].to_vec()).write(parent.path(), "t-0");
+        flips += flips_change_nothing(&dir, split as i64, &timestamps);
     }
-    assert!(flips > 4000, "{flips}");
+    assert!(flips > 5000, "{flips}");
 }
 
 #[test]
