@@ -5,8 +5,6 @@
 //! does. A step therefore compares three headers. Where two contradict each other, [`first_lies`] says which one is
 //! damaged, so that a flipped bit costs the batch that has it and no other.
 
-use std::cmp::Ordering;
-
 use super::log_file::LogFile;
 use crate::error::{Malformed, Result};
 use crate::record::{BatchHeader, V2_HEADER};
@@ -277,8 +275,9 @@ fn follows(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> std::re
 /// `second` cannot follow `first`: which of them is damaged? True: the first.
 ///
 /// The evidence, strongest first: an undamaged batch mostly starts one above its predecessor; and the third batch
-/// contradicts a first one whose offset or epoch leapt up, but not one whose successor fell. Without evidence it is the
-/// second, which is what a reader without lookahead would say.
+/// contradicts a first one whose offset or epoch leapt up, but not one whose successor fell; and the one that was moved
+/// must fit, as long as it is, where it came from: the first before the second, or the second before the third. Without
+/// evidence it is the second, which is what a reader without lookahead would say.
 fn first_lies(
     before: Option<Before>,
     first: &BatchHeader,
@@ -286,16 +285,20 @@ fn first_lies(
     third: Option<&BatchHeader>,
 ) -> bool {
     if second.base_offset <= first.last_offset {
+        // both are plausible in themselves, so no last offset is the largest number
+        let span = |header: &BatchHeader| header.last_offset - header.base_offset + 1;
+        let room_before_second = before.map(|before| second.base_offset - (before.last_offset + 1));
         if let Some(before) = before {
-            let expected = before.last_offset + 1;
-            let span = first.last_offset - first.base_offset + 1;
-            match first.base_offset.cmp(&expected) {
-                Ordering::Equal => return false,
-                _ if expected.checked_add(span) == Some(second.base_offset) => return true,
+            match room_before_second {
+                _ if first.base_offset == before.last_offset + 1 => return false,
+                Some(room) if room == span(first) => return true,
                 _ => {}
             }
         }
-        return third.is_some_and(|third| third.base_offset <= first.last_offset);
+        let Some(third) = third else { return false };
+        let first_fits = room_before_second.is_some_and(|room| room >= span(first));
+        let second_fits = third.base_offset - (first.last_offset + 1) >= span(second);
+        return third.base_offset <= first.last_offset || first_fits && !second_fits;
     }
     match third {
         Some(third) if third.leader_epoch >= 0 => third.leader_epoch < first.leader_epoch,

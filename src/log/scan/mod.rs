@@ -258,11 +258,8 @@ impl Scan {
                 Step::Batch(batch) => batch,
             };
             let header = batch.header;
-            if header.base_offset >= self.end {
-                return Ok(None);
-            }
-            // verified before it is passed over too: where the next batch lies, and which offsets are left for it, is this
-            // header's word
+            // verified before it is passed over or ends the range too: where the next batch lies, and which offsets are
+            // left for it, is this header's word
             if let Err(malformed) = walk.verify(&batch)? {
                 let damage = walk.reject(&batch, before, malformed);
                 let segment = Arc::clone(segment);
@@ -270,6 +267,9 @@ impl Scan {
                     Some(gap) => return Ok(Some(ScanStep::Gap(gap))),
                     None => continue,
                 }
+            }
+            if header.base_offset >= self.end {
+                return Ok(None);
             }
             self.stats.bytes_read += u64::from(header.size);
             if header.last_offset < self.start {
