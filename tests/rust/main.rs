@@ -33,6 +33,7 @@ mod golden_log;
 mod layers;
 mod oracle_on_golden;
 mod searches;
+mod start_offsets;
 mod support;
 mod transactions;
 mod vectors;
