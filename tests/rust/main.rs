@@ -27,6 +27,7 @@ mod builder_on_golden;
 mod counters;
 mod damage_in_values;
 mod damaged;
+mod damaged_lengths;
 mod directories;
 mod exhaustive;
 mod golden_log;
