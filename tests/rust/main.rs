@@ -33,6 +33,7 @@ mod exhaustive;
 mod golden_log;
 mod layers;
 mod oracle_on_golden;
+mod refresh;
 mod searches;
 mod start_offsets;
 mod support;

@@ -1,0 +1,266 @@
+//! What `refresh` gives after files were replaced, grew inside, or were cut and written again: what a new log would give.
+
+use std::fs;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+use cordwood::log::{OnDamage, Ranges};
+use cordwood::types::Io;
+use cordwood::{Error, Log};
+
+use crate::support::batches::{BatchV2, Built, Rec};
+use crate::support::naive::Record;
+use crate::support::partition::{Indexing, file_name, segment_files};
+use crate::support::reading::{all, folder, locate, open, range, time};
+
+fn built(offset: i64, timestamp: i64, value: &str) -> Built {
+    BatchV2::new(offset).record(Rec::at(timestamp).value(value)).build()
+}
+
+fn plain(start: i64, end: i64, value: &str) -> Vec<Built> {
+    (start..end).map(|offset| built(offset, 1000 + offset, value)).collect()
+}
+
+fn put_segment(dir: &Path, base: i64, built: &[Built]) {
+    let files = segment_files(base, built, Indexing::every(150));
+    for (extension, bytes) in [("log", files.log), ("index", files.index), ("timeindex", files.time_index)] {
+        // a new file in place of the old one, as every replacement in Kafka
+        let path = dir.join(file_name(base, extension));
+        let new = path.with_extension("new");
+        fs::write(&new, bytes).unwrap();
+        fs::rename(new, path).unwrap();
+    }
+}
+
+/// Every answer: records, the size, the end, the place of each offset, times, the largest ones, scans by time.
+#[derive(Debug, PartialEq, Eq)]
+struct Said {
+    records: Vec<(i64, i64, String)>,
+    size: u64,
+    end: i64,
+    located: Vec<Option<i64>>,
+    timed: Vec<Option<(i64, i64)>>,
+    largest: Vec<i64>,
+    by_time: Vec<Vec<i64>>,
+}
+
+fn said(log: &Log) -> Result<Said, Error> {
+    let read = all(log, OnDamage::Raise);
+    let records = read
+        .records()
+        .map(|record| {
+            let value = String::from_utf8(record.value.clone().unwrap()).unwrap();
+            (record.offset, record.timestamp, value)
+        })
+        .collect();
+    if let Some(error) = read.error {
+        return Err(error);
+    }
+    let end = log.log_end_offset();
+    let located: Result<_, _> =
+        (0..end).map(|offset| Ok(locate(log, offset)?.map(|found| found.1))).collect();
+    let targets = [0, 1005, 1012, 1022, 1027, 2000, 5000, 9000];
+    let timed: Result<_, _> = targets.iter().map(|target| time(log, *target)).collect();
+    let largest: Result<_, _> = log.segments().iter().map(|segment| segment.largest_timestamp()).collect();
+    let by_time =
+        |start: &i64| range(log, Ranges { start_time: Some(*start), ..Ranges::default() }).whole().offsets();
+    Ok(Said {
+        records,
+        size: log.size()?,
+        end,
+        located: located?,
+        timed: timed?,
+        largest: largest?,
+        by_time: targets.iter().map(by_time).collect(),
+    })
+}
+
+/// How far the log had gone before its files changed.
+#[derive(Debug, Clone, Copy)]
+enum Touched {
+    Nothing,
+    Size,
+    Everything,
+}
+
+impl Touched {
+    const ALL: [Self; 3] = [Self::Nothing, Self::Size, Self::Everything];
+
+    fn touch(self, log: &Log) {
+        match self {
+            Self::Nothing => {}
+            Self::Size => {
+                log.size().unwrap();
+            }
+            Self::Everything => {
+                said(log).unwrap();
+            }
+        }
+    }
+}
+
+/// Opens, touches, changes, refreshes: the refreshed log and one that is opened now say the same.
+fn is_followed(
+    name: &str,
+    make: impl Fn(&Path),
+    change: impl Fn(&Path),
+    is_replaced: bool,
+    after: impl Fn(&Log) -> bool,
+) {
+    for io in [Io::Pread, Io::Auto, Io::Mmap] {
+        // what is mapped must not be changed in place
+        if io == Io::Mmap && !is_replaced {
+            continue;
+        }
+        for touched in Touched::ALL {
+            let context = format!("{name}: {io:?} {touched:?}");
+            let parent = folder();
+            let dir = parent.path().join("t-0");
+            fs::create_dir(&dir).unwrap();
+            make(&dir);
+            let log = open(&dir, io);
+            touched.touch(&log);
+            let before = said(&open(&dir, Io::Pread)).unwrap();
+            change(&dir);
+            let refreshed = log.refresh().unwrap();
+            let fresh = open(&dir, io);
+            let new = said(&fresh).unwrap();
+            let ours = said(&refreshed).unwrap_or_else(|error| panic!("{context}: {error}"));
+            assert_eq!(ours, new, "{context}: refreshed, and opened now");
+            assert_eq!(refreshed.warnings(), fresh.warnings(), "{context}");
+            assert_eq!(said(&refreshed.refresh().unwrap()).unwrap(), new, "{context}: again");
+            assert!(after(&fresh), "{context}: the change is one");
+            if is_replaced && !matches!(touched, Touched::Nothing) {
+                match said(&log) {
+                    Ok(still) => assert_eq!(still, before, "{context}: the old log"),
+                    Err(Error::LogChanged { .. }) => {}
+                    Err(error) => panic!("{context}: the old log: {error}"),
+                }
+            }
+        }
+    }
+}
+
+fn three_segments(dir: &Path) {
+    for base in [0, 10, 20] {
+        put_segment(dir, base, &plain(base, base + 10, "old"));
+    }
+}
+
+fn offsets(log: &Log) -> Vec<i64> {
+    all(log, OnDamage::Raise).whole().offsets()
+}
+
+#[test]
+fn a_compacted_segment_of_the_same_name_is_followed() {
+    for base in [0, 10] {
+        is_followed(
+            "smaller",
+            three_segments,
+            |dir| {
+                let left: Vec<Built> = plain(base, base + 10, "old").into_iter().step_by(3).collect();
+                put_segment(dir, base, &left);
+            },
+            true,
+            |log| offsets(log).len() == 24,
+        );
+    }
+}
+
+#[test]
+fn a_rewritten_segment_of_the_same_name_and_size_is_followed() {
+    is_followed(
+        "as large",
+        three_segments,
+        |dir| put_segment(dir, 10, &plain(10, 20, "new")),
+        true,
+        |log| all(log, OnDamage::Raise).records().any(|record| record.value.as_deref() == Some(b"new")),
+    );
+}
+
+#[test]
+fn segments_merged_into_the_first_ones_name_are_followed() {
+    is_followed(
+        "larger",
+        three_segments,
+        |dir| {
+            put_segment(dir, 0, &plain(0, 20, "old"));
+            for extension in ["log", "index", "timeindex"] {
+                fs::remove_file(dir.join(file_name(10, extension))).unwrap();
+            }
+        },
+        true,
+        |log| log.segments().len() == 2 && offsets(log).len() == 30,
+    );
+}
+
+fn bytes_of(built: &[Built]) -> Vec<u8> {
+    built.iter().flat_map(|batch| batch.bytes.clone()).collect()
+}
+
+#[test]
+fn a_preallocated_last_segment_that_fills_up_is_followed() {
+    is_followed(
+        "preallocated",
+        |dir| {
+            put_segment(dir, 0, &plain(0, 10, "old"));
+            let mut bytes = bytes_of(&plain(10, 14, "old"));
+            bytes.resize(16 << 10, 0);
+            fs::write(dir.join(file_name(10, "log")), bytes).unwrap();
+        },
+        |dir| {
+            let mut file = fs::OpenOptions::new().write(true).open(dir.join(file_name(10, "log"))).unwrap();
+            file.seek(SeekFrom::Start(bytes_of(&plain(10, 14, "old")).len() as u64)).unwrap();
+            file.write_all(&bytes_of(&plain(14, 28, "new"))).unwrap();
+        },
+        false,
+        |log| log.log_end_offset() == 28,
+    );
+}
+
+#[test]
+fn a_last_segment_that_was_cut_and_written_to_the_same_size_is_followed() {
+    is_followed(
+        "truncated",
+        |dir| {
+            put_segment(dir, 0, &plain(0, 10, "old"));
+            put_segment(dir, 10, &plain(10, 30, "old"));
+        },
+        |dir| {
+            // as a follower does that had written what the new leader does not have
+            let again: Vec<Built> = (25..30).map(|offset| built(offset, 9000 - offset, "new")).collect();
+            let kept = bytes_of(&plain(10, 25, "old"));
+            let path = dir.join(file_name(10, "log"));
+            let size = fs::metadata(&path).unwrap().len();
+            let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+            file.set_len(kept.len() as u64).unwrap();
+            file.seek(SeekFrom::End(0)).unwrap();
+            file.write_all(&bytes_of(&again)).unwrap();
+            assert_eq!(file.metadata().unwrap().len(), size);
+            for extension in ["index", "timeindex"] {
+                fs::write(dir.join(file_name(10, extension)), []).unwrap();
+            }
+        },
+        false,
+        |log| all(log, OnDamage::Raise).records().any(|record: &Record| record.timestamp == 8973),
+    );
+}
+
+#[test]
+fn a_last_segment_that_was_cut_to_other_offsets_of_the_same_size_is_followed() {
+    is_followed(
+        "truncated",
+        |dir| put_segment(dir, 0, &plain(0, 20, "old")),
+        |dir| {
+            // the last record's batch is as large as before and holds two offsets more
+            let mut all = plain(0, 19, "old");
+            all.push(BatchV2::new(19).record(Rec::at(1030).value("new")).last_offset_delta(2).build());
+            let path = dir.join(file_name(0, "log"));
+            let size = fs::metadata(&path).unwrap().len();
+            fs::write(&path, bytes_of(&all)).unwrap();
+            assert_eq!(fs::metadata(&path).unwrap().len(), size);
+        },
+        false,
+        |log| log.log_end_offset() == 22,
+    );
+}
