@@ -28,6 +28,7 @@ mod counters;
 mod damage_in_values;
 mod damaged;
 mod damaged_lengths;
+mod damaged_markers;
 mod directories;
 mod exhaustive;
 mod golden_log;
