@@ -38,5 +38,6 @@ mod refresh;
 mod searches;
 mod start_offsets;
 mod support;
+mod time_indexes;
 mod transactions;
 mod vectors;
