@@ -35,6 +35,7 @@ mod golden_log;
 mod layers;
 mod oracle_on_golden;
 mod refresh;
+mod resync_work;
 mod searches;
 mod start_offsets;
 mod support;

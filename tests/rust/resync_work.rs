@@ -1,0 +1,94 @@
+//! Files made to cost a search for the next whole batch as much as they can: the work stays in proportion to the file.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cordwood::Log;
+use cordwood::log::OnDamage;
+use cordwood::types::Io;
+
+use crate::support::batches::{BatchV2, crc32c};
+use crate::support::partition::{file_name, offset_entry};
+use crate::support::reading::{all, folder, options, write};
+
+/// The header of a batch of `size` bytes, whose checksum does not hold.
+fn false_header(offset: i64, size: usize) -> Vec<u8> {
+    let mut bytes = BatchV2::empty(offset, 0, 1).build().bytes;
+    bytes[8..12].copy_from_slice(&(size as i32 - 12).to_be_bytes());
+    bytes[17..21].copy_from_slice(&0xdead_beef_u32.to_be_bytes());
+    assert_eq!(bytes.len(), 61);
+    bytes
+}
+
+/// False headers, each claiming what is left of the file but for `short` bytes, by turns with valid batches without
+/// records.
+fn hostile(size: usize, short: usize) -> Vec<u8> {
+    let units = size / 122;
+    let mut bytes = Vec::with_capacity(units * 122);
+    for n in 0..units {
+        let left = units * 122 - bytes.len();
+        bytes.extend(false_header(2 * n as i64, (left - short).max(61)));
+        let empty = BatchV2::empty(2 * n as i64 + 1, 0, 1).build().bytes;
+        assert_eq!(crc32c(&empty[21..]).to_be_bytes(), empty[17..21]);
+        bytes.extend(empty);
+    }
+    bytes
+}
+
+/// How long it takes to open the log and to read it behind all damage.
+fn seconds_of(dir: &Path, io: Io) -> Duration {
+    let start = Instant::now();
+    let log = Log::open(dir, options(io)).unwrap();
+    all(&log, OnDamage::Skip);
+    start.elapsed()
+}
+
+#[test]
+fn false_headers_that_claim_the_rest_of_the_file_do_not_make_a_search_quadratic() {
+    for short in [0, 1, 122] {
+        let parent = folder();
+        for (megabytes, limit) in [(1, 3), (2, 5)] {
+            let files = BTreeMap::from([(file_name(0, "log"), hostile(megabytes << 20, short))]);
+            let dir = write(parent.path(), &format!("t-{megabytes}"), &files);
+            for io in [Io::Mmap, Io::Pread] {
+                let took = seconds_of(&dir, io);
+                assert!(
+                    took < Duration::from_secs(limit),
+                    "{megabytes} MiB, {short} short, {io:?}: {took:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn false_headers_in_a_sealed_segment_do_not_make_a_search_quadratic() {
+    let parent = folder();
+    let bytes = hostile(2 << 20, 1);
+    let end = (bytes.len() / 61) as i64;
+    let last = BatchV2::empty(end, 0, 1).build().bytes;
+    let files = BTreeMap::from([(file_name(0, "log"), bytes), (file_name(end, "log"), last)]);
+    let dir = write(parent.path(), "t-0", &files);
+    for io in [Io::Mmap, Io::Pread] {
+        let took = seconds_of(&dir, io);
+        assert!(took < Duration::from_secs(5), "{io:?}: {took:?}");
+    }
+}
+
+#[test]
+fn index_entries_that_all_name_one_large_false_batch_are_not_each_checked_in_full() {
+    // 32 MiB whose checksum does not hold, behind thirty bytes that are none of a batch
+    let size = 32usize << 20;
+    let mut log = vec![0xff; 30];
+    log.extend(false_header(5, size - 30 - 200));
+    log.resize(size, 0);
+    let entries: Vec<u8> = (0..20_000).flat_map(|n| offset_entry(0, 5 + n, 30)).collect();
+    let files = BTreeMap::from([(file_name(0, "log"), log), (file_name(0, "index"), entries)]);
+    let parent = folder();
+    let dir = write(parent.path(), "t-0", &files);
+    for io in [Io::Mmap, Io::Pread] {
+        let took = seconds_of(&dir, io);
+        assert!(took < Duration::from_secs(5), "{io:?}: {took:?}");
+    }
+}
