@@ -33,6 +33,7 @@ mod directories;
 mod exhaustive;
 mod golden_log;
 mod layers;
+mod old_wrappers;
 mod oracle_on_golden;
 mod refresh;
 mod resync_work;
