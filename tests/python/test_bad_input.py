@@ -69,11 +69,54 @@ def test_a_directory_without_a_segment_is_no_log(tmp_path: Path) -> None:
         cw.Log(tmp_path)
 
 
-def test_a_directory_in_place_of_a_segment(tmp_path: Path) -> None:
+def make_odd(kind: str, path: Path) -> None:
+    if kind == "directory":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        with socket.socket(socket.AF_UNIX) as server:
+            here = os.open(path.parent, os.O_RDONLY)
+            try:
+                server.bind(f"/proc/self/fd/{here}/{path.name}")
+            finally:
+                os.close(here)
+
+
+ODD = ["directory", "fifo", "socket"]
+
+
+@pytest.mark.parametrize("kind", ODD)
+@pytest.mark.parametrize("base", [5, 370, 1000])
+def test_what_is_no_file_beside_the_segments_is_left_alone_with_a_warning(copied: Any, kind: str, base: int) -> None:
+    path = copied(PATH)
+    odd = path / f"{base:020d}.log"
+    make_odd(kind, odd)
+    log = cw.Log(path)
+    assert log.scan(columns=["offset"]).to_arrow().num_rows == 370
+    assert log.log_end_offset == 370
+    assert any(odd.name in warning for warning in log.warnings)
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_no_file_in_place_of_an_index_is_left_alone_with_a_warning(copied: Any, kind: str) -> None:
+    path = copied(PATH)
+    odd = next(path.glob("*.index"))
+    odd.unlink()
+    make_odd(kind, odd)
+    log = cw.Log(path)
+    assert [r.offset for r in log.records(start_offset=100)] == list(range(100, 370))
+    assert log.locate(300) is not None
+    assert any(odd.name in warning for warning in log.warnings)
+
+
+@pytest.mark.parametrize("kind", ODD)
+def test_what_is_no_file_in_place_of_the_only_segment_is_no_log(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "odd-0"
-    (path / "00000000000000000000.log").mkdir(parents=True)
-    with pytest.raises((cw.CordwoodError, OSError)):
-        cw.Log(path).scan().to_arrow()
+    path.mkdir()
+    make_odd(kind, path / "00000000000000000000.log")
+    with pytest.raises(cw.LogNotFoundError):
+        cw.Log(path)
 
 
 def test_a_socket_or_pipe_among_the_files_does_not_hang(copied: Any) -> None:

@@ -154,6 +154,9 @@ fn foreign_names_are_left_alone() {
         "00000000000000000005.log.bak",
         "00000000000000000005.checkpoint",
         "99999999999999999999.log",
+        // no offset lies above it
+        "09223372036854775807.log",
+        "09223372036854775807.index",
         "-0000000000000000001.log",
         "00000000000000000005.txt",
         "0000000000000000000x.log",
@@ -179,7 +182,8 @@ fn foreign_names_are_left_alone() {
 #[test]
 fn no_segment_is_no_log() {
     let parent = folder();
-    let dir = write(parent.path(), "t-0", &Files::from([("7.log".to_owned(), Vec::new())]));
+    let names = ["7.log", "09223372036854775807.log"];
+    let dir = write(parent.path(), "t-0", &names.map(|name| (name.to_owned(), Vec::new())).into());
     assert!(matches!(Log::open(&dir, LogOptions::default()), Err(Error::LogNotFound { .. })));
     assert!(matches!(Log::open(dir.join("7.log"), LogOptions::default()), Err(Error::LogNotFound { .. })));
     assert!(matches!(Log::open(dir.join("none"), LogOptions::default()), Err(Error::LogNotFound { .. })));
@@ -323,43 +327,107 @@ fn a_directory_may_be_renamed_while_it_is_open() {
     }
 }
 
+/// What is named like a file of a segment and is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Odd {
+    Directory,
+    Fifo,
+    Socket,
+}
+
+impl Odd {
+    const ALL: [Self; 3] = [Self::Directory, Self::Fifo, Self::Socket];
+
+    fn make(self, path: &Path) {
+        match self {
+            Self::Directory => fs::create_dir(path).unwrap(),
+            Self::Fifo => {
+                assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+            }
+            Self::Socket => drop(std::os::unix::net::UnixListener::bind(path).unwrap()),
+        }
+    }
+}
+
+/// Every answer about these records, and that a warning names the file.
+fn answers_without(dir: &Path, odd: &Path, expected: &[i64], context: &str) {
+    for io in [Io::Auto, Io::Mmap, Io::Pread] {
+        let log = Log::open(dir, LogOptions { io, ..LogOptions::default() })
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert_eq!(offsets(&log), expected, "{context}");
+        for offset in expected {
+            assert_eq!(log.locate(*offset).unwrap().unwrap().batch_base_offset, offset / 2 * 2, "{context}");
+            assert_eq!(log.offset_for_time(1000 + offset).unwrap().unwrap().offset, *offset, "{context}");
+        }
+        let name = odd.file_name().unwrap().to_str().unwrap();
+        let warnings = log.warnings();
+        assert!(warnings.iter().any(|warning| warning.contains(name)), "{context}: {warnings:?}");
+        assert_eq!(offsets(&log.refresh().unwrap()), expected, "{context}");
+    }
+}
+
 #[test]
-fn a_fifo_or_a_link_in_place_of_a_file_is_an_error_and_no_hang() {
-    for extension in EXTENSIONS {
-        for base in [0, 20] {
-            for is_fifo in [true, false] {
+fn what_is_no_file_in_place_of_one_is_left_alone_with_a_warning() {
+    for odd in Odd::ALL {
+        for extension in EXTENSIONS {
+            for base in [0, 10, 20] {
                 let parent = folder();
                 let dir = write(parent.path(), "t-0", &originals());
                 let path = dir.join(file_name(base, extension));
-                if is_fifo {
-                    fs::remove_file(&path).unwrap();
-                    let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-                    assert!(made.success());
-                } else {
-                    let elsewhere = parent.path().join("elsewhere");
-                    fs::rename(&path, &elsewhere).unwrap();
-                    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+                fs::remove_file(&path).unwrap();
+                odd.make(&path);
+                // an index is a hint; a segment without its log is none
+                let is_left = |offset: &i64| extension != "log" || offset / 10 * 10 != base;
+                let expected: Vec<i64> = (0..30).filter(is_left).collect();
+                let context = format!("{odd:?} {base} {extension}");
+                answers_without(&dir, &path, &expected, &context);
+                assert!(!fs::symlink_metadata(&path).unwrap().is_file(), "{context}: it is left alone");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_file_beside_the_segments_is_left_alone_with_a_warning() {
+    for odd in Odd::ALL {
+        for base in [5, 30, 44] {
+            let parent = folder();
+            let dir = write(parent.path(), "t-0", &originals());
+            let path = dir.join(file_name(base, "log"));
+            odd.make(&path);
+            answers_without(&dir, &path, &(0..30).collect::<Vec<_>>(), &format!("{odd:?} {base}"));
+        }
+        let parent = folder();
+        let dir = write(parent.path(), "t-0", &Files::new());
+        odd.make(&dir.join(file_name(0, "log")));
+        let opened = Log::open(&dir, LogOptions::default());
+        assert!(matches!(opened, Err(Error::LogNotFound { .. })), "{odd:?} alone is no log");
+    }
+}
+
+#[test]
+fn a_link_in_place_of_a_file_is_an_error() {
+    for extension in EXTENSIONS {
+        for base in [0, 20] {
+            let parent = folder();
+            let dir = write(parent.path(), "t-0", &originals());
+            let path = dir.join(file_name(base, extension));
+            let elsewhere = parent.path().join("elsewhere");
+            fs::rename(&path, &elsewhere).unwrap();
+            std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+            if extension != "log" {
+                // a hint: the answers are there without it
+                answers_without(&dir, &path, &(0..30).collect::<Vec<_>>(), extension);
+                continue;
+            }
+            match Log::open(&dir, LogOptions::default()) {
+                Err(Error::Io { .. }) => {}
+                Ok(log) => {
+                    assert_eq!(base, 0, "the last segment is read at once");
+                    assert!(matches!(all(&log, OnDamage::Raise).error, Some(Error::Io { .. })));
+                    assert!(matches!(all(&log, OnDamage::Skip).error, Some(Error::Io { .. })));
                 }
-                let opened = Log::open(&dir, LogOptions::default());
-                if extension == "log" {
-                    match opened {
-                        Err(Error::Io { .. }) => assert_eq!(base, 20, "the last segment is read at once"),
-                        Ok(log) => {
-                            assert!(matches!(all(&log, OnDamage::Raise).error, Some(Error::Io { .. })));
-                            assert!(matches!(all(&log, OnDamage::Skip).error, Some(Error::Io { .. })));
-                        }
-                        Err(error) => panic!("{error}"),
-                    }
-                } else {
-                    // a hint: the answers are there without it, with a warning where one was looked for
-                    let log = opened.unwrap();
-                    assert_eq!(offsets(&log), (0..30).collect::<Vec<_>>());
-                    for offset in 0..30 {
-                        assert_eq!(log.locate(offset).unwrap().unwrap().batch_base_offset, offset / 2 * 2);
-                        assert_eq!(log.offset_for_time(1000 + offset).unwrap().unwrap().offset, offset);
-                    }
-                    assert!(!log.warnings().is_empty());
-                }
+                Err(error) => panic!("{error}"),
             }
         }
     }
