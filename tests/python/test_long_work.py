@@ -1,0 +1,192 @@
+"""Work that goes on for long or grows large: it can be interrupted, and what it holds stays in bounds."""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from batches import GZIP, Rec, batch, moved, name, write_partition
+from scripts import run, write_script
+
+import cordwood as cw
+
+MIB = 1 << 20
+
+
+def zeros(base_offset: int, size: int) -> bytes:
+    """A gzip batch of one record whose value is `size` zeros."""
+    return batch(base_offset, [Rec(value=bytes(size), timestamp=1)], codec=GZIP)
+
+
+def many(path: Path, count: int, size: int, segment_batches: int = 1 << 30) -> Path:
+    """The same batch over and over."""
+    one = zeros(0, size)
+    bases = range(0, count, segment_batches)
+    return write_partition(
+        path, [(base, [moved(one, o) for o in range(base, min(count, base + segment_batches))]) for base in bases]
+    )
+
+
+INTERRUPTED = """
+import sys, time
+import cordwood as cw
+import pyarrow as pa
+
+path, way = sys.argv[1:]
+ways = {
+    "open": lambda: cw.Log(path),
+    "threads": lambda: cw.Log(path).scan(columns=["offset"], threads=2).to_arrow(),
+    "iterate threads": lambda: sum(b.num_rows for b in cw.Log(path).scan(columns=["offset"], threads=2)),
+    "pa.table": lambda: pa.table(cw.Log(path).scan(columns=["offset"])),
+    "pa.table threads": lambda: pa.table(cw.Log(path).scan(columns=["offset"], threads=2)),
+    "records": lambda: sum(1 for _ in cw.Log(path).records()),
+}
+try:
+    print("ready", flush=True)
+    while True:
+        ways[way]()
+except BaseException as raised:
+    print(time.monotonic_ns(), type(raised).__name__, flush=True)
+"""
+
+
+def interrupted(tmp_path: Path, path: Path, way: str, env: dict[str, str], *, after: float) -> tuple[float, str]:
+    """Seconds from the signal to the exception, and what was raised."""
+    script = write_script(tmp_path, INTERRUPTED)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(path), way],
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(after)
+        sent = time.monotonic_ns()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 0, err
+    at, raised = out.split()
+    return (int(at) - sent) / 1e9, raised
+
+
+def ends_soon(tmp_path: Path, path: Path, way: str, env: dict[str, str]) -> None:
+    """The best of three, since the machine has other work too."""
+    taken = []
+    for after in (0.3, 0.5, 0.9):
+        seconds, raised = interrupted(tmp_path, path, way, env, after=after)
+        assert raised == "KeyboardInterrupt"
+        taken.append(seconds)
+        if seconds < 1:
+            break
+    assert min(taken) < 2, taken
+
+
+def test_an_interrupt_ends_the_opening_of_a_log_with_a_huge_tail_of_zeros(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    path = write_partition(tmp_path / "sparse-0", [(0, [batch(0, [Rec(value=b"v", timestamp=1)])])])
+    os.truncate(path / name(0), 2 << 30)
+    ends_soon(tmp_path, path, "open", script_environment)
+
+
+def test_an_interrupt_ends_the_opening_of_a_log_whose_index_names_one_large_false_batch(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    size = 64 * MIB
+    path = write_partition(tmp_path / "false-0", [(0, [])])
+    false = bytearray(batch(5, [], last_offset_delta=0, count=1, max_timestamp=1, base_timestamp=1))
+    false[8:12] = struct.pack(">i", size - 30 - 200 - 12)
+    with (path / name(0)).open("wb") as file:
+        file.write(b"\xff" * 30 + false)
+        file.truncate(size)
+    entries = b"".join(struct.pack(">ii", 5 + n, 30) for n in range(20_000))
+    (path / name(0, ".index")).write_bytes(entries)
+    ends_soon(tmp_path, path, "open", script_environment)
+
+
+@pytest.fixture(scope="module")
+def large_batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """600 batches that decompress to 20 MiB each."""
+    return many(tmp_path_factory.mktemp("large") / "large-0", 600, 20 * MIB)
+
+
+@pytest.mark.parametrize("way", ["threads", "iterate threads", "pa.table", "pa.table threads", "records"])
+def test_an_interrupt_ends_a_scan_of_large_batches(
+    large_batches: Path, tmp_path: Path, way: str, script_environment: dict[str, str]
+) -> None:
+    ends_soon(tmp_path, large_batches, way, script_environment)
+
+
+MEMORY = """
+import resource, sys
+import cordwood as cw
+import pyarrow
+
+rows = sum(batch.num_rows for batch in cw.Log(sys.argv[1]).scan(threads=int(sys.argv[2])))
+print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("segment_batches", [12, 3])
+def test_threads_hold_a_few_decompressed_batches_not_all(
+    tmp_path: Path, threads: int, segment_batches: int, script_environment: dict[str, str]
+) -> None:
+    """12 batches of 50 MiB: 600 MiB if all were held."""
+    path = many(tmp_path / "zeros-0", 12, 50 * MIB, segment_batches)
+    script = write_script(tmp_path, MEMORY)
+    rows, peak = map(int, run(script, path, threads, env=script_environment).stdout.split())
+    assert rows == 12
+    assert peak < 450, f"{peak} MiB"
+
+
+BEYOND_TWO_GIBIBYTES = """
+import sys
+import cordwood as cw
+import pyarrow as pa
+
+path, way, threads = sys.argv[1:]
+scan = cw.Log(path).scan(columns=["offset", "value"], max_rows=1 << 40, max_bytes=1 << 40, threads=int(threads))
+batches = scan if way == "iterate" else pa.RecordBatchReader.from_stream(scan)
+rows = bytes_ = largest = 0
+for batch in batches:
+    rows += batch.num_rows
+    largest = max(largest, batch.nbytes)
+    bytes_ += batch.nbytes
+    del batch
+print(rows, bytes_, largest)
+"""
+
+
+@pytest.mark.parametrize(("way", "threads"), [("iterate", 1), ("stream", 1), ("stream", 2)])
+def test_more_than_two_gibibytes_of_values_come_in_several_record_batches(
+    tmp_path: Path, way: str, threads: int, script_environment: dict[str, str]
+) -> None:
+    """Whatever size is asked for: the offsets of an Arrow array of this type have 31 bits."""
+    count, size = 23, 100 * MIB
+    path = many(tmp_path / "zeros-0", count, size)
+    script = write_script(tmp_path, BEYOND_TWO_GIBIBYTES)
+    done = run(script, path, way, threads, env=script_environment)
+    rows, total, largest = map(int, done.stdout.split())
+    assert rows == count
+    assert total >= count * size > 2 << 30
+    assert largest < 2 << 30
+
+
+def test_the_batches_here_are_what_they_say(tmp_path: Path) -> None:
+    path = write_partition(tmp_path / "few-0", [(0, [zeros(0, 1000), zeros(1, 3)])])
+    table = pa.table(cw.Log(path).scan(columns=["offset", "value"]))
+    assert table.to_pylist() == [{"offset": 0, "value": bytes(1000)}, {"offset": 1, "value": bytes(3)}]
