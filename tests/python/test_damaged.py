@@ -346,3 +346,29 @@ def test_times_of_a_damaged_partition_are_right_or_raise(damage: Damage) -> None
             assert found is not None
             assert (found.timestamp, found.offset) == (wanted.timestamp, wanted.offset)
     assert blamed <= {damage.file}
+
+
+@pytest.mark.parametrize("damage", BROKEN, ids=str)
+def test_records_one_by_one_name_their_gaps_and_counts(damage: Damage) -> None:
+    scan = damage.open().scan(on_damage="skip")
+    wanted = offsets(scan.to_arrow())
+    records = damage.open().records(on_damage="skip")
+    assert iter(records) is records
+    assert isinstance(records.gaps, list)
+    assert isinstance(records.stats, cw.ScanStats)
+    assert [record.offset for record in records] == wanted
+    assert len(records.gaps) > 0
+    assert all(isinstance(gap, cw.Gap) for gap in records.gaps)
+    assert [str(gap) for gap in records.gaps] == [str(gap) for gap in scan.gaps]
+    assert records.stats.records == len(wanted)
+    assert records.stats.offset_gaps == scan.stats.offset_gaps
+
+
+def test_gaps_and_counts_grow_as_records_are_taken() -> None:
+    records = cw.Log(corpus.partition("01-small").path).records()
+    assert (records.gaps, records.stats.records) == ([], 0)
+    next(records)
+    next(records)
+    assert records.stats.records == 2
+    assert sum(1 for _ in records) == 368
+    assert (records.gaps, records.stats.records) == ([], 370)

@@ -317,6 +317,13 @@ def test_an_entry_that_is_not_there_is_an_index_error(tmp_path: Path, slot: int)
             index.entry(slot)
 
 
+def test_an_entry_before_the_first_is_the_same_error_as_one_behind_the_last(tmp_path: Path) -> None:
+    for index in (offset_index(tmp_path, [(1, 1), (2, 2)]), time_index(tmp_path, [(1, 1), (2, 2)])):
+        for slot in (2, 2**40, -1, -2, -(2**40)):
+            with pytest.raises(cw.ConfigError):
+                index.entry(slot)
+
+
 def test_a_closed_index_says_that_it_is_closed(tmp_path: Path) -> None:
     for index in (offset_index(tmp_path, [(1, 1)]), time_index(tmp_path, [(1, 1)])):
         index.close()
