@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cordwood::log::{OnDamage, Ranges, ScanOptions};
 use cordwood::{Error, Log};
 
-use crate::support::batches::{BatchV2, Built, Codec, Rec};
+use crate::support::batches::{BatchV2, Built, Codec, MessageSet, Rec};
 use crate::support::naive::Record;
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::{IOS, Read, all, files, folder, options, scan, write};
@@ -45,6 +45,17 @@ fn compacted() -> Vec<Built> {
         BatchV2::new(20).records([at(1003, 1)]).last_offset_delta(3).build(),
         BatchV2::new(24).records([at(1015, 0), at(1016, 1)]).build(),
     ]
+}
+
+/// Messages v1, a wrapper among them.
+fn old() -> Vec<Built> {
+    let mut built: Vec<Built> = Vec::new();
+    for n in 0..5 {
+        let base = built.last().map_or(0, Built::next_offset);
+        let codec = if n == 2 { Codec::Gzip } else { Codec::None };
+        built.extend(MessageSet::v1(base).codec(codec).records(records(n)).build());
+    }
+    built
 }
 
 /// How a log is read: which records, and in how many pieces.
@@ -322,4 +333,10 @@ fn no_flipped_bit_of_a_sealed_segment_hides_a_record() {
     let parent = folder();
     flip_every_bit(&case(parent.path(), "t-0", &contiguous(), Some(4), indexed(), 0));
     flip_every_bit(&case(parent.path(), "t-1", &compacted(), Some(4), unindexed(), 0));
+}
+
+#[test]
+fn no_flipped_bit_of_an_old_log_hides_a_record_from_a_scan_that_starts_later() {
+    let parent = folder();
+    flip_every_bit(&case(parent.path(), "t-0", &old(), None, unindexed(), 0));
 }
