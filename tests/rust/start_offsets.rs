@@ -340,3 +340,36 @@ fn no_flipped_bit_of_an_old_log_hides_a_record_from_a_scan_that_starts_later() {
     let parent = folder();
     flip_every_bit(&case(parent.path(), "t-0", &old(), None, unindexed(), 0));
 }
+
+#[test]
+fn a_batch_moved_onto_one_that_could_lie_nowhere_else_is_the_damaged_one() {
+    // offsets 0 and 1 moved to 4 and to 8, 4 to 11 moved to 5 and to 6; neither 4 to 11 nor 12 to 14 fits behind those
+    let built = compacted();
+    let first = built[0].bytes.len();
+    for (bit, base) in
+        [(7 * 8 + 5, 0), (7 * 8 + 4, 0), (first * 8 + 7 * 8 + 7, 4), (first * 8 + 7 * 8 + 6, 4)]
+    {
+        let parent = folder();
+        let case = case(parent.path(), "t-0", &built, None, unindexed(), 0);
+        assert!(case.contested.contains(&bit));
+        let path = case.dir.join(file_name(0, "log"));
+        let of_others: Vec<Record> = all(&Log::open(&case.dir, options(IOS[0])).unwrap(), OnDamage::Raise)
+            .batches
+            .into_iter()
+            .filter(|batch| batch.base_offset != base)
+            .flat_map(|batch| batch.records)
+            .collect();
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[bit / 8] ^= 0x80 >> (bit % 8);
+        std::fs::write(&path, bytes).unwrap();
+        for io in IOS {
+            let log = Log::open(&case.dir, options(io)).unwrap();
+            let read = all(&log, OnDamage::Skip).whole();
+            assert!(read.records().eq(&of_others), "bit {bit}: {:?} {:?}", read.offsets(), read.gaps);
+            // and a range that ends where the moved batch begins does not end in silence
+            let ranges = Ranges { end_offset: Some(base + 1), ..Ranges::default() };
+            let read = scan(&log, ScanOptions { ranges, ..ScanOptions::default() });
+            assert!(matches!(read.error, Some(Error::Corrupt { .. })), "bit {bit}: {:?}", read.offsets());
+        }
+    }
+}
