@@ -73,7 +73,7 @@ def interrupted(tmp_path: Path, path: Path, way: str, env: dict[str, str], *, af
         time.sleep(after)
         sent = time.monotonic_ns()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=30)
     finally:
         process.kill()
         process.wait()
