@@ -87,7 +87,7 @@ def ends_soon(tmp_path: Path, path: Path, way: str, env: dict[str, str]) -> None
     taken = []
     for after in (0.3, 0.5, 0.9):
         seconds, raised = interrupted(tmp_path, path, way, env, after=after)
-        # a library that reads the stream by itself makes an error of its own of the interrupt, unless Python sees it first
+        # who reads the stream by itself makes an error of its own of the interrupt, unless Python sees it first
         of_stream = {"ArrowInvalid"} if way.startswith("pa.table") else set()
         assert raised in {"KeyboardInterrupt"} | of_stream
         taken.append(seconds)
