@@ -83,16 +83,14 @@ def interrupted(tmp_path: Path, path: Path, way: str, env: dict[str, str], *, af
 
 
 def ends_soon(tmp_path: Path, path: Path, way: str, env: dict[str, str]) -> None:
-    """The best of three, since the machine has other work too."""
+    """The best of three, since the machine has other work too; what is raised holds for each."""
     taken = []
-    for after in (0.3, 0.5, 0.9):
+    for after in (0.5, 0.7, 0.9):
         seconds, raised = interrupted(tmp_path, path, way, env, after=after)
         # who reads the stream by itself makes an error of its own of the interrupt, unless Python sees it first
         of_stream = {"ArrowInvalid"} if way.startswith("pa.table") else set()
         assert raised in {"KeyboardInterrupt"} | of_stream
         taken.append(seconds)
-        if seconds < 1:
-            break
     assert min(taken) < 2, taken
 
 

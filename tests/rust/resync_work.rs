@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cordwood::Log;
 use cordwood::log::OnDamage;
-use cordwood::types::Io;
+use cordwood::types::{Interrupt, Io};
+use cordwood::{Error, Log, LogOptions};
 
 use crate::support::batches::{BatchV2, crc32c};
 use crate::support::partition::{file_name, offset_entry};
@@ -90,5 +91,29 @@ fn index_entries_that_all_name_one_large_false_batch_are_not_each_checked_in_ful
     for io in [Io::Mmap, Io::Pread] {
         let took = seconds_of(&dir, io);
         assert!(took < Duration::from_secs(5), "{io:?}: {took:?}");
+    }
+}
+
+/// How often long work asked; the fifth time it is told to stop.
+static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+fn stop_at_the_fifth() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    if ASKED.fetch_add(1, Ordering::Relaxed) < 4 { Ok(()) } else { Err("stop".into()) }
+}
+
+#[test]
+fn a_search_through_a_long_tail_of_zeros_can_be_interrupted() {
+    let size = 128 << 20;
+    for io in [Io::Mmap, Io::Pread] {
+        let parent = folder();
+        let first = BatchV2::empty(0, 0, 1).build().bytes;
+        let dir = write(parent.path(), "t-0", &BTreeMap::from([(file_name(0, "log"), first)]));
+        let log = std::fs::OpenOptions::new().write(true).open(dir.join(file_name(0, "log"))).unwrap();
+        log.set_len(size).unwrap();
+        ASKED.store(0, Ordering::Relaxed);
+        let interrupt = Interrupt(stop_at_the_fifth);
+        let opened = Log::open(&dir, LogOptions { io, interrupt, ..LogOptions::default() });
+        let asked = ASKED.load(Ordering::Relaxed);
+        assert!(matches!(opened, Err(Error::Interrupted(_))), "{io:?}: asked {asked} times in {size} bytes");
     }
 }
