@@ -140,8 +140,22 @@ impl Walk {
     /// Rule 2: the first entry behind the damage that names a whole batch by its offset and position.
     fn first_indexed(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
         let Some(index) = index else { return Ok(None) };
-        for slot in 0..index.entries() {
+        // positions rise in an index; in one where they do not, entries are missed, which costs only the hint
+        let (mut slot, mut high) = (0, index.entries());
+        while slot < high {
+            let middle = slot + (high - slot) / 2;
+            let is_behind = |position: u64| position > damage.position;
+            if u64::try_from(index.entry(middle)?.position).is_ok_and(is_behind) {
+                high = middle;
+            } else {
+                slot = middle + 1;
+            }
+        }
+        for slot in slot..index.entries() {
             self.log.interrupt.check()?;
+            if !self.pay(index.entry_size()) {
+                break;
+            }
             let entry = index.entry(slot)?;
             let Ok(position) = u64::try_from(entry.position) else { continue };
             if position <= damage.position || position >= self.bounds.end || entry.offset < damage.offset {

@@ -152,8 +152,7 @@ impl Scan {
     /// The next batch with records that may be in the range, or a gap; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with [`OnDamage::Raise`]; and, however damage is met,
-    /// [`Error::Io`], [`Error::LogChanged`] and
+    /// [`Error::Corrupt`] with [`OnDamage::Raise`]; and, however damage is met, [`Error::Io`], [`Error::LogChanged`] and
     /// [`Error::Interrupted`]. An error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         self.batch = None;
