@@ -1,0 +1,36 @@
+"""Cordwood in Spark: partition directories of Kafka as a data source, look-ups as UDFs, jobs.
+
+    from cordwood.spark import register
+    register(spark)
+    spark.read.format("cordwood").option("subscribe", "orders").load("/data")
+
+It needs the extra `spark` (pyspark 4.1 or newer, pyarrow; pandas for the pandas UDFs) and a Java that Spark takes.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cordwood.spark import jobs
+    from cordwood.spark.source import register
+    from cordwood.spark.udf import locate, offset_for_time
+
+__all__ = ["jobs", "locate", "offset_for_time", "register"]
+
+# planning, options and errors need no Spark, so what needs it is imported when it is first asked for
+_WHERE = {"jobs": "jobs", "locate": "udf", "offset_for_time": "udf", "register": "source"}
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401
+    """Import what was asked for, and say how to install what it needs."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        module = import_module(f"cordwood.spark.{_WHERE[name]}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("pyspark", "pyarrow", "pandas"):
+            raise
+        raise ImportError(
+            f"cordwood.spark needs {error.name}: pip install 'cordwood[spark]'", name=error.name
+        ) from error
+    return module if name == _WHERE[name] else getattr(module, name)

@@ -1,0 +1,78 @@
+"""Reading once: `spark.read`."""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import StructType
+
+from cordwood.spark.filters import Pruning
+from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.read import read_pieces
+from cordwood.spark.schema import Shape, check_schema
+from cordwood.spark.split import Bounds, Piece, plan_splits, resolve
+
+__all__ = ["LogPartition", "LogReader", "PushingLogReader"]
+
+
+class LogPartition(InputPartition):
+    """What one task reads: pieces, without a handle."""
+
+    def __init__(self, pieces: tuple[Piece, ...]) -> None:
+        """Take the pieces."""
+        super().__init__(pieces)
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """What to read, one after the other."""
+        return self.value
+
+
+def partitions_of(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[InputPartition]:
+    """Cut ranges into tasks. Where nothing is left, that is one empty task: for none Spark would make one up."""
+    return [LogPartition(task) for task in plan_splits(bounds, options)] or [LogPartition(())]
+
+
+class LogReader(DataSourceReader):
+    """Plans in the driver, and reads in the workers, to which it goes as a pickle: options and schema."""
+
+    def __init__(self, options: SparkLogOptions, schema: StructType) -> None:
+        """Check the schema, which may be the user's own."""
+        check_schema(schema, options)
+        self.options = options
+        self.shape = Shape(schema, options.table)
+
+    def bounds(self) -> list[Bounds]:
+        """Find what to read, as the logs are now."""
+        return resolve(self.options)
+
+    def partitions(self) -> list[InputPartition]:
+        """Plan the tasks. Spark asks anew for every action."""
+        return partitions_of(self.bounds(), self.options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a task, in a worker."""
+        return read_pieces(partition.value, self.options, self.shape)
+
+
+class PushingLogReader(LogReader):
+    """The same, and what Spark's filters rule out is not read.
+
+    It is a class of its own because Spark refuses every query of a reader that takes filters where its setting
+    `spark.sql.python.filterPushdown.enabled` is off.
+    """
+
+    def __init__(self, options: SparkLogOptions, schema: StructType) -> None:
+        """Begin without filters."""
+        super().__init__(options, schema)
+        self.pruning = Pruning()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's name)
+        """Remember what the filters rule out, and give all of them back to be evaluated by Spark."""
+        if self.options.table == "records":
+            self.pruning = Pruning.of(filters)
+        return filters
+
+    def bounds(self) -> list[Bounds]:
+        """Find what to read: what the options choose and no filter rules out."""
+        return self.pruning.apply(super().bounds())

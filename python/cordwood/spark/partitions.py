@@ -1,0 +1,133 @@
+"""Which partition directories a path means: data directories, partition directories, globs of both."""
+
+import glob
+import logging
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import cordwood as cw
+from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
+from cordwood.spark.options import SparkLogOptions
+
+__all__ = ["PartitionDirectory", "find_partitions"]
+
+_logger = logging.getLogger("cordwood")
+
+_SEGMENT = re.compile(r"\d{20,}\.log(\.swap)?")
+_NAMED = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
+
+
+@dataclass(frozen=True, order=True)
+class PartitionDirectory:
+    """A partition directory: its absolute path, and what its name says; `None` where it is not `topic-partition`."""
+
+    topic: str | None
+    partition: int | None
+    path: str
+
+    @classmethod
+    def at(cls, path: str) -> "PartitionDirectory":
+        """Describe a directory by its name."""
+        path = os.path.realpath(path)
+        named = _NAMED.fullmatch(os.path.basename(path))
+        if named is None or int(named["partition"]) >= 1 << 31:
+            return cls(None, None, path)
+        return cls(named["topic"], int(named["partition"]), path)
+
+
+def find_partitions(options: SparkLogOptions) -> list[PartitionDirectory]:
+    """List the partitions that the options choose, in order of topic and partition.
+
+    *Errors*: `CORDWOOD_NOT_FOUND` for a path that is not there or holds no partition, and (with `failOnDataLoss`) for a
+    topic or a partition that is not there; `CORDWOOD_BAD_OPTION` for one that lies under two of the paths.
+    """
+    found: dict[object, PartitionDirectory] = {}
+    for directory in (directory for path in options.paths for directory in _under(path)):
+        name = directory.path if directory.topic is None else (directory.topic, directory.partition)
+        other = found.setdefault(name, directory)
+        if other is not directory:
+            reason = f"path: expected each partition once, found it at {other.path} and at {directory.path}"
+            raise SparkLogError(BAD_OPTION, reason, topic=directory.topic, partition=directory.partition)
+    chosen = [directory for directory in found.values() if _is_chosen(directory, options)]
+    missing = _missing(chosen, options)
+    if missing:
+        here = ", ".join(sorted({directory.topic or directory.path for directory in found.values()}))
+        reason = f"no partition of {', '.join(missing)} under {', '.join(options.paths)}; what is there: {here}"
+        if options.fail_on_data_loss:
+            raise SparkLogError(NOT_FOUND, reason + " (failOnDataLoss=false goes on without)")
+        _logger.warning("[%s] %s; left out", NOT_FOUND, reason)
+    return sorted(chosen, key=lambda directory: (directory.topic or "", directory.partition or 0, directory.path))
+
+
+def _under(path: str) -> Iterator[PartitionDirectory]:
+    """Partition directories that one path of the user means."""
+    local = _local(path)
+    if os.path.lexists(local) or not glob.has_magic(local):
+        partitions = list(_partitions(local))
+        if not partitions:
+            wanted = "a directory with segments (a .log named by 20 digits), or one with such directories in it"
+            raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found none")
+        yield from partitions
+        return
+    matches = [match for match in sorted(glob.glob(local)) if os.path.isdir(match)]
+    partitions = [partition for match in matches for partition in _partitions(match)]
+    if not partitions:
+        raise SparkLogError(NOT_FOUND, f"{path}: {len(matches)} directories match, and none is or holds a partition")
+    yield from partitions
+
+
+def _partitions(path: str) -> Iterator[PartitionDirectory]:
+    try:
+        if has_segments(path):
+            yield PartitionDirectory.at(path)
+            return
+        for name in cw.LogDir(path):
+            inside = os.path.join(path, name)
+            # a partition that was just created has no segment yet
+            if has_segments(inside):
+                yield PartitionDirectory.at(inside)
+    except (cw.CordwoodError, OSError) as error:
+        code = NOT_FOUND if isinstance(error, FileNotFoundError | NotADirectoryError) else None
+        raise SparkLogError.of(error, code=code) from error
+
+
+def has_segments(path: str) -> bool:
+    """Say whether segments lie right in a directory: then it is a partition's."""
+    with os.scandir(path) as entries:
+        return any(_SEGMENT.fullmatch(entry.name) for entry in entries)
+
+
+def _local(path: str) -> str:
+    scheme = re.match(r"(?P<name>[A-Za-z][A-Za-z0-9+.-]+):/", path)
+    if scheme is None:
+        return path
+    if scheme["name"].lower() != "file":
+        reason = f"path: expected a path that every node sees as a directory, found {path!r} (mount it, or copy it)"
+        raise SparkLogError(BAD_OPTION, reason)
+    return str(Path("/" + path[len("file:") :].lstrip("/")))
+
+
+def _is_chosen(directory: PartitionDirectory, options: SparkLogOptions) -> bool:
+    topic = directory.topic
+    if options.assign is not None:
+        return (topic, directory.partition) in options.assign
+    if options.subscribe is not None:
+        return topic in options.subscribe
+    if options.subscribe_pattern is not None:
+        return topic is not None and re.fullmatch(options.subscribe_pattern, topic) is not None
+    return True
+
+
+def _missing(chosen: list[PartitionDirectory], options: SparkLogOptions) -> list[str]:
+    topics = {directory.topic for directory in chosen}
+    if options.assign is not None:
+        there = {(directory.topic, directory.partition) for directory in chosen}
+        return [f"{topic}-{partition}" for topic, partition in sorted(options.assign - there)]
+    if options.subscribe is not None:
+        return [topic for topic in options.subscribe if topic not in topics]
+    if options.subscribe_pattern is not None and not chosen:
+        return [f"a topic like {options.subscribe_pattern}"]
+    return []

@@ -1,0 +1,121 @@
+"""What a task does: read its pieces, and give Arrow batches of the schema."""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import cordwood as cw
+from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, SparkLogError
+from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.schema import Shape
+from cordwood.spark.segments import describe_segment
+from cordwood.spark.split import Piece
+from cordwood.spark.worker import open_cached
+
+__all__ = ["read_pieces"]
+
+_logger = logging.getLogger("cordwood")
+
+_ON_DAMAGE = {"FAILFAST": "raise", "DROPMALFORMED": "skip", "PERMISSIVE": "report"}
+
+
+def read_pieces(pieces: Iterable[Piece], options: SparkLogOptions, shape: Shape) -> Iterator[pa.RecordBatch]:
+    """Read pieces one after the other.
+
+    *Errors*: `SparkLogError`; `CORDWOOD_SEGMENT_GONE` where the log is not any more what was planned (with
+    `failOnDataLoss=false` what is gone is left out, with a warning).
+    """
+    for piece in pieces:
+        if options.fail_on_data_loss:
+            yield from _read(piece, options, shape)
+            continue
+        # segment by segment, so that one that is gone takes no other with it
+        for part in _by_segment(piece):
+            try:
+                yield from _read(part, options, shape)
+            except SparkLogError as error:
+                if error.code != SEGMENT_GONE:
+                    raise
+                _logger.warning("%s; left out", error)
+
+
+def _read(piece: Piece, options: SparkLogOptions, shape: Shape) -> Iterator[pa.RecordBatch]:
+    directory = piece.directory
+    try:
+        log = open_cached(directory.path, io=options.io)
+        _check_unchanged(piece, log)
+        for batch in _batches(piece, log, options, shape):
+            if batch.num_rows:
+                yield shape.fill(batch, directory.topic, directory.partition)
+    except (cw.CordwoodError, OSError) as error:
+        # planned offsets and files were there: where they are not, somebody took them away
+        is_gone = isinstance(error, cw.OffsetOutOfRangeError | FileNotFoundError)
+        code = SEGMENT_GONE if is_gone else None
+        raise SparkLogError.of(error, topic=directory.topic, partition=directory.partition, code=code) from error
+
+
+def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) -> Iterator[pa.RecordBatch]:
+    split = piece.split
+    on_damage = _ON_DAMAGE[options.mode]
+    if options.table == "segments":
+        yield describe_segment(log, piece.segments[0][0], split, on_damage)
+        return
+    if options.table == "batches":
+        if on_damage == "report":
+            on_damage = "skip"
+        scan = log.batches(start_offset=split.start_offset, end_offset=split.end_offset, on_damage=on_damage)
+    else:
+        scan = log.scan(
+            split=split,
+            columns=shape.core_columns,
+            isolation_level=options.isolation_level,
+            on_damage=on_damage,
+            timestamp_unit="us",
+            max_rows=options.max_batch_rows,
+            max_bytes=options.max_batch_bytes,
+        )
+    for batch in scan:
+        yield batch if on_damage != "report" or piece.is_first else _own(batch, split)
+    for gap in scan.gaps:
+        context = {"file": gap.file, "position": gap.start_position, "offset": gap.start_offset}
+        reason = f"bytes {gap.start_position} to {gap.end_position} left out: {gap.reason}"
+        _logger.warning("[%s] %s: %s", CORRUPT_BATCH, gap.file, reason, extra={"context": context})
+
+
+def _own(batch: pa.RecordBatch, split: cw.Split) -> pa.RecordBatch:
+    """Damage that reaches into this piece from the one before is reported there."""
+    errors = batch.column("error")
+    if errors.null_count == batch.num_rows:
+        return batch
+    return batch.filter(pc.or_(pc.is_null(errors), pc.greater_equal(batch.column("offset"), split.start_offset)))
+
+
+def _check_unchanged(piece: Piece, log: cw.Log) -> None:
+    """A segment that vanished from the middle looks like a compacted one, and a shortened last one like a shorter log."""
+    for base_offset, size in piece.segments:
+        segment = log.segments.floor(base_offset)
+        place = {"topic": piece.directory.topic, "partition": piece.directory.partition, "segment": base_offset}
+        if segment is None or segment.base_offset != base_offset:
+            found = sorted(name for name in os.listdir(log.path) if name.endswith(".log"))
+            there = f"{len(found)} segments, {found[0]} to {found[-1]}" if found else "none"
+            reason = f"expected the segment that was planned, found it gone from {log.path} ({there})"
+            raise SparkLogError(SEGMENT_GONE, reason + ADVICE, **place)
+        if segment.size < size:
+            reason = f"{segment.path}: expected at least {size} bytes, as planned, found {segment.size}"
+            raise SparkLogError(SEGMENT_GONE, reason + ADVICE, **place)
+
+
+ADVICE = "; failOnDataLoss=false leaves out what is gone"
+
+
+def _by_segment(piece: Piece) -> Iterator[Piece]:
+    split = piece.split
+    bases = [base for base, _ in piece.segments]
+    starts = [split.start_offset, *bases[1:]]
+    ends = [*bases[1:], split.end_offset]
+    for segment, start, end in zip(piece.segments, starts, ends, strict=True):
+        part = cw.Split(split.path, start, end, split.start_time, split.end_time, segment[1])
+        yield Piece(piece.directory, part, (segment,), piece.is_first and start == split.start_offset)

@@ -1,0 +1,210 @@
+"""What the rows look like: Spark's schema of each table, and the same in Arrow.
+
+Every field is nullable, as in Spark's Kafka source. Spark compares the Arrow schema of what a worker gives with its own
+to the letter, so `Shape` casts where the core says a thing in another type.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from cordwood.spark.errors import bad_option
+from cordwood.spark.options import SparkLogOptions
+
+__all__ = ["Shape", "check_schema", "table_schema"]
+
+ERROR = "_error"
+"""The column that `mode=PERMISSIVE` adds."""
+
+_KEY_AND_VALUE: list[tuple[str, str, DataType]] = [("key", "key", BinaryType()), ("value", "value", BinaryType())]
+_ORIGIN: list[tuple[str, str, DataType]] = [("topic", "topic", StringType()), ("partition", "partition", IntegerType())]
+_HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+
+# the name here, the core's name, the type
+_RECORDS: list[tuple[str, str, DataType]] = [
+    *_KEY_AND_VALUE,
+    *_ORIGIN,
+    ("offset", "offset", LongType()),
+    ("timestamp", "timestamp", TimestampType()),
+    ("timestampType", "timestamp_type", IntegerType()),
+    ("headers", "headers", _HEADERS),
+    ("leaderEpoch", "leader_epoch", IntegerType()),
+    ("producerId", "producer_id", LongType()),
+    ("producerEpoch", "producer_epoch", ShortType()),
+    ("sequence", "sequence", IntegerType()),
+    ("isTransactional", "is_transactional", BooleanType()),
+    ("isControl", "is_control", BooleanType()),
+    ("codec", "codec", StringType()),
+    ("magic", "magic", ByteType()),
+    ("batchBaseOffset", "batch_base_offset", LongType()),
+    ("position", "position", LongType()),
+    ("segment", "segment", LongType()),
+    ("keySize", "key_size", IntegerType()),
+    ("valueSize", "value_size", IntegerType()),
+]
+
+_BATCHES: list[tuple[str, str, DataType]] = [
+    *_ORIGIN,
+    ("segment", "segment", LongType()),
+    ("position", "position", LongType()),
+    ("size", "size", IntegerType()),
+    ("baseOffset", "base_offset", LongType()),
+    ("lastOffset", "last_offset", LongType()),
+    ("count", "count", IntegerType()),
+    ("codec", "codec", StringType()),
+    ("timestampType", "timestamp_type", IntegerType()),
+    ("baseTimestamp", "base_timestamp", TimestampType()),
+    ("maxTimestamp", "max_timestamp", TimestampType()),
+    ("leaderEpoch", "leader_epoch", IntegerType()),
+    ("producerId", "producer_id", LongType()),
+    ("producerEpoch", "producer_epoch", ShortType()),
+    ("baseSequence", "base_sequence", IntegerType()),
+    ("lastSequence", "last_sequence", IntegerType()),
+    ("isTransactional", "is_transactional", BooleanType()),
+    ("isControl", "is_control", BooleanType()),
+    ("deleteHorizon", "delete_horizon", TimestampType()),
+    ("crc", "crc", LongType()),
+    ("magic", "magic", ByteType()),
+]
+
+_SEGMENTS: list[tuple[str, str, DataType]] = [
+    *_ORIGIN,
+    ("segment", "segment", LongType()),
+    ("endOffset", "end_offset", LongType()),
+    ("bytes", "bytes", LongType()),
+    ("batches", "batches", LongType()),
+    ("records", "records", LongType()),
+    ("firstTimestamp", "first_timestamp", TimestampType()),
+    ("largestTimestamp", "largest_timestamp", TimestampType()),
+    ("codecs", "codecs", ArrayType(StringType())),
+    ("indexEntries", "index_entries", LongType()),
+    ("timeIndexEntries", "time_index_entries", LongType()),
+    ("bytesPerIndexEntry", "bytes_per_index_entry", DoubleType()),
+    ("indexState", "index_state", StringType()),
+    ("damagedBytes", "damaged_bytes", LongType()),
+]
+
+_TABLES = {"records": _RECORDS, "batches": _BATCHES, "segments": _SEGMENTS}
+_TYPES = {table: {name: kind for name, _, kind in columns} for table, columns in _TABLES.items()}
+_CORE_NAMES = {table: {name: core for name, core, _ in columns} for table, columns in _TABLES.items()}
+
+_SEVEN = [name for name, _, _ in _RECORDS[:7]]
+
+
+def table_schema(options: SparkLogOptions) -> StructType:
+    """Give the schema that the options ask for: `columns`, else the columns of Spark's Kafka source.
+
+    *Errors*: `CORDWOOD_BAD_OPTION` for a column that is not known (the nearest one is named) or asked for twice.
+    """
+    names: Iterable[str] = _TYPES[options.table]
+    if options.table == "records":
+        names = options.columns or _SEVEN + ["headers"] * options.include_headers
+        if options.include_headers and "headers" not in names:
+            names = [*names, "headers"]
+        if options.mode == "PERMISSIVE" and ERROR not in names:
+            names = [*names, ERROR]
+    return StructType([StructField(name, _type_of(options, name)) for name in _once(names)])
+
+
+def check_schema(schema: StructType, options: SparkLogOptions) -> None:
+    """Refuse a user's schema with a column that is not known, of another type, or that must not be null."""
+    _once(field.name for field in schema)
+    for field in schema:
+        wanted = _type_of(options, field.name)
+        if field.dataType != wanted or not field.nullable:
+            expected = f"{field.name} {wanted.simpleString()}, nullable"
+            found = field.dataType.simpleString() + ("" if field.nullable else " not null")
+            raise bad_option("schema", expected, found)
+
+
+def _once(names: Iterable[str]) -> list[str]:
+    found = list(names)
+    for name in found:
+        if found.count(name) > 1:
+            raise bad_option("columns", "each column once", name)
+    return found
+
+
+def _type_of(options: SparkLogOptions, name: str) -> DataType:
+    import difflib
+
+    known = _TYPES[options.table]
+    if name == ERROR and options.table == "records" and options.mode == "PERMISSIVE":
+        return StringType()
+    if name not in known:
+        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
+        raise bad_option("columns", f"one of {', '.join(known)} (did you mean {nearest}?)", name)
+    return known[name]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A schema to be filled from what the core reads."""
+
+    schema: StructType
+    table: str
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        """The schema as Spark wants it in Arrow."""
+        return to_arrow_schema(self.schema, timezone="UTC")
+
+    @cached_property
+    def core_columns(self) -> list[str]:
+        """What to ask the core for; at least one column, so that rows are counted."""
+        names = [field.name for field in self.schema if field.name not in ("topic", "partition", ERROR)]
+        return [_CORE_NAMES[self.table][name] for name in names] or ["offset"]
+
+    def fill(self, batch: pa.RecordBatch, topic: str | None, partition: int | None) -> pa.RecordBatch:
+        """Give the core's rows of one log the names, order and types of the schema."""
+        rows = batch.num_rows
+        core_names = _CORE_NAMES[self.table]
+        arrays = []
+        for field in self.arrow:
+            if field.name == "topic":
+                array = pa.repeat(pa.scalar(topic, pa.string()), rows)
+            elif field.name == "partition":
+                array = pa.repeat(pa.scalar(partition, pa.int32()), rows)
+            else:
+                array = batch.column(core_names.get(field.name, "error"))
+            if field.name == "timestamp" and array.null_count:
+                array = _no_time(array, batch)
+            arrays.append(array if array.type == field.type else _cast(array, field.type))
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+
+def _no_time(times: pa.Array, batch: pa.RecordBatch) -> pa.Array:
+    """Spark's Kafka source shows a record without a time as -1 ms; a row that only reports damage stays null."""
+    none = pa.scalar(-1000, pa.timestamp("us", tz="UTC"))
+    if "error" not in batch.schema.names:
+        return pc.fill_null(times, none)
+    return pc.if_else(pc.and_(pc.is_null(times), pc.is_null(batch.column("error"))), none, times)
+
+
+def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
+    if not pa.types.is_list(wanted) or not pa.types.is_struct(wanted.value_type):
+        return array.cast(wanted)
+    # a cast will not make the fields of a struct nullable: the same buffers under the other type
+    items = array.values
+    fields = [items.field(index) for index in range(items.type.num_fields)]
+    structs = pa.StructArray.from_arrays(fields, fields=list(wanted.value_type))
+    return pa.ListArray.from_arrays(array.offsets, structs, type=wanted, mask=pc.is_null(array))

@@ -1,0 +1,86 @@
+"""A segment as one row: what `table=segments` gives."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import cordwood as cw
+
+__all__ = ["describe_segment"]
+
+
+def describe_segment(log: cw.Log, base_offset: int, split: cw.Split, on_damage: str) -> pa.RecordBatch:
+    """Describe the segment at `base_offset`: what its batches' headers say, and how its indexes are."""
+    segment = log.segments.floor(base_offset)
+    assert segment is not None
+    scan = log.batches(
+        start_offset=split.start_offset,
+        end_offset=split.end_offset,
+        on_damage="raise" if on_damage == "raise" else "skip",
+    )
+    count = 0
+    records: int | None = 0
+    first = largest = None
+    codecs: set[str] = set()
+    for batch in scan:
+        count += batch.num_rows
+        counts = batch.column("count")
+        if records is not None:
+            data = counts.filter(pc.invert(batch.column("is_control")))
+            records = None if counts.null_count else records + (pc.sum(data).as_py() or 0)
+        codecs.update(pc.unique(batch.column("codec")).to_pylist())
+        if count == batch.num_rows and not batch.column("delete_horizon")[0].is_valid:
+            first = batch.column("base_timestamp")[0].as_py()
+        times = [time for time in (largest, pc.max(batch.column("max_timestamp")).as_py()) if time is not None]
+        largest = max(times, default=None)
+    index, time_index = segment.offset_index, segment.time_index
+    entries = None if index is None else len(index)
+    row = {
+        "segment": base_offset,
+        "end_offset": segment.end_offset,
+        "bytes": segment.size,
+        "batches": count,
+        "records": records,
+        "first_timestamp": first,
+        "largest_timestamp": largest,
+        "codecs": sorted(codecs),
+        "index_entries": entries,
+        "time_index_entries": None if time_index is None else len(time_index),
+        "bytes_per_index_entry": segment.size / entries if entries else None,
+        "index_state": _state(segment),
+        "damaged_bytes": sum(gap.end_position - gap.start_position for gap in scan.gaps),
+    }
+    return pa.RecordBatch.from_pylist([row], schema=_SCHEMA)
+
+
+_TIME = pa.timestamp("us", tz="UTC")
+_SCHEMA = pa.schema(
+    {
+        "segment": pa.int64(),
+        "end_offset": pa.int64(),
+        "bytes": pa.int64(),
+        "batches": pa.int64(),
+        "records": pa.int64(),
+        "first_timestamp": _TIME,
+        "largest_timestamp": _TIME,
+        "codecs": pa.list_(pa.string()),
+        "index_entries": pa.int64(),
+        "time_index_entries": pa.int64(),
+        "bytes_per_index_entry": pa.float64(),
+        "index_state": pa.string(),
+        "damaged_bytes": pa.int64(),
+    }
+)
+
+
+def _state(segment: cw.Segment) -> str:
+    """`ok`, or what is the matter with which index."""
+    wrong = []
+    for name, index in (("index", segment.offset_index), ("timeindex", segment.time_index)):
+        if index is None:
+            wrong.append(f"{name} missing")
+            continue
+        try:
+            index.sanity_check()
+        except cw.CorruptLogError as error:
+            wrong.append(f"{name} {error.found}")
+    return ", ".join(wrong) or "ok"

@@ -1,0 +1,63 @@
+"""The data source as Spark sees it."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from cordwood.spark.batch import LogReader, PushingLogReader
+from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.partitions import find_partitions
+from cordwood.spark.schema import table_schema
+from cordwood.spark.stream import LogStreamReader
+
+__all__ = ["LogDataSource", "PushingLogDataSource", "register"]
+
+
+class LogDataSource(DataSource):
+    """`format("cordwood")`: partition directories of Kafka as rows. The options are those of `SparkLogOptions`."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        """Check options and paths, so that `.load()` fails and not a query later on."""
+        super().__init__(dict(options))
+        self.log_options = SparkLogOptions.from_options(options)
+        self._schema = table_schema(self.log_options)
+        find_partitions(self.log_options)
+
+    @classmethod
+    def name(cls) -> str:
+        """Give the format's name."""
+        return "cordwood"
+
+    def schema(self) -> StructType:
+        """Give the columns that the options ask for."""
+        return self._schema
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Make the reader of a query."""
+        return LogReader(self.log_options, schema)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's name)
+        """Make the reader of a stream."""
+        return LogStreamReader(self.log_options, schema)
+
+
+class PushingLogDataSource(LogDataSource):
+    """The same, with a reader that takes Spark's filters."""
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Make the reader of a query."""
+        return PushingLogReader(self.log_options, schema)
+
+
+def register(spark: SparkSession, *, pushdown: bool = False) -> None:
+    """Make `format("cordwood")` known to a session.
+
+    With *pushdown*, filters on `offset`, `timestamp`, `partition` and `topic` leave out partitions, segments and batches
+    before they are read, and Spark's setting `spark.sql.python.filterPushdown.enabled` is switched on for the session:
+    where that is off, Spark refuses every query of a source that takes filters.
+    """
+    if pushdown:
+        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.dataSource.register(PushingLogDataSource if pushdown else LogDataSource)

@@ -1,0 +1,266 @@
+"""Look-ups by the million: `locate` and `offset_for_time` as UDFs over a column.
+
+A worker opens each log once and asks it for a whole Arrow batch at a time (`Log.locate_many`, `Log.offsets_for_times`);
+no Python object is made for a row.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
+
+import cordwood as cw
+from cordwood.spark.errors import NOT_FOUND, OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError
+from cordwood.spark.partitions import PartitionDirectory, has_segments
+from cordwood.spark.worker import open_cached
+
+__all__ = ["LookUp", "locate", "offset_for_time"]
+
+Kind: TypeAlias = Literal["pandas", "arrow"]
+OnMissing: TypeAlias = Literal["null", "error"]
+
+_LOCATION = StructType(
+    [
+        StructField("segment", LongType()),
+        StructField("batch_base_offset", LongType()),
+        StructField("position", IntegerType()),
+        StructField("size", IntegerType()),
+    ]
+)
+_TIMESTAMP_OFFSET = StructType([StructField("timestamp", TimestampType()), StructField("offset", LongType())])
+
+
+def locate(
+    path: str | None = None, *, kind: Kind = "pandas", iterator: bool = False, on_missing: OnMissing = "null"
+) -> "LookUp":
+    """Make a UDF from an offset (bigint) to the batch that holds it, as `Log.locate`.
+
+    *path*: a partition directory; without it the UDF takes two columns, a path and the offset. *kind*: a `pandas_udf` or
+    an `arrow_udf`, which needs no pandas and less CPU; *iterator*: of the kind that Spark calls once a task, not once a
+    batch. The answers are the same: `struct<segment bigint, batch_base_offset bigint, position int, size int>`, null for a
+    null, a negative and an unknown offset. With `on_missing="error"` the latter two are `CORDWOOD_OFFSET_OUT_OF_RANGE`.
+
+        df.select(locate("data/orders-0")("offset"))
+        df.select(locate(kind="arrow")("path", "offset"))
+
+    *Errors*: `CORDWOOD_NOT_FOUND` where there is no partition at *path*.
+    """
+    return LookUp(_Question("locate", _path(path), on_missing), kind, iterator)
+
+
+def offset_for_time(
+    path: str | None = None, *, kind: Kind = "pandas", iterator: bool = False, on_missing: OnMissing = "null"
+) -> "LookUp":
+    """Make a UDF from a time (timestamp) to the first record that is not older, as `Log.offset_for_time`.
+
+    The parameters are those of `locate`. The answer is `struct<timestamp timestamp, offset bigint>`, null for a null, for
+    a time before 1970 and where no record is that late; with `on_missing="error"` the latter two are
+    `CORDWOOD_TIME_NOT_FOUND`. For milliseconds in a bigint: `timestamp_millis("ms")`.
+
+        df.select(offset_for_time("data/orders-0")("timestamp"))
+    """
+    return LookUp(_Question("offset_for_time", _path(path), on_missing), kind, iterator)
+
+
+class LookUp:
+    """A look-up to be applied to columns; `udf` is the bare UDF, for `spark.udf.register` (of kind `arrow`)."""
+
+    def __init__(self, question: "_Question", kind: Kind, iterator: bool) -> None:
+        """Make the UDF."""
+        if kind not in ("pandas", "arrow") or question.on_missing not in ("null", "error"):
+            raise cw.ConfigError(
+                f"expected kind 'pandas' or 'arrow' and on_missing 'null' or 'error', "
+                f"found {kind!r} and {question.on_missing!r}"
+            )
+        self._question = question
+        self._first = question.returns.names[0]
+        self._kind = kind
+        self.udf: Callable[..., Column] = (_pandas_udf if kind == "pandas" else _arrow_udf)(question, iterator)
+
+    def __call__(self, *columns: Column | str) -> Column:
+        """Apply it: to the value, or where it was made without a path to a path and the value."""
+        wanted = 1 if self._question.path else 2
+        if len(columns) != wanted:
+            raise TypeError(f"{self._question.name} takes {wanted} column(s) here, not {len(columns)}")
+        *paths, value = columns
+        if self._question.name == "offset_for_time":
+            # exact, where pandas would get local times without their zone
+            value = sql.unix_micros(value)
+        found = self.udf(*paths, value)
+        if self._kind == "arrow":
+            return found
+        # a pandas UDF cannot give a null struct, only one of nulls
+        return sql.when(found[self._first].isNotNull(), found)
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What a UDF asks, without a handle: it goes to the workers as a pickle."""
+
+    name: Literal["locate", "offset_for_time"]
+    path: str | None
+    on_missing: OnMissing
+
+    @property
+    def returns(self) -> StructType:
+        """What an answer looks like."""
+        return _LOCATION if self.name == "locate" else _TIMESTAMP_OFFSET
+
+    def answer(self, *columns: pa.Array) -> pa.StructArray:
+        """Answer a batch: the values, or paths and values."""
+        *paths, values = (_array(column) for column in columns)
+        return self._ask_each(paths[0], values) if paths else self.ask(self.path or "", values)
+
+    def _ask_each(self, paths: pa.Array, values: pa.Array) -> pa.StructArray:
+        """Ask each log once for all its values, and put the answers back in the order of the rows."""
+        answers = [pa.nulls(0, _arrow_type(self.returns))]
+        rows = [pa.array([], pa.uint64())]
+        for path in pc.unique(paths).to_pylist():
+            # without a path there is nothing to ask, whatever the value
+            at = pc.indices_nonzero(paths.is_null() if path is None else pc.equal(paths, path))
+            run = values.take(at)
+            answers.append(pa.nulls(len(run), _arrow_type(self.returns)) if path is None else self.ask(path, run))
+            rows.append(at)
+        return pa.concat_arrays(answers).take(pc.sort_indices(pa.concat_arrays(rows)))
+
+    def ask(self, path: str, values: pa.Array) -> pa.StructArray:
+        """Answer values of one log."""
+        directory = PartitionDirectory.at(path)
+        try:
+            log = open_cached(path)
+            if self.name == "locate":
+                found, code = _locations(log, values), OFFSET_OUT_OF_RANGE
+            else:
+                found, code = _timestamp_offsets(log, values), TIME_NOT_FOUND
+        except (cw.CordwoodError, OSError) as error:
+            raise SparkLogError.of(error, topic=directory.topic, partition=directory.partition) from error
+        if self.on_missing == "error" and found.null_count > values.null_count:
+            missing = values.filter(pc.and_(found.is_null(), values.is_valid()))
+            what = f"{len(missing)} values in the log, found none for the first, {missing[0]}"
+            raise SparkLogError(code, f"expected {what}", topic=directory.topic, partition=directory.partition)
+        return found
+
+
+def _locations(log: cw.Log, offsets: pa.Array) -> pa.StructArray:
+    table = log.locate_many(offsets.cast(pa.int64()))
+    columns = [table.column(name).combine_chunks() for name in ("segment", "batch_base_offset", "position", "size")]
+    columns[2] = columns[2].cast(pa.int32())
+    return _struct(columns, _LOCATION)
+
+
+def _timestamp_offsets(log: cw.Log, times: pa.Array) -> pa.StructArray:
+    if pa.types.is_timestamp(times.type):
+        times = times.cast(pa.timestamp("us", tz="UTC"))
+    # the first record at or after a time, whose clock counts milliseconds
+    milliseconds = pc.divide(pc.add(times.cast(pa.int64()), 999), 1000)
+    # a time before 1970 is rounded towards it
+    milliseconds = pc.if_else(pc.less(times.cast(pa.int64()), 0), -1, milliseconds)
+    table = log.offsets_for_times(milliseconds)
+    timestamps = pc.multiply(table.column("timestamp"), 1000).combine_chunks().cast(pa.timestamp("us", tz="UTC"))
+    return _struct([timestamps, table.column("offset").combine_chunks()], _TIMESTAMP_OFFSET)
+
+
+def _struct(columns: list[pa.Array], returns: StructType) -> pa.StructArray:
+    mask = columns[0].is_null() if columns[0].null_count else None
+    return pa.StructArray.from_arrays(columns, fields=list(_arrow_type(returns)), mask=mask)
+
+
+def _arrow_type(returns: StructType) -> pa.StructType:
+    return to_arrow_type(returns, timezone="UTC")
+
+
+def _array(column: Any) -> pa.Array:  # noqa: ANN401  (pandas or Arrow)
+    if isinstance(column, pa.Array):
+        return column
+    array = pa.array(column, from_pandas=True)
+    if pa.types.is_floating(array.type):
+        # pandas has no null among integers: Spark gives floats there, exact up to 2^53
+        largest = pc.max(pc.abs(array)).as_py() or 0
+        if largest >= 1 << 53:
+            raise cw.ConfigError('offsets of 2^53 and more beside nulls lose digits in pandas: use kind="arrow"')
+        array = array.cast(pa.int64())
+    return array
+
+
+def _path(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        if has_segments(path):
+            return str(Path(path).resolve())
+        found = "a directory without a segment (a .log named by 20 digits)"
+    except OSError as error:
+        found = str(error)
+    raise SparkLogError(NOT_FOUND, f"{path}: expected a partition directory, such as data/orders-0, found {found}")
+
+
+def _pandas_udf(question: _Question, iterator: bool) -> Callable[..., Column]:
+    import pandas as pd
+
+    # as many parameters as columns: Spark looks at the signature
+    function: Callable[..., Any]
+    if iterator:
+        columns = pd.Series if question.path else tuple[pd.Series, pd.Series]
+
+        def function(batches: Any) -> Iterator[pd.DataFrame]:
+            for batch in batches:
+                yield _frame(question.answer(*((batch,) if question.path else batch)))
+
+        hints = {"batches": Iterator[columns], "return": Iterator[pd.DataFrame]}
+    elif question.path:
+
+        def function(values: Any) -> pd.DataFrame:
+            return _frame(question.answer(values))
+
+        hints = {"values": pd.Series, "return": pd.DataFrame}
+    else:
+
+        def function(paths: Any, values: Any) -> pd.DataFrame:
+            return _frame(question.answer(paths, values))
+
+        hints = {"paths": pd.Series, "values": pd.Series, "return": pd.DataFrame}
+    function.__name__ = question.name
+    function.__annotations__ = hints
+    return sql.pandas_udf(function, question.returns)
+
+
+def _arrow_udf(question: _Question, iterator: bool) -> Callable[..., Column]:
+    function: Callable[..., Any]
+    if iterator:
+        columns = pa.Array if question.path else tuple[pa.Array, pa.Array]
+
+        def function(batches: Any) -> Iterator[pa.Array]:
+            for batch in batches:
+                yield question.answer(*((batch,) if question.path else batch))
+
+        hints = {"batches": Iterator[columns], "return": Iterator[pa.Array]}
+    elif question.path:
+
+        def function(values: Any) -> pa.Array:
+            return question.answer(values)
+
+        hints = {"values": pa.Array, "return": pa.Array}
+    else:
+
+        def function(paths: Any, values: Any) -> pa.Array:
+            return question.answer(paths, values)
+
+        hints = {"paths": pa.Array, "values": pa.Array, "return": pa.Array}
+    function.__name__ = question.name
+    function.__annotations__ = hints
+    return sql.arrow_udf(function, question.returns)
+
+
+def _frame(answers: pa.StructArray) -> Any:
+    """The fields of the answers as a pandas frame: nullable integers, for floats would lose digits."""
+    import pandas as pd
+
+    types = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
+    return pa.Table.from_struct_array(answers).to_pandas(types_mapper=types.get)

@@ -1,0 +1,78 @@
+"""Log handles that live as long as their process: a Spark worker serves many tasks, and opens each log once.
+
+It is a module of its own because Spark pickles functions by reference to their module: what lies here is there once in
+a process, while globals of a user's script and closures are fresh in each task.
+"""
+
+import os
+import threading
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import cordwood as cw
+
+__all__ = ["CacheInfo", "cache_info", "open_cached"]
+
+Fingerprint: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+
+MOST = 64
+"""How many logs are kept."""
+
+
+@dataclass
+class CacheInfo:
+    """What `open_cached` did in this process: `opened` logs, `refreshed` ones that had changed, and `hits`."""
+
+    opened: int = 0
+    refreshed: int = 0
+    hits: int = 0
+
+
+_info = CacheInfo()
+_logs: dict[tuple[str, str], tuple[cw.Log, Fingerprint]] = {}
+_lock = threading.Lock()
+
+
+def cache_info() -> CacheInfo:
+    """Return what was done so far in this process."""
+    with _lock:
+        return CacheInfo(_info.opened, _info.refreshed, _info.hits)
+
+
+def open_cached(path: str, *, io: Literal["auto", "mmap", "pread"] = "pread") -> cw.Log:
+    """Give the log of a partition directory as it is now, opened once in a process.
+
+    A log whose directory, last segment or checkpoint changed since is refreshed, which shares what is unchanged. A `Log`
+    reopens itself in a forked child. *Errors*: those of `cordwood.Log`.
+    """
+    key = (os.path.realpath(path), io)
+    with _lock:
+        log, known = _logs.pop(key, (None, None))
+        if log is None:
+            log = cw.Log(key[0], io=io)
+            _info.opened += 1
+        # taken before the log looks at the directory (again): what changes from here on is seen as a change
+        now = _fingerprint(log)
+        if now == known:
+            _info.hits += 1
+        else:
+            log = log.refresh()
+            _info.refreshed += known is not None
+        _logs[key] = (log, now)
+        while len(_logs) > MOST:
+            del _logs[next(iter(_logs))]
+        return log
+
+
+def _fingerprint(log: cw.Log) -> Fingerprint:
+    """What tells that a directory is no more what it was: files come and go, and the last segment grows."""
+    checkpoint = os.path.join(os.path.dirname(log.path), "log-start-offset-checkpoint")
+    return tuple(_state(path) for path in (log.path, log.segments[-1].path, checkpoint))
+
+
+def _state(path: str) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns)
