@@ -25,7 +25,8 @@ class LogPartition(InputPartition):
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """What to read, one after the other."""
-        return self.value
+        pieces: tuple[Piece, ...] = self.value
+        return pieces
 
 
 def partitions_of(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[InputPartition]:

@@ -56,7 +56,8 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
 # a topic may hold dots, dashes and digits, so the partition is what follows the last dash
 _MESSAGE = re.compile(
     r"\[(?P<code>CORDWOOD_[A-Z_]+)\]"
-    r"(?: (?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)(?: segment (?P<segment>\d+))?(?: position (?P<position>\d+))?:)?"
+    r"(?: (?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)"
+    r"(?: segment (?P<segment>\d+))?(?: position (?P<position>\d+))?:)?"
     r" (?P<reason>[^\n]*)"
 )
 
@@ -73,7 +74,7 @@ class SparkLogError(CordwoodError):
     segment: int | None
     reason: str
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  (an error carries all that is known)
         self,
         code: str,
         reason: str,
@@ -98,8 +99,13 @@ class SparkLogError(CordwoodError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as a recipe."""
-        place = (self.topic, self.partition, self.segment, self.position)
-        return (_restore, (str(self.code), self.reason, *place))
+        place = {
+            "topic": self.topic,
+            "partition": self.partition,
+            "segment": self.segment,
+            "position": self.position,
+        }
+        return (_restore, (str(self.code), self.reason, place))
 
     @classmethod
     def of(
@@ -118,10 +124,8 @@ class SparkLogError(CordwoodError):
         return cls(found, reason, topic=topic, partition=partition, segment=segment, position=position)
 
 
-def _restore(
-    code: str, reason: str, topic: str | None, partition: int | None, segment: int | None, position: int | None
-) -> SparkLogError:
-    return SparkLogError(code, reason, topic=topic, partition=partition, segment=segment, position=position)
+def _restore(code: str, reason: str, place: dict[str, Any]) -> SparkLogError:
+    return SparkLogError(code, reason, **place)
 
 
 def bad_option(option: str, expected: str, found: object) -> SparkLogError:

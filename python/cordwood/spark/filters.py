@@ -4,10 +4,9 @@ Filters only prune here. Spark evaluates every one of them again, so a filter th
 time, and the rows are the same with pushdown and without.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from pyspark.sql.datasource import (
     EqualNullSafe,
@@ -102,10 +101,11 @@ class Pruning:
         return narrowed
 
 
-def _interval(pushed: Filter, read: Any) -> Interval:  # noqa: ANN401
+def _interval(pushed: Filter, read: Callable[[object], int | None]) -> Interval:  # noqa: PLR0911  (a case each)
     if isinstance(pushed, In):
-        numbers = [read(value) for value in pushed.value if value is not None]
-        if not numbers or any(number is None for number in numbers):
+        values = [value for value in pushed.value if value is not None]
+        numbers = [number for value in values if (number := read(value)) is not None]
+        if not numbers or len(numbers) < len(values):
             return Interval()
         return Interval(min(numbers), max(numbers))
     number = read(getattr(pushed, "value", None))

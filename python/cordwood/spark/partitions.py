@@ -32,7 +32,7 @@ class PartitionDirectory:
     def at(cls, path: str) -> "PartitionDirectory":
         """Describe a directory by its name."""
         path = os.path.realpath(path)
-        named = _NAMED.fullmatch(os.path.basename(path))
+        named = _NAMED.fullmatch(Path(path).name)
         if named is None or int(named["partition"]) >= 1 << 31:
             return cls(None, None, path)
         return cls(named["topic"], int(named["partition"]), path)
@@ -72,7 +72,7 @@ def _under(path: str) -> Iterator[PartitionDirectory]:
             raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found none")
         yield from partitions
         return
-    matches = [match for match in sorted(glob.glob(local)) if os.path.isdir(match)]
+    matches = [match for match in sorted(glob.glob(local)) if Path(match).is_dir()]  # noqa: PTH207  (an absolute one)
     partitions = [partition for match in matches for partition in _partitions(match)]
     if not partitions:
         raise SparkLogError(NOT_FOUND, f"{path}: {len(matches)} directories match, and none is or holds a partition")
@@ -85,7 +85,7 @@ def _partitions(path: str) -> Iterator[PartitionDirectory]:
             yield PartitionDirectory.at(path)
             return
         for name in cw.LogDir(path):
-            inside = os.path.join(path, name)
+            inside = str(Path(path, name))
             # a partition that was just created has no segment yet
             if has_segments(inside):
                 yield PartitionDirectory.at(inside)

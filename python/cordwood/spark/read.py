@@ -1,8 +1,8 @@
 """What a task does: read its pieces, and give Arrow batches of the schema."""
 
 import logging
-import os
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,7 +19,11 @@ __all__ = ["read_pieces"]
 
 _logger = logging.getLogger("cordwood")
 
-_ON_DAMAGE = {"FAILFAST": "raise", "DROPMALFORMED": "skip", "PERMISSIVE": "report"}
+_ON_DAMAGE: dict[str, Literal["raise", "skip", "report"]] = {
+    "FAILFAST": "raise",
+    "DROPMALFORMED": "skip",
+    "PERMISSIVE": "report",
+}
 
 
 def read_pieces(pieces: Iterable[Piece], options: SparkLogOptions, shape: Shape) -> Iterator[pa.RecordBatch]:
@@ -94,18 +98,25 @@ def _own(batch: pa.RecordBatch, split: cw.Split) -> pa.RecordBatch:
 
 
 def _check_unchanged(piece: Piece, log: cw.Log) -> None:
-    """A segment that vanished from the middle looks like a compacted one, and a shortened last one like a shorter log."""
+    """Compare the log with the plan.
+
+    A segment that vanished from the middle would look like a compacted one, a shortened last one like a shorter log.
+    """
     for base_offset, size in piece.segments:
         segment = log.segments.floor(base_offset)
-        place = {"topic": piece.directory.topic, "partition": piece.directory.partition, "segment": base_offset}
         if segment is None or segment.base_offset != base_offset:
-            found = sorted(name for name in os.listdir(log.path) if name.endswith(".log"))
-            there = f"{len(found)} segments, {found[0]} to {found[-1]}" if found else "none"
-            reason = f"expected the segment that was planned, found it gone from {log.path} ({there})"
-            raise SparkLogError(SEGMENT_GONE, reason + ADVICE, **place)
-        if segment.size < size:
-            reason = f"{segment.path}: expected at least {size} bytes, as planned, found {segment.size}"
-            raise SparkLogError(SEGMENT_GONE, reason + ADVICE, **place)
+            found = f"it gone; {len(log.segments)} segments are left in {log.path}"
+        elif segment.size < size:
+            found = f"{segment.path} shortened to {segment.size}"
+        else:
+            continue
+        raise SparkLogError(
+            SEGMENT_GONE,
+            f"expected the segment that was planned, {size} bytes, found {found}{ADVICE}",
+            topic=piece.directory.topic,
+            partition=piece.directory.partition,
+            segment=base_offset,
+        )
 
 
 ADVICE = "; failOnDataLoss=false leaves out what is gone"

@@ -4,6 +4,7 @@ Every field is nullable, as in Spark's Kafka source. Spark compares the Arrow sc
 to the letter, so `Shape` casts where the core says a thing in another type.
 """
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -145,8 +146,6 @@ def _once(names: Iterable[str]) -> list[str]:
 
 
 def _type_of(options: SparkLogOptions, name: str) -> DataType:
-    import difflib
-
     known = _TYPES[options.table]
     if name == ERROR and options.table == "records" and options.mode == "PERMISSIVE":
         return StringType()

@@ -10,8 +10,7 @@ __all__ = ["describe_segment"]
 
 def describe_segment(log: cw.Log, base_offset: int, split: cw.Split, on_damage: str) -> pa.RecordBatch:
     """Describe the segment at `base_offset`: what its batches' headers say, and how its indexes are."""
-    segment = log.segments.floor(base_offset)
-    assert segment is not None
+    (segment,) = log.segments.between(base_offset, base_offset + 1)
     scan = log.batches(
         start_offset=split.start_offset,
         end_offset=split.end_offset,

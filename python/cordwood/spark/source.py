@@ -54,9 +54,9 @@ class PushingLogDataSource(LogDataSource):
 def register(spark: SparkSession, *, pushdown: bool = False) -> None:
     """Make `format("cordwood")` known to a session.
 
-    With *pushdown*, filters on `offset`, `timestamp`, `partition` and `topic` leave out partitions, segments and batches
-    before they are read, and Spark's setting `spark.sql.python.filterPushdown.enabled` is switched on for the session:
-    where that is off, Spark refuses every query of a source that takes filters.
+    With *pushdown*, filters on `offset`, `timestamp`, `partition` and `topic` leave out partitions, segments and
+    batches before they are read, and Spark's setting `spark.sql.python.filterPushdown.enabled` is switched on for the
+    session: where that is off, Spark refuses every query of a source that takes filters.
     """
     if pushdown:
         spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import TypeVar
 
 import cordwood as cw
@@ -27,13 +28,15 @@ _LEAST_BYTES = 16 << 20
 # what opening a log counts for where small pieces share a task
 _OPENING_BYTES = 1 << 20
 _ALL = (1 << 63) - 1
+# with more offsets than so many times what a part may have, they are taken to leap
+_DENSE = 1000
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is read of one partition: offsets `[start_offset, end_offset)`, and of these the times `[start_time, end_time)`.
+    """What is read of one partition: offsets `[start_offset, end_offset)`, of these the times `[start_time, end_time)`.
 
     `None` is no bound; a record without a time lies outside every range of times.
     """
@@ -121,11 +124,9 @@ def starting_offset(directory: PartitionDirectory, options: SparkLogOptions, def
         reason = f"no record at or after {time} ms (startingOffsetsByTimestampStrategy=latest begins at the end)"
         raise SparkLogError(TIME_NOT_FOUND, reason, topic=directory.topic, partition=directory.partition)
     start = options.starting_offsets or default
-    if isinstance(start, dict):
-        # a partition that appeared after the offsets were written is read from its beginning
-        offset = start.get(name, EARLIEST)
-    else:
-        offset = LATEST if start == "latest" else EARLIEST
+    named = {"earliest": EARLIEST, "latest": LATEST}
+    # a partition that appeared after the offsets were written is read from its beginning
+    offset = start.get(name, EARLIEST) if isinstance(start, dict) else named[start]
     if offset == LATEST:
         return end_of(log, options)
     return log.log_start_offset if offset == EARLIEST else _inside(offset, "start", log, directory, options)
@@ -169,7 +170,7 @@ def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tupl
             offsets = sum(split.end_offset - split.start_offset for _, split in fine)
             most = min(most or _ALL, max(1, offsets // options.min_partitions))
         if most is not None:
-            fine = [(bound, part) for bound, split in fine for part in _by_offsets(split, most)]
+            fine = [(bound, part) for bound, split in fine for part in _by_records(bound, split, most, options)]
     pieces = [_piece(bound, split, options) for bound, split in fine]
     alone = options.min_partitions is not None or options.max_records_per_partition is not None
     return _packed(pieces, 0 if alone else target)
@@ -236,14 +237,42 @@ def _finer(bound: Bounds, split: cw.Split, target: int, options: SparkLogOptions
     return _plan(part, target, options)
 
 
-def _by_offsets(split: cw.Split, most: int) -> Iterator[cw.Split]:
-    start, offsets = split.start_offset, split.end_offset - split.start_offset
-    parts = -(-offsets // most)
-    if parts == 1:
+def _by_records(bound: Bounds, split: cw.Split, most: int, options: SparkLogOptions) -> Iterator[cw.Split]:
+    """Cut a split until no part has more offsets than `most`, at batch boundaries as long as there are any.
+
+    Offsets may leap: a log of a few records can span billions, so parts are counted by what is there, not by offsets.
+    """
+    offsets = split.end_offset - split.start_offset
+    if offsets <= most:
         yield split
         return
-    cuts = [start + offsets * part // parts for part in range(parts + 1)]
-    for low, high in zip(cuts, cuts[1:], strict=False):
+    # aim at the right size where offsets are dense, and halve where they leap
+    target = split.size * most // offsets if offsets // most < _DENSE else split.size // 2
+    part = replace(bound, start_offset=split.start_offset, end_offset=split.end_offset)
+    parts = _plan(part, max(1, target), options) if split.size > 1 else []
+    if len(parts) > 1:
+        for smaller in parts:
+            yield from _by_records(bound, smaller, most, options)
+    else:
+        yield from _inside_batch(bound, split, most, options)
+
+
+def _inside_batch(bound: Bounds, split: cw.Split, most: int, options: SparkLogOptions) -> Iterator[cw.Split]:
+    """Cut a split of one batch by its offsets, if it has all of them."""
+    start, end = split.start_offset, split.end_offset
+    log = open_log(bound.directory, options)
+    header = coded(
+        bound.directory, lambda: log.batches(start_offset=start, end_offset=start + 1, on_damage="skip").to_arrow()
+    ).slice(0, 1)
+    last, count = (header.column(name).to_pylist() for name in ("last_offset", "count"))
+    base = header.column("base_offset").to_pylist()
+    if not base or count[0] is None or count[0] != last[0] - base[0] + 1 or last[0] - start < most:
+        yield split
+        return
+    stop = min(end, last[0] + 1)
+    parts = -(-(stop - start) // most)
+    cuts = [start + (stop - start) * part // parts for part in range(parts)]
+    for low, high in pairwise([*cuts, end]):
         yield cw.Split(split.path, low, high, split.start_time, split.end_time, split.size // parts)
 
 

@@ -1,7 +1,7 @@
 """Reading on and on: `spark.readStream`.
 
-An offset of the stream is what Spark's Kafka source writes, `{"orders":{"0":123}}`: of each partition the next offset to
-read. Spark compares offsets as text, so topics and partitions are always in the same order.
+An offset of the stream is what Spark's Kafka source writes, `{"orders":{"0":123}}`: of each partition the next offset
+to read. Spark compares offsets as text, so topics and partitions are always in the same order.
 """
 
 import logging
@@ -15,6 +15,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+import cordwood as cw
 from cordwood.spark.batch import partitions_of
 from cordwood.spark.errors import BAD_OPTION, SEGMENT_GONE, SparkLogError, bad_option
 from cordwood.spark.options import PartitionName, SparkLogOptions
@@ -139,7 +140,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if name not in end:
                 continue
             log = open_log(directory, self.options)
-            first, last = coded(directory, lambda log=log: (log.log_start_offset, log.log_end_offset))
+            first, last = coded(directory, partial(_extent, log))
             begin, stop = start.get(name, first), end[name]
             if begin < first:
                 self._lost(name, begin, f"the log begins at offset {first} now")
@@ -176,6 +177,10 @@ def _shares(waiting: Offsets, most: int | None) -> Offsets:
     if most is None or total <= most:
         return waiting
     return {name: min(size, max(1, most * size // total)) if size else 0 for name, size in waiting.items()}
+
+
+def _extent(log: cw.Log) -> tuple[int, int]:
+    return log.log_start_offset, log.log_end_offset
 
 
 def _to_json(offsets: Offsets) -> StreamOffset:

@@ -42,10 +42,11 @@ def locate(
 ) -> "LookUp":
     """Make a UDF from an offset (bigint) to the batch that holds it, as `Log.locate`.
 
-    *path*: a partition directory; without it the UDF takes two columns, a path and the offset. *kind*: a `pandas_udf` or
-    an `arrow_udf`, which needs no pandas and less CPU; *iterator*: of the kind that Spark calls once a task, not once a
-    batch. The answers are the same: `struct<segment bigint, batch_base_offset bigint, position int, size int>`, null for a
-    null, a negative and an unknown offset. With `on_missing="error"` the latter two are `CORDWOOD_OFFSET_OUT_OF_RANGE`.
+    *path*: a partition directory; without it the UDF takes two columns, a path and the offset. *kind*: a `pandas_udf`
+    or an `arrow_udf`, which needs no pandas and less CPU; *iterator*: of the kind that Spark calls once a task, not
+    once a batch. The answers are the same: `struct<segment bigint, batch_base_offset bigint, position int, size int>`,
+    null for a null, a negative and an unknown offset. With `on_missing="error"` the latter two are
+    `CORDWOOD_OFFSET_OUT_OF_RANGE`.
 
         df.select(locate("data/orders-0")("offset"))
         df.select(locate(kind="arrow")("path", "offset"))
@@ -60,8 +61,8 @@ def offset_for_time(
 ) -> "LookUp":
     """Make a UDF from a time (timestamp) to the first record that is not older, as `Log.offset_for_time`.
 
-    The parameters are those of `locate`. The answer is `struct<timestamp timestamp, offset bigint>`, null for a null, for
-    a time before 1970 and where no record is that late; with `on_missing="error"` the latter two are
+    The parameters are those of `locate`. The answer is `struct<timestamp timestamp, offset bigint>`, null for a null,
+    for a time before 1970 and where no record is that late; with `on_missing="error"` the latter two are
     `CORDWOOD_TIME_NOT_FOUND`. For milliseconds in a bigint: `timestamp_millis("ms")`.
 
         df.select(offset_for_time("data/orders-0")("timestamp"))
@@ -82,7 +83,7 @@ class LookUp:
         self._question = question
         self._first = question.returns.names[0]
         self._kind = kind
-        self.udf: Callable[..., Column] = (_pandas_udf if kind == "pandas" else _arrow_udf)(question, iterator)
+        self.udf = _udf(question, kind, iterator)
 
     def __call__(self, *columns: Column | str) -> Column:
         """Apply it: to the value, or where it was made without a path to a path and the value."""
@@ -201,66 +202,49 @@ def _path(path: str | None) -> str | None:
     raise SparkLogError(NOT_FOUND, f"{path}: expected a partition directory, such as data/orders-0, found {found}")
 
 
-def _pandas_udf(question: _Question, iterator: bool) -> Callable[..., Column]:
-    import pandas as pd
+def _udf(question: _Question, kind: Kind, iterator: bool) -> Callable[..., Column]:
+    """Make the UDF; Spark learns its kind from the types of its signature."""
+    given: Any = pa.Array
+    back: Any = pa.Array
+    give: Callable[[pa.StructArray], Any] = _same
+    make: Any = getattr(sql, f"{kind}_udf")
+    if kind == "pandas":
+        import pandas as pd  # noqa: PLC0415  (the Arrow kind needs none)
 
-    # as many parameters as columns: Spark looks at the signature
-    function: Callable[..., Any]
+        given, back, give = pd.Series, pd.DataFrame, _frame
+
+    def each(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            yield give(question.answer(*((batch,) if question.path else batch)))
+
+    def of_value(values: Any) -> Any:  # noqa: ANN401  (pandas or Arrow)
+        return give(question.answer(values))
+
+    def of_path_and_value(paths: Any, values: Any) -> Any:  # noqa: ANN401
+        return give(question.answer(paths, values))
+
     if iterator:
-        columns = pd.Series if question.path else tuple[pd.Series, pd.Series]
-
-        def function(batches: Any) -> Iterator[pd.DataFrame]:
-            for batch in batches:
-                yield _frame(question.answer(*((batch,) if question.path else batch)))
-
-        hints = {"batches": Iterator[columns], "return": Iterator[pd.DataFrame]}
+        batch: Any = given if question.path else tuple[given, given]
+        function: Any = each
+        function.__annotations__ = {"batches": Iterator[batch], "return": Iterator[back]}  # type: ignore[valid-type]
     elif question.path:
-
-        def function(values: Any) -> pd.DataFrame:
-            return _frame(question.answer(values))
-
-        hints = {"values": pd.Series, "return": pd.DataFrame}
+        function = of_value
+        function.__annotations__ = {"values": given, "return": back}
     else:
-
-        def function(paths: Any, values: Any) -> pd.DataFrame:
-            return _frame(question.answer(paths, values))
-
-        hints = {"paths": pd.Series, "values": pd.Series, "return": pd.DataFrame}
+        function = of_path_and_value
+        function.__annotations__ = {"paths": given, "values": given, "return": back}
     function.__name__ = question.name
-    function.__annotations__ = hints
-    return sql.pandas_udf(function, question.returns)
+    udf: Callable[..., Column] = make(function, question.returns)
+    return udf
 
 
-def _arrow_udf(question: _Question, iterator: bool) -> Callable[..., Column]:
-    function: Callable[..., Any]
-    if iterator:
-        columns = pa.Array if question.path else tuple[pa.Array, pa.Array]
-
-        def function(batches: Any) -> Iterator[pa.Array]:
-            for batch in batches:
-                yield question.answer(*((batch,) if question.path else batch))
-
-        hints = {"batches": Iterator[columns], "return": Iterator[pa.Array]}
-    elif question.path:
-
-        def function(values: Any) -> pa.Array:
-            return question.answer(values)
-
-        hints = {"values": pa.Array, "return": pa.Array}
-    else:
-
-        def function(paths: Any, values: Any) -> pa.Array:
-            return question.answer(paths, values)
-
-        hints = {"paths": pa.Array, "values": pa.Array, "return": pa.Array}
-    function.__name__ = question.name
-    function.__annotations__ = hints
-    return sql.arrow_udf(function, question.returns)
+def _same(answers: pa.StructArray) -> pa.StructArray:
+    return answers
 
 
-def _frame(answers: pa.StructArray) -> Any:
-    """The fields of the answers as a pandas frame: nullable integers, for floats would lose digits."""
-    import pandas as pd
+def _frame(answers: pa.StructArray) -> Any:  # noqa: ANN401  (a pandas.DataFrame)
+    """Give the fields of the answers as a pandas frame, with nullable integers, for floats would lose digits."""
+    import pandas as pd  # noqa: PLC0415
 
     types = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
     return pa.Table.from_struct_array(answers).to_pandas(types_mapper=types.get)

@@ -7,6 +7,7 @@ a process, while globals of a user's script and closures are fresh in each task.
 import os
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import cordwood as cw
@@ -42,8 +43,8 @@ def cache_info() -> CacheInfo:
 def open_cached(path: str, *, io: Literal["auto", "mmap", "pread"] = "pread") -> cw.Log:
     """Give the log of a partition directory as it is now, opened once in a process.
 
-    A log whose directory, last segment or checkpoint changed since is refreshed, which shares what is unchanged. A `Log`
-    reopens itself in a forked child. *Errors*: those of `cordwood.Log`.
+    A log whose directory, last segment or checkpoint changed since is refreshed, which shares what is unchanged. A
+    `Log` reopens itself in a forked child. *Errors*: those of `cordwood.Log`.
     """
     key = (os.path.realpath(path), io)
     with _lock:
@@ -65,14 +66,15 @@ def open_cached(path: str, *, io: Literal["auto", "mmap", "pread"] = "pread") ->
 
 
 def _fingerprint(log: cw.Log) -> Fingerprint:
-    """What tells that a directory is no more what it was: files come and go, and the last segment grows."""
-    checkpoint = os.path.join(os.path.dirname(log.path), "log-start-offset-checkpoint")
-    return tuple(_state(path) for path in (log.path, log.segments[-1].path, checkpoint))
+    """Look at what tells that a directory changed: files come and go, and the last segment grows."""
+    directory = Path(log.path)
+    checkpoint = directory.parent / "log-start-offset-checkpoint"
+    return tuple(_state(path) for path in (directory, Path(log.segments[-1].path), checkpoint))
 
 
-def _state(path: str) -> tuple[int, int, int] | None:
+def _state(path: Path) -> tuple[int, int, int] | None:
     try:
-        found = os.stat(path)
+        found = path.stat()
     except FileNotFoundError:
         return None
     return (found.st_ino, found.st_size, found.st_mtime_ns)
