@@ -77,7 +77,7 @@ clean: ## remove what was built here
 
 # What some tests need and a machine may lack: there they are skipped, by name; in CI that is a failure.
 prerequisites:
-	@for tool in strace; do \
+	@for tool in strace java; do \
 		command -v $$tool > /dev/null && continue; \
 		echo "skipped: the tests that need $$tool, which is not installed"; \
 		[[ -z "$${CI:-}" ]] || exit 1; \

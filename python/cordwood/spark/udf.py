@@ -226,7 +226,7 @@ def _udf(question: _Question, kind: Kind, iterator: bool) -> Callable[..., Colum
     if iterator:
         batch: Any = given if question.path else tuple[given, given]
         function: Any = each
-        function.__annotations__ = {"batches": Iterator[batch], "return": Iterator[back]}  # type: ignore[valid-type]
+        function.__annotations__ = {"batches": Iterator[batch], "return": Iterator[back]}
     elif question.path:
         function = of_value
         function.__annotations__ = {"values": given, "return": back}
