@@ -6,11 +6,12 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
+from cordwood.spark.bounds import Bounds, resolve
 from cordwood.spark.filters import Pruning
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.read import read_pieces
 from cordwood.spark.schema import Shape, check_schema
-from cordwood.spark.split import Bounds, Piece, plan_splits, resolve
+from cordwood.spark.split import Piece, plan_splits
 
 __all__ = ["LogPartition", "LogReader", "PushingLogReader"]
 

@@ -19,7 +19,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from cordwood.spark.split import Bounds
+from cordwood.spark.bounds import Bounds
 
 __all__ = ["Pruning"]
 

@@ -17,12 +17,12 @@ from pyspark.sql.types import StructType
 
 import cordwood as cw
 from cordwood.spark.batch import partitions_of
+from cordwood.spark.bounds import Bounds, check_names, coded, end_of, open_log, starting_offset
 from cordwood.spark.errors import BAD_OPTION, SEGMENT_GONE, SparkLogError, bad_option
 from cordwood.spark.options import PartitionName, SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
 from cordwood.spark.read import ADVICE, read_pieces
 from cordwood.spark.schema import Shape, check_schema
-from cordwood.spark.split import Bounds, check_names, coded, end_of, open_log, starting_offset
 
 __all__ = ["LogStreamReader"]
 
