@@ -5,7 +5,7 @@
 //!
 //! # fn main() -> cordwood::Result<()> {
 //! let log = Log::open("tests/golden/01-plain/orders-0", LogOptions::default())?;
-//! assert_eq!((log.log_start_offset(), log.log_end_offset()), (0, 1500));
+//! assert_eq!((log.log_start_offset(), log.log_end_offset()?), (0, 1500));
 //!
 //! // which batch holds an offset, and the first record at or after a time
 //! let location = log.locate(1000)?.map(|at| (at.segment, at.batch_base_offset, at.position));

@@ -157,6 +157,14 @@ pub struct FileIdentity {
     pub modified: (i64, i64),
 }
 
+impl FileIdentity {
+    /// The time of the last modification, ms since the epoch.
+    pub fn modified_ms(&self) -> i64 {
+        let (seconds, nanoseconds) = self.modified;
+        seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
+    }
+}
+
 /// An open regular file; its size is fixed as of its opening.
 #[derive(Debug)]
 pub struct SystemFile {
@@ -206,12 +214,6 @@ impl SystemFile {
     /// Which file it is, as of the opening.
     pub fn identity(&self) -> FileIdentity {
         self.identity
-    }
-
-    /// The time of the last modification, ms since the epoch, as of the opening.
-    pub fn modified_ms(&self) -> i64 {
-        let (seconds, nanoseconds) = self.identity.modified;
-        seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     }
 
     /// Fills `buffer` from `position` on.
@@ -283,11 +285,6 @@ impl FileBytes {
     /// How many bytes there are.
     pub fn size(&self) -> u64 {
         self.size
-    }
-
-    /// The time of the file's last modification, ms since the epoch, as of its opening.
-    pub fn modified_ms(&self) -> i64 {
-        self.file.modified_ms()
     }
 
     /// All the bytes, where they are mapped.

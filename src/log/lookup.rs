@@ -16,7 +16,7 @@ impl Log {
     ///
     /// *Source*: `LogSegment.translateOffset`, from the floor segment upwards.
     pub fn locate(&self, offset: i64) -> Result<Option<Location>> {
-        if !(self.log_start_offset()..self.log_end_offset()).contains(&offset) {
+        if offset < self.log_start_offset() || !self.is_below_end(offset)? {
             return Err(self.out_of_range(offset));
         }
         let mut segment = self.segments().floor(offset);

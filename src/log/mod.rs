@@ -13,7 +13,7 @@ pub(crate) mod skip_list;
 mod sync;
 mod transactions;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
@@ -72,7 +72,6 @@ struct Inner {
     partition: Option<i32>,
     segments: Segments,
     log_start_offset: i64,
-    log_end_offset: i64,
     open_files: Arc<OpenFiles>,
     /// What was odd at the opening.
     opening: Vec<String>,
@@ -82,7 +81,8 @@ struct Inner {
 }
 
 impl Log {
-    /// Opens a partition directory. Reads the directory and the end of its last segment; nothing is written.
+    /// Opens a partition directory: lists it, and opens no file of a segment. Nothing is written. How far the last
+    /// segment counts is settled here; where in it the data end is found when that is first asked for.
     ///
     /// # Errors
     /// [`Error::LogNotFound`] where there is no directory, or no segment in it; [`Error::Io`].
@@ -130,27 +130,14 @@ impl Log {
             let advice = "for a broker's data directory use LogDir, or give one of its partition directories";
             return Err(Error::LogNotFound { path, found, advice });
         };
-        let first_base = first.base_offset();
-        let tail = last.tail()?;
-        if let Some(cut) = &tail.cut {
-            let left = last.size()?.saturating_sub(cut.position);
-            opening.push(format!(
-                "{}: no whole batch follows position {}, where {left} bytes are left (expected {}, found {}); \
-                 taken as the end of the data, offset {}",
-                last.path().display(),
-                cut.position,
-                cut.malformed.expected,
-                cut.malformed.found,
-                tail.end_offset
-            ));
-        }
+        last.fix()?;
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
         let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
         let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
         let claimed = options
             .log_start_offset
             .or_else(|| checkpointed_start(&open_files, topic.as_deref(), partition, &mut opening));
-        let log_start_offset = log_start(claimed, first_base, tail.end_offset, &path, &mut opening);
+        let log_start_offset = log_start(claimed, first.base_offset(), last, &path, &mut opening)?;
         let segments = match earlier {
             Some(earlier) => earlier.refreshed(loaded),
             None => Segments::new(loaded),
@@ -162,7 +149,6 @@ impl Log {
                 partition,
                 segments,
                 log_start_offset,
-                log_end_offset: tail.end_offset,
                 open_files,
                 opening,
                 lookups,
@@ -196,9 +182,24 @@ impl Log {
         self.inner.log_start_offset
     }
 
-    /// The offset that the next record would get, exclusive end of the log.
-    pub fn log_end_offset(&self) -> i64 {
-        self.inner.log_end_offset
+    /// The offset that the next record would get, exclusive end of the log. *Cost*: the first question opens the last
+    /// segment and reads its end.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::LogChanged`] where the last segment is not the file it was at the opening.
+    pub fn log_end_offset(&self) -> Result<i64> {
+        self.segments().last().map_or(Ok(self.log_start_offset()), |last| last.end_offset())
+    }
+
+    /// Whether an offset lies below the log end offset, which is asked for only where the last segment's base offset does
+    /// not answer.
+    fn is_below_end(&self, offset: i64) -> Result<bool> {
+        Ok(offset < self.last_base_offset() || offset < self.log_end_offset()?)
+    }
+
+    /// The base offset of the last segment: the log end offset is not below it.
+    fn last_base_offset(&self) -> i64 {
+        self.segments().last().map_or(self.log_start_offset(), |last| last.base_offset())
     }
 
     /// The exclusive end of what a committed reader sees: the first offset of the oldest open transaction, or the log end
@@ -234,9 +235,15 @@ impl Log {
     }
 
     /// What is odd but no error: a tail that is not data, an index entry that the log does not confirm, records hidden
-    /// below the log start offset. Grows as look-ups find more.
+    /// below the log start offset. Grows as look-ups find more. Finds the end of the log first; where that fails, the
+    /// error is one of the lines.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.inner.opening.clone();
+        let torn = self.segments().last().and_then(|last| match last.torn_tail() {
+            Ok(torn) => torn,
+            Err(error) => Some(error.to_string()),
+        });
+        warnings.extend(torn);
         warnings.extend(self.inner.lookups.all());
         warnings
     }
@@ -247,11 +254,12 @@ impl Log {
     }
 
     fn out_of_range(&self, offset: i64) -> Error {
-        Error::OffsetOutOfRange {
-            path: self.path().to_owned(),
-            offset,
-            start: self.log_start_offset(),
-            end: self.log_end_offset(),
+        match self.log_end_offset() {
+            Ok(end) => {
+                let (path, start) = (self.path().to_owned(), self.log_start_offset());
+                Error::OffsetOutOfRange { path, offset, start, end }
+            }
+            Err(error) => error,
         }
     }
 }
@@ -280,15 +288,29 @@ fn checkpointed_start(
 }
 
 /// A claimed log start offset counts only inside the log; no claim hides everything.
-fn log_start(claimed: Option<i64>, first: i64, end: i64, path: &Path, warnings: &mut Vec<String>) -> i64 {
-    let Some(claimed) = claimed else { return first };
-    let path: PathBuf = path.to_owned();
-    if !(first..=end).contains(&claimed) {
+fn log_start(
+    claimed: Option<i64>,
+    first: i64,
+    last: &Segment,
+    path: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<i64> {
+    let Some(claimed) = claimed else { return Ok(first) };
+    // the end is asked for only where the last segment's base offset does not answer
+    let outside = match claimed {
+        _ if claimed < first => Some(format!("starts at offset {first}")),
+        _ if claimed <= last.base_offset() => None,
+        _ => {
+            let end = last.end_offset()?;
+            (claimed > end).then(|| format!("holds offsets {first} to {end}"))
+        }
+    };
+    if let Some(outside) = outside {
         warnings.push(format!(
-            "{}: log start offset {claimed} lies outside the log, which holds offsets {first} to {end}; ignored",
+            "{}: log start offset {claimed} lies outside the log, which {outside}; ignored",
             path.display()
         ));
-        return first;
+        return Ok(first);
     }
     if claimed > first {
         warnings.push(format!(
@@ -298,5 +320,5 @@ fn log_start(claimed: Option<i64>, first: i64, end: i64, path: &Path, warnings: 
             claimed - 1
         ));
     }
-    claimed
+    Ok(claimed)
 }

@@ -4,7 +4,7 @@
 use super::{Log, Ranges, ScanOptions};
 use crate::error::{Error, Result};
 use crate::segment::{Batch, Found, LOOKUP_READ, Segment, Step};
-use crate::types::IsolationLevel;
+use crate::types::{IsolationLevel, OffsetPosition};
 
 /// A part of a log: what [`Log::plan`] cuts and a scan reads. Small, and the same in every process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Log {
                 Some(batch) => batch.position,
                 None => segment.walk_to(start, -1, LOOKUP_READ)?.0.position,
             };
-            let is_whole = segment.upper() <= end || end == self.log_end_offset();
+            let is_whole = segment.upper() <= end || segment.is_last() && end == self.log_end_offset()?;
             let stop = match if is_whole { None } else { from_batch(segment, end)? } {
                 Some(batch) if batch.header.base_offset < end => batch.end(),
                 Some(batch) => batch.position.max(position),
@@ -127,7 +127,10 @@ impl Log {
         walk.position = from;
         walk.before = None;
         let index = segment.usable(segment.offset_index());
-        let mut entries = index.iter().flat_map(|index| index.iter()).map_while(Result::ok).peekable();
+        // an entry that a broker wrote meanwhile lies behind what is seen
+        let inside = |entry: &OffsetPosition| u64::try_from(entry.position).is_ok_and(|at| at < size);
+        let entries = index.iter().flat_map(|index| index.iter()).map_while(Result::ok);
+        let mut entries = entries.take_while(inside).peekable();
         loop {
             self.options().interrupt.check()?;
             // the last index entry short of the next cut saves the walk up to there

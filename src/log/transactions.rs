@@ -76,8 +76,8 @@ impl Transactions {
             transactions.read_segment(segment, &mut walk, &mut open)?;
             leader_epoch = walk.before.map_or(-1, |before| before.leader_epoch);
         }
-        let end_before =
-            |first: Option<i64>| first.unwrap_or(log.log_end_offset()).max(log.log_start_offset());
+        let end = log.log_end_offset()?;
+        let end_before = |first: Option<i64>| first.unwrap_or(end).max(log.log_start_offset());
         transactions.last_stable_offset = end_before(open.values().map(|open| open.first).min());
         transactions.readable_end = end_before(open.values().filter_map(Open::certainly_open).min());
         for (producer_id, open) in open {

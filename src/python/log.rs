@@ -76,7 +76,7 @@ impl PyLog {
 
     #[getter]
     fn log_end_offset(&self, py: Python<'_>) -> PyResult<i64> {
-        self.ask(py, |log| Ok(log.log_end_offset()))
+        self.ask(py, |log| log.log_end_offset())
     }
 
     #[getter]
@@ -96,7 +96,10 @@ impl PyLog {
 
     #[getter]
     fn warnings(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.ask(py, |log| Ok(log.warnings()))
+        self.ask(py, |log| match log.log_end_offset() {
+            Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),
+            _ => Ok(log.warnings()),
+        })
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<Self> {
@@ -267,8 +270,11 @@ impl PyLog {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         self.ask(py, |log| {
-            let (path, start, end) = (log.path(), log.log_start_offset(), log.log_end_offset());
-            Ok(format!("<Log {} offsets {start} to {end} (exclusive)>", path.display()))
+            let (path, start) = (log.path().display(), log.log_start_offset());
+            Ok(match log.log_end_offset() {
+                Ok(end) => format!("<Log {path} offsets {start} to {end} (exclusive)>"),
+                Err(error) => format!("<Log {path} offsets {start} on: {error}>"),
+            })
         })
     }
 }

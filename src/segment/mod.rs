@@ -74,7 +74,7 @@ pub struct Segment {
     number: u64,
     open_files: Arc<OpenFiles>,
     warnings: Arc<Warnings>,
-    /// Of its `.log` when that was first looked at.
+    /// Of its `.log` when that was first looked at: for the last segment of a log at the log's opening.
     identity: OnceLock<FileIdentity>,
     tail: OnceLock<Tail>,
     largest: OnceLock<i64>,
@@ -132,11 +132,30 @@ impl Segment {
     /// # Errors
     /// [`Error::Io`]; [`Error::LogChanged`] where the file is gone.
     pub fn size(&self) -> Result<u64> {
+        Ok(self.identity()?.size)
+    }
+
+    fn identity(&self) -> Result<FileIdentity> {
         if let Some(identity) = self.identity.get() {
-            return Ok(identity.size);
+            return Ok(*identity);
         }
         let identity = self.open_log_file()?.identity();
-        Ok(self.identity.get_or_init(|| identity).size)
+        Ok(*self.identity.get_or_init(|| identity))
+    }
+
+    /// Settles which file the `.log` is and how much of it counts, without opening it: what is appended from now on is
+    /// not seen, and another file of that name, or a shorter one, is a changed log.
+    pub(crate) fn fix(&self) -> Result<()> {
+        let now = self.open_files.directory.identity_of(&self.files.log)?;
+        let now = now.ok_or_else(|| self.changed("no file"))?;
+        self.identity.get_or_init(|| now);
+        Ok(())
+    }
+
+    /// Whether the `.log` is longer than what counts of it: its indexes may then speak of what is not seen.
+    pub(crate) fn has_grown(&self) -> Result<bool> {
+        let now = self.open_files.directory.identity_of(&self.files.log)?;
+        Ok(now.map_or(0, |now| now.size) > self.size()?)
     }
 
     /// The bytes of the `.log`.
@@ -265,10 +284,7 @@ impl Segment {
 
     pub(crate) fn bounds(&self) -> Result<Bounds> {
         // where the tail of the last segment was cut, what lies behind it is not data
-        let end = match self.tail.get() {
-            Some(tail) => tail.end,
-            None => self.size()?,
-        };
+        let end = if self.is_last() { self.tail()?.end } else { self.size()? };
         Ok(Bounds { base_offset: self.base_offset, upper: self.upper, end })
     }
 
@@ -320,7 +336,7 @@ impl Segment {
     pub fn largest_timestamp(&self) -> Result<i64> {
         match self.largest_record_timestamp()? {
             largest if largest >= 0 => Ok(largest),
-            _ => Ok(self.log_bytes()?.modified_ms()),
+            _ => Ok(self.identity()?.modified_ms()),
         }
     }
 }

@@ -76,7 +76,15 @@ impl Segment {
 
     /// The position of the last entry that the log confirms, its batch's checksum included.
     pub(super) fn last_confirmed(&self, index: &OffsetIndex, walk: &mut Walk) -> Result<Option<u64>> {
-        for slot in (0..index.entries()).rev().take(usize::try_from(TRIED_ENTRIES).unwrap_or(1)) {
+        let end = walk.bounds.end;
+        let is_inside = |entry: OffsetPosition| u64::try_from(entry.position).is_ok_and(|at| at < end);
+        let mut entries = index.entries();
+        // a broker that writes meanwhile indexes what it appended after the log was opened
+        if !is_inside(index.last_entry()) && self.has_grown()? {
+            let inside = partition_point(entries, |slot| Ok(is_inside(index.entry(slot)?)));
+            entries = self.usable(inside.map(Some)).unwrap_or(0);
+        }
+        for slot in (0..entries).rev().take(usize::try_from(TRIED_ENTRIES).unwrap_or(1)) {
             let Some(entry) = self.usable(index.entry(slot).map(Some)) else { return Ok(None) };
             if let Some((position, _)) = self.confirmed(entry, walk)?
                 && let Ok(header) = walk.header_at(position)?
@@ -84,11 +92,7 @@ impl Segment {
             {
                 return Ok(Some(position));
             }
-            // a broker that writes meanwhile indexes what it appended after the log was opened
-            let grown = || self.open_log_file().is_ok_and(|file| file.size() > walk.bounds.end);
-            if u64::try_from(entry.position).is_ok_and(|position| position < walk.bounds.end) || !grown() {
-                self.warn_of_entry(index, entry);
-            }
+            self.warn_of_entry(index, entry);
         }
         Ok(None)
     }
@@ -214,7 +218,8 @@ impl Segment {
         // strictly below: a record at the target may lie before the batch that an equal entry names
         let Some(below) = target.checked_sub(1) else { return Ok(None) };
         let (slot, _) = index.slot_range(below, Method::default())?;
-        let Ok(slot) = u64::try_from(slot) else { return Ok(None) };
+        let last = i64::try_from(self.time_entries(index)?).unwrap_or(i64::MAX) - 1;
+        let Ok(slot) = u64::try_from(slot.min(last)) else { return Ok(None) };
         if index.entry(slot)?.timestamp < target
             && let Some((_, batch)) = self.confirmed_time(index, slot)?
         {
@@ -279,15 +284,24 @@ impl Segment {
     }
 
     fn largest_from_index(&self, index: &TimeIndex) -> Result<Option<i64>> {
-        let entry = index.last_entry();
-        if let Some(slot) = index.entries().checked_sub(1)
-            && let Some((mut walk, batch)) = self.confirmed_time(index, slot)?
+        let Some(slot) = self.time_entries(index)?.checked_sub(1) else { return Ok(None) };
+        let entry = index.entry(slot)?;
+        if let Some((mut walk, batch)) = self.confirmed_time(index, slot)?
             && walk.verify(&batch)?.is_ok()
         {
             return self.largest_behind(walk, entry.timestamp).map(Some);
         }
         self.warn_of_time_entry(index, entry);
         Ok(None)
+    }
+
+    /// How many entries of the time index there were when the log was opened: all, but where the last segment has grown.
+    fn time_entries(&self, index: &TimeIndex) -> Result<u64> {
+        let is_inside = |entry: TimestampOffset| Ok(entry.offset < self.tail()?.end_offset);
+        if !self.is_last() || is_inside(index.last_entry())? || !self.has_grown()? {
+            return Ok(index.entries());
+        }
+        partition_point(index.entries(), |slot| is_inside(index.entry(slot)?))
     }
 
     fn largest_behind(&self, mut walk: Walk, mut largest: i64) -> Result<i64> {
@@ -306,6 +320,20 @@ impl Segment {
             }
         }
     }
+}
+
+/// The first of `count` slots that is not `inside`, where all before it are.
+fn partition_point(count: u64, inside: impl Fn(u64) -> Result<bool>) -> Result<u64> {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        if inside(middle)? {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
 }
 
 impl Error {

@@ -4,7 +4,7 @@
 //! at the last entry that its batch confirms, checks every batch behind it, and takes an end only where nothing valid
 //! follows.
 
-use super::walk::{Damage, Step};
+use super::walk::{Before, Bounds, Damage, Step};
 use super::{LOOKUP_READ, Segment, Walk};
 use crate::error::Result;
 
@@ -22,24 +22,40 @@ pub(crate) struct Tail {
 
 impl Segment {
     /// The end, found once.
-    pub(crate) fn tail(&self) -> Result<Tail> {
+    pub(crate) fn tail(&self) -> Result<&Tail> {
         if let Some(tail) = self.tail.get() {
-            return Ok(tail.clone());
+            return Ok(tail);
         }
         let tail = self.find_tail()?;
-        Ok(self.tail.get_or_init(|| tail).clone())
+        Ok(self.tail.get_or_init(|| tail))
+    }
+
+    /// Words on what lies behind the data of the last segment, where something does.
+    pub(crate) fn torn_tail(&self) -> Result<Option<String>> {
+        let Tail { end_offset, cut: Some(cut), .. } = self.tail()? else { return Ok(None) };
+        let left = self.size()?.saturating_sub(cut.position);
+        Ok(Some(format!(
+            "{}: no whole batch follows position {}, where {left} bytes are left (expected {}, found {}); \
+             taken as the end of the data, offset {end_offset}",
+            self.path().display(),
+            cut.position,
+            cut.malformed.expected,
+            cut.malformed.found,
+        )))
     }
 
     fn find_tail(&self) -> Result<Tail> {
-        let bounds = self.bounds()?;
-        let log = self.log_file(LOOKUP_READ)?;
+        // all of the file: where in it the data end is what is asked
+        let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.size()? };
         let index = self.usable(self.offset_index());
-        let mut walk = Walk::new(log, bounds, 0, None);
+        let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
         let last_indexed =
             index.as_deref().map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))?;
-        match last_indexed {
-            Some(position) => walk.position = position,
-            None => walk = self.walk(-1, LOOKUP_READ)?,
+        if let Some(position) = last_indexed {
+            walk.position = position;
+        } else {
+            let before = Before { last_offset: bounds.base_offset - 1, leader_epoch: -1 };
+            walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, Some(before));
         }
         loop {
             self.open_files.interrupt.check()?;

@@ -37,18 +37,6 @@ fn times(start: i64, end: i64) -> Ranges {
 }
 
 #[test]
-fn opening_reads_the_last_segment_alone() {
-    let parent = folder();
-    let dir = twenty_segments(parent.path());
-    for io in IOS {
-        let log = open(&dir, io);
-        assert_eq!(log.log_end_offset(), 1000);
-        // its log and its offset index
-        assert_eq!(log.files_opened(), 2);
-    }
-}
-
-#[test]
 fn a_range_of_offsets_opens_and_decompresses_what_it_needs() {
     let parent = folder();
     let dir = twenty_segments(parent.path());
@@ -64,7 +52,6 @@ fn a_range_of_offsets_opens_and_decompresses_what_it_needs() {
             (0, 1000, 20, 200),
         ] {
             let log = open(&dir, io);
-            let opened = log.files_opened();
             let read = range(&log, offsets(start, end)).whole();
             assert_eq!(read.offsets(), (start..end).collect::<Vec<_>>());
             let stats = read.stats;
@@ -73,8 +60,8 @@ fn a_range_of_offsets_opens_and_decompresses_what_it_needs() {
                 (segments, batches, batches),
                 "{start}..{end}"
             );
-            // a log and an index for each; what the opening opened is kept
-            assert!(log.files_opened() - opened <= 2 * segments, "{start}..{end}");
+            // a log and an index for each
+            assert!(log.files_opened() <= 2 * segments, "{start}..{end}");
         }
     }
 }
@@ -150,7 +137,7 @@ fn a_limit_of_two_open_files_reads_everything_with_few_open() {
             });
             let read = all(&log, cordwood::log::OnDamage::Raise).whole();
             assert!(read.records().eq(naive.records()));
-            for offset in log.log_start_offset()..log.log_end_offset() {
+            for offset in log.log_start_offset()..log.log_end_offset().unwrap() {
                 assert_eq!(
                     log.locate(offset).unwrap().unwrap().batch_base_offset,
                     naive.locate(offset).unwrap().base_offset

@@ -198,7 +198,7 @@ proptest! {
                 prop_assert_eq!(Some(record), source.get(&record.offset));
             }
             given.push(read.offsets());
-            for offset in 0..log.log_end_offset() {
+            for offset in 0..log.log_end_offset().unwrap() {
                 if let Ok(Some((_, base, ..))) = locate(&log, offset) {
                     prop_assert!(base <= offset && built.iter().any(|b| b.base_offset == base && b.last_offset >= offset), "{} {}", offset, base);
                 }

@@ -114,7 +114,7 @@ fn a_damaged_hint_costs_nothing() {
         for io in IOS {
             let log = open(&case, io);
             assert_eq!(
-                (log.log_start_offset(), log.log_end_offset()),
+                (log.log_start_offset(), log.log_end_offset().unwrap()),
                 (0, source.end_offset()),
                 "{}",
                 case.case
@@ -328,7 +328,7 @@ fn look_ups_in_a_damaged_log_give_the_sources_answer_or_an_error() {
                 let (whole, left) = (source.offset_for_time(0, target), left.offset_for_time(0, target));
                 match time(&log, target) {
                     Ok(found) => {
-                        let is_torn = log.log_end_offset() < source.end_offset();
+                        let is_torn = log.log_end_offset().unwrap() < source.end_offset();
                         let expected = if is_legal || is_torn { left } else { whole };
                         assert_eq!(found, timed(expected), "{} {target}", case.case);
                     }

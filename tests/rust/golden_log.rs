@@ -169,7 +169,7 @@ fn the_batch_of_an_offset_is_the_one_that_kafka_finds() {
                 match locate(&log, target) {
                     Ok(ours) => assert_eq!(ours, kafkas, "{} {answer}", partition.case),
                     Err(Error::OffsetOutOfRange { .. }) => {
-                        assert!(!(log.log_start_offset()..log.log_end_offset()).contains(&target));
+                        assert!(!(log.log_start_offset()..log.log_end_offset().unwrap()).contains(&target));
                         assert_eq!(kafkas, None, "{} {answer}", partition.case);
                     }
                     Err(error) => panic!("{error}"),
@@ -179,7 +179,7 @@ fn the_batch_of_an_offset_is_the_one_that_kafka_finds() {
             for (target, ours) in targets.iter().zip(many) {
                 assert_eq!(ours, log.locate(*target).ok().flatten());
             }
-            for offset in log.log_start_offset()..log.log_end_offset() {
+            for offset in log.log_start_offset()..log.log_end_offset().unwrap() {
                 if offset - log.log_start_offset() > 3000 {
                     break;
                 }
@@ -270,7 +270,7 @@ fn the_offsets_under_each_isolation_are_those_that_consumers_got() {
                     assert_eq!(log.last_stable_offset().unwrap(), end);
                     committed(&log, OnDamage::Raise)
                 } else {
-                    assert_eq!(log.log_end_offset(), end);
+                    assert_eq!(log.log_end_offset().unwrap(), end);
                     scan(&log, ScanOptions::default())
                 };
                 assert_eq!(read.whole().offsets(), theirs, "{} {}", partition.case, answer["isolation"]);
@@ -309,7 +309,11 @@ fn the_ends_are_those_of_a_log_opened_by_kafka() {
                 continue;
             }
             for log in as_checkpointed(&partition) {
-                let ours = [log.log_start_offset(), log.log_end_offset(), log.last_stable_offset().unwrap()];
+                let ours = [
+                    log.log_start_offset(),
+                    log.log_end_offset().unwrap(),
+                    log.last_stable_offset().unwrap(),
+                ];
                 let kafkas = ["logStartOffset", "logEndOffset", "lastStableOffset"]
                     .map(|field| number(&answer[field]));
                 assert_eq!(ours, kafkas, "{} {}", partition.case, partition.name);
@@ -345,7 +349,7 @@ fn nothing_is_odd_but_records_below_the_log_start_and_a_tail_of_zeros() {
             let times: Vec<i64> = (0..50).map(|i| 1_700_000_000_000 + i * 700).collect();
             log.offsets_for_times(&times).unwrap();
             let offsets: Vec<i64> =
-                (log.log_start_offset()..log.log_end_offset()).step_by(7).take(2000).collect();
+                (log.log_start_offset()..log.log_end_offset().unwrap()).step_by(7).take(2000).collect();
             log.locate_many(&offsets).unwrap();
             all(&log, OnDamage::Raise).whole();
             log.last_stable_offset().unwrap();
@@ -373,7 +377,7 @@ fn the_zeros_of_a_preallocated_log_are_the_end_of_the_data() {
     let zeros = naive.segments.last().unwrap().zero_tail;
     for io in IOS {
         let log = open(&partition.dir, io);
-        assert_eq!(log.log_end_offset(), naive.end_offset());
+        assert_eq!(log.log_end_offset().unwrap(), naive.end_offset());
         for on_damage in [OnDamage::Raise, OnDamage::Skip, OnDamage::Report] {
             let read = all(&log, on_damage).whole();
             assert!(read.records().eq(naive.records()));

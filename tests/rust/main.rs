@@ -34,6 +34,7 @@ mod exhaustive;
 mod golden_log;
 mod layers;
 mod old_wrappers;
+mod openings;
 mod oracle_on_golden;
 mod refresh;
 mod resync_work;

@@ -19,7 +19,7 @@ fn says(built: &[Built], end: i64) {
     let dir =
         PartitionBuilder::new(Indexing::default()).segment(0, built.to_vec()).write(parent.path(), "t-0");
     for log in both(&dir) {
-        assert_eq!(log.log_end_offset(), end);
+        assert_eq!(log.log_end_offset().unwrap(), end);
         for on_damage in [OnDamage::Raise, OnDamage::Skip] {
             let read = all(&log, on_damage).whole();
             let records: Vec<_> = read.records().map(|record| (record.offset, record.timestamp)).collect();

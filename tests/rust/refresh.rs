@@ -56,7 +56,7 @@ fn said(log: &Log) -> Result<Said, Error> {
     if let Some(error) = read.error {
         return Err(error);
     }
-    let end = log.log_end_offset();
+    let end = log.log_end_offset().unwrap();
     let located: Result<_, _> =
         (0..end).map(|offset| Ok(locate(log, offset)?.map(|found| found.1))).collect();
     let targets = [0, 1005, 1012, 1022, 1027, 2000, 5000, 9000];
@@ -214,7 +214,7 @@ fn a_preallocated_last_segment_that_fills_up_is_followed() {
             file.write_all(&bytes_of(&plain(14, 28, "new"))).unwrap();
         },
         false,
-        |log| log.log_end_offset() == 28,
+        |log| log.log_end_offset().unwrap() == 28,
     );
 }
 
@@ -261,6 +261,6 @@ fn a_last_segment_that_was_cut_to_other_offsets_of_the_same_size_is_followed() {
             assert_eq!(fs::metadata(&path).unwrap().len(), size);
         },
         false,
-        |log| log.log_end_offset() == 22,
+        |log| log.log_end_offset().unwrap() == 22,
     );
 }

@@ -204,7 +204,7 @@ fn wrong(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], e
         Err(error) => return vec![error.to_string()],
     };
     let mut wrong = Vec::new();
-    let now = log.log_end_offset();
+    let now = log.log_end_offset().unwrap();
     let last = case.places[case.places.len() - 1];
     if now != end && !(case.is_last && bit / 8 >= last.1 && now <= last.0 && !log.warnings().is_empty()) {
         wrong.push(format!("ends at {now}: {:?}", log.warnings()));
@@ -253,7 +253,7 @@ fn wrong(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], e
 fn flip_every_bit(case: &Case) {
     let file = file_name(case.segment, "log");
     let log = Log::open(&case.dir, options(IOS[0])).unwrap();
-    let end = log.log_end_offset();
+    let end = log.log_end_offset().unwrap();
     let expected: Vec<(Way, Vec<Record>)> =
         Way::all(end).into_iter().map(|way| (way, way.read(&log).unwrap())).collect();
     assert!(all(&log, OnDamage::Raise).whole().records().eq(&expected[0].1));

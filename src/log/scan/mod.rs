@@ -417,7 +417,8 @@ impl Scan {
         if self.options.on_damage == OnDamage::Raise {
             return Err(segment.corrupt(damage));
         }
-        let stretch = Stretch { end_offset: Some(end_offset.min(self.log.log_end_offset())), ..stretch };
+        let end_offset = if segment.is_last() { end_offset.min(segment.end_offset()?) } else { end_offset };
+        let stretch = Stretch { end_offset: Some(end_offset), ..stretch };
         self.gaps.push(Gap::new(segment, stretch, &damage.malformed));
         Ok(self.reported())
     }
@@ -426,12 +427,16 @@ impl Scan {
     /// not.
     fn tail_gap(&mut self) -> Result<Option<Gap>> {
         self.finished = true;
-        let reads_to_end = self.end == self.log.log_end_offset() && self.options.on_damage != OnDamage::Raise;
-        let Some(last) = self.log.segments().last().filter(|_| reads_to_end).cloned() else {
+        if self.options.on_damage == OnDamage::Raise {
+            return Ok(None);
+        }
+        // a range that ends where the last segment starts asks nothing of that segment
+        let asked = |end: i64| self.options.ranges.end_offset.is_none_or(|given| given > end);
+        let Some(last) = self.log.segments().last().filter(|last| asked(last.base_offset())).cloned() else {
             return Ok(None);
         };
         let tail = last.tail()?;
-        let Some(cut) = tail.cut else { return Ok(None) };
+        let Some(cut) = tail.cut.as_ref().filter(|_| self.end == tail.end_offset) else { return Ok(None) };
         let end_position = last.size()?;
         if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
             return Ok(None);
@@ -439,7 +444,7 @@ impl Scan {
         let stretch = Stretch {
             start_position: cut.position,
             end_position,
-            start_offset: self.log.log_end_offset(),
+            start_offset: tail.end_offset,
             end_offset: None,
         };
         self.gaps.push(Gap::new(&last, stretch, &cut.malformed));

@@ -61,9 +61,10 @@ impl Log {
 
     /// The offsets of a range: `start..end`, clipped at the end.
     pub(in crate::log) fn resolve(&self, ranges: &Ranges) -> Result<(i64, i64)> {
-        let (first, last) = (self.log_start_offset(), self.log_end_offset());
-        let start = ranges.start_offset.unwrap_or(first);
-        if !(first..=last).contains(&start) {
+        let start = ranges.start_offset.unwrap_or(self.log_start_offset());
+        if start < self.log_start_offset()
+            || start > self.last_base_offset() && start > self.log_end_offset()?
+        {
             return Err(self.out_of_range(start));
         }
         for (name, low, high) in [
@@ -79,6 +80,8 @@ impl Log {
                 return Err(Error::config(name, format!("{low} or more"), high.to_string()));
             }
         }
-        Ok((start, ranges.end_offset.unwrap_or(last).min(last)))
+        let end = ranges.end_offset.unwrap_or(i64::MAX);
+        let end = if end <= self.last_base_offset() { end } else { end.min(self.log_end_offset()?) };
+        Ok((start, end))
     }
 }

@@ -28,7 +28,7 @@ pub struct Answers {
 pub fn answers(dir: &Path) -> Answers {
     let log = Log::open(dir, options(Io::Mmap)).unwrap();
     let batches = all(&log, OnDamage::Raise).whole().batches;
-    let end = log.log_end_offset();
+    let end = log.log_end_offset().unwrap();
     let located = (0..end).map(|offset| (offset, locate(&log, offset).unwrap())).collect();
     let mut targets: Vec<i64> = batches
         .iter()
@@ -82,7 +82,7 @@ pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
             return judged;
         }
     };
-    let is_shorter = log.log_end_offset() < whole.end && !log.warnings().is_empty();
+    let is_shorter = log.log_end_offset().unwrap() < whole.end && !log.warnings().is_empty();
     let mut errors = 0;
     let mut wrong = Vec::new();
     let read = all(&log, OnDamage::Raise);
@@ -99,14 +99,15 @@ pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
         None if is_shorter && whole.batches.starts_with(&read.batches) => {}
         None => wrong.push(format!("scan: {} batches", read.batches.len())),
     }
-    if log.log_end_offset() != whole.end && !is_shorter {
-        wrong.push(format!("end {}", log.log_end_offset()));
+    if log.log_end_offset().unwrap() != whole.end && !is_shorter {
+        wrong.push(format!("end {}", log.log_end_offset().unwrap()));
     }
     for (offset, expected) in &whole.located {
         match locate(&log, *offset) {
             Ok(found) if found == *expected => {}
             Ok(found) => wrong.push(format!("locate({offset}): {found:?}")),
-            Err(Error::OffsetOutOfRange { .. }) if is_shorter && *offset >= log.log_end_offset() => {}
+            Err(Error::OffsetOutOfRange { .. }) if is_shorter && *offset >= log.log_end_offset().unwrap() => {
+            }
             Err(error) => {
                 is_named(&error);
                 errors += 1;
@@ -116,7 +117,9 @@ pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
     for (target, expected) in &whole.timed {
         match time(&log, *target) {
             Ok(found) if found == *expected => {}
-            Ok(None) if is_shorter && expected.is_some_and(|(_, offset)| offset >= log.log_end_offset()) => {}
+            Ok(None)
+                if is_shorter
+                    && expected.is_some_and(|(_, offset)| offset >= log.log_end_offset().unwrap()) => {}
             Ok(found) => wrong.push(format!("time({target}): {found:?}")),
             Err(error) => {
                 is_named(&error);
