@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use cordwood::log::OnDamage;
+use cordwood::log::{OnDamage, Ranges, ScanOptions};
 use cordwood::{Error, Log, LogOptions};
 use serde_json::Value;
 
@@ -339,4 +339,37 @@ fn look_ups_in_a_damaged_log_give_the_sources_answer_or_an_error() {
         }
     }
     assert!(errors[0] > 0 && errors[1] > 0, "{errors:?}");
+}
+
+#[test]
+fn splits_of_a_damaged_log_name_each_gap_once_and_raise_where_the_whole_does() {
+    for case in golden::damaged() {
+        let log = open(&case, cordwood::types::Io::Pread);
+        let options = |ranges, on_damage| ScanOptions { ranges, on_damage, ..ScanOptions::default() };
+        let gaps = |ranges| {
+            let mut scan = log.scan(options(ranges, OnDamage::Skip)).unwrap();
+            while scan.next_step().unwrap().is_some() {
+                while scan.next_record().unwrap().is_some() {}
+            }
+            scan.gaps().iter().map(|gap| (gap.file.clone(), gap.start_position)).collect::<Vec<_>>()
+        };
+        let raises = |ranges| {
+            let mut scan = log.scan(options(ranges, OnDamage::Raise)).unwrap();
+            loop {
+                match scan.next_step() {
+                    Ok(Some(_)) => while scan.next_record().unwrap().is_some() {},
+                    Ok(None) => return false,
+                    Err(error) => return matches!(error, Error::Corrupt { .. }),
+                }
+            }
+        };
+        let whole = gaps(Ranges::default());
+        for max_bytes in [1, 700, 5000, u64::MAX] {
+            let splits = log.plan(max_bytes, &ScanOptions::default()).unwrap();
+            let named: Vec<_> = splits.iter().flat_map(|split| gaps(split.ranges())).collect();
+            assert_eq!(named, whole, "{} {max_bytes}", case.case);
+            let raised = splits.iter().any(|split| raises(split.ranges()));
+            assert_eq!(raised, raises(Ranges::default()), "{} {max_bytes}", case.case);
+        }
+    }
 }

@@ -72,9 +72,13 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
             on_damage = "skip"
         scan = log.batches(start_offset=split.start_offset, end_offset=split.end_offset, on_damage=on_damage)
     else:
+        columns = shape.core_columns
+        if on_damage == "report" and "offset" not in columns:
+            # whose damage it is depends on where it begins
+            columns = [*columns, "offset"]
         scan = log.scan(
             split=split,
-            columns=shape.core_columns,
+            columns=columns,
             isolation_level=options.isolation_level,
             on_damage=on_damage,
             timestamp_unit="us",

@@ -400,9 +400,10 @@ impl Scan {
     }
 
     /// Passes damage that the walk met. Damage outside the range is nobody's business; inside it is an error, or a gap,
-    /// which is given where the scan reports.
+    /// which is given where the scan reports. Damage that takes no offset belongs to the range that ends there, or it would
+    /// belong to none.
     fn pass(&mut self, segment: &Segment, damage: &Damage) -> Result<Option<Gap>> {
-        if damage.offset >= self.end {
+        if damage.offset > self.end {
             self.walk = None;
             return Ok(None);
         }
@@ -411,14 +412,21 @@ impl Scan {
         let stretch = walk.resume(damage, index.as_deref())?;
         let end_offset = stretch.end_offset.unwrap_or(segment.upper());
         self.next_offset = None;
-        if end_offset <= self.start {
+        // at the start of the log no range ends, so it belongs to the one that begins there
+        let begins_log = self.log.segments().first().is_some_and(|first| self.start <= first.base_offset());
+        if end_offset < self.start || end_offset == self.start && !begins_log {
+            return Ok(None);
+        }
+        if damage.offset == self.end && end_offset > self.end {
+            self.walk = None;
             return Ok(None);
         }
         if self.options.on_damage == OnDamage::Raise {
             return Err(segment.corrupt(damage));
         }
         let end_offset = if segment.is_last() { end_offset.min(segment.end_offset()?) } else { end_offset };
-        let stretch = Stretch { end_offset: Some(end_offset), ..stretch };
+        let start_offset = stretch.start_offset.max(self.start);
+        let stretch = Stretch { start_offset, end_offset: Some(end_offset), ..stretch };
         self.gaps.push(Gap::new(segment, stretch, &damage.malformed));
         Ok(self.reported())
     }
