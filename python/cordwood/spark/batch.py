@@ -1,5 +1,6 @@
 """Reading once: `spark.read`."""
 
+import logging
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -12,6 +13,8 @@ from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.read import read_pieces
 from cordwood.spark.schema import Shape, check_schema
 from cordwood.spark.split import Piece, plan_splits
+
+_logger = logging.getLogger("cordwood")
 
 __all__ = ["LogPartition", "LogReader", "PushingLogReader"]
 
@@ -41,6 +44,8 @@ class LogReader(DataSourceReader):
     def __init__(self, options: SparkLogOptions, schema: StructType) -> None:
         """Check the schema, which may be the user's own."""
         check_schema(schema, options)
+        if options.max_offsets_per_trigger is not None or options.min_offsets_per_trigger is not None:
+            _logger.warning("without effect, because this is no stream: maxOffsetsPerTrigger, minOffsetsPerTrigger")
         self.options = options
         self.shape = Shape(schema, options.table)
 

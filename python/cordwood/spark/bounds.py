@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import cordwood as cw
 from cordwood.spark.errors import OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError, bad_option
-from cordwood.spark.options import EARLIEST, LATEST, Offsets, PartitionName, SparkLogOptions
+from cordwood.spark.options import EARLIEST, LATEST, PartitionName, SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
 from cordwood.spark.worker import open_cached
 
@@ -61,29 +61,27 @@ def resolve(options: SparkLogOptions, directories: Iterable[PartitionDirectory] 
     warning); `CORDWOOD_TIME_NOT_FOUND`; those of opening a log.
     """
     chosen = list(find_partitions(options) if directories is None else directories)
-    start = options.starting_offsets or "earliest"
+    start = options.starting_offsets
     if start == "latest":
         raise bad_option("startingOffsets", "earliest or offsets (latest is for streams)", start)
     if isinstance(start, dict) and LATEST in start.values():
         raise bad_option("startingOffsets", "offsets, or -2 for the earliest (-1 is for streams)", LATEST)
-    for name, offsets in (
-        ("startingOffsets", start),
-        ("startingOffsetsByTimestamp", options.starting_offsets_by_timestamp),
-        ("endingOffsets", options.ending_offsets),
-        ("endingOffsetsByTimestamp", options.ending_offsets_by_timestamp),
-    ):
-        if isinstance(offsets, dict):
-            check_names(name, offsets, chosen)
+    check_names(options, chosen)
     return [_bounds_of(directory, options) for directory in chosen]
 
 
-def check_names(option: str, offsets: Offsets, chosen: Iterable[PartitionDirectory]) -> None:
-    """Refuse offsets for other partitions than those that are read, or for some of them only."""
+def check_names(options: SparkLogOptions, chosen: Iterable[PartitionDirectory], *, is_whole: bool = True) -> None:
+    """Refuse offsets for other partitions than those that are read, and where they are to be *whole*, for some only.
+
+    With `failOnDataLoss=false` offsets for a partition that is gone say nothing.
+    """
     there = {(directory.topic, directory.partition) for directory in chosen}
-    wrong = there ^ set(offsets)
-    if wrong:
-        names = ", ".join(sorted(f"{topic}-{partition}" for topic, partition in wrong))
-        raise bad_option(option, "an entry for each partition that is read, and no other", names)
+    for option, offsets in options.offsets_by_name():
+        absent = set(offsets) - there if options.fail_on_data_loss else set()
+        wrong = absent | (there - set(offsets) if is_whole else set())
+        if wrong:
+            names = ", ".join(sorted(f"{topic}-{partition}" for topic, partition in wrong))
+            raise bad_option(option, "an entry for each partition that is read, and no other", names)
 
 
 def starting_offset(directory: PartitionDirectory, options: SparkLogOptions, default: str) -> int:
@@ -169,5 +167,7 @@ def coded(directory: PartitionDirectory, ask: Callable[[], _T]) -> _T:
     """Ask a log something; its errors get their codes, and the partition's name."""
     try:
         return ask()
+    except SparkLogError:
+        raise
     except (cw.CordwoodError, OSError) as error:
         raise SparkLogError.of(error, topic=directory.topic, partition=directory.partition) from error

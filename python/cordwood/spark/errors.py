@@ -112,8 +112,6 @@ class SparkLogError(CordwoodError):
         cls, error: Exception, *, topic: str | None = None, partition: int | None = None, code: str | None = None
     ) -> "SparkLogError":
         """Give an error of the core its code (or another `code`) and the log that it happened in."""
-        if isinstance(error, cls):
-            return error
         found = code or next(code for kind, code in _CODES if isinstance(error, kind))
         file = getattr(error, "file", None)
         stem = PurePath(file).name.partition(".")[0] if file else ""
@@ -155,7 +153,4 @@ def _text(error: BaseException) -> str:
     """All that an exception says: Spark keeps the worker's traceback apart from the message."""
     parameters = getattr(error, "getMessageParameters", None)
     found = parameters() if callable(parameters) else None
-    texts = [str(error), *(str(value) for value in (found or {}).values())]
-    if error.__cause__ is not None:
-        texts.append(_text(error.__cause__))
-    return "\n".join(texts)
+    return "\n".join([str(error), *(str(value) for value in (found or {}).values())])

@@ -8,7 +8,7 @@ import difflib
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal, TypeAlias
 
@@ -123,6 +123,22 @@ class SparkLogOptions:
             texts[option.name] = option.write(value)
         return texts
 
+    def offsets_by_name(self) -> Iterator[tuple[str, Offsets]]:
+        """Give the options that say an offset or a time for each partition, with their names."""
+        for name, offsets in (
+            ("startingOffsets", self.starting_offsets),
+            ("startingOffsetsByTimestamp", self.starting_offsets_by_timestamp),
+            ("endingOffsets", self.ending_offsets),
+            ("endingOffsetsByTimestamp", self.ending_offsets_by_timestamp),
+        ):
+            if isinstance(offsets, dict):
+                yield name, offsets
+
+    @property
+    def has_end(self) -> bool:
+        """Whether an end is given, which only a reading has that ends."""
+        return any((self.ending_offsets, self.ending_timestamp is not None, self.ending_offsets_by_timestamp))
+
     def _check_together(self) -> None:
         which = {"subscribe": self.subscribe, "subscribePattern": self.subscribe_pattern, "assign": self.assign}
         named = [name for name, value in which.items() if value is not None]
@@ -131,6 +147,12 @@ class SparkLogOptions:
         lowest, highest = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if lowest is not None and highest is not None and lowest > highest:
             raise bad_option("minOffsetsPerTrigger", f"at most maxOffsetsPerTrigger ({highest})", lowest)
+        given = list(self.offsets_by_name())
+        for name, offsets in given[1:]:
+            wrong = set(offsets) ^ set(given[0][1])
+            if wrong:
+                names = ", ".join(sorted(f"{topic}-{partition}" for topic, partition in wrong))
+                raise bad_option(name, f"the partitions that {given[0][0]} names", names)
         if self.table != "records" and self.columns is not None:
             raise bad_option("columns", "no columns with table=batches or table=segments (select them)", self.columns)
 

@@ -4,7 +4,7 @@ import glob
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class PartitionDirectory:
     @classmethod
     def at(cls, path: str) -> "PartitionDirectory":
         """Describe a directory by its name."""
-        path = os.path.realpath(path)
+        path = str(Path(path).absolute())
         named = _NAMED.fullmatch(Path(path).name)
         if named is None or int(named["partition"]) >= 1 << 31:
             return cls(None, None, path)
@@ -44,22 +44,28 @@ def find_partitions(options: SparkLogOptions) -> list[PartitionDirectory]:
     *Errors*: `CORDWOOD_NOT_FOUND` for a path that is not there or holds no partition, and (with `failOnDataLoss`) for a
     topic or a partition that is not there; `CORDWOOD_BAD_OPTION` for one that lies under two of the paths.
     """
-    found: dict[object, PartitionDirectory] = {}
-    for directory in (directory for path in options.paths for directory in _under(path)):
-        name = directory.path if directory.topic is None else (directory.topic, directory.partition)
-        other = found.setdefault(name, directory)
-        if other is not directory:
-            reason = f"path: expected each partition once, found it at {other.path} and at {directory.path}"
-            raise SparkLogError(BAD_OPTION, reason, topic=directory.topic, partition=directory.partition)
-    chosen = [directory for directory in found.values() if _is_chosen(directory, options)]
+    found = [directory for path in options.paths for directory in _under(path)]
+    chosen = [directory for directory in found if _is_chosen(directory, options)]
+    _check_once(chosen)
     missing = _missing(chosen, options)
     if missing:
-        here = ", ".join(sorted({directory.topic or directory.path for directory in found.values()}))
+        here = ", ".join(sorted({directory.topic or directory.path for directory in found}))
         reason = f"no partition of {', '.join(missing)} under {', '.join(options.paths)}; what is there: {here}"
         if options.fail_on_data_loss:
             raise SparkLogError(NOT_FOUND, reason + " (failOnDataLoss=false goes on without)")
         _logger.warning("[%s] %s; left out", NOT_FOUND, reason)
     return sorted(chosen, key=lambda directory: (directory.topic or "", directory.partition or 0, directory.path))
+
+
+def _check_once(chosen: Iterable[PartitionDirectory]) -> None:
+    once: dict[object, PartitionDirectory] = {}
+    for directory in chosen:
+        unnamed = os.path.realpath(directory.path)
+        name = unnamed if directory.topic is None else (directory.topic, directory.partition)
+        other = once.setdefault(name, directory)
+        if other is not directory:
+            reason = f"path: expected each partition once, found it at {other.path} and at {directory.path}"
+            raise SparkLogError(BAD_OPTION, reason, topic=directory.topic, partition=directory.partition)
 
 
 def _under(path: str) -> Iterator[PartitionDirectory]:
@@ -89,9 +95,11 @@ def _partitions(path: str) -> Iterator[PartitionDirectory]:
             # a partition that was just created has no segment yet
             if has_segments(inside):
                 yield PartitionDirectory.at(inside)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        wanted = "a data directory, a partition directory, or a glob of either, as this machine sees it"
+        raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found no directory") from error
     except (cw.CordwoodError, OSError) as error:
-        code = NOT_FOUND if isinstance(error, FileNotFoundError | NotADirectoryError) else None
-        raise SparkLogError.of(error, code=code) from error
+        raise SparkLogError.of(error) from error
 
 
 def has_segments(path: str) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import cordwood as cw
 from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, SparkLogError
@@ -54,6 +53,8 @@ def _read(piece: Piece, options: SparkLogOptions, shape: Shape) -> Iterator[pa.R
         for batch in _batches(piece, log, options, shape):
             if batch.num_rows:
                 yield shape.fill(batch, directory.topic, directory.partition)
+    except SparkLogError:
+        raise
     except (cw.CordwoodError, OSError) as error:
         # planned offsets and files were there: where they are not, somebody took them away
         is_gone = isinstance(error, cw.OffsetOutOfRangeError | FileNotFoundError)
@@ -72,33 +73,20 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
             on_damage = "skip"
         scan = log.batches(start_offset=split.start_offset, end_offset=split.end_offset, on_damage=on_damage)
     else:
-        columns = shape.core_columns
-        if on_damage == "report" and "offset" not in columns:
-            # whose damage it is depends on where it begins
-            columns = [*columns, "offset"]
         scan = log.scan(
             split=split,
-            columns=columns,
+            columns=shape.core_columns,
             isolation_level=options.isolation_level,
             on_damage=on_damage,
             timestamp_unit="us",
             max_rows=options.max_batch_rows,
             max_bytes=options.max_batch_bytes,
         )
-    for batch in scan:
-        yield batch if on_damage != "report" or piece.is_first else _own(batch, split)
+    yield from scan
     for gap in scan.gaps:
         context = {"file": gap.file, "position": gap.start_position, "offset": gap.start_offset}
         reason = f"bytes {gap.start_position} to {gap.end_position} left out: {gap.reason}"
         _logger.warning("[%s] %s: %s", CORRUPT_BATCH, gap.file, reason, extra={"context": context})
-
-
-def _own(batch: pa.RecordBatch, split: cw.Split) -> pa.RecordBatch:
-    """Damage that reaches into this piece from the one before is reported there."""
-    errors = batch.column("error")
-    if errors.null_count == batch.num_rows:
-        return batch
-    return batch.filter(pc.or_(pc.is_null(errors), pc.greater_equal(batch.column("offset"), split.start_offset)))
 
 
 def _check_unchanged(piece: Piece, log: cw.Log) -> None:
@@ -133,4 +121,4 @@ def _by_segment(piece: Piece) -> Iterator[Piece]:
     ends = [*bases[1:], split.end_offset]
     for segment, start, end in zip(piece.segments, starts, ends, strict=True):
         part = cw.Split(split.path, start, end, split.start_time, split.end_time, segment[1])
-        yield Piece(piece.directory, part, (segment,), piece.is_first and start == split.start_offset)
+        yield Piece(piece.directory, part, (segment,))

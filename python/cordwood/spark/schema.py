@@ -5,6 +5,7 @@ to the letter, so `Shape` casts where the core says a thing in another type.
 """
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +29,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from cordwood.spark.errors import bad_option
+import cordwood as cw
+from cordwood.spark.errors import SparkLogError, bad_option
 from cordwood.spark.options import SparkLogOptions
 
 __all__ = ["Shape", "check_schema", "table_schema"]
@@ -187,6 +189,8 @@ class Shape:
                 array = batch.column(core_names.get(field.name, "error"))
             if field.name == "timestamp" and array.null_count:
                 array = _no_time(array, batch)
+            elif field.name == ERROR and array.null_count < rows:
+                array = _with_codes(array, topic, partition)
             arrays.append(array if array.type == field.type else _cast(array, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
@@ -197,6 +201,23 @@ def _no_time(times: pa.Array, batch: pa.RecordBatch) -> pa.Array:
     if "error" not in batch.schema.names:
         return pc.fill_null(times, none)
     return pc.if_else(pc.and_(pc.is_null(times), pc.is_null(batch.column("error"))), none, times)
+
+
+_GAP = re.compile(r"(?P<file>.*) is damaged from position (?P<position>\d+) to ", re.DOTALL)
+
+
+def _with_codes(errors: pa.Array, topic: str | None, partition: int | None) -> pa.Array:
+    """Say what is damaged as an error of a task would."""
+    texts = []
+    for text in errors.to_pylist():
+        place = _GAP.match(text or "")
+        if place is not None:
+            position = int(place["position"])
+            damage = cw.CorruptLogError(text, file=place["file"], position=position)
+            texts.append(str(SparkLogError.of(damage, topic=topic, partition=partition)))
+        else:
+            texts.append(text)
+    return pa.array(texts, pa.string())
 
 
 def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:

@@ -33,8 +33,6 @@ class Piece:
     split: cw.Split
     segments: tuple[tuple[int, int], ...]
     """Base offset and size in bytes of each segment it reads, as planned: by these a task sees that one is gone."""
-    is_first: bool
-    """Whether the range begins with it: damage that begins before it is reported here."""
 
 
 def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tuple[Piece, ...]]:
@@ -44,9 +42,9 @@ def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tupl
     `minPartitions` makes the pieces smaller, so that there are at least so many (where there are so many records), and
     `maxRecordsPerPartition` cuts by offsets, if need be inside a batch, which two tasks then read.
     """
-    ranges = [bound for bound in bounds if bound.start_offset < bound.end_offset]
     if options.table == "segments":
-        return _packed(list(_whole_segments(ranges, options)), options.max_partition_bytes or _MOST_BYTES)
+        return _packed(list(_whole_segments(bounds, options)), options.max_partition_bytes or _MOST_BYTES)
+    ranges = [bound for bound in bounds if bound.start_offset < bound.end_offset]
     coarse = [(bound, split) for bound in ranges for split in _plan(bound, _ALL, options)]
     total = sum(split.size for _, split in coarse)
     target = options.max_partition_bytes or min(_MOST_BYTES, max(_LEAST_BYTES, total // _cores()))
@@ -116,7 +114,7 @@ def _inside_batch(bound: Bounds, split: cw.Split, most: int, options: SparkLogOp
     ).slice(0, 1)
     last, count = (header.column(name).to_pylist() for name in ("last_offset", "count"))
     base = header.column("base_offset").to_pylist()
-    if not base or count[0] is None or count[0] != last[0] - base[0] + 1 or last[0] - start < most:
+    if not base or base[0] > start or count[0] is None or count[0] != last[0] - base[0] + 1 or last[0] - start < most:
         yield split
         return
     stop = min(end, last[0] + 1)
@@ -126,22 +124,26 @@ def _inside_batch(bound: Bounds, split: cw.Split, most: int, options: SparkLogOp
         yield cw.Split(split.path, low, high, split.start_time, split.end_time, split.size // parts)
 
 
-def _whole_segments(ranges: Iterable[Bounds], options: SparkLogOptions) -> Iterator[Piece]:
-    for bound in ranges:
+def _whole_segments(bounds: Iterable[Bounds], options: SparkLogOptions) -> Iterator[Piece]:
+    for bound in bounds:
         log = open_log(bound.directory, options)
-        for segment in log.segments.between(bound.start_offset, bound.end_offset):
+        for segment in log.segments:
             following = log.segments.higher(segment.base_offset)
             end = log.log_end_offset if following is None else following.base_offset
-            start = max(segment.base_offset, log.log_start_offset)
-            split = cw.Split(bound.path, min(start, end), end, size=segment.size)
-            yield Piece(bound.directory, split, ((segment.base_offset, segment.size),), is_first=True)
+            # an empty one at the end of the log lies in a range that reaches there
+            begins = segment.base_offset < bound.end_offset or segment.base_offset == end == bound.end_offset
+            if not begins or (end <= bound.start_offset and following is not None):
+                continue
+            start = min(max(segment.base_offset, log.log_start_offset), end)
+            split = cw.Split(bound.path, start, end, size=segment.size)
+            yield Piece(bound.directory, split, ((segment.base_offset, segment.size),))
 
 
 def _piece(bound: Bounds, split: cw.Split, options: SparkLogOptions) -> Piece:
     log = open_log(bound.directory, options)
     read = log.segments.between(split.start_offset, split.end_offset)
     segments = coded(bound.directory, lambda: tuple((segment.base_offset, segment.size) for segment in read))
-    return Piece(bound.directory, split, segments, split.start_offset == bound.start_offset)
+    return Piece(bound.directory, split, segments)
 
 
 def _packed(pieces: list[Piece], target: int) -> list[tuple[Piece, ...]]:

@@ -59,12 +59,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Say where a new query begins: `latest`, unless the options say otherwise. Spark asks twice."""
         if self._initial is None:
             chosen = self._partitions()
-            for option, offsets in (
-                ("startingOffsets", self.options.starting_offsets),
-                ("startingOffsetsByTimestamp", self.options.starting_offsets_by_timestamp),
-            ):
-                if isinstance(offsets, dict):
-                    check_names(option, offsets, chosen.values())
+            check_names(self.options, chosen.values())
             starts = {
                 name: coded(directory, partial(starting_offset, directory, self.options, "latest"))
                 for name, directory in chosen.items()

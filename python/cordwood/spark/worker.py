@@ -4,7 +4,6 @@ It is a module of its own because Spark pickles functions by reference to their 
 a process, while globals of a user's script and closures are fresh in each task.
 """
 
-import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import cordwood as cw
 
 __all__ = ["CacheInfo", "cache_info", "open_cached"]
 
-Fingerprint: TypeAlias = tuple[tuple[int, int, int] | None, ...]
+Fingerprint: TypeAlias = tuple[tuple[int, ...] | None, ...]
 
 MOST = 64
 """How many logs are kept."""
@@ -46,10 +45,11 @@ def open_cached(path: str, *, io: Literal["auto", "mmap", "pread"] = "pread") ->
     A log whose directory, last segment or checkpoint changed since is refreshed, which shares what is unchanged. A
     `Log` reopens itself in a forked child. *Errors*: those of `cordwood.Log`.
     """
-    key = (os.path.realpath(path), io)
+    key = (str(Path(path).absolute()), io)
     with _lock:
         log, known = _logs.pop(key, (None, None))
-        if log is None:
+        if log is None or known is None or not _is_there(log, known):
+            known = None
             log = cw.Log(key[0], io=io)
             _info.opened += 1
         # taken before the log looks at the directory (again): what changes from here on is seen as a change
@@ -72,9 +72,15 @@ def _fingerprint(log: cw.Log) -> Fingerprint:
     return tuple(_state(path) for path in (directory, Path(log.segments[-1].path), checkpoint))
 
 
-def _state(path: Path) -> tuple[int, int, int] | None:
+def _is_there(log: cw.Log, known: Fingerprint) -> bool:
+    """Whether the path still leads to the directory that was opened, which keeps its number as long as it is open."""
+    opened, now = known[0], _state(Path(log.path))
+    return opened is not None and now is not None and opened[:2] == now[:2]
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
     try:
         found = path.stat()
     except FileNotFoundError:
         return None
-    return (found.st_ino, found.st_size, found.st_mtime_ns)
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
