@@ -1,0 +1,77 @@
+"""One Spark session for the whole run, and the corpus as one data directory."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+from corpus import Partition
+
+OPTIONS = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.log.level": "OFF",
+    "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.streaming.metricsEnabled": "false",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def missing() -> list[str]:
+    """What a machine may lack."""
+    java = shutil.which("java") or shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin")
+    return [
+        *(module for module in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(module) is None),
+        *([] if java else ["java"]),
+    ]
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Two task slots in this process's own JVM, with the source registered."""
+    if missing():
+        assert "CI" not in os.environ, f"{missing()} are missing, and here they must be there"
+        pytest.skip(f"the tests with Spark need {' and '.join(missing())}")
+    from pyspark.sql import SparkSession
+
+    from cordwood.spark import register
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYTHONPATH", os.pathsep.join(p for p in sys.path if p))
+        builder = SparkSession.builder.master("local[2]").appName("cordwood tests")
+        for key, value in OPTIONS.items():
+            builder = builder.config(key, value)
+        builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        session = builder.getOrCreate()
+        register(session)
+        yield session
+        session.stop()
+
+
+@pytest.fixture(scope="session")
+def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Partition]]:
+    """Every intact partition of the corpus in one data directory, under `<case>.<topic>-<partition>`."""
+    folder = tmp_path_factory.mktemp("everything")
+    parts = [replace(part, name=f"{part.case}.{part.name}") for part in corpus.partitions()]
+    starts = []
+    for part in parts:
+        shutil.copytree(part.path, folder / part.name)
+        if part.checkpointed_start is not None:
+            starts.append(f"{part.topic} {part.number} {part.checkpointed_start}\n")
+    (folder / "log-start-offset-checkpoint").write_text(f"0\n{len(starts)}\n{''.join(starts)}")
+    return folder, parts

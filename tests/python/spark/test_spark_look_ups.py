@@ -1,0 +1,152 @@
+"""The UDFs in a real Spark: columns of offsets and times by the thousand, and handles that are opened once."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import corpus
+import needs_pyspark  # noqa: F401
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as f
+from pyspark.sql.types import LongType, StringType, StructType, TimestampType
+
+from cordwood.spark import errors, locate, offset_for_time
+
+pytestmark = pytest.mark.spark
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+PLAIN = corpus.partition("01-plain")
+LEAPS = corpus.partition("18-leaps")
+KINDS = [(kind, iterator) for kind in ("pandas", "arrow") for iterator in (False, True)]
+
+
+def place(part: corpus.Partition, offset: int | None) -> tuple[int, ...] | None:
+    if offset is None or not part.log_start <= offset < part.opened["logEndOffset"]:
+        return None
+    b = next(b for b in corpus.batches(part) if b["lastOffset"] >= offset)
+    return (b["segment"], b["baseOffset"], b["position"], b["size"])
+
+
+def test_locate_answers_every_kind_alike(spark: Any) -> None:
+    """Null, negative and unknown offsets among the others, in several Arrow batches and tasks."""
+    offsets = [None if n % 17 == 0 else n - 40 for n in range(1700)]
+    table = pa.table({"n": pa.array(range(1700), pa.int64()), "o": pa.array(offsets, pa.int64())})
+    kinds = [locate(str(PLAIN.path), kind=kind, iterator=iterator)("o") for kind, iterator in KINDS]
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "200")
+    try:
+        frame = spark.createDataFrame(table).repartition(3, "n")
+        found = frame.select("n", *(column.alias(f"k{n}") for n, column in enumerate(kinds))).orderBy("n").collect()
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    wanted = [place(PLAIN, offset) for offset in offsets]
+    for number in range(len(KINDS)):
+        assert [row[1 + number] and tuple(row[1 + number]) for row in found] == wanted, KINDS[number]
+
+
+def test_look_ups_have_the_types_that_are_promised(spark: Any) -> None:
+    frame = spark.range(1).select("id", f.lit(EPOCH).alias("t"))
+    for kind in ("pandas", "arrow"):
+        schema = frame.select(
+            locate(str(PLAIN.path), kind=kind)("id").alias("l"),
+            offset_for_time(str(PLAIN.path), kind=kind)("t").alias("o"),
+        ).schema
+        assert schema["l"].dataType.simpleString() == (
+            "struct<segment:bigint,batch_base_offset:bigint,position:int,size:int>"
+        )
+        assert schema["o"].dataType.simpleString() == "struct<timestamp:timestamp,offset:bigint>"
+        assert all(field.nullable for field in schema)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+def test_offset_for_time_answers_every_kind_alike_in_every_time_zone(spark: Any, zone: str) -> None:
+    """An hour that a clock change repeats is in it: local times without their zone would be ambiguous."""
+    part = corpus.partition("08-late")
+    known = [r.timestamp * 1000 + step for r in corpus.visible(part)[::25] for step in (-1, 0, 1)]
+    repeated = [int(datetime(2023, 11, 5, hour, 30, tzinfo=UTC).timestamp() * 1_000_000) for hour in (4, 5, 6, 7)]
+    micros = [None, -1000, 0, *known, *repeated, 4_000_000_000_000_000, 253_402_300_799_999_999]
+    table = pa.table(
+        {"n": pa.array(range(len(micros)), pa.int64()), "t": pa.array(micros, pa.timestamp("us", tz="UTC"))}
+    )
+    kinds = [offset_for_time(str(part.path), kind=kind, iterator=iterator)("t") for kind, iterator in KINDS]
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        frame = spark.createDataFrame(table)
+        selected = frame.select("n", *(column.alias(f"k{n}") for n, column in enumerate(kinds)))
+        found = sorted(selected.toArrow().to_pylist(), key=lambda row: row["n"])
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    wanted = []
+    for time in micros:
+        first = None
+        if time is not None and time >= 0:
+            first = corpus.first_at_or_after(corpus.visible(part), -(-time // 1000))
+        wanted.append(first and (EPOCH + timedelta(milliseconds=first.timestamp), first.offset))
+    for number in range(len(KINDS)):
+        got = [
+            row[f"k{number}"] and (row[f"k{number}"]["timestamp"].astimezone(UTC), row[f"k{number}"]["offset"])
+            for row in found
+        ]
+        assert got == wanted, KINDS[number]
+
+
+@pytest.mark.parametrize(("kind", "iterator"), KINDS)
+def test_a_path_column_asks_each_path_for_its_own_rows(spark: Any, kind: str, iterator: bool) -> None:
+    asks = [(part, offset) for part in (PLAIN, LEAPS) for offset in (-1, 0, 5, 160, 1499, 1500, 4_294_967_299)]
+    schema = StructType().add("path", StringType()).add("offset", LongType())
+    rows = [(str(part.path), offset) for part, offset in asks]
+    frame = spark.createDataFrame([*rows, (None, 5), (str(PLAIN.path), None)], schema)
+    look_up = locate(kind=kind, iterator=iterator)
+    found = frame.select("path", "offset", look_up("path", "offset").alias("at")).collect()
+    got = {(row.path, row.offset): row.at and tuple(row.at) for row in found}
+    wanted = {(str(part.path), offset): place(part, offset) for part, offset in asks}
+    assert got == {**wanted, (None, 5): None, (str(PLAIN.path), None): None}
+
+
+@pytest.mark.parametrize("kind", ["pandas", "arrow"])
+def test_on_missing_error_fails_the_query_with_its_code(spark: Any, kind: str) -> None:
+    offsets = locate(str(PLAIN.path), kind=kind, on_missing="error")
+    assert spark.range(1500).select(offsets("id").alias("l")).where("l IS NULL").count() == 0
+    with pytest.raises(PySparkException) as raised:
+        spark.range(1501).select(offsets("id")).toArrow()
+    told = errors.parse(raised.value)
+    assert (told.code, told.topic, told.partition) == ("CORDWOOD_OFFSET_OUT_OF_RANGE", "orders", 0)
+    schema = StructType().add("t", TimestampType())
+    late = spark.createDataFrame([(datetime(2090, 1, 1, tzinfo=UTC),), (None,)], schema)
+    with pytest.raises(PySparkException) as raised:
+        late.select(offset_for_time(str(PLAIN.path), kind=kind, on_missing="error")("t")).toArrow()
+    assert errors.parse(raised.value).code == "CORDWOOD_TIME_NOT_FOUND"
+
+
+def test_each_worker_opens_a_log_once_for_all_tasks_batches_and_queries(spark: Any) -> None:
+    """What a worker's cache holds is asked in the same workers, by their process id; the driver has its own."""
+    path = str(corpus.partition("02-gzip").path)
+
+    def look(_: int) -> str:
+        from cordwood.spark.worker import open_cached
+
+        return f"{os.getpid()} {id(open_cached(path))}"
+
+    ask = f.udf(look, "string", useArrow=False)
+    frame = spark.range(0, 1600, 1, 6)
+    seen = set()
+    for _ in range(2):
+        found = frame.select(locate(path, kind="arrow")("id").alias("at"), ask("id").alias("who")).collect()
+        assert [row for row in found if row.at is None] == []
+        seen |= {row.who for row in found}
+        spark.read.format("cordwood").load(path).count()
+    workers = {who.split()[0] for who in seen}
+    assert str(os.getpid()) not in workers
+    assert len(seen) == len(workers)
+
+
+def test_a_relative_path_is_that_of_the_driver(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A worker may have another working directory than the place where the UDF was made."""
+    monkeypatch.chdir(PLAIN.path.parent)
+    look_up = locate(PLAIN.path.name, kind="arrow")
+    monkeypatch.chdir(tmp_path)
+    assert tuple(spark.range(5, 6).select(look_up("id").alias("at")).collect()[0].at) == place(PLAIN, 5)

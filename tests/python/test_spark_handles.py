@@ -1,0 +1,248 @@
+"""What crosses a process is a recipe, what is opened is opened once, and what is not planned is not opened."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+from batches import Rec, batch, name
+from pyspark import cloudpickle
+from scripts import run, write_script
+from spark_reading import again, plan, source, struct
+
+import cordwood as cw
+from cordwood.spark import errors, locate
+from cordwood.spark.source import LogDataSource
+from cordwood.spark.worker import open_cached
+
+OPEN_FILES = Path("/proc/self/fd")
+PLAIN = corpus.partition("01-plain")
+
+
+def test_readers_splits_and_sources_are_small_pickles() -> None:
+    """A task gets both: neither may hold a log, an index or the list of everything."""
+    found = plan(corpus.partition("20-many-segments").path, minPartitions=20)
+    assert len(cloudpickle.dumps(found.source)) < 10_000
+    assert len(cloudpickle.dumps(found.reader)) < 10_000
+    assert max(len(cloudpickle.dumps(split)) for split in found.splits) < 5_000
+    assert len(cloudpickle.dumps(locate(str(PLAIN.path)).udf.func)) < 5_000
+
+
+def test_pickles_of_a_reader_hold_no_handle() -> None:
+    """They open nothing when they are loaded, and work where the files came back meanwhile."""
+    data = source(PLAIN.path)
+    reader = data.reader(schema=struct("offset"))
+    splits = reader.partitions()
+    before = len(list(OPEN_FILES.iterdir()))
+    copies = [again(value) for value in (data, reader, *splits) for _ in range(20)]
+    assert len(list(OPEN_FILES.iterdir())) == before
+    assert len(copies) >= 60
+
+
+READ_ELSEWHERE = """
+import pickle, sys
+with open(sys.argv[1], "rb") as file:
+    reader, splits = pickle.load(file)
+rows = [row for split in splits for batch in reader.read(split) for row in batch.column(0).to_pylist()]
+print(len(rows), sum(rows))
+"""
+
+
+def test_another_process_reads_what_was_planned_here(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    found = plan(PLAIN.path, schema=struct("offset"), maxPartitionBytes=30_000)
+    jobs = tmp_path / "jobs"
+    jobs.write_bytes(cloudpickle.dumps((found.reader, found.splits)))
+    done = run(write_script(tmp_path, READ_ELSEWHERE), jobs, env=script_environment)
+    assert done.stdout.split() == ["1500", str(sum(range(1500)))]
+
+
+@pytest.mark.strace
+def test_a_task_opens_only_the_segments_of_its_range(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    """By offsets and by times; the last segment may be looked at for the log's end, and no other."""
+    if shutil.which("strace") is None:
+        assert "CI" not in os.environ, "strace is missing, and here it must be there"
+        pytest.skip("strace is not installed")
+    script = write_script(tmp_path, READ_ELSEWHERE)
+    times = [r.timestamp for r in corpus.visible(PLAIN)]
+    part = corpus.partition("20-many-segments")
+    for source_part, options, allowed in (
+        (PLAIN, {"startingOffsets": {"orders": {"0": 450}}, "endingOffsets": {"orders": {"0": 470}}}, {400, 1217}),
+        (PLAIN, {"startingTimestamp": times[900], "endingTimestamp": times[910]}, {807, 1217}),
+        (part, {"startingOffsets": {"minutes": {"0": 100}}, "endingOffsets": {"minutes": {"0": 104}}}, None),
+    ):
+        found = plan(source_part.path, schema=struct("offset"), **options)
+        jobs, output = tmp_path / "jobs", tmp_path / "trace.txt"
+        jobs.write_bytes(cloudpickle.dumps((found.reader, found.splits)))
+        tracer = ("strace", "-f", "-y", "-s", "300", "-e", "trace=open,openat", "-o", str(output))
+        run(script, jobs, env=script_environment, before=tracer)
+        lines = [line for line in output.read_text(errors="replace").splitlines() if str(source_part.path) in line]
+        opened = {int(found[1]) for line in lines if (found := re.search(r"(\d{20})\.log", line))}
+        assert opened
+        if allowed is None:
+            held = {b["segment"] for b in corpus.batches(part) if b["baseOffset"] < 104 and b["lastOffset"] >= 100}
+            allowed = held | {max(part.bases)}  # noqa: PLW2901
+        assert opened <= allowed
+
+
+def test_the_cache_opens_a_path_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted where logs are opened, under every spelling of the path."""
+    opened: list[str] = []
+    real = cw.Log
+
+    def counted(path: Any, *args: Any, **kwargs: Any) -> Any:
+        opened.append(os.path.realpath(path))
+        return real(path, *args, **kwargs)
+
+    monkeypatch.setattr(cw, "Log", counted)
+    path = corpus.partition("19-leader-epochs").path
+    monkeypatch.chdir(path.parent)
+    logs = [
+        open_cached(spelling) for spelling in (str(path), str(path), f"{path}/", f"{path}/../{path.name}", path.name)
+    ]
+    assert len({id(log) for log in logs}) == 1
+    assert opened == [str(path)]
+    assert open_cached(str(path), io="mmap") is not logs[0]
+    assert open_cached(str(path)) is logs[0]
+
+
+def grown(path: Path, first: int) -> None:
+    path.mkdir(exist_ok=True)
+    with (path / name(0)).open("ab") as file:
+        file.write(batch(first, [Rec(b"x", timestamp=first)]))
+
+
+def test_the_cache_sees_what_was_appended_rolled_removed_or_replaced(tmp_path: Path) -> None:
+    """A worker lives as long as the application: what it opened an hour ago may have changed in every way."""
+    path = tmp_path / "t-0"
+    grown(path, 0)
+    assert open_cached(str(path)).log_end_offset == 1
+    grown(path, 1)
+    assert open_cached(str(path)).log_end_offset == 2
+    (path / name(2)).write_bytes(batch(2, [Rec(b"y", timestamp=2)]))
+    assert open_cached(str(path)).log_end_offset == 3
+    (path / name(0)).unlink()
+    assert open_cached(str(path)).log_start_offset == 2
+    shutil.rmtree(path)
+    grown(path, 0)
+    assert open_cached(str(path)).log_end_offset == 1
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 1\n")
+    assert open_cached(str(path)).log_start_offset == 1
+
+
+def test_the_cache_is_bounded(tmp_path: Path) -> None:
+    """A job over thousands of partitions must not end for want of file descriptors."""
+    for number in range(150):
+        grown(tmp_path / f"t-{number}", 0)
+    before = len(list(OPEN_FILES.iterdir()))
+    for number in range(150):
+        log = open_cached(str(tmp_path / f"t-{number}"))
+        assert log.scan(columns=["offset"]).to_arrow().num_rows == 1
+    assert len(list(OPEN_FILES.iterdir())) - before < 150
+
+
+FORKED = """
+import os, sys
+from cordwood.spark.worker import open_cached
+path = sys.argv[1]
+rows = lambda: open_cached(path).scan(columns=["offset"]).to_arrow().num_rows
+assert rows() == 1500
+children = []
+for _ in range(3):
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if rows() == 1500 and open_cached(path).locate(700).segment == 400 else 3)
+    children.append(child)
+assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
+assert rows() == 1500
+print("fine")
+"""
+
+
+def test_a_cache_that_was_filled_before_a_fork_serves_parent_and_children(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    assert run(write_script(tmp_path, FORKED), PLAIN.path, env=script_environment).stdout.split() == ["fine"]
+
+
+WITHOUT_SPARK = """
+import sys
+sys.modules["pyspark"] = None
+import cordwood
+import cordwood.spark
+from cordwood.spark import errors
+try:
+    cordwood.spark.register
+except ImportError as error:
+    print(errors.__name__, "cordwood[spark]" in str(error))
+"""
+
+
+def test_without_pyspark_the_package_imports_and_says_what_to_install(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    done = run(write_script(tmp_path, WITHOUT_SPARK), env=script_environment)
+    assert done.stdout.split() == ["cordwood.spark.errors", "True"]
+
+
+LAZY = """
+import sys
+import cordwood
+assert not [name for name in sys.modules if name.split(".")[0] in ("pyspark", "pandas", "pyarrow")], "too eager"
+print("fine")
+"""
+
+
+def test_cordwood_itself_imports_neither_spark_nor_pandas(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    assert run(write_script(tmp_path, LAZY), env=script_environment).stdout.split() == ["fine"]
+
+
+def test_the_package_that_spark_discovers_has_the_source() -> None:
+    import pyspark_cordwood
+
+    assert pyspark_cordwood.DefaultSource is LogDataSource
+    assert LogDataSource.name() == "cordwood"
+    assert "pyspark_cordwood" in sys.modules
+
+
+# ---------------------------------------------------------------- the text of errors
+
+TEXTS = [
+    ("[CORDWOOD_CORRUPT_BATCH] orders-3 segment 400 position 61: bad CRC", ("orders", 3, 400, 61)),
+    ("[CORDWOOD_CORRUPT_BATCH] a-b.c_d-0-17 segment 0 position 0: x", ("a-b.c_d-0", 17, 0, 0)),
+    ("[CORDWOOD_OFFSET_OUT_OF_RANGE] orders-3: offset 7", ("orders", 3, None, None)),
+    ("[CORDWOOD_NOT_FOUND] /data/orders-3: expected a directory", (None, None, None, None)),
+    ("[CORDWOOD_BAD_OPTION] startingOffsets: expected JSON", (None, None, None, None)),
+]
+
+
+@pytest.mark.parametrize(("text", "place"), TEXTS, ids=[text for text, _ in TEXTS])
+def test_codes_and_places_are_read_back_from_the_text_around_them(text: str, place: tuple[Any, ...]) -> None:
+    around = f"Traceback (most recent call last):\n  File 'x', line 3\ncordwood.Error: {text}\n\tat org.apache.spark\n"
+    for given in (text, around, ValueError(around)):
+        told = errors.parse(given)
+        assert (told.topic, told.partition, told.segment, told.position) == place
+        assert f"[{told.code}]" in text
+
+
+@pytest.mark.parametrize("text", ["", "nothing of ours", "[CORDWOOD", "[OTHER_CODE] orders-3: x"])
+def test_texts_of_others_have_no_code(text: str) -> None:
+    told = errors.parse(text)
+    assert told is None or told.code is None
+
+
+def test_an_error_of_a_reader_pickles_with_its_text_and_place() -> None:
+    damaged = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
+    with pytest.raises(cw.CordwoodError) as raised:
+        plan(damaged).rows()
+    other = pickle.loads(pickle.dumps(raised.value))
+    assert str(other) == str(raised.value)
+    told = errors.parse(other)
+    assert (told.code, told.topic, told.partition) == ("CORDWOOD_CORRUPT_BATCH", "tickets", 0)
+    assert (told.segment, told.position) == (285, 2126)
