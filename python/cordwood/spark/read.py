@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -98,8 +99,9 @@ def _check_unchanged(piece: Piece, log: cw.Log) -> None:
         segment = log.segments.floor(base_offset)
         if segment is None or segment.base_offset != base_offset:
             found = f"it gone; {len(log.segments)} segments are left in {log.path}"
-        elif segment.size < size:
-            found = f"{segment.path} shortened to {segment.size}"
+        # the file as it is now: through an older mapping the bytes that are gone would end the process by a signal
+        elif (now := Path(segment.path).stat().st_size) < size:
+            found = f"{segment.path} shortened to {now}"
         else:
             continue
         raise SparkLogError(
