@@ -426,7 +426,6 @@ def test_the_more_particular_start_wins() -> None:
 
 BAD: list[tuple[str, dict[str, Any]]] = [
     ("startingOffsets", {"startingOffsets": {"cities": {"0": -3, "1": -2}}}),
-    ("startingOffsets", {"startingOffsets": {"cities": {"0": 5}}}),
     ("startingOffsets", {"startingOffsets": {"cities": {"0": "five", "1": 31}}}),
     ("startingOffsets", {"startingOffsets": {"cities": {"zero": 5, "1": 31}}}),
     ("startingOffsets", {"startingOffsets": '{"cities":[0,1]}'}),
@@ -438,7 +437,6 @@ BAD: list[tuple[str, dict[str, Any]]] = [
     ("endingOffsets", {"endingOffsets": {"cities": {"0": -2, "1": -1}}}),
     ("endingOffsets", {"endingOffsets": {"cities": {"1": 40}}}),
     ("Offsets", {"startingOffsets": {"cities": {"0": 1}}, "endingOffsets": {"cities": {"1": 40}}}),
-    ("startingOffsetsByTimestamp", {"startingOffsetsByTimestamp": {"cities": {"0": 5}}}),
     ("startingOffsetsByTimestamp", {"startingOffsetsByTimestamp": "earliest"}),
     ("endingOffsetsByTimestamp", {"endingOffsetsByTimestamp": {"cities": {"1": 5}}}),
     ("startingTimestamp", {"startingTimestamp": "yesterday"}),
@@ -477,6 +475,14 @@ def test_a_bad_option_is_refused_by_name_at_load_and_with_the_users_schema_too(
         source(DATA, **options).schema()
     with refuses("CORDWOOD_BAD_OPTION", named):
         source(DATA, **options).reader(schema=struct("offset")).partitions()
+
+
+@pytest.mark.parametrize("option", ["startingOffsets", "startingOffsetsByTimestamp"])
+def test_a_batch_needs_a_start_for_each_partition(option: str) -> None:
+    """A stream that goes on does not, so it is a query that is refused, not the load."""
+    loaded = source(DATA, subscribe="cities", **{option: {"cities": {"0": 5}}})
+    with refuses("CORDWOOD_BAD_OPTION", option, "cities-1"):
+        made(loaded, struct("offset"))
 
 
 @pytest.mark.parametrize(

@@ -31,11 +31,17 @@ class PartitionDirectory:
     @classmethod
     def at(cls, path: str) -> "PartitionDirectory":
         """Describe a directory by its name."""
-        path = str(Path(path).absolute())
+        path = absolute(path)
         named = _NAMED.fullmatch(Path(path).name)
         if named is None or int(named["partition"]) >= 1 << 31:
             return cls(None, None, path)
         return cls(named["topic"], int(named["partition"]), path)
+
+
+def absolute(path: str) -> str:
+    """Give a path one spelling. A link that the last name may be is kept: its name says the topic."""
+    found = Path(path).absolute()
+    return str(found.resolve() if found.name == ".." else found.parent.resolve() / found.name)
 
 
 def find_partitions(options: SparkLogOptions) -> list[PartitionDirectory]:

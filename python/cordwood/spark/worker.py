@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 import cordwood as cw
+from cordwood.spark.partitions import absolute
 
 __all__ = ["CacheInfo", "cache_info", "open_cached"]
 
@@ -45,7 +46,7 @@ def open_cached(path: str, *, io: Literal["auto", "mmap", "pread"] = "pread") ->
     A log whose directory, last segment or checkpoint changed since is refreshed, which shares what is unchanged. A
     `Log` reopens itself in a forked child. *Errors*: those of `cordwood.Log`.
     """
-    key = (str(Path(path).absolute()), io)
+    key = (absolute(path), io)
     with _lock:
         log, known = _logs.pop(key, (None, None))
         if log is None or known is None or not _is_there(log, known):

@@ -152,8 +152,8 @@ impl Scan {
     /// The next batch with records that may be in the range, or a gap; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with [`OnDamage::Raise`]; and, however damage is met, [`Error::Io`], [`Error::LogChanged`] and
-    /// [`Error::Interrupted`]. An error ends the scan.
+    /// [`Error::Corrupt`] with [`OnDamage::Raise`]; and, however damage is met, [`Error::UnsupportedFormat`],
+    /// [`Error::Io`], [`Error::LogChanged`] and [`Error::Interrupted`]. An error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         self.batch = None;
         if self.finished {
@@ -390,7 +390,8 @@ impl Scan {
             Err(malformed) => {
                 let Some(segment) = &self.segment else { return Ok(false) };
                 let from = batch.header.base_offset;
-                if self.options.on_damage == OnDamage::Raise {
+                // what a later version can read is no damage: passed over, it would be lost without a word
+                if malformed.unsupported || self.options.on_damage == OnDamage::Raise {
                     return Err(malformed.at(segment.path(), batch.position, Some(from)));
                 }
                 self.gaps.push(Gap::new(segment, rest_of(&batch, from), &malformed));
