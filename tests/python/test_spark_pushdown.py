@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import cache
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any
 
 import corpus

@@ -176,9 +176,8 @@ def test_several_paths_globs_views_and_joins(spark: Any, tmp_path: Path) -> None
     parts = [data_parts()["cities-0"], data_parts()["cities-1"]]
     assert rows(found) == [*wanted_rows(parts, ["topic", "partition", "offset"]), ("one.record", 5, 0)]
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW logs USING cordwood OPTIONS (path '{DATA}', subscribe 'cities')")
-    joined = spark.sql(
-        "SELECT count(*), count(DISTINCT a.offset) FROM logs a JOIN logs b ON a.offset = b.offset AND a.partition < b.partition"
-    )
+    same = "a.offset = b.offset AND a.partition < b.partition"
+    joined = spark.sql(f"SELECT count(*), count(DISTINCT a.offset) FROM logs a JOIN logs b ON {same}")
     both = {r.offset for r in corpus.visible(parts[0])} & {r.offset for r in corpus.visible(parts[1])}
     assert tuple(joined.collect()[0]) == (len(both), len(both))
     spark.catalog.dropTempView("logs")
@@ -257,11 +256,10 @@ def test_damaged_partitions_in_one_query_lose_only_the_batches_that_were_hit(
         assert {errors.parse(row["_error"]).code for row in bad} == {"CORDWOOD_CORRUPT_BATCH"}
 
 
-@pytest.mark.parametrize("io", ["pread", "auto"])
-def test_files_that_change_under_a_planned_query_fail_it_with_a_code(spark: Any, copied: Any, io: str) -> None:
+def test_files_that_change_under_a_planned_query_fail_it_with_a_code(spark: Any, copied: Any) -> None:
     """The plan of an RDD is fixed; what it reads is taken away before its tasks begin."""
     path = copied(PLAIN.path)
-    planned = load(spark, path, schema="offset long, value binary", maxPartitionBytes=60_000, io=io)
+    planned = load(spark, path, schema="offset long, value binary", maxPartitionBytes=60_000)
     vanished, shortened, untouched = planned.rdd, planned.rdd, planned.where("offset >= 0").rdd
     for rdd in (vanished, shortened, untouched):
         assert rdd.getNumPartitions() >= 4
