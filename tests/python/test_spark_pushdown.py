@@ -150,7 +150,7 @@ def agree(path: Any, parts: list[Partition], filters: list[Filter], **options: A
 
 
 @pytest.mark.parametrize("case", CASES)
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.data())
 def test_filters_on_one_partition_change_no_row_that_passes(case: str, data: st.DataObject) -> None:
     part = corpus.partition(case)

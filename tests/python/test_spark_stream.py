@@ -41,8 +41,8 @@ class Engine:
         self.data = again(source(*paths, **options))
         self.schema = struct(*NAMES)
         self.reader = self.data.streamReader(schema=self.schema)
-        first = through_json(self.reader.initialOffset())
-        self.at = first if checkpoint is None else checkpoint
+        # a query that is started again is not asked where to begin
+        self.at = through_json(self.reader.initialOffset()) if checkpoint is None else checkpoint
         self.limit: ReadLimit = self.reader.getDefaultReadLimit()
 
     def latest(self, limit: ReadLimit | None = None) -> dict[str, Any]:
@@ -237,6 +237,19 @@ def test_a_partition_that_appears_is_read_from_its_beginning_however_the_stream_
     assert restarted.batch() == rows_of("t", 1, range(6))
     grow(tmp_path / "t-2", 0, 0, 1)
     assert restarted.batch() == rows_of("t", 2, range(3))
+
+
+def test_offsets_that_the_first_start_was_told_do_not_stop_a_later_one(tmp_path: Path) -> None:
+    """The options stay as they were when a query is started again; partitions come and go."""
+    grow(tmp_path / "t-0", 0, 0, 4)
+    options = {"startingOffsets": {"t": {"0": 6}}}
+    engine = Engine(tmp_path, **options)
+    assert engine.batch() == rows_of("t", 0, range(6, 12))
+    grow(tmp_path / "t-1", 0, 0, 1)
+    resumed = Engine(tmp_path, checkpoint=engine.at, **options)
+    assert resumed.batch() == rows_of("t", 1, range(3))
+    with refuses("CORDWOOD_BAD_OPTION", "startingOffsets", "t-1"):
+        Engine(tmp_path, **options)
 
 
 def test_partitions_outside_the_subscription_do_not_appear(tmp_path: Path) -> None:
