@@ -10,11 +10,10 @@ from weakref import WeakSet
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from cordwood.spark.bounds import end_of, open_log, resolve
 from cordwood.spark.jobs.ranges import Range
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.source import LogDataSource
-from cordwood.spark.split import end_of, resolve
-from cordwood.spark.worker import open_cached
 
 __all__ = [
     "Option",
@@ -94,12 +93,14 @@ def texts(options: Mapping[str, Option]) -> dict[str, str]:
 
 def ranges_of(options: SparkLogOptions) -> list[Range]:
     """Resolve what the options ask for, as of now: a range of offsets for each partition, in their order."""
-    ranges = [Range(b.topic, b.partition, b.path, b.start_offset, b.end_offset) for b in resolve(options)]
-    if options.isolation_level == "read_uncommitted":
-        return ranges
-    # an offset that was given may lie beyond what can be told to be committed
-    stable = [end_of(open_cached(part.path, io=options.io), options) for part in ranges]
-    return [replace(part, end_offset=min(part.end_offset, end)) for part, end in zip(ranges, stable, strict=True)]
+    ranges = []
+    for bound in resolve(options):
+        end = bound.end_offset
+        if options.isolation_level == "read_committed":
+            # an offset that was given may lie beyond what can be told to be committed
+            end = min(end, end_of(open_log(bound.directory, options), options))
+        ranges.append(Range(bound.topic, bound.partition, bound.path, bound.start_offset, end))
+    return ranges
 
 
 def load(spark: SparkSession, options: SparkLogOptions) -> DataFrame:
