@@ -5,8 +5,8 @@ names, `isolationLevel="read_committed"` for instance. Records never pass throug
 """
 
 from cordwood.spark.jobs.counting import count
+from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.exporting import export
-from cordwood.spark.jobs.journal import ExportError
 from cordwood.spark.jobs.reading import resolve_offsets, segments
 from cordwood.spark.jobs.run import Export, Progress
 

@@ -12,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from cordwood import ConfigError
 from cordwood.spark.jobs.counting import count_ranges
-from cordwood.spark.jobs.journal import Counts, ExportError, Journal, Plan
+from cordwood.spark.jobs.errors import ExportError
+from cordwood.spark.jobs.journal import Counts, Journal, Plan
 from cordwood.spark.jobs.ranges import Step, plan_steps
 from cordwood.spark.jobs.reading import Option, Paths, checked, load, offsets_json, parallelism, ranges_of
 from cordwood.spark.jobs.run import Export, Progress, carry_out

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyarrow import parquet
+from pyarrow import ArrowInvalid, parquet
+
+from cordwood.spark.jobs.errors import ExportError
 
 __all__ = ["FileRows", "read_footer", "read_footers"]
 
@@ -31,8 +33,22 @@ class FileRows:
 def read_footer(path: Path) -> FileRows:
     """Read a file's footer; only where it does not tell partitions apart, the column `partition` as well.
 
-    *Errors*: `pyarrow.ArrowInvalid` and `OSError`, where it is not a whole Parquet file.
+    *Errors*: `ExportError` where it is not a whole file of an export.
     """
+    try:
+        return _read_footer(path)
+    except (ArrowInvalid, KeyError) as error:
+        message = f"{path} is not as it was written ({error}): put it back, or export again to another output"
+        raise ExportError(message, code="export_damaged_file", file=str(path)) from error
+
+
+def read_footers(paths: Iterable[Path]) -> list[FileRows]:
+    """Read several, a few at a time, in their order."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(read_footer, paths))
+
+
+def _read_footer(path: Path) -> FileRows:
     with parquet.ParquetFile(path) as file:
         metadata = file.metadata
         places = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
@@ -53,12 +69,6 @@ def read_footer(path: Path) -> FileRows:
                 return _counted(file, path)
             records[named.min] += count
         return FileRows(metadata.num_rows, path.stat().st_size, dict(records))
-
-
-def read_footers(paths: Iterable[Path]) -> list[FileRows]:
-    """Read several, a few at a time, in their order."""
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return list(pool.map(read_footer, paths))
 
 
 def _counted(file: Any, path: Path) -> FileRows:  # noqa: ANN401  (pyarrow has no types)

@@ -30,21 +30,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cordwood import CordwoodError
+from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.footers import FileRows
 from cordwood.spark.jobs.ranges import Range, Step
 
-__all__ = ["ExportError", "Finished", "Journal", "Placed", "Plan"]
+__all__ = ["Counts", "Finished", "Journal", "Placed", "Plan"]
 
 _OWN = "_cordwood"
 _FORMAT = 1
 
 Counts = dict[tuple[str, int], int]
 """Records by topic and partition."""
-
-
-class ExportError(CordwoodError):
-    """An export that cannot go on, or whose files do not hold what the log holds; the message says what to do."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.footers import FileRows, read_footers
-from cordwood.spark.jobs.journal import Counts, ExportError, Finished, Journal, Plan
+from cordwood.spark.jobs.journal import Counts, Finished, Journal, Plan
 from cordwood.spark.jobs.ranges import Step
 
 __all__ = ["Export", "Progress", "carry_out"]
