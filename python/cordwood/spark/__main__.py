@@ -1,0 +1,25 @@
+"""`python -m cordwood.spark`: the jobs as commands. They need the extras `spark` and `cli`."""
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code: 0 done, 1 an error, 2 usage, 130 Ctrl-C."""
+    try:
+        from cordwood.spark.jobs.commands import run  # noqa: PLC0415  (extras)
+
+        return run(sys.argv[1:] if argv is None else list(argv))
+    except ModuleNotFoundError as missing:
+        if missing.name not in {"typer", "rich", "pyspark", "pyarrow"}:
+            raise
+        sys.stderr.write(f'cordwood: these commands need {missing.name}: pip install "cordwood[cli,spark]"\n')
+        return 1
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

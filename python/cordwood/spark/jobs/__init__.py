@@ -1,0 +1,13 @@
+"""Jobs over whole directories: `segments`, `count`, `resolve_offsets`, `export`.
+
+Each is a function here and a command of `python -m cordwood.spark`. They take the options of the source by their own
+names, `isolationLevel="read_committed"` for instance. Records never pass through the driver.
+"""
+
+from cordwood.spark.jobs.counting import count
+from cordwood.spark.jobs.errors import ExportError
+from cordwood.spark.jobs.exporting import export
+from cordwood.spark.jobs.reading import resolve_offsets, segments
+from cordwood.spark.jobs.run import Export, Progress
+
+__all__ = ["Export", "ExportError", "Progress", "count", "export", "resolve_offsets", "segments"]

@@ -1,0 +1,293 @@
+"""The commands of `python -m cordwood.spark`."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Annotated, Any, Literal
+
+import typer
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
+
+from cordwood.cli.failure import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
+from cordwood.cli.formats import Row, write_jsonl
+from cordwood.cli.terminal import Column as Heading
+from cordwood.cli.terminal import bytes_in_words, print_json, print_table
+from cordwood.cli.times import FORMS, parse
+from cordwood.spark import errors, jobs
+from cordwood.spark.jobs.session import start
+from cordwood.spark.jobs.watching import ExportWatch, tasks_watched
+
+__all__ = ["run"]
+
+_PROGRAM = "python -m cordwood.spark"
+
+app = typer.Typer(
+    name=_PROGRAM,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+_Path = Annotated[
+    str, typer.Argument(help="A data directory, a partition's directory, or a quoted glob of them.", show_default=False)
+]
+_Options = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option", metavar="KEY=VALUE", help="An option of the source, such as subscribe=orders. Repeatable."
+    ),
+]
+_Since = Annotated[str | None, typer.Option(help=f"The same as startingTimestamp: {FORMS}.")]
+_Until = Annotated[str | None, typer.Option(help="The same as endingTimestamp, in the same forms.")]
+_Master = Annotated[
+    str | None, typer.Option(help="Where Spark runs. By default as spark-submit or its settings say, else local[*].")
+]
+_Limit = Annotated[int, typer.Option(min=1, help="How many rows to print at most; -o writes all of them.")]
+_Json = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
+_Output = Annotated[
+    str | None,
+    typer.Option("-o", "--output", help="Write Parquet to this directory, which must be new; print nothing."),
+]
+
+
+@app.callback()
+def cordwood_spark() -> None:
+    """Jobs over whole directories of Kafka partitions, in Spark. Nothing is ever written to them.
+
+    \b
+    python -m cordwood.spark segments /mnt/snapshot
+    python -m cordwood.spark count /mnt/snapshot --by hour --option subscribe=orders
+    python -m cordwood.spark export /mnt/snapshot /lake/orders --option subscribe=orders --since -2h
+    python -m cordwood.spark resolve-offsets /var/lib/kafka --option subscribe=orders
+
+    On a cluster, give spark-submit a file of two lines, and the same arguments behind it:
+
+    \b
+    import sys; from cordwood.spark.__main__ import main
+    sys.exit(main())
+
+    \b
+    spark-submit --master spark://host:7077 jobs.py count /mnt/snapshot
+
+    \b
+    Exit codes: 0 done, 1 an error, 2 wrong usage, 130 Ctrl-C.
+    """  # noqa: D301  (\b keeps the lines as they are)
+
+
+@app.command()
+@stop_when_unread
+def segments(  # noqa: PLR0913, PLR0917  (a command's options)
+    path: _Path,
+    option: _Options = None,
+    since: _Since = None,
+    until: _Until = None,
+    limit: _Limit = 1000,
+    json: _Json = False,
+    output: _Output = None,
+    master: _Master = None,
+) -> None:
+    """Describe the segments: a row for each, with its range, bytes, times, codecs and the density of its index.
+
+    \b
+    python -m cordwood.spark segments /mnt/snapshot
+    python -m cordwood.spark segments /mnt/snapshot --json | jq 'select(.indexState != "ok") | .segment'
+    python -m cordwood.spark segments /mnt/snapshot --option mode=DROPMALFORMED    goes on behind damage
+    """  # noqa: D301
+    options = _options(option, since, until)
+    with _session("segments", master) as spark:
+        rows = jobs.segments(spark, path, **options)
+        order = [F.asc("topic"), F.asc("partition"), F.asc("segment")]
+        _give(spark, rows, order, limit, json, output)
+
+
+@app.command()
+@stop_when_unread
+def count(  # noqa: PLR0913, PLR0917
+    path: _Path,
+    by: Annotated[Literal["partition", "key", "hour"], typer.Option(help="What a row is.")] = "partition",
+    option: _Options = None,
+    since: _Since = None,
+    until: _Until = None,
+    limit: _Limit = 1000,
+    json: _Json = False,
+    output: _Output = None,
+    master: _Master = None,
+) -> None:
+    """Count the records of each partition, of each key, or of each topic and hour (UTC).
+
+    Gaps and control records are not counted, nor, with isolationLevel=read_committed, what was aborted. Keys come with
+    the most frequent one first.
+
+    \b
+    python -m cordwood.spark count /mnt/snapshot
+    python -m cordwood.spark count /mnt/snapshot --by key --option subscribe=orders --limit 20
+    python -m cordwood.spark count /mnt/snapshot --by hour --option isolationLevel=read_committed --json
+    """  # noqa: D301
+    options = _options(option, since, until)
+    with _session("count", master) as spark:
+        rows = jobs.count(spark, path, by, **options)
+        order = {
+            "partition": [F.asc("topic"), F.asc("partition")],
+            "key": [F.desc("records"), F.asc("key")],
+            "hour": [F.asc("topic"), F.asc("hour")],
+        }
+        _give(spark, rows, order[by], limit, json, output)
+
+
+@app.command()
+@stop_when_unread
+def export(  # noqa: PLR0913, PLR0917
+    path: _Path,
+    output: Annotated[
+        str, typer.Argument(help="A directory that the driver and all executors see.", show_default=False)
+    ],
+    option: _Options = None,
+    since: _Since = None,
+    until: _Until = None,
+    compression: Annotated[str, typer.Option(help="Of the Parquet files: zstd, snappy, gzip, lz4, none.")] = "zstd",
+    step_bytes: Annotated[
+        int | None, typer.Option(min=1, help="How much of the log is done at once; by default 1 GiB a core.")
+    ] = None,
+    json: _Json = False,
+    master: _Master = None,
+) -> None:
+    """Export records to Parquet, in directories topic=…/date=… (UTC), and check that all of them are there.
+
+    It may be interrupted anywhere: the same command goes on where it stopped, loses no row and writes none twice. The
+    offsets are those of the first start. A finished export that is repeated only checks its files. Rows are those from
+    the first record at or after --since up to the first at or after --until, as the log's order is.
+
+    \b
+    python -m cordwood.spark export /mnt/snapshot /lake/orders --option subscribe=orders
+    python -m cordwood.spark export /mnt/snapshot /lake/orders --since 2024-05-01T10:00Z --until 2024-05-01T12:00Z
+    python -m cordwood.spark export /mnt/snapshot /lake/payments --option isolationLevel=read_committed
+    python -m cordwood.spark export /mnt/broken /lake/rest --option mode=DROPMALFORMED
+    """  # noqa: D301
+    options = _options(option, since, until)
+    with _session("export", master) as spark, ExportWatch() as watch:
+        try:
+            done = jobs.export(
+                spark, path, output, compression=compression, step_bytes=step_bytes, progress=watch, **options
+            )
+        except KeyboardInterrupt:
+            say("interrupted; the same command goes on from here")
+            raise
+    if json:
+        print_json(asdict(done))
+        return
+    typer.echo(
+        f"{done.output}: {done.rows} rows in {done.files} files, {bytes_in_words(done.size)}; {done.ranges} ranges of "
+        f"offsets exported, {done.skipped} were there; all counts agree with the log"
+    )
+
+
+@app.command("resolve-offsets")
+@stop_when_unread
+def resolve_offsets(path: _Path, option: _Options = None, since: _Since = None, until: _Until = None) -> None:
+    """Say which offsets options mean now, as JSON for startingOffsets and endingOffsets. Starts no Spark.
+
+    \b
+    python -m cordwood.spark resolve-offsets /var/lib/kafka --option subscribe=orders --since -2h
+    """  # noqa: D301
+    print_json(jobs.resolve_offsets(path, **_options(option, since, until)))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run a command; returns the exit code."""
+    try:
+        code = app(args=list(argv) or ["--help"], prog_name=_PROGRAM, standalone_mode=False)
+    except errors.SparkLogError as error:
+        return _told(error)
+    except PySparkException as error:
+        return _told(errors.parse(error) or error)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last door: one paragraph, no traceback)
+        return exit_code_of(error)
+    return code if isinstance(code, int) else 0
+
+
+def _told(error: errors.SparkLogError | PySparkException) -> int:
+    if isinstance(error, errors.SparkLogError):
+        say(str(error))
+        return USAGE if error.code == errors.BAD_OPTION else FAILED
+    if error.getCondition() == "JAVA_GATEWAY_EXITED":
+        say("Spark found no Java that it can use: install 17 or newer, and set JAVA_HOME if it is not on the path")
+        return FAILED
+    # what follows is the JVM's stack
+    say(f"Spark: {str(error).partition('JVM stacktrace')[0]}")
+    return FAILED
+
+
+def _options(given: list[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    for text in given or []:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--option {text}: expected KEY=VALUE, such as subscribe=orders")
+        options[name] = value
+    for flag, name, time in (("--since", "startingTimestamp", since), ("--until", "endingTimestamp", until)):
+        if time is None:
+            continue
+        if any(name.lower() == other.lower() for other in options):
+            raise UsageError(f"{flag} and --option {name}: expected one of them")
+        options[name] = parse(time)
+    return options
+
+
+@contextmanager
+def _session(job: str, master: str | None) -> Iterator[SparkSession]:
+    spark = start(f"cordwood {job}", master)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _give(  # noqa: PLR0913, PLR0917
+    spark: SparkSession, rows: DataFrame, order: Sequence[Column], limit: int, json: bool, output: str | None
+) -> None:
+    """Print rows, or have the executors write them."""
+    with tasks_watched(spark):
+        if output is not None:
+            rows.write.mode("error").parquet(output)
+            return
+        times = [name for name, kind in rows.dtypes if kind == "timestamp"]
+        written = {name: F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSSX") for name in times}
+        found = rows.orderBy(*order).withColumns(written).limit(limit + 1).collect()
+    shown = [{name: _plain(value) for name, value in row.asDict().items()} for row in found[:limit]]
+    if json:
+        sys.stdout.flush()
+        write_jsonl(shown, sys.stdout.buffer)
+    else:
+        _print(rows.columns, shown)
+    if len(found) > limit:
+        say(f"there are more than {limit} rows: --limit shows more, -o writes all of them")
+
+
+def _print(columns: Sequence[str], rows: Sequence[Row]) -> None:
+    headings: list[Heading] = [
+        (name, "right" if any(isinstance(row[name], int | float) for row in rows) else "left") for name in columns
+    ]
+    print_table(f"{len(rows)} rows", headings, [[_cell(row[name]) for name in columns] for row in rows])
+
+
+def _plain(value: object) -> object:
+    # what Spark gives for binary depends on its version and settings
+    return bytes(value) if isinstance(value, bytearray) else value
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bytes():
+            return value.decode(errors="backslashreplace")
+        case list():
+            return " ".join(map(str, value))
+        case float():
+            return f"{value:.1f}"
+        case _:
+            return str(value)

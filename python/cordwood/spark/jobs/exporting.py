@@ -1,0 +1,217 @@
+"""From a log to partitioned Parquet, so that it can be interrupted anywhere and be repeated."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
+
+from cordwood import ConfigError
+from cordwood.spark.jobs.counting import count_ranges
+from cordwood.spark.jobs.errors import ExportError
+from cordwood.spark.jobs.journal import Counts, Journal, Plan
+from cordwood.spark.jobs.ranges import Step, plan_steps
+from cordwood.spark.jobs.reading import Option, Paths, checked, load, offsets_json, parallelism, ranges_of
+from cordwood.spark.jobs.run import Export, Progress, carry_out
+from cordwood.spark.options import SparkLogOptions
+
+__all__ = ["export"]
+
+_PIECE_BYTES = 128 << 20
+_PIECES_A_CORE = 8
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+_TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)\s*$", re.MULTILINE)
+
+# every file needs them: to be placed, and to be counted
+_PLACING = ("topic", "partition", "offset", "timestamp")
+
+# these change no row, and may be others at the next start
+_SAME_ROWS = ("maxPartitionBytes", "minPartitions", "maxRecordsPerPartition", "maxBatchRows", "maxBatchBytes", "io")
+
+_WRITER = {
+    # Spark's default, INT96, is deprecated and ends in 2262
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    # a task meets few dates: files side by side, instead of a sort of all rows by date
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
+}
+
+# by arithmetic, as a function of dates would ask the session for its time zone; -1 ms means: no timestamp
+_DATE = """
+    CASE WHEN unix_micros(timestamp) <> -1000 THEN date_from_unix_date(CAST(
+        (unix_micros(timestamp) - pmod(unix_micros(timestamp), 86400000000)) DIV 86400000000 AS INT))
+    END
+"""
+
+
+def export(  # noqa: PLR0913  (what may be chosen, by name)
+    spark: SparkSession,
+    path: Paths,
+    output: str | os.PathLike[str],
+    *,
+    compression: str = "zstd",
+    step_bytes: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    **options: Option,
+) -> Export:
+    """Export records to Parquet under *output*, in directories `topic=…/date=…` (the UTC date of the timestamp).
+
+    The offsets are fixed when it first starts, and the work is cut into steps, a Spark job each. Interrupted at any
+    point and started again with the same arguments, it goes on behind the last finished step; no row is lost and none
+    is there twice. A finished export that is repeated reads no log: it checks its files and returns. What arrived
+    since is another export, with `startingOffsets` of this one's `ending_offsets`, to another output. Each step's
+    files are compared with the log's own counts before they come into sight; at the end all footers are, once more.
+
+    *output*: a path that the driver and the executors see at the same place: a local disk with a local master, else a
+    shared file system. It holds a directory `_cordwood`, which Spark and pyarrow pass over; a glob should say
+    `topic=*/date=*/*.parquet`. *step_bytes*: how much of the log a step reads; by default 1 GiB a core. *progress* is
+    called when it starts and after each step. *options*: those of the source. The columns `topic`, `partition`,
+    `offset` and `timestamp` are always there. Records without a timestamp have the date
+    `__HIVE_DEFAULT_PARTITION__`, which readers show as null.
+
+    *Errors*: `ExportError` for an output that is in use, foreign, or begun with other arguments, and for counts that
+    differ; `ConfigError` for an output that is no path; whatever the source raises.
+    """
+    given = checked(path, options)
+    if given.table != "records":
+        raise ConfigError(f"an export is of records, not of table={given.table}: write that with Spark itself")
+    # absolute, for the plan; links stay links
+    given = replace(given, paths=tuple(os.path.abspath(one) for one in given.paths))  # noqa: PTH100
+    target = _directory(output, given.paths)
+    target.mkdir(parents=True, exist_ok=True)
+    journal = Journal(target)
+    with journal.locked():
+        plan = journal.plan()
+        if plan is None:
+            plan = _planned(spark, given, step_bytes)
+            journal.begin(plan)
+        else:
+            _same(plan, given, target)
+
+        def write(step: Step, staging: Path) -> None:
+            _write(spark, given, step, staging, compression)
+
+        def count(step: Step) -> Counts:
+            rows = count_ranges(spark, step.ranges, given).collect()
+            return {(row.topic, row.partition): row.records for row in rows}
+
+        return carry_out(journal, plan, write, count, progress or _silent)
+
+
+def _planned(spark: SparkSession, options: SparkLogOptions, step_bytes: int | None) -> Plan:
+    ranges = ranges_of(options)
+    piece_bytes = options.max_partition_bytes or _PIECE_BYTES
+    return Plan(
+        source=list(options.paths),
+        options=_deciding(options),
+        topic_ids=_topic_ids(part.path for part in ranges),
+        starting_offsets=offsets_json({part.named: part.start_offset for part in ranges}),
+        ending_offsets=offsets_json({part.named: part.end_offset for part in ranges}),
+        steps=plan_steps(
+            ranges,
+            piece_bytes=piece_bytes,
+            step_bytes=step_bytes or _PIECES_A_CORE * piece_bytes * parallelism(spark),
+            io=options.io,
+        ),
+    )
+
+
+def _write(spark: SparkSession, options: SparkLogOptions, step: Step, staging: Path, compression: str) -> None:
+    columns = options.columns
+    reading = replace(
+        options,
+        subscribe=None,
+        subscribe_pattern=None,
+        assign=frozenset(part.named for part in step.ranges),
+        starting_timestamp=None,
+        starting_offsets_by_timestamp=None,
+        starting_offsets={part.named: part.start_offset for part in step.ranges},
+        ending_timestamp=None,
+        ending_offsets_by_timestamp=None,
+        ending_offsets={part.named: part.end_offset for part in step.ranges},
+        columns=None if columns is None else tuple(dict.fromkeys([*columns, *_PLACING])),
+    )
+    rows = load(spark, reading).withColumn("date", F.expr(_DATE))
+    with _settings(spark, _WRITER):
+        # not percent-encoded: Hadoop takes such an address as it is written
+        rows.write.partitionBy("topic", "date").option("compression", compression).parquet(f"file://{staging}")
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, old in before.items():
+            if old is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, old)
+
+
+def _same(plan: Plan, options: SparkLogOptions, output: Path) -> None:
+    """Refuse to go on with something else than what was begun."""
+    wanted = {"path": ", ".join(plan.source), **plan.options}
+    found = {"path": ", ".join(options.paths), **_deciding(options)}
+    for name in sorted(wanted.keys() | found.keys()):
+        was, now = wanted.get(name), found.get(name)
+        if was != now:
+            message = (
+                f"the export to {output} was begun with {_said(name, was)}, not with {_said(name, now)}: start it "
+                "again as it was begun, or choose another output"
+            )
+            raise ExportError(message, code="export_arguments", file=str(output), expected=was, found=now)
+    for folder, was in plan.topic_ids.items():
+        now = _topic_ids([folder]).get(folder)
+        if now is not None and now != was:
+            message = f"{folder} belongs to another topic now: its id was {was} when the export began, and is {now}"
+            raise ExportError(message, code="export_source_changed", file=folder, expected=was, found=now)
+
+
+def _said(name: str, value: str | None) -> str:
+    return f"no {name}" if value is None else f"{name}={value}"
+
+
+def _deciding(options: SparkLogOptions) -> dict[str, str]:
+    """Write the options down that decide which rows there are; the paths stand for themselves."""
+    written = options.to_options()
+    return {name: written[name] for name in sorted(written) if name not in {*_SAME_ROWS, "path", "paths"}}
+
+
+def _topic_ids(folders: Iterable[str]) -> dict[str, str]:
+    """Read the topic id that a broker since Kafka 2.8 leaves in a partition's directory."""
+    ids = {}
+    for folder in folders:
+        try:
+            text = Path(folder, "partition.metadata").read_text(encoding="ascii", errors="replace")
+        except OSError:
+            continue
+        found = _TOPIC_ID.search(text)
+        if found:
+            ids[folder] = found[1]
+    return ids
+
+
+def _directory(output: str | os.PathLike[str], source: Iterable[str]) -> Path:
+    text = os.fspath(output)
+    scheme = _SCHEME.match(text)
+    if scheme and scheme[1] != "file":
+        raise ConfigError(
+            f"{text}: an export goes to a directory that driver and executors see, and {scheme[1]}: is none in this "
+            "version; export to a shared disk, and copy from there"
+        )
+    target = Path(text.removeprefix("file://") if scheme else text).absolute()
+    for path in source:
+        if target.resolve().is_relative_to(Path(path).resolve()):
+            raise ConfigError(f"{target} lies inside {path}, and nothing is ever written there: choose another output")
+    return target
+
+
+def _silent(_: Progress) -> None:
+    pass

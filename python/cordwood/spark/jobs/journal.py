@@ -1,0 +1,252 @@
+"""What an export has done, on disk: the plan, the steps that are finished, and how files come into sight.
+
+    output/
+      topic=orders/date=2024-05-01/part-00000-0000.parquet       what readers see
+      _cordwood/                                                 names with _ or . first are passed over by readers
+        export.json         the plan: source, options, offsets, steps. Written first, never changed
+        steps/00000.json    a step whose files are complete: which they are, and the log's own counts
+        staging/00001-7f3a…/topic=orders/…                       what Spark is writing, or has written
+        lock
+
+A step goes: Spark writes into a fresh staging directory; its files are counted, and made durable; the record of the
+step is written (this is the moment when it is done); the files are renamed to their places; the staging directory is
+removed. Whatever happens in between, the next start finds one of two things. A staging directory that no record
+names is what a broken attempt left: it is removed, and the step is done again. One that a record names is complete:
+the rest of its files are renamed. So no file in sight ever holds half a step's rows twice, and none is ever taken
+away. Tasks that outlive their driver write into a staging directory that nobody reads.
+
+No Spark here.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cordwood.spark.jobs.errors import ExportError
+from cordwood.spark.jobs.footers import FileRows
+from cordwood.spark.jobs.ranges import Range, Step
+
+__all__ = ["Counts", "Finished", "Journal", "Placed", "Plan"]
+
+_OWN = "_cordwood"
+_FORMAT = 1
+
+Counts = dict[tuple[str, int], int]
+"""Records by topic and partition."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is exported: fixed by the first start, and the same for all that follow."""
+
+    source: list[str]
+    """Paths, absolute."""
+
+    options: dict[str, str]
+    """As they were given, by lower-case names; those that change no row are left out."""
+
+    topic_ids: dict[str, str]
+    """Topic ids by partition directory, where the directory has one."""
+
+    starting_offsets: str
+    """Where it starts, as `startingOffsets` takes it."""
+
+    ending_offsets: str
+    """Where it ends, exclusive."""
+
+    steps: list[Step]
+    """In the order in which they are done."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A file of a finished step."""
+
+    staged: str
+    """Its path in the staging directory."""
+
+    place: str
+    """Its path in the output."""
+
+    rows: int
+    """Rows in it."""
+
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The record of a finished step."""
+
+    step: int
+    staging: str
+    """The name of its staging directory."""
+
+    files: list[Placed]
+    counts: list[tuple[str, int, int]]
+    """Topic, partition, and the records that the log itself has in the step."""
+
+
+class Journal:
+    """The state of one export, and the only one who changes its output."""
+
+    def __init__(self, output: Path) -> None:
+        """Take the output directory, which must exist; nothing is read or written yet."""
+        self.output = output
+        self._own = output / _OWN
+        self._steps = self._own / "steps"
+        self._staging = self._own / "staging"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep a second export out, as long as this process lives. *Errors*: `ExportError` where there is one."""
+        self._own.mkdir(exist_ok=True)
+        with (self._own / "lock").open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                message = f"another export is writing to {self.output}: wait for it, or choose another output"
+                raise ExportError(message, code="export_locked", file=str(self.output)) from None
+            except OSError as error:
+                # a file system without locks: one export at a time is then the caller's business
+                if error.errno not in {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}:
+                    raise
+            yield
+
+    def plan(self) -> Plan | None:
+        """Return the plan of the first start; `None` in a fresh directory. *Errors*: `ExportError` in a foreign one."""
+        path = self._own / "export.json"
+        if path.exists():
+            return _plan_from(_read(path), path)
+        foreign = sorted(entry.name for entry in self.output.iterdir() if entry.name != _OWN)
+        if foreign:
+            message = (
+                f"{self.output} is no export of cordwood and is not empty (it has {foreign[0]!r}): choose a new "
+                "directory, or an empty one"
+            )
+            raise ExportError(message, code="export_foreign", file=str(self.output), found=foreign[0])
+        return None
+
+    def begin(self, plan: Plan) -> None:
+        """Write the plan down."""
+        self._steps.mkdir(exist_ok=True)
+        self._staging.mkdir(exist_ok=True)
+        # the files of a step are only as durable as the directories above them
+        _sync(self._own)
+        _sync(self.output)
+        _write(self._own / "export.json", {"format": _FORMAT, **asdict(plan)})
+
+    def recover(self) -> dict[int, Finished]:
+        """Finish what an interrupted start left half done, remove what it left undone; return the finished steps."""
+        finished: dict[int, Finished] = {}
+        for path in sorted(self._steps.glob("*.json")):
+            record = _finished_from(_read(path))
+            finished[record.step] = record
+        complete = {record.staging: record for record in finished.values()}
+        for left in sorted(self._staging.iterdir()):
+            if left.name in complete:
+                self._place(complete[left.name])
+            else:
+                shutil.rmtree(left)
+        return finished
+
+    def staging(self, step: Step) -> Path:
+        """Name a fresh directory for a step's files; whoever writes them makes it."""
+        return self._staging / f"{step.number:05}-{uuid.uuid4().hex}"
+
+    def finish(self, step: Step, staging: Path, files: Mapping[Path, FileRows], counts: Counts) -> Finished:
+        """Make a step done, with these files of its staging directory, and bring them into sight."""
+        placed = []
+        for number, (path, found) in enumerate(sorted(files.items())):
+            staged = path.relative_to(staging)
+            place = staged.with_name(f"part-{step.number:05}-{number:04}.parquet")
+            placed.append(Placed(str(staged), str(place), found.rows, found.size))
+            _sync(path)
+        for folder in {parent for path in files for parent in path.parents if parent.is_relative_to(staging)}:
+            _sync(folder)
+        if files:
+            _sync(self._staging)
+        record = Finished(step.number, staging.name, placed, [(*where, n) for where, n in sorted(counts.items())])
+        _write(self._steps / f"{step.number:05}.json", asdict(record))
+        self._place(record)
+        return record
+
+    def files(self) -> list[Path]:
+        """List the Parquet files in sight, in order: what a reader of the output takes."""
+        found = []
+        for folder, folders, names in os.walk(self.output):
+            folders[:] = [name for name in folders if not name.startswith(("_", "."))]
+            found += [Path(folder, name) for name in names if not name.startswith(("_", "."))]
+        return sorted(found)
+
+    def _place(self, record: Finished) -> None:
+        staging = self._staging / record.staging
+        folders = set()
+        for file in record.files:
+            place = self.output / file.place
+            place.parent.mkdir(parents=True, exist_ok=True)
+            folders |= {place.parent, place.parent.parent, self.output}
+            staged = staging / file.staged
+            if staged.exists():
+                staged.replace(place)
+        for folder in folders:
+            _sync(folder)
+        if staging.exists():
+            shutil.rmtree(staging)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        message = f"{path} is damaged ({error}): remove the output, and export again"
+        raise ExportError(message, code="export_damaged", file=str(path)) from error
+    return document
+
+
+def _write(path: Path, document: object) -> None:
+    """Write a file that is there as a whole or not at all, also after a power failure."""
+    unfinished = path.with_name(f".{path.name}.part")
+    with unfinished.open("w", encoding="utf-8") as file:
+        json.dump(document, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    unfinished.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _plan_from(document: dict[str, Any], path: Path) -> Plan:
+    if document.get("format") != _FORMAT:
+        message = (
+            f"{path} has the format {document.get('format')!r}, and this version of cordwood writes {_FORMAT}: go on "
+            "with the version that began, or export to another output"
+        )
+        raise ExportError(
+            message, code="export_format", file=str(path), expected=str(_FORMAT), found=str(document.get("format"))
+        )
+    steps = [Step(step["number"], tuple(Range(**part) for part in step["ranges"])) for step in document["steps"]]
+    names = ("source", "options", "topic_ids", "starting_offsets", "ending_offsets")
+    return Plan(**{name: document[name] for name in names}, steps=steps)
+
+
+def _finished_from(document: dict[str, Any]) -> Finished:
+    files = [Placed(**file) for file in document["files"]]
+    counts = [(topic, partition, records) for topic, partition, records in document["counts"]]
+    return Finished(document["step"], document["staging"], files, counts)

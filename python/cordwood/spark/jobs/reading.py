@@ -1,0 +1,135 @@
+"""The source as the jobs use it: options from Python values, offsets that stay, and the table of segments."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+from weakref import WeakSet
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from cordwood.spark.bounds import end_of, open_log, resolve
+from cordwood.spark.jobs.ranges import Range
+from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.source import LogDataSource
+
+__all__ = [
+    "Option",
+    "Paths",
+    "checked",
+    "load",
+    "offsets_json",
+    "parallelism",
+    "ranges_of",
+    "resolve_offsets",
+    "segments",
+    "texts",
+]
+
+Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""A data directory, a partition directory, or several."""
+
+Option: TypeAlias = str | int | bool | Mapping[str, object] | Sequence[object]
+"""The value of an option of the source. What is neither text nor a number becomes JSON."""
+
+_CONNECT_PARALLELISM = 16
+
+
+class JobsDataSource(LogDataSource):
+    """The source under a name of its own: a session keeps what the user registered, with pushdown or without."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Give the format's name."""
+        return "cordwood_jobs"
+
+
+_knowing: WeakSet[SparkSession] = WeakSet()
+
+
+def segments(spark: SparkSession, path: Paths, **options: Option) -> DataFrame:
+    """Describe the segments: a row for each, with its range, bytes, time span, codecs and the density of its index.
+
+    *options* are those of the source. *Cost*: the batch headers are read, by the executors; nothing is decompressed.
+    """
+    return load(spark, replace(checked(path, options), table="segments"))
+
+
+def resolve_offsets(path: Paths, **options: Option) -> dict[str, str]:
+    """Fix where a reading starts and ends, as the options `startingOffsets` and `endingOffsets`.
+
+    Each action on a DataFrame plans for itself, so two actions on a directory that a broker is writing to see
+    different ends. With `spark.read.format("cordwood").options(**resolve_offsets(path)).load(path)` they see the same.
+    All options of the source that choose offsets and times are understood, and are in the answer: leave them out of
+    the reading. Needs no Spark session.
+
+    >>> from cordwood.spark import jobs
+    >>> jobs.resolve_offsets("tests/golden/01-plain/orders-0", startingTimestamp=1_700_000_010_000)
+    {'startingOffsets': '{"orders":{"0":488}}', 'endingOffsets': '{"orders":{"0":1500}}'}
+    """
+    ranges = ranges_of(checked(path, options))
+    return {
+        "startingOffsets": offsets_json({part.named: part.start_offset for part in ranges}),
+        "endingOffsets": offsets_json({part.named: part.end_offset for part in ranges}),
+    }
+
+
+def checked(path: Paths, options: Mapping[str, Option]) -> SparkLogOptions:
+    """Check options as Python has them."""
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    return SparkLogOptions.from_options({**texts(options), "paths": _json([os.fspath(one) for one in paths])})
+
+
+def texts(options: Mapping[str, Option]) -> dict[str, str]:
+    """Write options as Spark carries them: text.
+
+    >>> texts({"failOnDataLoss": False, "minPartitions": 4, "assign": {"orders": [0]}})
+    {'failOnDataLoss': 'false', 'minPartitions': '4', 'assign': '{"orders":[0]}'}
+    """
+    return {name: value if isinstance(value, str) else _json(value) for name, value in options.items()}
+
+
+def ranges_of(options: SparkLogOptions) -> list[Range]:
+    """Resolve what the options ask for, as of now: a range of offsets for each partition, in their order."""
+    ranges = []
+    for bound in resolve(options):
+        end = bound.end_offset
+        if options.isolation_level == "read_committed":
+            # an offset that was given may lie beyond what can be told to be committed
+            end = min(end, end_of(open_log(bound.directory, options), options))
+        ranges.append(Range(bound.topic, bound.partition, bound.path, bound.start_offset, end))
+    return ranges
+
+
+def load(spark: SparkSession, options: SparkLogOptions) -> DataFrame:
+    """Make the DataFrame of a reading."""
+    if spark not in _knowing:
+        spark.dataSource.register(JobsDataSource)
+        _knowing.add(spark)
+    return spark.read.format(JobsDataSource.name()).options(**options.to_options()).load()
+
+
+def offsets_json(offsets: Mapping[tuple[str, int], int]) -> str:
+    """Write offsets by partition as Spark's Kafka source does, in a fixed order.
+
+    >>> offsets_json({("orders", 1): 7, ("orders", 0): 23})
+    '{"orders":{"0":23,"1":7}}'
+    """
+    by_topic: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        by_topic.setdefault(topic, {})[str(partition)] = offset
+    return _json(by_topic)
+
+
+def parallelism(spark: SparkSession) -> int:
+    """Say how many tasks run at once, about: Spark's default parallelism; a guess where a session does not tell."""
+    try:
+        return spark.sparkContext.defaultParallelism
+    except PySparkException:
+        return _CONNECT_PARALLELISM
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))

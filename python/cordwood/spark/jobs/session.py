@@ -1,0 +1,73 @@
+"""The session of a command: the one that spark-submit began, or one of its own, without Spark's chatter."""
+
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from pyspark.sql import SparkSession
+
+__all__ = ["start"]
+
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
+
+# what every start says, and what a worker says whose task was stopped because enough rows were there
+_CHATTER = re.compile(
+    rb"WARNING: Using incubator modules: jdk\.incubator\.vector"
+    rb"|Using Spark's default log4j profile: .*"
+    rb"|Setting default log level to .*"
+    rb"|To adjust logging level use sc\.setLogLevel.*"
+    rb"|Setting Spark log level to .*"
+    rb"|.* WARN NativeCodeLoader: Unable to load native-hadoop library .*"
+    rb"|.* WARN Utils: (?:Your hostname, .* resolves to a loopback address|Set SPARK_LOCAL_IP if you need) .*"
+)
+
+
+def start(name: str, master: str | None = None) -> SparkSession:
+    """Start Spark, or take the session that `spark-submit` has prepared. Its time zone is UTC.
+
+    Without *master* it is what spark-submit or Spark's settings say, else `local[*]`. A session of our own has no web
+    page, and leaves errors to the exceptions that carry them.
+    """
+    builder = SparkSession.builder.appName(name).config("spark.ui.showConsoleProgress", "false")
+    if master is not None:
+        builder = builder.master(master)
+    if _GATEWAY in os.environ:
+        spark = builder.getOrCreate()
+    else:
+        if master is None or master.startswith("local"):
+            # workers are this Python, whatever `python3` is on the path
+            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+            os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        with _chatter_left_out():
+            spark = builder.config("spark.ui.enabled", "false").config("spark.log.level", "FATAL").getOrCreate()
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    return spark
+
+
+@contextmanager
+def _chatter_left_out() -> Iterator[None]:
+    """Let the processes that are started meanwhile write to stderr through us, who pass on what says something."""
+    sys.stderr.flush()
+    ours = os.dup(2)
+    end_of_reading, end_of_writing = os.pipe()
+    os.dup2(end_of_writing, 2)
+    os.close(end_of_writing)
+    thread = threading.Thread(target=_pass_on, args=(os.fdopen(end_of_reading, "rb"), os.dup(ours)), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(ours, 2)
+        os.close(ours)
+
+
+def _pass_on(lines: BinaryIO, to: int) -> None:
+    with lines, os.fdopen(to, "wb", buffering=0) as out:
+        for line in lines:
+            if not _CHATTER.fullmatch(line.rstrip(b"\r\n")):
+                out.write(line)

@@ -1,0 +1,139 @@
+"""What a command says while it works: a bar on a terminal, else a line now and then. Both on stderr."""
+
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+from cordwood.cli.failure import say
+from cordwood.cli.terminal import bytes_in_words
+from cordwood.spark.jobs.run import Progress
+
+__all__ = ["ExportWatch", "tasks_watched"]
+
+_QUIET_SECONDS = 2.0
+_LINE_SECONDS = 10.0
+_LOOK_SECONDS = 0.5
+_MINUTE, _HOUR = 60, 3600
+
+
+class _Watch:
+    """A bar that appears after two seconds, or lines."""
+
+    def __init__(self) -> None:
+        self._bar: Bar | None = None
+        if sys.stderr.isatty():
+            columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+            # rows may go to the terminal meanwhile, and stay where they go
+            self._bar = Bar(
+                *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
+            )
+            self._task = self._bar.add_task("")
+        self._begun = self._said = time.monotonic()
+        self._shown = False
+
+    def show(self, text: str, done: float, whole: float) -> None:
+        """Say how far it is."""
+        now = time.monotonic()
+        if self._bar is None:
+            if now - self._said >= _LINE_SECONDS:
+                self._said = now
+                say(text)
+            return
+        self._bar.update(self._task, description=text, completed=done, total=whole or None)
+        if not self._shown and now - self._begun > _QUIET_SECONDS:
+            self._shown = True
+            self._bar.start()
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None and self._shown:
+            self._bar.stop()
+
+
+class ExportWatch:
+    """Shows the `Progress` of an export; a context manager that is called with it."""
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._watch = _Watch()
+        self._last: Progress | None = None
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        self._over.set()
+        self._thread.join()
+        self._watch.end()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show this from now on."""
+        self._last = progress
+
+    def _repeat(self) -> None:
+        # a step takes a while: whoever looks sees the time go on
+        while not self._over.wait(_LOOK_SECONDS):
+            last = self._last
+            if last is not None:
+                self._watch.show(_in_words(last), last.size_done, last.size)
+
+
+def _in_words(progress: Progress) -> str:
+    """Write progress for a person.
+
+    >>> _in_words(Progress(3, 40, 3 << 30, 40 << 30, 12_345_678, float(210 << 20)))
+    'step 4 of 40, 12,345,678 rows, 210.0 MiB/s, 3 min left'
+    """
+    step = min(progress.steps_done + 1, progress.steps)
+    parts = [f"step {step} of {progress.steps}", f"{progress.rows:,} rows"]
+    left = progress.seconds_left
+    if left is not None:
+        parts += [f"{bytes_in_words(int(progress.bytes_per_second))}/s", f"{_duration(left)} left"]
+    return ", ".join(parts)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s"
+    return f"{seconds / _MINUTE:.0f} min" if seconds < _HOUR else f"{seconds / _HOUR:.1f} h"
+
+
+@contextmanager
+def tasks_watched(spark: SparkSession) -> Iterator[None]:
+    """Show how many tasks of the running Spark job are done."""
+    watch = _Watch()
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_LOOK_SECONDS):
+            try:
+                tracker = spark.sparkContext.statusTracker()
+            except PySparkException:
+                # Spark Connect has none
+                return
+            jobs = [job for number in tracker.getActiveJobsIds() if (job := tracker.getJobInfo(number)) is not None]
+            stages = [
+                stage for job in jobs for number in job.stageIds if (stage := tracker.getStageInfo(number)) is not None
+            ]
+            done, tasks = sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+            watch.show(f"{done} of {tasks} tasks", done, tasks)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        watch.end()
