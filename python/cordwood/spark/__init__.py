@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cordwood.spark import jobs
+    import cordwood.spark.jobs as jobs  # noqa: PLR0402
     from cordwood.spark.source import register
     from cordwood.spark.udf import locate, offset_for_time
 

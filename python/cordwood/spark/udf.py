@@ -36,6 +36,9 @@ _LOCATION = StructType(
 )
 _TIMESTAMP_OFFSET = StructType([StructField("timestamp", TimestampType()), StructField("offset", LongType())])
 
+# pandas has no null among integers, and would make floats of all of them
+_NULL = -(1 << 63)
+
 
 def locate(
     path: str | None = None, *, kind: Kind = "pandas", iterator: bool = False, on_missing: OnMissing = "null"
@@ -94,9 +97,9 @@ class LookUp:
         if self._question.name == "offset_for_time":
             # exact, where pandas would get local times without their zone
             value = sql.unix_micros(value)
-        found = self.udf(*paths, value)
         if self._kind == "arrow":
-            return found
+            return self.udf(*paths, value)
+        found = self.udf(*paths, sql.coalesce(value, sql.lit(_NULL)))
         # a pandas UDF cannot give a null struct, only one of nulls
         return sql.when(found[self._first].isNotNull(), found)
 
@@ -181,8 +184,10 @@ def _array(column: Any) -> pa.Array:  # noqa: ANN401  (pandas or Arrow)
     if isinstance(column, pa.Array):
         return column
     array = pa.array(column, from_pandas=True)
+    if pa.types.is_int64(array.type):
+        return pc.if_else(pc.equal(array, _NULL), pa.scalar(None, pa.int64()), array)
     if pa.types.is_floating(array.type):
-        # pandas has no null among integers: Spark gives floats there, exact up to 2^53
+        # of the bare UDF: Spark gives floats where there are nulls, exact up to 2^53
         largest = pc.max(pc.abs(array)).as_py() or 0
         if largest >= 1 << 53:
             raise cw.ConfigError('offsets of 2^53 and more beside nulls lose digits in pandas: use kind="arrow"')
