@@ -4,7 +4,7 @@
     register(spark)
     spark.read.format("cordwood").option("subscribe", "orders").load("/data")
 
-It needs the extra `spark` (pyspark 4.1 or newer, pyarrow; pandas for the pandas UDFs) and a Java that Spark takes.
+It needs the extra `spark` (pyspark 4.2 or newer, pyarrow; pandas for the pandas UDFs) and a Java that Spark takes.
 """
 
 from importlib import import_module
