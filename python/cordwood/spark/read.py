@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -51,6 +52,8 @@ def _read(piece: Piece, options: SparkLogOptions, shape: Shape) -> Iterator[pa.R
     try:
         log = open_cached(directory.path, io=options.io)
         _check_unchanged(piece, log)
+        if not options.fail_on_data_loss:
+            piece = _behind_log_start(piece, log)
         for batch in _batches(piece, log, options, shape):
             if batch.num_rows:
                 yield shape.fill(batch, directory.topic, directory.partition)
@@ -114,6 +117,19 @@ def _check_unchanged(piece: Piece, log: cw.Log) -> None:
 
 
 ADVICE = "; failOnDataLoss=false leaves out what is gone"
+
+
+def _behind_log_start(piece: Piece, log: cw.Log) -> Piece:
+    split, start = piece.split, log.log_start_offset
+    if split.start_offset >= start:
+        return piece
+    reason = f"offsets {split.start_offset} to {start} were deleted since it was planned; left out"
+    directory = piece.directory
+    _logger.warning("%s", SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition))
+    part = cw.Split(
+        split.path, min(start, split.end_offset), split.end_offset, split.start_time, split.end_time, split.size
+    )
+    return replace(piece, split=part)
 
 
 def _by_segment(piece: Piece) -> Iterator[Piece]:
