@@ -25,7 +25,7 @@ ERROR = len(KAFKA)
 KEY, VALUE, TOPIC, PARTITION, OFFSET = range(5)
 
 
-def rows(damage: Damage, mode: str, **split: int) -> tuple[list[Any], list[Any]]:
+def rows(damage: Damage, mode: str, **split: Any) -> tuple[list[Any], list[Any]]:
     """The true rows and the rows with an error."""
     found = plan(damage.path, mode=mode, **split).rows()
     if mode != "PERMISSIVE":
@@ -118,6 +118,27 @@ def test_permissive_adds_one_row_for_the_gap_however_it_is_split(damage: Damage,
     told = errors.parse(error)
     assert told.code == "CORDWOOD_CORRUPT_BATCH"
     assert (told.topic, told.partition, told.segment) == (damage.source.topic, damage.source.number, damage.segment)
+
+
+@pytest.mark.parametrize("damage", EXACT, ids=str)
+def test_gaps_are_reported_once_also_where_data_loss_is_allowed(damage: Damage) -> None:
+    for split in SPLITS[:2]:
+        good, bad = rows(damage, "PERMISSIVE", failOnDataLoss=False, **split)
+        assert first_difference(good, survivors(damage)) == ""
+        assert len(bad) == 1
+
+
+@pytest.mark.parametrize("damage", EXACT, ids=str)
+def test_a_range_that_touches_the_damage_gives_the_rest(damage: Damage) -> None:
+    """From just before, inside and just after the damage to the end, and from the beginning to there."""
+    hit = damage.hit or [b for b in corpus.batches(damage.source) if b["position"] + b["size"] == damage.start]
+    topic, number = damage.source.topic, str(damage.source.number)
+    end = damage.source.opened["logEndOffset"]
+    for offset in sorted({o + step for b in hit for o in (b["baseOffset"], b["lastOffset"]) for step in (-1, 0, 1)}):
+        at = {topic: {number: min(max(offset, 0), end)}}
+        before, _ = rows(damage, "PERMISSIVE", endingOffsets=at)
+        behind, _ = rows(damage, "PERMISSIVE", startingOffsets=at)
+        assert first_difference(before + behind, survivors(damage)) == ""
 
 
 @in_every_mode
@@ -286,6 +307,17 @@ def test_without_fail_on_data_loss_a_segment_that_vanished_is_left_out(copied: A
     assert codes == []
     assert set(got) <= {*range(400), *range(807, 1500)}
     assert set(got) >= {*range(300), *range(900, 1500)}
+
+
+@pytest.mark.parametrize("start", [100, 400, 900])
+def test_records_that_were_deleted_after_planning_are_data_loss_and_no_others(copied: Any, start: int) -> None:
+    """As Kafka's DeleteRecords does it: by a line in the data directory's checkpoint."""
+    path = copied(corpus.partition("01-plain").path)
+    strict, lenient = planned(path), planned(path, failOnDataLoss=False)
+    (path.parent / "log-start-offset-checkpoint").write_text(f"0\n1\norders 0 {start}\n")
+    assert set(outcome(strict)[1]) <= {"CORDWOOD_SEGMENT_GONE", "CORDWOOD_OFFSET_OUT_OF_RANGE"}
+    assert outcome(strict)[1]
+    assert outcome(lenient) == (list(range(start, 1500)), [])
 
 
 def test_without_fail_on_data_loss_old_segments_that_retention_took_are_left_out(copied: Any) -> None:

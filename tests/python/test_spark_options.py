@@ -92,6 +92,14 @@ def test_a_path_that_exists_is_itself_and_no_glob(tmp_path: Path, folder: str) -
     assert got(tmp_path / folder / part.name) == expected([part])
 
 
+def test_a_file_url_is_a_path_and_another_scheme_is_refused() -> None:
+    for scheme in ("file:", "file://", "FILE://"):
+        assert got(f"{scheme}{DATA}/cities-0") == expected([PARTS["cities-0"]])
+    for path in ("hdfs://namenode/data", "s3a://bucket/data", "dbfs:/data"):
+        with refuses("CORDWOOD_BAD_OPTION", path):
+            source(path).schema()
+
+
 def test_a_relative_path_is_that_of_the_planning_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """An executor may have any working directory."""
     monkeypatch.chdir(DATA)

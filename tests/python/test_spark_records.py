@@ -168,6 +168,13 @@ def test_arrow_batches_are_bounded_in_bytes() -> None:
     assert sum(batch.num_rows for batch in batches) == 1500
 
 
+def test_a_record_larger_than_a_batch_may_be_comes_alone() -> None:
+    part = corpus.partition("07-edge-values")
+    found = plan(part.path, schema=struct("offset", "value"), maxBatchBytes=1)
+    batches = [batch for split in found.splits for batch in found.batches(split)]
+    assert [row for batch in batches for row in batch.column(0).to_pylist()] == [r.offset for r in corpus.visible(part)]
+
+
 def test_a_split_can_be_read_again() -> None:
     """A cluster repeats a task whose first attempt failed."""
     found = plan(corpus.partition("04-lz4").path, maxPartitionBytes=20_000)

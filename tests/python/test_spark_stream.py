@@ -19,8 +19,10 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
     SupportsTriggerAvailableNow,
 )
+from pyspark.sql.types import StringType, StructField, StructType
 from spark_reading import Plan, again, data_parts, kafka_rows, refuses, source, struct
 from tables import first_difference
+from test_damaged import EXACT, Damage
 
 NAMES = ("topic", "partition", "offset")
 DATA = corpus.GOLDEN / "16-data-dir"
@@ -40,6 +42,8 @@ class Engine:
     def __init__(self, *paths: Path | str, checkpoint: dict[str, Any] | None = None, **options: Any) -> None:
         self.data = again(source(*paths, **options))
         self.schema = struct(*NAMES)
+        if options.get("mode") == "PERMISSIVE":
+            self.schema = StructType([*self.schema.fields, StructField("_error", StringType())])
         self.reader = self.data.streamReader(schema=self.schema)
         # a query that is started again is not asked where to begin
         self.at = through_json(self.reader.initialOffset()) if checkpoint is None else checkpoint
@@ -260,11 +264,13 @@ def test_partitions_outside_the_subscription_do_not_appear(tmp_path: Path) -> No
     assert engine.batch() is None
 
 
-def test_a_batch_that_is_half_written_waits_until_it_is_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
+def test_a_batch_that_is_half_written_waits_until_it_is_whole(tmp_path: Path, mode: str) -> None:
+    """It is no damage, in no mode: its writer is at it."""
     path = tmp_path / "t-0"
     grow(path, 0, 0, 2)
-    engine = Engine(path, **EARLIEST)
-    assert engine.batch() == rows_of("t", 0, range(6))
+    engine = Engine(path, mode=mode, **EARLIEST)
+    assert [row[:3] for row in engine.batch() or []] == rows_of("t", 0, range(6))
     for cut in (5, 30, -1):
         before = (path / name(0)).read_bytes()
         rest = grow(path, 0, 6, 1, tail=cut)
@@ -273,9 +279,9 @@ def test_a_batch_that_is_half_written_waits_until_it_is_whole(tmp_path: Path) ->
             file.write(rest)
         assert engine.latest() == {"t": {"0": 9}}
         (path / name(0)).write_bytes(before)
-        engine = Engine(path, checkpoint=engine.at, **EARLIEST)
+        engine = Engine(path, checkpoint=engine.at, mode=mode, **EARLIEST)
     grow(path, 0, 6, 1)
-    assert engine.batch() == rows_of("t", 0, range(6, 9))
+    assert [row[:3] for row in engine.batch() or []] == rows_of("t", 0, range(6, 9))
 
 
 def test_what_is_planned_is_read_though_the_log_grows_meanwhile(tmp_path: Path) -> None:
@@ -474,6 +480,15 @@ def test_a_corrupt_batch_ends_a_stream_with_its_code_and_permissive_goes_on() ->
         Engine(damaged, maxOffsetsPerTrigger=40, **EARLIEST).all()
     engine = Engine(damaged, maxOffsetsPerTrigger=40, mode="DROPMALFORMED", **EARLIEST)
     assert [row[2] for row in flat(engine.all())] == [o for o in range(370) if o != 302]
+
+
+@pytest.mark.parametrize("limit", [None, 40, 6])
+@pytest.mark.parametrize("damage", EXACT, ids=str)
+def test_permissive_streams_report_each_gap_once_wherever_micro_batches_end(damage: Damage, limit: int | None) -> None:
+    options = {**EARLIEST, "mode": "PERMISSIVE", **({} if limit is None else {"maxOffsetsPerTrigger": limit})}
+    found = [row for rows in Engine(damage.path, **options).all() for row in rows]
+    assert sorted(row[:3] for row in found if row[3] is None) == kafka_rows(damage.source, damage.survivors, NAMES)
+    assert len([row for row in found if row[3] is not None]) == 1
 
 
 def test_the_latest_offset_is_reported_for_the_progress() -> None:

@@ -128,7 +128,7 @@ def test_each_worker_opens_a_log_once_for_all_tasks_batches_and_queries(spark: A
         return f"{os.getpid()} {id(open_cached(path))}"
 
     ask = f.udf(look, "string", useArrow=False)
-    frame = spark.range(0, 1600, 1, 6)
+    frame = spark.range(0, 1600, 1, 4)
     seen = set()
     for _ in range(2):
         found = frame.select(locate(path, kind="arrow")("id").alias("at"), ask("id").alias("who")).collect()
