@@ -244,3 +244,15 @@ def test_an_error_of_a_reader_pickles_with_its_text_and_place() -> None:
     told = errors.parse(other)
     assert (told.code, told.topic, told.partition) == ("CORDWOOD_CORRUPT_BATCH", "tickets", 0)
     assert (told.segment, told.position) == (285, 2126)
+
+
+def test_a_log_that_was_written_just_now_is_looked_at_again(copied: Any) -> None:
+    """A preallocated file does not grow, and its time may stand still for a tick."""
+    path = copied(corpus.partition("01-plain").path)
+    last = max(path.glob("*.log"))
+    last.touch()
+    before = open_cached(str(path))
+    assert open_cached(str(path)) is not before
+    os.utime(last, (1_700_000_000, 1_700_000_000))
+    settled = open_cached(str(path))
+    assert open_cached(str(path)) is settled

@@ -5,6 +5,7 @@ a process, while globals of a user's script and closures are fresh in each task.
 """
 
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -18,6 +19,9 @@ Fingerprint: TypeAlias = tuple[tuple[int, ...] | None, ...]
 
 MOST = 64
 """How many logs are kept."""
+
+# far more than a tick of any file system's clock
+_TICK_NS = 2_000_000_000
 
 
 @dataclass
@@ -55,7 +59,7 @@ def open_cached(path: str, *, io: Literal["auto", "mmap", "pread"] = "pread") ->
             _info.opened += 1
         # taken before the log looks at the directory (again): what changes from here on is seen as a change
         now = _fingerprint(log)
-        if now == known:
+        if now == known and not _is_fresh(now):
             _info.hits += 1
         else:
             log = log.refresh()
@@ -73,8 +77,18 @@ def _fingerprint(log: cw.Log) -> Fingerprint:
     return tuple(_state(path) for path in (directory, Path(log.segments[-1].path), checkpoint))
 
 
+def _is_fresh(fingerprint: Fingerprint) -> bool:
+    """Whether the last segment was written just now.
+
+    A preallocated file does not grow, and the clock of file times ticks in milliseconds: of two writes within a tick
+    the second would not be seen.
+    """
+    last = fingerprint[1]
+    return last is None or time.time_ns() - last[-1] < _TICK_NS
+
+
 def _is_there(log: cw.Log, known: Fingerprint) -> bool:
-    """Whether the path still leads to the directory that was opened, which keeps its number as long as it is open."""
+    """Whether the path still leads to the directory that was opened; while it is open no other has its number."""
     opened, now = known[0], _state(Path(log.path))
     return opened is not None and now is not None and opened[:2] == now[:2]
 
