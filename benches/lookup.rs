@@ -6,6 +6,9 @@
 //! the one batch that it decodes.
 //!
 //! Four segments of 64 MiB. *Tail* targets lie in the last 1,024 batches, *uniform* ones anywhere.
+//!
+//! And many at once, `Log::locate_many` and `Log::offsets_for_times`, in calls of 10,000 over 1 GiB of batches of 16 KiB:
+//! in the state that such calls soon reach, beside the single look-ups and the naive reader in a loop.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -17,16 +20,22 @@
 
 mod support;
 
-use cordwood::types::Io;
+use std::fmt::Debug;
+use std::hint::black_box;
+
+use cordwood::types::{Io, Location, TimestampOffset};
 use cordwood::{Log, LogOptions};
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use support::batches::Codec;
-use support::naive::{From, Location, Reader};
-use support::race::Race;
+use support::naive::{From, Location as Place, Reader};
+use support::race::{Race, group};
 use support::random::Random;
-use support::written::{Shape, Written};
+use support::written::{Batch, Shape, Written};
 
 const TARGETS: usize = 1 << 14;
+/// Of a call that asks many, and how many calls there are.
+const ROWS: usize = 10_000;
+const CALLS: usize = 16;
 /// How many a walk from the segment's start is asked: one takes up to 30 ms.
 const FEW: usize = 8;
 const TAIL: usize = 1024;
@@ -64,7 +73,7 @@ fn by_offset(
     reader: &Reader,
 ) {
     let targets = Random(4).between(start, written.end_offset(), TARGETS);
-    let right = |target: &i64| -> Location {
+    let right = |target: &i64| -> Place {
         let batch = written.batch_of(*target);
         (batch.segment, batch.base_offset, batch.position, u64::from(batch.size))
     };
@@ -109,5 +118,71 @@ fn by_time(
     race.run_few(criterion, "naive/walk", FEW, |target| reader.offset_for_time(target, From::SegmentStart));
 }
 
-criterion_group!(benches, lookup);
+/// Calls of 10,000 rows, as a vectorised user function makes them.
+fn many(criterion: &mut Criterion) {
+    let written = Written::new(Shape {
+        batch_bytes: 16 << 10,
+        codec: Codec::None,
+        log_bytes: 1 << 30,
+        segment_bytes: 256 << 20,
+    });
+    let log = Log::open(&written.dir, LogOptions { io: Io::Mmap, ..LogOptions::default() }).unwrap();
+    let reader = Reader::open(&written.dir);
+    assert!(reader.segments.len() > 1);
+    let offsets = Random(6).between(0, written.end_offset(), CALLS * ROWS);
+    let last = *written.times.iter().max().unwrap();
+    let times = Random(7).between(written.times[0], last + 1, CALLS * ROWS);
+    for order in ["uniform", "sorted"] {
+        let (mut offsets, mut times) = (offsets.clone(), times.clone());
+        if order == "sorted" {
+            offsets.chunks_mut(ROWS).for_each(<[i64]>::sort_unstable);
+            times.chunks_mut(ROWS).for_each(<[i64]>::sort_unstable);
+        }
+        let location = |batch: Batch| (batch.segment, batch.base_offset, batch.position, batch.size);
+        let right: Vec<_> = offsets.iter().map(|offset| location(written.batch_of(*offset))).collect();
+        let located = |found: Location| (found.segment, found.batch_base_offset, found.position, found.size);
+        in_calls(criterion, &format!("locate_many/{order}/cordwood/many"), &offsets, &right, |call| {
+            log.locate_many(call).unwrap().into_iter().map(|found| located(found.unwrap())).collect()
+        });
+        in_calls(criterion, &format!("locate_many/{order}/cordwood/single"), &offsets, &right, |call| {
+            call.iter().map(|offset| located(log.locate(*offset).unwrap().unwrap())).collect()
+        });
+        in_calls(criterion, &format!("locate_many/{order}/naive/index"), &offsets, &right, |call| {
+            let found = call.iter().map(|offset| reader.locate(*offset, From::Index, false));
+            found.map(|at| (at.0, at.1, at.2, at.3 as u32)).collect()
+        });
+        let right = written.first_at(&times);
+        let record = |found: TimestampOffset| (found.timestamp, found.offset);
+        in_calls(criterion, &format!("offsets_for_times/{order}/cordwood/many"), &times, &right, |call| {
+            log.offsets_for_times(call).unwrap().into_iter().map(|found| record(found.unwrap())).collect()
+        });
+        in_calls(criterion, &format!("offsets_for_times/{order}/cordwood/single"), &times, &right, |call| {
+            call.iter().map(|time| record(log.offset_for_time(*time).unwrap().unwrap())).collect()
+        });
+        in_calls(criterion, &format!("offsets_for_times/{order}/naive/index"), &times, &right, |call| {
+            call.iter().map(|time| reader.offset_for_time(*time, From::Index)).collect()
+        });
+    }
+    assert!(log.warnings().is_empty(), "{:?}", log.warnings());
+}
+
+/// Checks all calls, then times one after another.
+fn in_calls<Answer: PartialEq + Debug>(
+    criterion: &mut Criterion,
+    name: &str,
+    targets: &[i64],
+    right: &[Answer],
+    mut answer: impl FnMut(&[i64]) -> Vec<Answer>,
+) {
+    for (call, right) in targets.chunks(ROWS).zip(right.chunks(ROWS)) {
+        assert_eq!(answer(call), right, "{name}");
+    }
+    let mut group = group(criterion, name);
+    group.throughput(Throughput::Elements(ROWS as u64));
+    let mut calls = targets.chunks(ROWS).cycle();
+    group.bench_function("call", |bencher| bencher.iter(|| answer(black_box(calls.next().unwrap()))));
+    group.finish();
+}
+
+criterion_group!(benches, lookup, many);
 criterion_main!(benches);

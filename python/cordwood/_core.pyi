@@ -141,6 +141,8 @@ class Log:
         """Find many at once: columns `segment batch_base_offset position size`, a row for each target, in their order.
 
         Any int64 array will do: NumPy, Arrow, a list. The row is null where `locate` would raise or answer `None`.
+        *Cost*: single look-ups at first; a segment that was asked much is walked once, and its batches are then kept in
+        memory: at most 64 MiB for a log, with what `offsets_for_times` keeps.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> log.locate_many([20, 5000]).column("position").to_pylist()
@@ -159,6 +161,9 @@ class Log:
         """
     def offsets_for_times(self, timestamps: _Times) -> pa.Table:
         """Find many at once: columns `timestamp offset`, a row for each target; null where no record is that late.
+
+        *Cost*: single look-ups at first; a segment that was asked much is read once, and its times are then kept in
+        memory, within the 64 MiB of `locate_many`.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> log.offsets_for_times([1700000000025, 4000000000000]).column("offset").to_pylist()

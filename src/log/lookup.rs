@@ -34,15 +34,6 @@ impl Log {
         Ok(None)
     }
 
-    /// [`Log::locate`] for many offsets, in their order; `None` also where `locate` would say that the offset is out of
-    /// range or the log damaged there.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
-    pub fn locate_many(&self, offsets: &[i64]) -> Result<Vec<Option<Location>>> {
-        offsets.iter().map(|offset| or_nothing(self.locate(*offset))).collect()
-    }
-
     /// The first record at or above the log start offset whose timestamp is at or above `timestamp` (ms since the epoch),
     /// whatever the order of times; control records count. `None` where there is none.
     ///
@@ -72,18 +63,10 @@ impl Log {
         }
         Ok(None)
     }
-
-    /// [`Log::offset_for_time`] for many timestamps, in their order; `None` also where that would be an error of the
-    /// timestamp or of the log's bytes.
-    ///
-    /// # Errors
-    /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
-    pub fn offsets_for_times(&self, timestamps: &[i64]) -> Result<Vec<Option<TimestampOffset>>> {
-        timestamps.iter().map(|timestamp| or_nothing(self.offset_for_time(*timestamp))).collect()
-    }
 }
 
-fn or_nothing<T>(answer: Result<Option<T>>) -> Result<Option<T>> {
+/// The answer of one of many look-ups, where an error of the question or of the log's bytes is none.
+pub(super) fn or_nothing<T>(answer: Result<Option<T>>) -> Result<Option<T>> {
     match answer {
         Err(Error::OffsetOutOfRange { .. } | Error::Config { .. }) => Ok(None),
         Err(error) if error.is_damage() => Ok(None),

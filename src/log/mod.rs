@@ -6,6 +6,7 @@
 mod checkpoint;
 mod loader;
 mod lookup;
+mod lookup_many;
 mod plan;
 mod scan;
 mod segments;

@@ -178,6 +178,8 @@ pub(super) fn many(given: &Bound<'_, PyAny>, times: bool) -> PyResult<Vec<i64>> 
     }
     let numbers =
         py.import("builtins")?.call_method1("memoryview", (bytes,))?.call_method1("cast", ("q",))?;
-    let numbers = PyBuffer::<i64>::get(&numbers)?.to_vec(py)?;
-    Ok(numbers.get(start..).and_then(|rest| rest.get(..length)).unwrap_or_default().to_vec())
+    let mut numbers = PyBuffer::<i64>::get(&numbers)?.to_vec(py)?;
+    numbers.truncate(start + length);
+    numbers.drain(..start.min(numbers.len()));
+    Ok(numbers)
 }

@@ -4,14 +4,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::builder::PrimitiveBuilder;
-use arrow_array::types::{Int32Type, Int64Type};
 use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::prelude::*;
 
 use super::arguments::{self, Time};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
+use super::lookups::{Located, Timed};
 use super::results::{PyLocation, PySplit, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
@@ -112,20 +111,8 @@ impl PyLog {
 
     fn locate_many<'py>(&self, py: Python<'py>, offsets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let offsets = arguments::many(offsets, false)?;
-        let answers = self.ask(py, |log| log.locate_many(&offsets))?;
-        let long = |get: fn(&crate::types::Location) -> i64| -> ArrayRef {
-            let column: PrimitiveBuilder<Int64Type> = collect(answers.iter().map(|at| at.as_ref().map(get)));
-            Arc::new({ column }.finish())
-        };
-        let size: PrimitiveBuilder<Int32Type> =
-            collect(answers.iter().map(|at| at.and_then(|at| i32::try_from(at.size).ok())));
-        let columns = [
-            ("segment", long(|at| at.segment)),
-            ("batch_base_offset", long(|at| at.batch_base_offset)),
-            ("position", long(|at| at.position.cast_signed())),
-            ("size", Arc::new({ size }.finish()) as ArrayRef),
-        ];
-        table(py, columns)
+        let located = self.ask(py, |log| Located::read(&log, &offsets))?;
+        table(py, located.into_columns())
     }
 
     fn offset_for_time(&self, py: Python<'_>, timestamp: Time) -> PyResult<Option<PyTimestampOffset>> {
@@ -138,17 +125,8 @@ impl PyLog {
         timestamps: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let timestamps = arguments::many(timestamps, true)?;
-        let answers = self.ask(py, |log| log.offsets_for_times(&timestamps))?;
-        let timestamp: PrimitiveBuilder<Int64Type> =
-            collect(answers.iter().map(|at| at.map(|at| at.timestamp)));
-        let offset: PrimitiveBuilder<Int64Type> = collect(answers.iter().map(|at| at.map(|at| at.offset)));
-        table(
-            py,
-            [
-                ("timestamp", Arc::new({ timestamp }.finish()) as ArrayRef),
-                ("offset", Arc::new({ offset }.finish()) as ArrayRef),
-            ],
-        )
+        let timed = self.ask(py, |log| Timed::read(&log, &timestamps))?;
+        table(py, timed.into_columns())
     }
 
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None,
@@ -277,14 +255,6 @@ impl PyLog {
             })
         })
     }
-}
-
-fn collect<T: arrow_array::ArrowPrimitiveType>(
-    values: impl Iterator<Item = Option<T::Native>>,
-) -> PrimitiveBuilder<T> {
-    let mut builder = PrimitiveBuilder::new();
-    values.for_each(|value| builder.append_option(value));
-    builder
 }
 
 fn table<'py, const N: usize>(

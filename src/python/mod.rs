@@ -8,6 +8,7 @@ mod exchange;
 mod handle;
 mod index;
 mod log;
+mod lookups;
 mod results;
 mod scan;
 mod segment;

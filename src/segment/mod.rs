@@ -3,11 +3,15 @@
 //! Indexes are hints here. An entry is used only after the batch it points to was read and agrees with it; where it does
 //! not, the answer comes from a walk without the index, and the log remembers a warning.
 
+mod batch_table;
+mod buckets;
 mod log_file;
 mod open_files;
+mod prepared;
 mod resync;
 mod search;
 mod tail;
+mod time_table;
 mod walk;
 
 use std::io;
@@ -20,11 +24,15 @@ use crate::fs::{FileBytes, FileIdentity};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::record::BatchHeader;
 
+pub(crate) use batch_table::{BatchTable, Placed};
+pub(crate) use buckets::{Bucket, Buckets};
 pub(crate) use log_file::LogFile;
 pub(crate) use open_files::{OpenFiles, Opened};
+use prepared::Prepared;
 pub(crate) use resync::Stretch;
 pub(crate) use search::Found;
 pub(crate) use tail::Tail;
+pub(crate) use time_table::TimeTable;
 pub use walk::Batch;
 pub(crate) use walk::{Before, Bounds, Damage, Step, Walk};
 
@@ -78,6 +86,8 @@ pub struct Segment {
     identity: OnceLock<FileIdentity>,
     tail: OnceLock<Tail>,
     largest: OnceLock<i64>,
+    batch_table: Prepared<BatchTable>,
+    time_table: Prepared<TimeTable>,
 }
 
 impl Segment {
@@ -98,6 +108,8 @@ impl Segment {
             identity: OnceLock::new(),
             tail: OnceLock::new(),
             largest: OnceLock::new(),
+            batch_table: Prepared::default(),
+            time_table: Prepared::default(),
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::prepared::Budget;
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, FileBytes};
@@ -28,6 +29,8 @@ pub(crate) enum Opened {
 pub(crate) struct OpenFiles {
     pub(crate) directory: Directory,
     pub(crate) interrupt: Interrupt,
+    /// The memory for tables of segments.
+    pub(crate) tables: Arc<Budget>,
     io: Io,
     broker_runs: AtomicBool,
     limit: usize,
@@ -41,6 +44,7 @@ impl OpenFiles {
         let open_files = Self {
             directory,
             interrupt,
+            tables: Arc::default(),
             io,
             broker_runs: AtomicBool::new(false),
             limit: limit.max(1),

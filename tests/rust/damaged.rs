@@ -166,8 +166,12 @@ fn a_hint_that_an_answer_met_is_warned_of() {
             continue;
         }
         let log = open(&case, IOS[0]);
-        log.locate_many(&(0..source.end_offset()).collect::<Vec<_>>()).unwrap();
-        log.offsets_for_times(&times(&source)).unwrap();
+        for offset in log.log_start_offset()..source.end_offset() {
+            log.locate(offset).unwrap();
+        }
+        for target in times(&source) {
+            log.offset_for_time(target).unwrap();
+        }
         if !log.warnings().is_empty() {
             warned.push(case.case.trim_start_matches("damaged/").to_owned());
         }

@@ -13,7 +13,7 @@ use crate::support::reading::{both, folder, locate, located, range, scan, time, 
 
 /// How a log is made.
 #[derive(Debug, Clone)]
-struct Recipe {
+pub struct Recipe {
     batches: Vec<BatchRecipe>,
     segment_bytes: usize,
     indexing: Indexing,
@@ -24,7 +24,7 @@ struct Recipe {
 }
 
 #[derive(Debug, Clone)]
-struct BatchRecipe {
+pub struct BatchRecipe {
     /// 0, 1, 2; 3: a v2 batch that compaction emptied.
     kind: u8,
     codec: usize,
@@ -39,7 +39,7 @@ struct BatchRecipe {
 }
 
 #[derive(Debug, Clone)]
-enum Hints {
+pub enum Hints {
     Right,
     Missing,
     Empty,
@@ -80,7 +80,7 @@ fn hints() -> impl Strategy<Value = Hints> {
     ]
 }
 
-fn recipe() -> impl Strategy<Value = Recipe> {
+pub fn recipe() -> impl Strategy<Value = Recipe> {
     let zero_tail = prop_oneof![5 => Just(0usize), 1 => 1usize..5000];
     (
         proptest::collection::vec(batch(), 1..25),
@@ -135,7 +135,7 @@ fn build(recipe: &BatchRecipe, next: i64) -> Vec<Built> {
     }
 }
 
-fn write(recipe: &Recipe, parent: &Path) -> PathBuf {
+pub fn write(recipe: &Recipe, parent: &Path) -> PathBuf {
     let mut built: Vec<Built> = Vec::new();
     for batch in &recipe.batches {
         let next = built.last().map_or(0, Built::next_offset);

@@ -1,0 +1,247 @@
+//! Many look-ups at once: the answers of [`Log::locate`] and [`Log::offset_for_time`], from tables of the segments that
+//! are asked much.
+
+use std::hint::black_box;
+
+use super::Log;
+use super::lookup::or_nothing;
+use crate::error::{Error, Result};
+use crate::segment::{BatchTable, Bucket, Buckets, LOOKUP_READ, LogFile, Placed, Segment, TimeTable};
+use crate::types::{Location, TimestampOffset};
+
+/// How many look-ups are under way side by side: the memory that they touch is cold, and waiting for it is most of the time.
+const GROUP: usize = 64;
+
+/// Which part of the log a look-up goes to, and which bucket of that part's table if there was one when the group began.
+type Step = (usize, Option<Bucket>);
+
+const NOWHERE: Step = (usize::MAX, None);
+
+impl Log {
+    /// [`Log::locate`] for many offsets, in their order; `None` also where `locate` would say that the offset is out of
+    /// range or the log damaged there.
+    ///
+    /// *Cost*: single look-ups at first. A segment that was asked about as much as a walk over its headers costs is then
+    /// walked once, and its batches are kept in memory, 21 bytes for each, and no more than 64 MiB in a log with all that
+    /// [`Log::offsets_for_times`] keeps; what is asked of it from then on costs a few nanoseconds. Refreshed logs share
+    /// the tables of what is unchanged. A segment with damage keeps single look-ups.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
+    pub fn locate_many(&self, offsets: &[i64]) -> Result<Vec<Option<Location>>> {
+        let mut answers = Vec::with_capacity(offsets.len());
+        self.locate_each(offsets, |answer| answers.push(answer))?;
+        Ok(answers)
+    }
+
+    /// [`Log::locate_many`], one answer after another.
+    pub(crate) fn locate_each(&self, offsets: &[i64], mut give: impl FnMut(Option<Location>)) -> Result<()> {
+        let (first, end) = self.asked(offsets)?;
+        let mut parts: Vec<OffsetPart<'_>> =
+            self.segments().between(first, end).map(|segment| OffsetPart::new(segment)).collect();
+        let bases: Vec<i64> = parts.iter().map(|part| part.segment.base_offset()).collect();
+        let base = |place: usize| bases.get(place).copied().unwrap_or(i64::MAX);
+        let Some(buckets) = Buckets::new(bases.iter().copied()) else { return Ok(()) };
+        // the batch of the answer before: sorted offsets mostly lie in it
+        let mut run = Placed::NOWHERE;
+        for group in offsets.chunks(GROUP) {
+            self.options().interrupt.check()?;
+            let mut steps = [NOWHERE; GROUP];
+            let table = |part: usize| parts.get(part).and_then(|part| part.table);
+            for ((part, bucket), offset) in steps.iter_mut().zip(group) {
+                if (first..end).contains(offset) {
+                    // the floor: one below the first base offset above
+                    *part = buckets.find(offset + 1, base).wrapping_sub(1);
+                    *bucket = table(*part).map(|table| table.bucket(*offset));
+                }
+            }
+            touch(&steps, |part, bucket| table(part).map_or(0, |table| table.touch(bucket)));
+            for ((part, bucket), offset) in steps.into_iter().zip(group.iter().copied()) {
+                let answer = match parts.get_mut(part) {
+                    None => None,
+                    Some(_) if run.holds(offset) => Some(run.location),
+                    Some(part) => {
+                        let found =
+                            part.table.zip(bucket).and_then(|(table, bucket)| table.find(offset, bucket));
+                        match found.map_or_else(|| part.place(offset), |found| Ok(Some(found)))? {
+                            None => or_nothing(self.locate(offset))?,
+                            Some(found) => {
+                                run = found;
+                                Some(run.location)
+                            }
+                        }
+                    }
+                };
+                // in one place, so that it is compiled into the loop
+                give(answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// The range of the log in which all of the offsets lie that lie in the log at all.
+    fn asked(&self, offsets: &[i64]) -> Result<(i64, i64)> {
+        let least = offsets.iter().copied().min().unwrap_or(0).max(self.log_start_offset());
+        let greatest = offsets.iter().copied().max().unwrap_or(0);
+        let is_below = greatest < self.last_base_offset();
+        let end =
+            if is_below { greatest + 1 } else { self.log_end_offset()?.min(greatest.saturating_add(1)) };
+        Ok((least.min(end), end))
+    }
+
+    /// [`Log::offset_for_time`] for many timestamps, in their order; `None` also where that would be an error of the
+    /// timestamp or of the log's bytes.
+    ///
+    /// *Cost*: single look-ups at first. A segment that was asked about as much as it costs to read it is then read once,
+    /// and of its records those that are later than all before them are kept in memory, 20 bytes for each, and no more
+    /// than 64 MiB in a log with all that [`Log::locate_many`] keeps; what is asked of it from then on costs tens of
+    /// nanoseconds. Refreshed logs share the tables of what is unchanged. A segment with damage, and one whose table finds
+    /// no room, keeps single look-ups.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
+    pub fn offsets_for_times(&self, timestamps: &[i64]) -> Result<Vec<Option<TimestampOffset>>> {
+        let mut answers = Vec::with_capacity(timestamps.len());
+        self.time_each(timestamps, |answer| answers.push(answer))?;
+        Ok(answers)
+    }
+
+    /// [`Log::offsets_for_times`], one answer after another.
+    pub(crate) fn time_each(
+        &self,
+        timestamps: &[i64],
+        mut give: impl FnMut(Option<TimestampOffset>),
+    ) -> Result<()> {
+        let start = self.log_start_offset();
+        let mut parts = TimeParts::new(self);
+        for group in timestamps.chunks(GROUP) {
+            self.options().interrupt.check()?;
+            let mut steps = [NOWHERE; GROUP];
+            for ((part, bucket), timestamp) in steps.iter_mut().zip(group) {
+                if *timestamp >= 0 {
+                    *part = parts.reaching(*timestamp)?;
+                    *bucket = parts.table(*part).map(|table| table.bucket(*timestamp));
+                }
+            }
+            touch(&steps, |part, bucket| parts.table(part).map_or(0, |table| table.touch(bucket)));
+            for ((part, bucket), timestamp) in steps.into_iter().zip(group.iter().copied()) {
+                let answer = match parts.parts.get_mut(part) {
+                    None => None,
+                    Some(part) => {
+                        let found = match (part.table, bucket) {
+                            (Some(table), Some(bucket)) => table.find(timestamp, bucket),
+                            _ => part.ask()?.and_then(|table| table.find(timestamp, table.bucket(timestamp))),
+                        };
+                        match found.filter(|found| found.offset >= start) {
+                            None => or_nothing(self.offset_for_time(timestamp))?,
+                            found => found,
+                        }
+                    }
+                };
+                give(answer);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Loads what the look-ups of a group will want, so that the misses of all of them overlap: none waits for another here.
+#[inline]
+fn touch(steps: &[Step; GROUP], load: impl Fn(usize, Bucket) -> u32) {
+    let loaded = |all, (part, bucket): &Step| all ^ bucket.map_or(0, |bucket| load(*part, bucket));
+    black_box(steps.iter().fold(0, loaded));
+}
+
+/// A segment among those that offsets are looked up in.
+struct OffsetPart<'a> {
+    segment: &'a Segment,
+    table: Option<&'a BatchTable>,
+    /// For what the table has to verify.
+    log: Option<LogFile>,
+}
+
+impl<'a> OffsetPart<'a> {
+    fn new(segment: &'a Segment) -> Self {
+        Self { segment, table: segment.batch_table(), log: None }
+    }
+
+    /// Where an offset lies that the table did not give at once; `None` where it is the single look-up's to say.
+    #[cold]
+    fn place(&mut self, offset: i64) -> Result<Option<Placed>> {
+        if self.table.is_none() {
+            self.table = match self.segment.ask_batch_table() {
+                Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
+                table => table.ok().flatten(),
+            };
+        }
+        let Some(table) = self.table else { return Ok(None) };
+        if self.log.is_none() {
+            self.log = self.segment.log_file(LOOKUP_READ).ok();
+        }
+        // what cannot be read now is the single look-up's to meet
+        Ok(self.log.as_mut().and_then(|log| table.verify(offset, log).ok().flatten()))
+    }
+}
+
+/// The segments that times are looked up in, as far as they were looked at.
+struct TimeParts<'a> {
+    segments: Box<dyn Iterator<Item = &'a Segment> + 'a>,
+    parts: Vec<TimePart<'a>>,
+    /// The largest timestamp up to each part, which rises.
+    largest: Vec<i64>,
+    /// Damage hides the largest timestamp of the segment behind them: later times have no answer.
+    ends_in_damage: bool,
+}
+
+struct TimePart<'a> {
+    segment: &'a Segment,
+    table: Option<&'a TimeTable>,
+}
+
+impl<'a> TimeParts<'a> {
+    fn new(log: &'a Log) -> Self {
+        let segments = log.segments().between(log.log_start_offset(), i64::MAX).map(AsRef::as_ref);
+        Self { segments: Box::new(segments), parts: Vec::new(), largest: Vec::new(), ends_in_damage: false }
+    }
+
+    /// The first part whose largest timestamp reaches a time; none has that place where none does.
+    #[inline]
+    fn reaching(&mut self, timestamp: i64) -> Result<usize> {
+        if self.largest.last().is_none_or(|largest| *largest < timestamp) {
+            self.go_on(timestamp)?;
+        }
+        Ok(self.largest.partition_point(|largest| *largest < timestamp))
+    }
+
+    #[inline]
+    fn table(&self, part: usize) -> Option<&'a TimeTable> {
+        self.parts.get(part).and_then(|part| part.table)
+    }
+
+    #[cold]
+    fn go_on(&mut self, timestamp: i64) -> Result<()> {
+        while !self.ends_in_damage && self.largest.last().is_none_or(|largest| *largest < timestamp) {
+            let Some(segment) = self.segments.next() else { break };
+            match segment.largest_record_timestamp() {
+                Ok(largest) => {
+                    self.largest.push(self.largest.last().map_or(largest, |before| largest.max(*before)));
+                    self.parts.push(TimePart { segment, table: segment.time_table() });
+                }
+                Err(error) if error.is_damage() => self.ends_in_damage = true,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> TimePart<'a> {
+    #[cold]
+    fn ask(&mut self) -> Result<Option<&'a TimeTable>> {
+        self.table = match self.segment.ask_time_table() {
+            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
+            table => table.ok().flatten(),
+        };
+        Ok(self.table)
+    }
+}

@@ -1,0 +1,146 @@
+//! The times of a segment's records in memory: for who asks for many times.
+//!
+//! The first record at or above a time is one whose time is above those of all records before it. So of all records only
+//! these are kept, and their times rise strictly, whatever the order in the log: an answer is one search.
+//!
+//! One reading of the segment makes the table: every batch verified, those decoded that may raise the largest time. Where
+//! it meets anything odd there is no table, and every question is answered on its own.
+
+use super::buckets::{Bucket, Buckets};
+use super::prepared::Share;
+use super::walk::{Batch, Step};
+use super::{SCAN_READ, Segment, Walk};
+use crate::error::Result;
+use crate::record::Records;
+use crate::types::TimestampOffset;
+
+/// The records of a segment that are later than all before them.
+#[derive(Debug)]
+pub(crate) struct TimeTable {
+    segment: i64,
+    /// Their times rise strictly.
+    rows: Vec<Row>,
+    buckets: Buckets,
+    _share: Share,
+}
+
+/// A record: its time as bytes, so that none is left unused beside its offset, which is relative to the segment's base
+/// offset.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    time: [u8; 8],
+    offset: u32,
+}
+
+impl Row {
+    fn new(time: i64, offset: u32) -> Self {
+        Self { time: time.to_be_bytes(), offset }
+    }
+
+    #[inline]
+    fn time(&self) -> i64 {
+        i64::from_be_bytes(self.time)
+    }
+}
+
+impl TimeTable {
+    /// What a record costs: its row and its buckets.
+    const BYTES: usize = size_of::<Row>() + Buckets::BYTES_PER_KEY;
+    /// A look-up costs about as much as to read and decode this much of the log.
+    const LOG_BYTES_PER_LOOKUP: u64 = 32 << 10;
+
+    fn read(segment: &Segment) -> Result<Option<Self>> {
+        let budget = &segment.open_files.tables;
+        let most = budget.left() / Self::BYTES;
+        let mut rows = Vec::new();
+        let mut walk = segment.walk(-1, SCAN_READ)?;
+        let mut buffer = Vec::new();
+        let mut largest = -1;
+        loop {
+            segment.open_files.interrupt.check()?;
+            let batch = match walk.step_through()? {
+                Step::Batch(batch) => batch,
+                Step::Damage(_) => return Ok(None),
+                Step::End => break,
+            };
+            if walk.verify(&batch)?.is_err() {
+                return Ok(None);
+            }
+            // nothing in it is the first at any time
+            if batch.header.max_timestamp <= largest {
+                continue;
+            }
+            let is_read = later(&batch, &mut walk, &mut buffer, largest, |offset, timestamp| {
+                largest = timestamp;
+                let relative = u32::try_from(offset - segment.base_offset).unwrap_or(u32::MAX);
+                rows.push(Row::new(timestamp, relative));
+            })?;
+            if !is_read || rows.len() > most {
+                return Ok(None);
+            }
+        }
+        rows.shrink_to_fit();
+        let Some(buckets) = Buckets::new(rows.iter().map(Row::time)) else { return Ok(None) };
+        let Some(share) = budget.take(rows.len() * Self::BYTES) else { return Ok(None) };
+        Ok(Some(Self { segment: segment.base_offset, rows, buckets, _share: share }))
+    }
+
+    /// Where to look for a time.
+    #[inline]
+    pub(crate) fn bucket(&self, target: i64) -> Bucket {
+        self.buckets.bucket(target)
+    }
+
+    /// Loads what a look-up in a bucket will want; the answer is of no use.
+    #[inline]
+    pub(crate) fn touch(&self, bucket: Bucket) -> u32 {
+        self.rows.get(bucket.first()).map_or(0, |row| row.offset)
+    }
+
+    /// The first record of the segment at or above a time.
+    #[inline]
+    pub(crate) fn find(&self, target: i64, bucket: Bucket) -> Option<TimestampOffset> {
+        let place = bucket.find(target, |place| self.rows.get(place).map_or(i64::MAX, Row::time));
+        let row = self.rows.get(place)?;
+        Some(TimestampOffset { timestamp: row.time(), offset: self.segment + i64::from(row.offset) })
+    }
+}
+
+/// Gives each record of a batch that is later than `largest` and all before it. False where the batch breaks the format,
+/// or holds a record later than its header says: whether a look-up sees that one depends on where it comes from.
+fn later(
+    batch: &Batch,
+    walk: &mut Walk,
+    buffer: &mut Vec<u8>,
+    mut largest: i64,
+    mut give: impl FnMut(i64, i64),
+) -> Result<bool> {
+    let bytes = walk.bytes(batch)?;
+    let Ok((mut records, payload)) = Records::open(batch.header, bytes, buffer) else { return Ok(false) };
+    let payload = payload.of(bytes, buffer);
+    loop {
+        match records.next(payload) {
+            Ok(None) => return Ok(true),
+            Ok(Some(record)) if record.timestamp > batch.header.max_timestamp => return Ok(false),
+            Ok(Some(record)) if record.timestamp > largest => {
+                largest = record.timestamp;
+                give(record.offset, largest);
+            }
+            Ok(Some(_)) => {}
+            Err(_) => return Ok(false),
+        }
+    }
+}
+
+impl Segment {
+    /// The table of the segment's times, where there is one.
+    pub(crate) fn time_table(&self) -> Option<&TimeTable> {
+        self.time_table.get()
+    }
+
+    /// The same for who is about to look a time up without it.
+    pub(crate) fn ask_time_table(&self) -> Result<Option<&TimeTable>> {
+        let price = self.size()? / TimeTable::LOG_BYTES_PER_LOOKUP;
+        self.time_table.ask(price, || TimeTable::read(self))
+    }
+}
