@@ -11,6 +11,7 @@ SPARK = Path(__file__).resolve().parents[2] / "python" / "cordwood" / "spark"
 # from the ground up; the package itself only says where things are
 ORDER = [
     "errors",
+    "option_text",
     "options",
     "partitions",
     "worker",
@@ -29,7 +30,7 @@ ORDER = [
 ]
 
 # what can be used, and tested, where there is no Spark
-WITHOUT_SPARK = ["errors", "options", "partitions", "worker", "bounds", "segments", "split"]
+WITHOUT_SPARK = ["errors", "option_text", "options", "partitions", "worker", "bounds", "segments", "split"]
 
 
 def modules() -> Iterator[tuple[str, Path]]:

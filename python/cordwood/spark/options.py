@@ -10,22 +10,33 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 from cordwood.spark.errors import bad_option
+from cordwood.spark.option_text import (
+    EARLIEST,
+    LATEST,
+    Offsets,
+    PartitionName,
+    choice,
+    number,
+    read_assign,
+    read_delay,
+    read_ending_offsets,
+    read_names,
+    read_path,
+    read_paths,
+    read_pattern,
+    read_starting_offsets,
+    read_text,
+    read_timestamps,
+    read_truth,
+    write_assign,
+    write_offsets,
+    write_text,
+)
 
 __all__ = ["EARLIEST", "LATEST", "PartitionName", "SparkLogOptions"]
-
-PartitionName: TypeAlias = tuple[str, int]
-"""Topic and partition."""
-
-Offsets: TypeAlias = dict[PartitionName, int]
-
-EARLIEST = -2
-"""In offsets: the log start offset."""
-
-LATEST = -1
-"""In offsets: the log end offset (for `read_committed` the last stable offset)."""
 
 _logger = logging.getLogger("cordwood")
 
@@ -157,205 +168,53 @@ class SparkLogOptions:
             raise bad_option("columns", "no columns with table=batches or table=segments (select them)", self.columns)
 
 
-def _text(_option: str, text: str) -> str:
-    return text
-
-
-def _names(option: str, text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise bad_option(option, "names with commas between them", text)
-    return names
-
-
-def _number(least: int) -> Callable[[str, str], int]:
-    def read(option: str, text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = least - 1
-        if not least <= number < 1 << 63:
-            raise bad_option(option, f"a whole number, {least} or more", text)
-        return number
-
-    return read
-
-
-def _choice(*choices: str, ignore_case: bool = True) -> Callable[[str, str], str]:
-    by_name = {choice.lower() if ignore_case else choice: choice for choice in choices}
-
-    def read(option: str, text: str) -> str:
-        try:
-            return by_name[text.lower() if ignore_case else text]
-        except KeyError:
-            raise bad_option(option, "one of " + ", ".join(choices), text) from None
-
-    return read
-
-
-def _truth(option: str, text: str) -> bool:
-    return _choice("true", "false")(option, text) == "true"
-
-
-def _pattern(option: str, text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise bad_option(option, f"a regular expression ({error})", text) from None
-    return text
-
-
-def _paths(option: str, text: str) -> tuple[str, ...]:
-    paths = _json(option, text, '["data", "more"]')
-    if not isinstance(paths, list) or not all(isinstance(path, str) and path for path in paths):
-        raise bad_option(option, 'a JSON list of paths, such as ["data", "more"]', text)
-    return tuple(paths)
-
-
-def _path(option: str, text: str) -> tuple[str, ...]:
-    if not text:
-        raise bad_option(option, "a path", text)
-    return (text,)
-
-
-_UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
-def _delay(option: str, text: str) -> int:
-    match = re.fullmatch(r"\s*(\d+)\s*(ms|s|m|min|h|d)\s*", text.lower())
-    if match is None:
-        raise bad_option(option, "a time such as 500ms, 30s, 15m, 1h", text)
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def _json(option: str, text: str, example: str) -> Any:  # noqa: ANN401  (JSON is anything)
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise bad_option(option, "each name once", text)
-        return found
-
-    try:
-        return json.loads(text, object_pairs_hook=once)
-    except ValueError as error:
-        raise bad_option(option, f"JSON such as {example} ({error})", text) from None
-
-
-def _by_partition(option: str, text: str, least: int) -> Offsets:
-    example = '{"orders":{"0":23,"1":42}}'
-    found = _json(option, text, example)
-    read: Offsets = {}
-    for topic, numbers in found.items() if isinstance(found, dict) else ():
-        for partition, number in numbers.items() if isinstance(numbers, dict) else ():
-            if re.fullmatch(r"\d{1,10}", partition) and type(number) is int and least <= number < 1 << 63:
-                read[topic, int(partition)] = number
-                continue
-            raise bad_option(
-                option, f"offsets or times of {least} or more by partition: {example}", {partition: number}
-            )
-    if not read or len({topic for topic, _ in read}) != len(found):
-        raise bad_option(option, f"JSON such as {example}", text)
-    return read
-
-
-def _starting_offsets(option: str, text: str) -> Offsets | str:
-    if text.strip().lower() in ("earliest", "latest"):
-        return text.strip().lower()
-    return _by_partition(option, text, EARLIEST)
-
-
-def _ending_offsets(option: str, text: str) -> Offsets | str:
-    if text.strip().lower() == "latest":
-        return "latest"
-    # -2 is no end, as in Spark's Kafka source
-    return _by_partition(option, text, LATEST)
-
-
-def _timestamps(option: str, text: str) -> Offsets:
-    return _by_partition(option, text, 0)
-
-
-def _assign(option: str, text: str) -> frozenset[PartitionName]:
-    example = '{"orders":[0,1]}'
-    found = _json(option, text, example)
-    read = set()
-    for topic, partitions in found.items() if isinstance(found, dict) else ():
-        for partition in partitions if isinstance(partitions, list) else [None]:
-            if type(partition) is not int or partition < 0:
-                raise bad_option(option, f"partition numbers by topic: {example}", text)
-            read.add((topic, partition))
-    if not read:
-        raise bad_option(option, f"JSON such as {example}", text)
-    return frozenset(read)
-
-
-def _write_offsets(offsets: Offsets | str) -> str:
-    if isinstance(offsets, str):
-        return offsets
-    by_topic: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        by_topic.setdefault(topic, {})[str(partition)] = offset
-    return json.dumps(by_topic, separators=(",", ":"))
-
-
-def _write_assign(assign: frozenset[PartitionName]) -> str:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(assign):
-        by_topic.setdefault(topic, []).append(partition)
-    return json.dumps(by_topic, separators=(",", ":"))
-
-
-def _write_text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 @dataclass(frozen=True)
 class _Option:
     """An option: its name, the field that it fills, how it is read and written."""
 
     name: str
     field: str
-    read: Callable[[str, str], Any] = _text
-    write: Callable[[Any], str] = _write_text
+    read: Callable[[str, str], Any] = read_text
+    write: Callable[[Any], str] = write_text
 
 
 _COMMA: Callable[[Any], str] = ",".join
-_ISOLATION = _choice("read_uncommitted", "read_committed")
+_ISOLATION = choice("read_uncommitted", "read_committed")
 
 _OPTIONS = {
     option.name.lower(): option
     for option in (
-        _Option("path", "path", _path),
-        _Option("paths", "paths", _paths, lambda paths: json.dumps(list(paths))),
-        _Option("subscribe", "subscribe", _names, _COMMA),
-        _Option("subscribePattern", "subscribe_pattern", _pattern),
-        _Option("assign", "assign", _assign, _write_assign),
-        _Option("startingOffsets", "starting_offsets", _starting_offsets, _write_offsets),
-        _Option("startingTimestamp", "starting_timestamp", _number(0)),
-        _Option("startingOffsetsByTimestamp", "starting_offsets_by_timestamp", _timestamps, _write_offsets),
+        _Option("path", "path", read_path),
+        _Option("paths", "paths", read_paths, lambda paths: json.dumps(list(paths))),
+        _Option("subscribe", "subscribe", read_names, _COMMA),
+        _Option("subscribePattern", "subscribe_pattern", read_pattern),
+        _Option("assign", "assign", read_assign, write_assign),
+        _Option("startingOffsets", "starting_offsets", read_starting_offsets, write_offsets),
+        _Option("startingTimestamp", "starting_timestamp", number(0)),
+        _Option("startingOffsetsByTimestamp", "starting_offsets_by_timestamp", read_timestamps, write_offsets),
         _Option(
             "startingOffsetsByTimestampStrategy",
             "starting_offsets_by_timestamp_strategy",
-            _choice("error", "latest"),
+            choice("error", "latest"),
         ),
-        _Option("endingOffsets", "ending_offsets", _ending_offsets, _write_offsets),
-        _Option("endingTimestamp", "ending_timestamp", _number(0)),
-        _Option("endingOffsetsByTimestamp", "ending_offsets_by_timestamp", _timestamps, _write_offsets),
-        _Option("failOnDataLoss", "fail_on_data_loss", _truth),
-        _Option("minPartitions", "min_partitions", _number(1)),
-        _Option("maxRecordsPerPartition", "max_records_per_partition", _number(1)),
-        _Option("maxPartitionBytes", "max_partition_bytes", _number(1)),
-        _Option("maxOffsetsPerTrigger", "max_offsets_per_trigger", _number(1)),
-        _Option("minOffsetsPerTrigger", "min_offsets_per_trigger", _number(1)),
-        _Option("maxTriggerDelay", "max_trigger_delay_ms", _delay, lambda ms: f"{ms}ms"),
-        _Option("table", "table", _choice("records", "batches", "segments")),
-        _Option("columns", "columns", _names, _COMMA),
-        _Option("includeHeaders", "include_headers", _truth),
+        _Option("endingOffsets", "ending_offsets", read_ending_offsets, write_offsets),
+        _Option("endingTimestamp", "ending_timestamp", number(0)),
+        _Option("endingOffsetsByTimestamp", "ending_offsets_by_timestamp", read_timestamps, write_offsets),
+        _Option("failOnDataLoss", "fail_on_data_loss", read_truth),
+        _Option("minPartitions", "min_partitions", number(1)),
+        _Option("maxRecordsPerPartition", "max_records_per_partition", number(1)),
+        _Option("maxPartitionBytes", "max_partition_bytes", number(1)),
+        _Option("maxOffsetsPerTrigger", "max_offsets_per_trigger", number(1)),
+        _Option("minOffsetsPerTrigger", "min_offsets_per_trigger", number(1)),
+        _Option("maxTriggerDelay", "max_trigger_delay_ms", read_delay, lambda ms: f"{ms}ms"),
+        _Option("table", "table", choice("records", "batches", "segments")),
+        _Option("columns", "columns", read_names, _COMMA),
+        _Option("includeHeaders", "include_headers", read_truth),
         _Option("kafka.isolation.level", "isolation_level", _ISOLATION),
         _Option("isolationLevel", "isolation_level", _ISOLATION),
-        _Option("mode", "mode", _choice("FAILFAST", "DROPMALFORMED", "PERMISSIVE")),
-        _Option("maxBatchRows", "max_batch_rows", _number(1)),
-        _Option("maxBatchBytes", "max_batch_bytes", _number(1)),
-        _Option("io", "io", _choice("auto", "mmap", "pread")),
+        _Option("mode", "mode", choice("FAILFAST", "DROPMALFORMED", "PERMISSIVE")),
+        _Option("maxBatchRows", "max_batch_rows", number(1)),
+        _Option("maxBatchBytes", "max_batch_bytes", number(1)),
+        _Option("io", "io", choice("auto", "mmap", "pread")),
     )
 }
