@@ -443,6 +443,7 @@ class Split:
         start_time: int | None = None,
         end_time: int | None = None,
         size: int = 0,
+        aborted: Sequence[tuple[int, int, int]] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -462,6 +463,13 @@ class Split:
     @property
     def size(self) -> int:
         """About how many bytes of `.log` files it covers."""
+    @property
+    def aborted(self) -> list[tuple[int, int, int]] | None:
+        """The aborted transactions that overlap it: producer id, first and last offset (inclusive).
+
+        With them a `read_committed` scan of the split opens no other segment. `None` where the plan was not made with
+        `isolation_level="read_committed"`, where damage leaves one in doubt, and where they are more than 10,000.
+        """
 
 @final
 class Segment:

@@ -23,7 +23,7 @@ use crate::fs::names::PartitionName;
 use crate::segment::{OpenFiles, Segment, Warnings};
 use crate::types::{Interrupt, Io};
 
-pub use plan::Split;
+pub use plan::{AbortedRange, Split};
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
 use transactions::{Fate, Transactions};
@@ -220,6 +220,26 @@ impl Log {
         }
         let transactions = Arc::new(Transactions::read(self)?);
         Ok(Arc::clone(self.inner.transactions.get_or_init(|| transactions)))
+    }
+
+    /// The same log, its transactions already known.
+    fn with_transactions(&self, transactions: Transactions) -> Self {
+        let Inner {
+            options, topic, partition, segments, log_start_offset, open_files, opening, lookups, ..
+        } = &*self.inner;
+        Self {
+            inner: Arc::new(Inner {
+                options: options.clone(),
+                topic: topic.clone(),
+                partition: *partition,
+                segments: segments.clone(),
+                log_start_offset: *log_start_offset,
+                open_files: Arc::clone(open_files),
+                opening: opening.clone(),
+                lookups: Arc::clone(lookups),
+                transactions: OnceLock::from(Arc::new(transactions)),
+            }),
+        }
     }
 
     /// The segments, in order.

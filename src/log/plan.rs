@@ -1,7 +1,8 @@
 //! Cutting a range into splits that can be read side by side. Cuts lie behind whole batches, so every record of the range
 //! is in exactly one split.
 
-use super::{Log, Ranges, ScanOptions};
+use super::transactions::Transactions;
+use super::{Log, Ranges, Scan, ScanOptions};
 use crate::error::{Error, Result};
 use crate::segment::{Batch, Found, LOOKUP_READ, Segment, Step};
 use crate::types::{IsolationLevel, OffsetPosition};
@@ -21,7 +22,17 @@ pub struct Split {
     pub end_time: Option<i64>,
     /// About how many bytes of the log it covers.
     pub size: u64,
+    /// The aborted transactions that overlap it, so that who reads it committed need not look for them: producer id, first
+    /// offset and last offset, inclusive. `None` where the plan was not a committed one, where damage leaves it open how a
+    /// transaction ended, and where they are more than 10,000: then the reader looks itself.
+    pub aborted: Option<Vec<AbortedRange>>,
 }
+
+/// An aborted transaction: its producer's id, its first offset and that of its marker.
+pub type AbortedRange = (i64, i64, i64);
+
+/// A split that knows more aborted transactions is not small any more.
+const MOST_ABORTED: usize = 10_000;
 
 impl Split {
     /// The range to scan.
@@ -50,9 +61,12 @@ impl Log {
         }
         let ranges = options.ranges;
         let (mut start, mut end) = self.resolve(&ranges)?;
+        let mut transactions = None;
         if options.isolation_level == IsolationLevel::ReadCommitted {
+            let found = self.transactions()?;
             // what is in doubt is the scan's to report
-            end = end.min(self.transactions()?.readable_end);
+            end = end.min(found.readable_end);
+            transactions = Some(found);
         }
         let mut splits = Vec::new();
         if start >= end {
@@ -67,6 +81,7 @@ impl Log {
                 start_time: ranges.start_time,
                 end_time: ranges.end_time,
                 size,
+                aborted: transactions.as_ref().and_then(|found| found.aborted_in(from..to, MOST_ABORTED)),
             });
         };
         for segment in self.segments().between(start, end) {
@@ -112,6 +127,26 @@ impl Log {
             push(start, end, size);
         }
         Ok(splits)
+    }
+
+    /// [`Log::scan`] of a split, within the ranges of the options. A committed scan takes the aborted transactions from the
+    /// split where it has them, and opens no segment but those of the split.
+    ///
+    /// # Errors
+    /// As [`Log::scan`].
+    pub fn scan_split(&self, split: &Split, options: ScanOptions) -> Result<Scan> {
+        let ranges = split.ranges().intersection(options.ranges);
+        self.for_split(split).scan(ScanOptions { ranges, ..options })
+    }
+
+    /// The same log for scans inside a split of it: the transactions are those that the split has.
+    pub(crate) fn for_split(&self, split: &Split) -> Self {
+        match &split.aborted {
+            Some(aborted) if split.path == self.path() => {
+                self.with_transactions(Transactions::of_split(aborted))
+            }
+            _ => self.clone(),
+        }
     }
 
     /// Cuts of a segment: positions of batches, no more than `max_bytes` apart where no batch is larger, and their base

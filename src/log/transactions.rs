@@ -6,8 +6,10 @@
 //! where damage has swallowed a marker.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use super::Log;
+use super::plan::AbortedRange;
 use crate::error::{Error, Malformed, Result};
 use crate::record::Records;
 use crate::record::control::ControlType;
@@ -193,6 +195,39 @@ impl Transactions {
             open.first_behind = None;
             open.may_be_aborted |= !is_whole;
         }
+    }
+
+    /// Those of a split, which lies below every open transaction. Sorted here: a split may be made by hand.
+    pub(super) fn of_split(aborted: &[AbortedRange]) -> Self {
+        let mut transactions =
+            Self { last_stable_offset: i64::MAX, readable_end: i64::MAX, ..Self::default() };
+        for (producer_id, first, last) in aborted {
+            transactions.aborted.entry(*producer_id).or_default().push((*first, *last));
+        }
+        transactions.aborted.values_mut().for_each(|ranges| ranges.sort_unstable());
+        transactions
+    }
+
+    /// The aborted transactions that overlap a range of offsets, in order; `None` where damage leaves one in doubt, or they
+    /// are more than `most`.
+    pub(super) fn aborted_in(&self, offsets: Range<i64>, most: usize) -> Option<Vec<AbortedRange>> {
+        if self.unsure.is_some() || !self.doubtful.is_empty() {
+            return None;
+        }
+        let mut overlapping = Vec::new();
+        for (producer_id, ranges) in &self.aborted {
+            // a producer's transactions come one after another
+            let from = ranges.partition_point(|(_, last)| *last < offsets.start);
+            let inside = ranges.iter().skip(from).take_while(|(first, _)| *first < offsets.end);
+            for (first, last) in inside {
+                if overlapping.len() == most {
+                    return None;
+                }
+                overlapping.push((*producer_id, *first, *last));
+            }
+        }
+        overlapping.sort_unstable();
+        Some(overlapping)
     }
 
     /// What becomes of a producer's transactional batch at `offset`, which lies below the last stable offset.

@@ -17,7 +17,7 @@ use super::segment::PySegments;
 use super::{error, exchange};
 use crate::arrow::{Column, ReaderOptions};
 use crate::error::{Error, Result};
-use crate::log::{Log, LogOptions, ScanOptions};
+use crate::log::{Log, LogOptions, ScanOptions, Split};
 
 /// A partition directory, opened for reading.
 #[pyclass(frozen, module = "cordwood", name = "Log")]
@@ -152,8 +152,9 @@ impl PyLog {
         threads: i64,
     ) -> PyResult<PyScan> {
         let mut ranges = arguments::ranges(start_offset, end_offset, start_time, end_time);
-        if let Some(split) = split {
-            ranges = crate::log::Split::from(split.get().clone()).ranges().intersection(ranges);
+        let split = split.map(|split| Split::from(split.get().clone()));
+        if let Some(split) = &split {
+            ranges = split.ranges().intersection(ranges);
         }
         let scan = ScanOptions {
             ranges,
@@ -172,7 +173,9 @@ impl PyLog {
             threads: arguments::positive(py, "threads", threads)?,
         };
         self.ask(py, |log| log.check(&options.scan.ranges))?;
-        Ok(PyScan::new(Source::Log(Arc::clone(&self.handle)), options))
+        let handle = Arc::clone(&self.handle);
+        let source = split.map_or(Source::Log(Arc::clone(&handle)), |split| Source::Split(handle, split));
+        Ok(PyScan::new(source, options))
     }
 
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None,

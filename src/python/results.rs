@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::index::AbortedTransaction;
-use crate::log::{Gap, ScanStats, Split};
+use crate::log::{AbortedRange, Gap, ScanStats, Split};
 use crate::types::{Location, OffsetPosition, TimestampOffset};
 
 /// Where the batch that holds an offset lies.
@@ -195,26 +195,27 @@ pub(super) struct PySplit {
     start_time: Option<i64>,
     end_time: Option<i64>,
     size: u64,
+    aborted: Option<Vec<AbortedRange>>,
 }
 
 impl From<Split> for PySplit {
     fn from(split: Split) -> Self {
-        let Split { path, start_offset, end_offset, start_time, end_time, size } = split;
-        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size }
+        let Split { path, start_offset, end_offset, start_time, end_time, size, aborted } = split;
+        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size, aborted }
     }
 }
 
 impl From<PySplit> for Split {
     fn from(split: PySplit) -> Self {
-        let PySplit { path, start_offset, end_offset, start_time, end_time, size } = split;
-        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size }
+        let PySplit { path, start_offset, end_offset, start_time, end_time, size, aborted } = split;
+        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size, aborted }
     }
 }
 
 #[pymethods]
 impl PySplit {
     #[new]
-    #[pyo3(signature = (path, start_offset, end_offset, start_time=None, end_time=None, size=0))]
+    #[pyo3(signature = (path, start_offset, end_offset, start_time=None, end_time=None, size=0, aborted=None))]
     fn new(
         path: OsString,
         start_offset: i64,
@@ -222,13 +223,14 @@ impl PySplit {
         start_time: Option<i64>,
         end_time: Option<i64>,
         size: u64,
+        aborted: Option<Vec<AbortedRange>>,
     ) -> Self {
-        Self { path, start_offset, end_offset, start_time, end_time, size }
+        Self { path, start_offset, end_offset, start_time, end_time, size, aborted }
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Self { path, start_offset, end_offset, start_time, end_time, size } = self.clone();
-        let arguments = (path, start_offset, end_offset, start_time, end_time, size);
+        let Self { path, start_offset, end_offset, start_time, end_time, size, aborted } = self.clone();
+        let arguments = (path, start_offset, end_offset, start_time, end_time, size, aborted);
         (py.get_type::<Self>(), arguments).into_pyobject(py).map(Bound::into_any)
     }
 

@@ -10,16 +10,18 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use super::enter::enter;
 use super::handle::{DirHandle, LogHandle};
-use super::results::{OwnedRecord, PyGap, PyRecord, PyScanStats};
+use super::results::{OwnedRecord, PyGap, PyRecord, PyScanStats, PySplit};
 use super::{error, exchange};
 use crate::arrow::{HeaderKeys, Progress, Reader, ReaderOptions, java_string};
 use crate::error::Result;
-use crate::log::{OnDamage, Scan, ScanStep};
+use crate::log::{OnDamage, Scan, ScanStep, Split};
 use crate::types::IsolationLevel;
 
 /// What a scan reads.
 pub(super) enum Source {
     Log(Arc<LogHandle>),
+    /// A split of a log; the ranges of the options are inside it.
+    Split(Arc<LogHandle>, Split),
     /// A data directory and the topics that are wanted (`None`: all).
     Dir(Arc<DirHandle>, Option<Vec<String>>),
 }
@@ -46,6 +48,10 @@ impl PyScan {
         Ok(match &self.source {
             Source::Log(handle) => {
                 let log = enter(py, || handle.log())?;
+                Reader::new(std::iter::once(Ok(log)), options, progress)
+            }
+            Source::Split(handle, split) => {
+                let log = enter(py, || Ok(handle.log()?.for_split(split)))?;
                 Reader::new(std::iter::once(Ok(log)), options, progress)
             }
             Source::Dir(directory, topics) => {
@@ -153,8 +159,11 @@ impl PyScan {
         keywords.set_item("max_rows", max_rows)?;
         keywords.set_item("max_bytes", max_bytes)?;
         keywords.set_item("threads", threads)?;
+        if let Source::Split(_, split) = &self.source {
+            keywords.set_item("split", PySplit::from(split.clone()))?;
+        }
         match &self.source {
-            Source::Log(handle) => {
+            Source::Log(handle) | Source::Split(handle, _) => {
                 let arguments = (handle.recipe(py)?, keywords);
                 (recipes.getattr("scan_log")?, arguments).into_pyobject(py).map(Bound::into_any)
             }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import corpus
@@ -124,3 +125,29 @@ def test_committed_splits_add_up_to_the_committed_log(case: str, threads: int) -
         scan = log.scan(split=split, isolation_level="read_committed", columns=["offset"], threads=threads)
         got += offsets(scan.to_arrow())
     assert got == [r.offset for r in corpus.committed(part, part.opened["logEndOffset"])]
+
+
+@pytest.mark.parametrize("case", TRANSACTIONAL)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_committed_splits_know_what_was_aborted_wherever_they_are_read(case: str, threads: int) -> None:
+    part = corpus.partition(case)
+    splits = cw.Log(part.path).plan(4096, isolation_level="read_committed")
+    got = []
+    for split in splits:
+        assert split.aborted is not None
+        assert all(first < split.end_offset and last >= split.start_offset for _, first, last in split.aborted)
+        assert pickle.loads(pickle.dumps(split)) == split
+        scan = cw.Log(part.path).scan(
+            split=split, isolation_level="read_committed", columns=["offset"], threads=threads
+        )
+        got += offsets(pickle.loads(pickle.dumps(scan)).to_arrow())
+        assert offsets(scan.to_arrow()) == got[len(got) - scan.stats.records :]
+    assert got == [r.offset for r in corpus.committed(part, part.opened["logEndOffset"])]
+    assert all(split.aborted is None for split in cw.Log(part.path).plan(4096))
+
+
+def test_a_split_is_one_of_what_it_knows() -> None:
+    split = cw.Split("/data/t-0", 0, 10, aborted=[(7, 2, 4)])
+    assert split.aborted == [(7, 2, 4)]
+    assert split != cw.Split("/data/t-0", 0, 10)
+    assert cw.Split("/data/t-0", 0, 10).aborted is None

@@ -5,13 +5,13 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use cordwood::log::{OnDamage, Ranges, ScanOptions};
-use cordwood::types::Io;
+use cordwood::log::{OnDamage, Ranges, ScanOptions, Split};
+use cordwood::types::{Io, IsolationLevel};
 use cordwood::{Error, Log, LogOptions};
 
-use crate::support::batches::{BatchV2, Built, Rec};
+use crate::support::batches::{ABORT, BatchV2, Built, COMMIT, Rec};
 use crate::support::partition::{Indexing, PartitionBuilder, file_name, offset_entry, time_entry};
-use crate::support::reading::{all, folder, open, range, scan};
+use crate::support::reading::{all, folder, open, range, read, scan};
 
 fn batch(offset: i64) -> Built {
     BatchV2::new(offset).record(Rec::at(offset * 10).value([b'v'; 50])).build()
@@ -175,4 +175,89 @@ fn a_torn_tail_is_named_by_a_log_that_was_only_opened() {
     assert_eq!(scan(&log, skipped).whole().gaps, []);
     let whole = all(&log, OnDamage::Skip).whole();
     assert_eq!((whole.offsets().len(), whole.gaps.len()), (100, 1));
+}
+
+/// Five segments of ten batches: two producers at a time, one that aborts and one that commits, across the segments.
+fn transactional(parent: &Path) -> PathBuf {
+    let mut builder = PartitionBuilder::new(Indexing::every(300));
+    for base in (0..250).step_by(50) {
+        let batch = |n: i64| {
+            let (offset, producer) = (base + n * 5, 1 + n % 2);
+            match (base / 50 % 2, n) {
+                (1, 6) => BatchV2::marker(offset, ABORT, 1, 0, offset * 10).build(),
+                (1, 7) => BatchV2::marker(offset, COMMIT, 2, 0, offset * 10).build(),
+                _ => {
+                    let records = (offset..offset + 5).map(|offset| Rec::at(offset * 10).value([b'v'; 50]));
+                    BatchV2::new(offset).transaction(producer, 0, 0).records(records).build()
+                }
+            }
+        };
+        builder = builder.segment(base, (0..10).map(batch));
+    }
+    builder.write(parent, "t-0")
+}
+
+#[test]
+fn a_split_of_a_committed_plan_opens_the_segments_it_covers() {
+    let parent = folder();
+    let dir = transactional(parent.path());
+    let committed = ScanOptions { isolation_level: IsolationLevel::ReadCommitted, ..ScanOptions::default() };
+    for io in [Io::Auto, Io::Mmap, Io::Pread] {
+        let bases: Vec<i64> = (0..5).map(|segment| segment * 50).collect();
+        let (splits, uncommitted) = {
+            let planner = open(&dir, io);
+            (planner.plan(400, &committed).unwrap(), planner.plan(400, &ScanOptions::default()).unwrap())
+        };
+        let all_of = |split: &Split| {
+            scan(&open(&dir, io), ScanOptions { ranges: split.ranges(), ..committed }).whole().offsets()
+        };
+        assert!(splits.len() > 8, "{}", splits.len());
+        let mut aborted = 0;
+        for split in &splits {
+            let expected = all_of(split);
+            aborted += split.aborted.as_ref().unwrap().len();
+            let log = open(&dir, io);
+            let found = read(log.scan_split(split, committed)).whole().offsets();
+            assert_eq!(found, expected);
+            let covered = |base: &i64| base + 50 > split.start_offset && *base < split.end_offset;
+            assert_eq!(held(&dir), bases.iter().copied().filter(covered).collect(), "{split:?}");
+            drop(log);
+
+            // one that knows nothing of them, and one of another log, are answered by a look at the whole log
+            let mut unknowing = split.clone();
+            unknowing.aborted = None;
+            let log = open(&dir, io);
+            assert_eq!(read(log.scan_split(&unknowing, committed)).whole().offsets(), expected);
+            assert_eq!(held(&dir).len(), 5);
+            drop(log);
+            let mut strange = split.clone();
+            (strange.path, strange.aborted) = ("/elsewhere".into(), Some(Vec::new()));
+            assert_eq!(read(open(&dir, io).scan_split(&strange, committed)).whole().offsets(), expected);
+        }
+        assert!(aborted > 0);
+        assert!(uncommitted.iter().all(|split| split.aborted.is_none()));
+    }
+}
+
+#[test]
+fn a_split_knows_nothing_where_damage_may_have_swallowed_a_marker() {
+    let parent = folder();
+    let dir = transactional(parent.path());
+    let path = dir.join(file_name(50, "log"));
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let options = ScanOptions {
+        isolation_level: IsolationLevel::ReadCommitted,
+        on_damage: OnDamage::Skip,
+        ..ScanOptions::default()
+    };
+    let log = open(&dir, Io::Pread);
+    let splits = log.plan(400, &options).unwrap();
+    assert!(!splits.is_empty());
+    assert!(splits.iter().all(|split| split.aborted.is_none()));
+    let whole = scan(&log, options).whole().offsets();
+    let parts = splits.iter().flat_map(|split| read(log.scan_split(split, options)).whole().offsets());
+    assert_eq!(parts.collect::<Vec<_>>(), whole);
 }

@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use cordwood::Error;
 use cordwood::log::{Gap, OnDamage, Ranges, ScanOptions};
-use cordwood::types::IsolationLevel;
+use cordwood::types::{Io, IsolationLevel};
 use proptest::prelude::*;
 
 use crate::support::batches::{ABORT, BatchV2, Built, COMMIT, Rec};
 use crate::support::fixed_seed;
 use crate::support::naive;
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
-use crate::support::reading::{IOS, both, committed, folder, open, scan};
+use crate::support::reading::{IOS, both, committed, folder, open, read, scan};
 
 #[derive(Debug, Clone, Copy)]
 enum Op {
@@ -89,15 +89,20 @@ proptest! {
                     let ranges = Ranges { start_offset: Some(start), end_offset: Some(end), ..Ranges::default() };
                     let isolation_level = IsolationLevel::ReadCommitted;
                     let options = ScanOptions { ranges, isolation_level, include_control, on_damage, ..ScanOptions::default() };
-                    let read = scan(&log, options).whole();
-                    prop_assert!(read.records().eq(naive.scan_committed(start..end, None, include_control)));
+                    let whole = scan(&log, options).whole();
+                    prop_assert!(whole.records().eq(naive.scan_committed(start..end, None, include_control)));
                     // and cut into splits
                     let mut records = Vec::new();
+                    let mut knowing = Vec::new();
                     for split in log.plan(200, &options).unwrap() {
+                        let anywhere = ScanOptions { ranges: Ranges::default(), ..options };
+                        prop_assert!(split.aborted.is_some());
+                        knowing.extend(read(open(&dir, Io::Pread).scan_split(&split, anywhere)).whole().records().cloned());
                         let options = ScanOptions { ranges: split.ranges(), ..options };
                         records.extend(scan(&log, options).whole().records().cloned());
                     }
                     prop_assert!(records.iter().eq(naive.scan_committed(start..end, None, include_control)));
+                    prop_assert_eq!(knowing, records);
                 }
             }
             prop_assert!(log.warnings().is_empty());

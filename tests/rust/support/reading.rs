@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cordwood::log::{Gap, OnDamage, Ranges, ScanOptions, ScanStats, ScanStep};
+use cordwood::log::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 use cordwood::record::RecordRef;
 use cordwood::record::control::ControlType;
 use cordwood::segment::Batch as OurBatch;
@@ -63,8 +63,13 @@ impl Read {
 }
 
 pub fn scan(log: &Log, options: ScanOptions) -> Read {
+    read(log.scan(options))
+}
+
+/// What a scan that was just started gives.
+pub fn read(started: Result<Scan, Error>) -> Read {
     let mut read = Read::default();
-    let mut scan = match log.scan(options) {
+    let mut scan = match started {
         Ok(scan) => scan,
         Err(error) => return Read { error: Some(error), ..read },
     };
