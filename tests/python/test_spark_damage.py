@@ -46,6 +46,19 @@ def test_damage_beside_the_log_costs_no_row(damage: Damage, mode: str) -> None:
         assert bad == []
 
 
+@pytest.mark.parametrize("damage", HARMLESS, ids=str)
+def test_starts_and_ends_by_time_do_not_trust_the_files_beside_the_log(damage: Damage) -> None:
+    everything = corpus.visible(damage.source, control=True)
+    for target in [r.timestamp for r in everything[3::50]]:
+        found = corpus.first_at_or_after(everything, target)
+        assert found is not None
+        late = plan(damage.path, schema=struct("offset"), startingTimestamp=target).rows()
+        early = plan(damage.path, schema=struct("offset"), endingTimestamp=target).rows()
+        shown = [r.offset for r in corpus.visible(damage.source)]
+        assert [row[0] for row in late] == [o for o in shown if o >= found.offset]
+        assert [row[0] for row in early] == [o for o in shown if o < found.offset]
+
+
 @in_every_mode
 @pytest.mark.parametrize("damage", LAWFUL, ids=str)
 def test_a_hole_in_the_offsets_is_legal(damage: Damage, mode: str) -> None:
@@ -76,6 +89,13 @@ def test_failfast_names_partition_segment_and_position(damage: Damage, split: di
     if damage.name in SEEN_AT_THE_NEXT:
         last = next((b["position"] + b["size"] for b in batches if b["position"] > last), last)
     assert first <= told.position <= last
+
+
+@pytest.mark.parametrize("damage", BROKEN, ids=str)
+def test_failfast_fails_also_where_data_loss_is_allowed(damage: Damage) -> None:
+    """Damage is not the loss that retention brings."""
+    with refuses("CORDWOOD_CORRUPT_BATCH", damage.path.name):
+        plan(damage.path, failOnDataLoss=False, maxPartitionBytes=5000).rows()
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)

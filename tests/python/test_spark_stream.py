@@ -258,6 +258,28 @@ def test_offsets_that_the_first_start_was_told_do_not_stop_a_later_one(tmp_path:
         Engine(tmp_path, **options)
 
 
+def test_a_partition_without_a_segment_yet_is_waited_for(tmp_path: Path) -> None:
+    """A broker makes the directory first."""
+    grow(tmp_path / "t-0", 0, 0, 1)
+    (tmp_path / "t-1").mkdir()
+    engine = Engine(tmp_path, **EARLIEST)
+    assert engine.batch() == rows_of("t", 0, range(3))
+    (tmp_path / "t-1" / name(0)).touch()
+    assert engine.batch() in (None, [])
+    grow(tmp_path / "t-1", 0, 0, 1)
+    assert engine.batch() == rows_of("t", 1, range(3))
+
+
+@pytest.mark.parametrize("offset", [13, 5])
+def test_a_start_that_the_log_does_not_have_is_data_loss(tmp_path: Path, offset: int) -> None:
+    grow(tmp_path / "t-0", 6, 6, 2)
+    options = {"startingOffsets": {"t": {"0": offset}}}
+    with refuses("CORDWOOD_OFFSET_OUT_OF_RANGE", "t-0"):
+        Engine(tmp_path, **options)
+    wanted = {"t": {"0": 12 if offset == 13 else 6}}
+    assert Engine(tmp_path, failOnDataLoss=False, **options).at == wanted
+
+
 def test_partitions_outside_the_subscription_do_not_appear(tmp_path: Path) -> None:
     grow(tmp_path / "t-0", 0, 0, 1)
     engine = Engine(tmp_path, subscribe="t", **EARLIEST)
@@ -466,6 +488,14 @@ def test_a_log_that_was_cut_back_behind_the_stream_is_data_loss(tmp_path: Path) 
     grow(path, 0, 0, 2)
     with pytest.raises(Exception, match=r"^\[CORDWOOD_(OFFSET_OUT_OF_RANGE|SEGMENT_GONE)\] t-0"):
         engine.batch()
+
+
+@pytest.mark.parametrize("split", [{"maxPartitionBytes": 2000}, {"minPartitions": 7}, {"maxRecordsPerPartition": 9}])
+def test_micro_batches_are_split_like_batches(split: dict[str, int]) -> None:
+    part = corpus.partition("21-follower")
+    engine = Engine(part.path, isolationLevel="read_committed", maxOffsetsPerTrigger=500, **split, **EARLIEST)
+    assert len(engine.reader.partitions(engine.at, engine.latest())) > 5
+    assert flat(engine.all()) == kafka_rows(part, corpus.committed(part, part.opened["logEndOffset"]), NAMES)
 
 
 def test_read_committed_streams_stop_at_the_last_stable_offset() -> None:
