@@ -18,7 +18,7 @@ from typing import Any
 import corpus
 import pytest
 from corpus import Partition
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from spark_reading import data_parts, kafka_rows, made, offsets, plan, read, refuses, source, struct
 from tables import first_difference
@@ -357,6 +357,7 @@ def times_of(part: Partition) -> st.SearchStrategy[int]:
     return st.builds(lambda time, step: max(0, time + step), st.sampled_from(known), st.integers(-1, 1))
 
 
+@settings(max_examples=20)
 @given(st.data())
 @pytest.mark.parametrize("part", TIMED, ids=str)
 @pytest.mark.parametrize("by", ["global", "partition"])
