@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +94,25 @@ class Plan:
     reader: Any
     splits: list[InputPartition]
 
+    @cached_property
+    def pickled(self) -> bytes:
+        """The reader as every task gets it."""
+        return bytes(cloudpickle.dumps(self.reader))
+
+    @cached_property
+    def arrow(self) -> pa.Schema:
+        return to_arrow_schema(self.schema, timezone="UTC")
+
     def batches(self, split: InputPartition) -> Iterator[pa.RecordBatch]:
         """What a task that was given this split sends to Spark."""
-        found = again(self.reader).read(again(split))
+        found = cloudpickle.loads(self.pickled).read(again(split))
         assert isinstance(found, Iterator)
-        wanted = to_arrow_schema(self.schema, timezone="UTC")
         for batch in records_to_arrow_batches(found, 10_000, self.schema, self.source):
-            assert batch.schema.equals(wanted)
+            assert batch.schema.equals(self.arrow)
             yield batch
 
     def table(self, split: InputPartition) -> pa.Table:
-        return pa.Table.from_batches(self.batches(split), schema=to_arrow_schema(self.schema, timezone="UTC"))
+        return pa.Table.from_batches(self.batches(split), schema=self.arrow)
 
     def tables(self) -> list[pa.Table]:
         return [self.table(split) for split in self.splits]

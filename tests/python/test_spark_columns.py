@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import corpus
 import pytest
+from batches import Rec, batch, write_partition
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -25,6 +27,8 @@ from pyspark.sql.types import (
 )
 from spark_reading import KAFKA, TYPES, kafka_row, made, plan, read, refuses, source, struct
 from tables import first_difference
+
+from cordwood import CordwoodError
 
 EDGE = corpus.partition("07-edge-values")
 FURTHER = [
@@ -166,3 +170,12 @@ def test_times_beyond_a_thousand_years_keep_their_microseconds() -> None:
     rows: list[Any] = read(part.path, schema=struct("offset", "timestamp"))
     assert max(row[1] for row in rows) == 32_503_680_000_000_000
     assert min(row[1] for row in rows) == 0
+
+
+def test_a_time_beyond_microseconds_is_an_error_that_names_the_record(tmp_path: Path) -> None:
+    """Spark has no such time; the record's other columns can be had."""
+    raws = [batch(100, [Rec(b"a", timestamp=5)]), batch(101, [Rec(b"b", timestamp=1 << 60)])]
+    path = write_partition(tmp_path / "late-0", [(100, raws)])
+    assert read(path, schema=struct("offset", "value")) == [(100, b"a"), (101, b"b")]
+    with pytest.raises(CordwoodError, match=r"^\[CORDWOOD_(?!BAD_OPTION).*\] late-0\b.*\b101\b"):
+        read(path, schema=struct("offset", "timestamp"))

@@ -91,7 +91,7 @@ def test_a_task_opens_only_the_segments_of_its_range(tmp_path: Path, script_envi
         assert opened <= allowed
 
 
-def test_the_cache_opens_a_path_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_opens_a_path_once(monkeypatch: pytest.MonkeyPatch, copied: Any) -> None:
     """Counted where logs are opened, under every spelling of the path."""
     opened: list[str] = []
     real = cw.Log
@@ -101,7 +101,7 @@ def test_the_cache_opens_a_path_once(monkeypatch: pytest.MonkeyPatch) -> None:
         return real(path, *args, **kwargs)
 
     monkeypatch.setattr(cw, "Log", counted)
-    path = corpus.partition("19-leader-epochs").path
+    path = copied(corpus.partition("19-leader-epochs").path)
     monkeypatch.chdir(path.parent)
     logs = [open_cached(spelling) for spelling in (str(path), str(path), f"{path}/", path.name)]
     assert len({id(log) for log in logs}) == 1

@@ -18,12 +18,13 @@ from typing import Any
 import corpus
 import pytest
 from corpus import Partition
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from spark_reading import data_parts, kafka_rows, made, offsets, plan, read, refuses, source, struct
 from tables import first_difference
 
 from cordwood.spark import errors
+from cordwood.spark.options import SparkLogOptions
 
 DATA = corpus.GOLDEN / "16-data-dir"
 PARTS = data_parts()
@@ -356,6 +357,7 @@ def times_of(part: Partition) -> st.SearchStrategy[int]:
     return st.builds(lambda time, step: max(0, time + step), st.sampled_from(known), st.integers(-1, 1))
 
 
+@settings(max_examples=20)
 @given(st.data())
 @pytest.mark.parametrize("part", TIMED, ids=str)
 @pytest.mark.parametrize("by", ["global", "partition"])
@@ -594,6 +596,37 @@ def test_options_with_an_effect_are_not_warned_of(said: Callable[[], list[str]])
     options = {"kafka.isolation.level": "read_committed", "maxPartitionBytes": 1 << 20, "includeHeaders": True}
     assert len(read(corpus.partition("11-transactions").path, **options)) > 0
     assert said() == []
+
+
+def test_options_written_out_are_the_same_options() -> None:
+    """As text and back: what a job keeps of them says all."""
+    given = {
+        "path": str(DATA),
+        "assign": '{"cities":[1,0],"rivers.compact":[0]}',
+        "startingOffsets": '{"cities":{"0":-2,"1":40},"rivers.compact":{"0":3}}',
+        "endingOffsets": '{"cities":{"0":-1,"1":41},"rivers.compact":{"0":9}}',
+        "startingOffsetsByTimestamp": '{"cities":{"0":1,"1":40},"rivers.compact":{"0":3}}',
+        "endingTimestamp": "1700000000000",
+        "startingOffsetsByTimestampStrategy": "latest",
+        "failOnDataLoss": "FALSE",
+        "minPartitions": "7",
+        "maxRecordsPerPartition": "8",
+        "maxPartitionBytes": "9",
+        "columns": "offset, value",
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+        "mode": "permissive",
+        "maxBatchRows": "10",
+        "maxBatchBytes": "11",
+        "io": "mmap",
+        "table": "records",
+    }
+    checked = SparkLogOptions.from_options(given)
+    written = checked.to_options()
+    assert all(isinstance(text, str) for text in written.values())
+    assert SparkLogOptions.from_options(written) == checked
+    assert SparkLogOptions.from_options({name.lower(): text for name, text in written.items()}) == checked
+    assert SparkLogOptions.from_options(SparkLogOptions.from_options({"path": "x"}).to_options()) is not None
 
 
 def test_a_limit_for_streams_is_ignored_in_a_batch_with_a_warning(said: Callable[[], list[str]]) -> None:

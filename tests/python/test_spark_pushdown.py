@@ -32,7 +32,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StringType, StructField, StructType
 from spark_reading import Plan, again, checked, data_parts, kafka_rows, source, struct
-from test_damaged import EXACT, Damage
+from test_damaged import EXACT, HARMLESS, Damage
 
 from cordwood.spark.source import PushingLogDataSource
 
@@ -181,7 +181,7 @@ DAMAGES = [d for d in EXACT if d.name in ("flip-magic", "flip-record", "zero-tai
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=str)
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(st.data())
 def test_filters_on_a_damaged_partition_change_no_row_that_passes(damage: Damage, data: st.DataObject) -> None:
     """The row of a gap has an offset and no time, and passes or not like any other."""
@@ -194,6 +194,17 @@ def test_filters_on_a_damaged_partition_change_no_row_that_passes(damage: Damage
     left = list(reader.pushFilters(filters))
     found = Plan(plain, schema, reader, again(reader).partitions()).rows()
     assert passing([row[:4] for row in found], left) == passing([row[:4] for row in everything], filters)
+
+
+@pytest.mark.parametrize("damage", HARMLESS, ids=str)
+def test_filters_on_time_do_not_trust_the_files_beside_the_log(damage: Damage) -> None:
+    everything = all_rows((damage.source,))
+    for row in everything[3::150]:
+        at = EPOCH + timedelta(microseconds=row[3])
+        for kind in (GreaterThan, LessThanOrEqual):
+            filters: list[Filter] = [kind(("timestamp",), at)]
+            found, left = pushed(damage.path, filters, maxPartitionBytes=9000)
+            assert passing(found.rows(), left) == passing(everything, filters)
 
 
 def test_a_record_without_a_time_passes_a_filter_for_early_times() -> None:

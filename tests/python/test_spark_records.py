@@ -263,6 +263,19 @@ def test_the_table_of_batches_has_a_row_for_each_batch(part: Partition) -> None:
     assert {(row["topic"], row["partition"]) for row in rows} <= {(part.topic, part.number)}
 
 
+@pytest.mark.parametrize("split", [{"maxPartitionBytes": 2000}, {"minPartitions": 9}, {"maxRecordsPerPartition": 40}])
+@pytest.mark.parametrize("case", ["01-plain", "11-transactions", "17-upgraded", "18-leaps", "20-many-segments"])
+def test_the_tables_of_batches_and_segments_have_each_row_once_however_they_are_split(
+    case: str, split: dict[str, int]
+) -> None:
+    part = corpus.partition(case)
+    batches = [row for table in plan(part.path, table="batches", **split).tables() for row in table.to_pylist()]
+    wanted = sorted((b["segment"], b["position"]) for b in corpus.batches(part))
+    assert sorted((row["segment"], row["position"]) for row in batches) == wanted
+    segments = [row for table in plan(part.path, table="segments", **split).tables() for row in table.to_pylist()]
+    assert sorted(row["segment"] for row in segments) == sorted(part.bases)
+
+
 @every_partition
 def test_the_table_of_segments_has_a_row_for_each_segment(part: Partition) -> None:
     found = plan(part.path, table="segments")

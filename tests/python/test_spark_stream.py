@@ -11,7 +11,7 @@ from typing import Any
 import corpus
 import pytest
 from batches import Rec, batch, name, write_partition
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -159,6 +159,7 @@ def test_a_restart_at_any_micro_batch_repeats_it_exactly() -> None:
         assert sorted(again_engine.read(start, end)) == sorted(rows)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=8))
 def test_whatever_limits_the_engine_gives_every_record_comes_once(limits: list[int]) -> None:
     engine = Engine(DATA, subscribe="cities,rivers.compact", **EARLIEST)
@@ -256,6 +257,28 @@ def test_offsets_that_the_first_start_was_told_do_not_stop_a_later_one(tmp_path:
     assert resumed.batch() == rows_of("t", 1, range(3))
     with refuses("CORDWOOD_BAD_OPTION", "startingOffsets", "t-1"):
         Engine(tmp_path, **options)
+
+
+def test_a_partition_without_a_segment_yet_is_waited_for(tmp_path: Path) -> None:
+    """A broker makes the directory first."""
+    grow(tmp_path / "t-0", 0, 0, 1)
+    (tmp_path / "t-1").mkdir()
+    engine = Engine(tmp_path, **EARLIEST)
+    assert engine.batch() == rows_of("t", 0, range(3))
+    (tmp_path / "t-1" / name(0)).touch()
+    assert engine.batch() in (None, [])
+    grow(tmp_path / "t-1", 0, 0, 1)
+    assert engine.batch() == rows_of("t", 1, range(3))
+
+
+@pytest.mark.parametrize("offset", [13, 5])
+def test_a_start_that_the_log_does_not_have_is_data_loss(tmp_path: Path, offset: int) -> None:
+    grow(tmp_path / "t-0", 6, 6, 2)
+    options = {"startingOffsets": {"t": {"0": offset}}}
+    with refuses("CORDWOOD_OFFSET_OUT_OF_RANGE", "t-0"):
+        Engine(tmp_path, **options)
+    wanted = {"t": {"0": 12 if offset == 13 else 6}}
+    assert Engine(tmp_path, failOnDataLoss=False, **options).at == wanted
 
 
 def test_partitions_outside_the_subscription_do_not_appear(tmp_path: Path) -> None:
@@ -468,6 +491,14 @@ def test_a_log_that_was_cut_back_behind_the_stream_is_data_loss(tmp_path: Path) 
         engine.batch()
 
 
+@pytest.mark.parametrize("split", [{"maxPartitionBytes": 2000}, {"minPartitions": 7}, {"maxRecordsPerPartition": 9}])
+def test_micro_batches_are_split_like_batches(split: dict[str, int]) -> None:
+    part = corpus.partition("21-follower")
+    engine = Engine(part.path, isolationLevel="read_committed", maxOffsetsPerTrigger=500, **split, **EARLIEST)
+    assert len(engine.reader.partitions(engine.at, engine.latest())) > 5
+    assert flat(engine.all()) == kafka_rows(part, corpus.committed(part, part.opened["logEndOffset"]), NAMES)
+
+
 def test_read_committed_streams_stop_at_the_last_stable_offset() -> None:
     part = corpus.partition("11-transactions")
     engine = Engine(part.path, isolationLevel="read_committed", maxOffsetsPerTrigger=50, **EARLIEST)
@@ -484,7 +515,7 @@ def test_a_corrupt_batch_ends_a_stream_with_its_code_and_permissive_goes_on() ->
     assert [row[2] for row in flat(engine.all())] == [o for o in range(370) if o != 302]
 
 
-@pytest.mark.parametrize("limit", [None, 40, 6])
+@pytest.mark.parametrize("limit", [None, 7])
 @pytest.mark.parametrize("damage", EXACT, ids=str)
 def test_permissive_streams_report_each_damaged_offset_once(damage: Damage, limit: int | None) -> None:
     """A micro-batch that ends inside a gap reports its own part of it, and the next one the rest."""

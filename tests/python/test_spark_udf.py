@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import corpus
@@ -11,6 +12,7 @@ import needs_pyspark  # noqa: F401
 import pandas as pd
 import pyarrow as pa
 import pytest
+from batches import Rec, batch, name
 from corpus import Partition
 from pyspark import cloudpickle
 from pyspark.sql.pandas.types import to_arrow_type
@@ -18,6 +20,7 @@ from spark_reading import refuses
 
 from cordwood.spark import locate, offset_for_time
 
+PLAIN = corpus.partition("01-plain")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LOCATION = ["segment", "batch_base_offset", "position", "size"]
 MILLION = 1000
@@ -180,6 +183,27 @@ def test_what_no_udf_can_be_made_of_is_refused_where_it_is_made(make: Any) -> No
         make(str(corpus.partition("01-plain").path), on_missing="panic")
     with refuses("CORDWOOD_NOT_FOUND", "/nowhere/at-0"):
         make("/nowhere/at-0")
+
+
+@in_every_kind
+def test_an_iterator_without_batches_has_no_answers(kind: str) -> None:
+    assert list(locate(str(PLAIN.path), kind=kind, iterator=True).udf.func(iter([]))) == []
+
+
+def test_a_path_may_be_a_path_object() -> None:
+    assert asked(locate(PLAIN.path, kind="arrow"), "arrow", False, pa.array([5], pa.int64())) == [place(PLAIN, 5)]
+
+
+def test_records_that_are_appended_later_are_found(tmp_path: Path) -> None:
+    """A worker keeps its handle; the log goes on."""
+    path = tmp_path / "t-0"
+    path.mkdir()
+    (path / name(0)).write_bytes(batch(0, [Rec(b"a")]))
+    look_up = locate(str(path), kind="arrow")
+    assert [row is None for row in asked(look_up, "arrow", False, pa.array([0, 1], pa.int64()))] == [False, True]
+    with (path / name(0)).open("ab") as file:
+        file.write(batch(1, [Rec(b"b")]))
+    assert [row is None for row in asked(look_up, "arrow", False, pa.array([0, 1], pa.int64()))] == [False, False]
 
 
 def test_an_iterator_is_read_batch_by_batch() -> None:

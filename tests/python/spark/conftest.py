@@ -31,7 +31,8 @@ OPTIONS = {
 
 def missing() -> list[str]:
     """What a machine may lack."""
-    java = shutil.which("java") or shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin")
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
     return [
         *(module for module in ("pyspark", "pyarrow", "pandas") if importlib.util.find_spec(module) is None),
         *([] if java else ["java"]),

@@ -191,10 +191,8 @@ def test_a_session_that_registered_nothing_finds_the_source(spark: Any) -> None:
 
 AT_LOAD = [
     ("CORDWOOD_NOT_FOUND", "/nowhere/at/all", {}, "/nowhere/at/all"),
-    ("CORDWOOD_NOT_FOUND", DATA, {"subscribe": "towns"}, "towns"),
     ("CORDWOOD_BAD_OPTION", DATA, {"startingOfsets": "earliest"}, "startingOffsets"),
     ("CORDWOOD_BAD_OPTION", DATA, {"columns": "colour"}, "colour"),
-    ("CORDWOOD_BAD_OPTION", DATA, {"mode": "CAREFUL"}, "mode"),
 ]
 
 
