@@ -180,8 +180,9 @@ def export(  # noqa: PLR0913, PLR0917
         print_json(asdict(done))
         return
     typer.echo(
-        f"{done.output}: {done.rows} rows in {done.files} files, {bytes_in_words(done.size)}; {done.ranges} ranges of "
-        f"offsets exported, {done.skipped} were there; all counts agree with the log"
+        f"{done.output}: {_several(done.rows, 'row')} in {_several(done.files, 'file')}, {bytes_in_words(done.size)}; "
+        f"{_several(done.ranges, 'range')} of offsets exported, {done.skipped} from before; all counts agree with "
+        "the log"
     )
 
 
@@ -271,7 +272,11 @@ def _print(columns: Sequence[str], rows: Sequence[Row]) -> None:
     headings: list[Heading] = [
         (name, "right" if any(isinstance(row[name], int | float) for row in rows) else "left") for name in columns
     ]
-    print_table(f"{len(rows)} rows", headings, [[_cell(row[name]) for name in columns] for row in rows])
+    print_table(_several(len(rows), "row"), headings, [[_cell(row[name]) for name in columns] for row in rows])
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _plain(value: object) -> object:
