@@ -64,7 +64,7 @@ def cordwood_spark() -> None:
     python -m cordwood.spark export /mnt/snapshot /lake/orders --option subscribe=orders --since -2h
     python -m cordwood.spark resolve-offsets /var/lib/kafka --option subscribe=orders
 
-    On a cluster, give spark-submit a file of two lines, and the same arguments behind it:
+    On a cluster, give spark-submit a file with these lines, and the same arguments behind it:
 
     \b
     import sys; from cordwood.spark.__main__ import main
