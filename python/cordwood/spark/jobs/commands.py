@@ -1,5 +1,7 @@
 """The commands of `python -m cordwood.spark`."""
 
+import logging
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -199,6 +201,8 @@ def resolve_offsets(path: _Path, option: _Options = None, since: _Since = None, 
 
 def run(argv: Sequence[str]) -> int:
     """Run a command; returns the exit code."""
+    warnings = _Warnings()
+    logging.getLogger().addHandler(warnings)
     try:
         code = app(args=list(argv) or ["--help"], prog_name=_PROGRAM, standalone_mode=False)
     except errors.SparkLogError as error:
@@ -207,7 +211,21 @@ def run(argv: Sequence[str]) -> int:
         return _told(errors.parse(error) or error)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last door: one paragraph, no traceback)
         return exit_code_of(error)
+    finally:
+        logging.getLogger().removeHandler(warnings)
     return code if isinstance(code, int) else 0
+
+
+class _Warnings(logging.Handler):
+    """Says what is logged as the commands say things."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # py4j tells the root logger of every Ctrl-C, with a traceback
+        if record.name != "root":
+            say(record.getMessage())
 
 
 def _told(error: errors.SparkLogError | PySparkException) -> int:
@@ -241,6 +259,8 @@ def _options(given: list[str] | None, since: str | None, until: str | None) -> d
 @contextmanager
 def _session(job: str, master: str | None) -> Iterator[SparkSession]:
     spark = start(f"cordwood {job}", master)
+    # Spark's own handler cancels jobs from inside whatever call is waiting; `stop` does that too, and outside of it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield spark
     finally:
