@@ -4,8 +4,6 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,32 +11,13 @@ import pyarrow as pa
 from pyarrow import parquet
 
 import cordwood as cw
+import demo_spark
+from demo_steps import GOLDEN, ROOT, expect, step
 
-ROOT = Path(__file__).resolve().parent.parent
-GOLDEN = ROOT / "tests" / "golden"
 ORDERS = GOLDEN / "01-plain" / "orders-0"
 PAYMENTS = GOLDEN / "11-transactions" / "payments-0"
 DAMAGED = GOLDEN / "damaged" / "flip-record" / "tickets-0"
 DATA_DIR = GOLDEN / "16-data-dir"
-
-Say = Callable[[str], None]
-
-
-@contextmanager
-def step(title: str) -> Iterator[Say]:
-    lines: list[str] = []
-    start = time.perf_counter()
-    yield lines.append
-    took = (time.perf_counter() - start) * 1000
-    print(f"\n{title}  ({took:.1f} ms)")
-    for line in lines:
-        print(f"    {line}")
-
-
-def expect(what: str, found: object, wanted: object) -> None:
-    if found != wanted:
-        print(f"\n{what}: expected {wanted!r}, found {found!r}")
-        sys.exit(1)
 
 
 def clock(timestamp: int) -> str:
@@ -165,6 +144,7 @@ def main() -> None:
     read_committed()
     write_parquet()
     read_damaged()
+    demo_spark.main()
     print(f"\nAll of it in {time.perf_counter() - start:.2f} s; nothing was written to the partitions.")
 
 

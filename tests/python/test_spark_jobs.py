@@ -500,3 +500,22 @@ def test_offsets_of_a_directory_without_a_name_are_refused(tmp_path: Path) -> No
     shutil.copytree(PLAIN.path, tmp_path / "restored")
     with pytest.raises(cw.ConfigError, match="expected a name such as orders-0"):
         jobs.resolve_offsets(tmp_path / "restored")
+
+
+@pytest.mark.parametrize("path", sorted(corpus.GOLDEN.glob("damaged/*/*-[0-9]*/")), ids=lambda path: path.parent.name)
+def test_damage_is_counted_as_it_is_read(path: Path) -> None:
+    log = cw.Log(path)
+    start, end = log.log_start_offset, log.log_end_offset
+    whole = Range("damaged", 0, str(path), start, end)
+    for on_damage in ("raise", "skip"):
+        try:
+            rows = log.scan(columns=["offset"], on_damage=on_damage).to_arrow().num_rows
+        except cw.CorruptLogError:
+            with pytest.raises(cw.CorruptLogError):
+                records_between(log, start, end, "read_uncommitted", on_damage)
+            continue
+        assert records_between(log, start, end, "read_uncommitted", on_damage) == rows
+        for piece_bytes in (1, 1_000, 10_000):
+            pieces = list(cut(whole, piece_bytes, "pread"))
+            counts = [records_between(log, p.start_offset, p.end_offset, "read_uncommitted", on_damage) for p in pieces]
+            assert sum(counts) == rows, (on_damage, piece_bytes)

@@ -219,10 +219,10 @@ def test_commands_print_what_the_jobs_find(command: Callable[..., Any], tmp_path
     assert code == 0
     assert "488" in out
 
-    for expected in ("1 ranges of offsets exported, 0 were there", "0 ranges of offsets exported, 1 were there"):
+    for expected in ("1 range of offsets exported, 0 from before", "0 ranges of offsets exported, 1 from before"):
         code, out, _ = command("export", PLAIN.path, tmp_path / "out")
         assert code == 0
-        assert "1500 rows" in out
+        assert "1,500 rows" in out
         assert expected in out
 
 

@@ -1,5 +1,7 @@
 """The commands of `python -m cordwood.spark`."""
 
+import logging
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -64,7 +66,7 @@ def cordwood_spark() -> None:
     python -m cordwood.spark export /mnt/snapshot /lake/orders --option subscribe=orders --since -2h
     python -m cordwood.spark resolve-offsets /var/lib/kafka --option subscribe=orders
 
-    On a cluster, give spark-submit a file of two lines, and the same arguments behind it:
+    On a cluster, give spark-submit a file with these lines, and the same arguments behind it:
 
     \b
     import sys; from cordwood.spark.__main__ import main
@@ -180,8 +182,9 @@ def export(  # noqa: PLR0913, PLR0917
         print_json(asdict(done))
         return
     typer.echo(
-        f"{done.output}: {done.rows} rows in {done.files} files, {bytes_in_words(done.size)}; {done.ranges} ranges of "
-        f"offsets exported, {done.skipped} were there; all counts agree with the log"
+        f"{done.output}: {_several(done.rows, 'row')} in {_several(done.files, 'file')}, {bytes_in_words(done.size)}; "
+        f"{_several(done.ranges, 'range')} of offsets exported, {done.skipped} from before; all counts agree with "
+        "the log"
     )
 
 
@@ -198,6 +201,8 @@ def resolve_offsets(path: _Path, option: _Options = None, since: _Since = None, 
 
 def run(argv: Sequence[str]) -> int:
     """Run a command; returns the exit code."""
+    warnings = _Warnings()
+    logging.getLogger().addHandler(warnings)
     try:
         code = app(args=list(argv) or ["--help"], prog_name=_PROGRAM, standalone_mode=False)
     except errors.SparkLogError as error:
@@ -206,7 +211,21 @@ def run(argv: Sequence[str]) -> int:
         return _told(errors.parse(error) or error)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last door: one paragraph, no traceback)
         return exit_code_of(error)
+    finally:
+        logging.getLogger().removeHandler(warnings)
     return code if isinstance(code, int) else 0
+
+
+class _Warnings(logging.Handler):
+    """Says what is logged as the commands say things."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # py4j tells the root logger of every Ctrl-C, with a traceback
+        if record.name != "root":
+            say(record.getMessage())
 
 
 def _told(error: errors.SparkLogError | PySparkException) -> int:
@@ -240,6 +259,8 @@ def _options(given: list[str] | None, since: str | None, until: str | None) -> d
 @contextmanager
 def _session(job: str, master: str | None) -> Iterator[SparkSession]:
     spark = start(f"cordwood {job}", master)
+    # Spark's own handler cancels jobs from inside whatever call is waiting; `stop` does that too, and outside of it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield spark
     finally:
@@ -271,7 +292,11 @@ def _print(columns: Sequence[str], rows: Sequence[Row]) -> None:
     headings: list[Heading] = [
         (name, "right" if any(isinstance(row[name], int | float) for row in rows) else "left") for name in columns
     ]
-    print_table(f"{len(rows)} rows", headings, [[_cell(row[name]) for name in columns] for row in rows])
+    print_table(_several(len(rows), "row"), headings, [[_cell(row[name]) for name in columns] for row in rows])
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _plain(value: object) -> object:

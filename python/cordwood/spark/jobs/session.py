@@ -4,7 +4,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -26,13 +26,15 @@ _CHATTER = re.compile(
 )
 
 
-def start(name: str, master: str | None = None) -> SparkSession:
+def start(name: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
     """Start Spark, or take the session that `spark-submit` has prepared. Its time zone is UTC.
 
-    Without *master* it is what spark-submit or Spark's settings say, else `local[*]`. A session of our own has no web
-    page, and leaves errors to the exceptions that carry them.
+    *settings* are Spark's own. Without *master* it is what spark-submit or Spark's settings say, else `local[*]`. A
+    session of our own has no web page, and leaves errors to the exceptions that carry them.
     """
     builder = SparkSession.builder.appName(name).config("spark.ui.showConsoleProgress", "false")
+    for key, value in (settings or {}).items():
+        builder = builder.config(key, value)
     if master is not None:
         builder = builder.master(master)
     if _GATEWAY in os.environ:

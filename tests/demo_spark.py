@@ -1,0 +1,81 @@
+"""The Spark part of the demo: the same partitions as DataFrames, UDFs and a job, in a local Spark of two slots."""
+
+import importlib.util
+import logging
+import os
+import shutil
+
+import cordwood as cw
+from demo_steps import GOLDEN, ROOT, expect, step
+
+ORDERS = str(GOLDEN / "01-plain" / "orders-0")
+DATA_DIR = str(GOLDEN / "16-data-dir")
+LAKE = ROOT / "target" / "demo" / "lake"
+
+SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    # it lives for seconds: no time for the second compiler
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+}
+
+
+def missing() -> list[str]:
+    modules = [name for name in ("pyspark", "pyarrow") if importlib.util.find_spec(name) is None]
+    java = shutil.which("java", path=f"{os.environ.get('JAVA_HOME', '')}/bin:{os.environ.get('PATH', '')}")
+    return [*modules, *([] if java else ["java"])]
+
+
+def main() -> None:
+    if missing():
+        print(f"\nThe part with Spark is left out: it needs {' and '.join(missing())}.")
+        return
+    from pyspark.sql import functions as F  # noqa: N812
+
+    from cordwood.spark import jobs, locate, register
+    from cordwood.spark.jobs.session import start
+
+    # planning warns of what a checkpoint hides, which the first step of the demo has shown
+    logging.getLogger("cordwood").setLevel(logging.ERROR)
+    with step("Start Spark, and register the source") as say:
+        spark = start("cordwood demo", "local[2]", SETTINGS)
+        register(spark)
+        say(f"Spark {spark.version}")
+    with step("Spark: read a broker's data directory") as say:
+        rows = spark.read.format("cordwood").option("columns", "topic,partition,offset").load(DATA_DIR)
+        counts = rows.groupBy("topic", "partition").count().orderBy("topic", "partition").collect()
+        say(", ".join(f"{row['topic']}-{row['partition']}: {row['count']}" for row in counts))
+        expect("records by partition", [row["count"] for row in counts], [97, 34, 11, 265, 119, 27])
+    with step("Spark: sum up a range of time") as say:
+        orders = (
+            spark.read.format("cordwood")
+            .option("startingTimestamp", 1_700_000_010_000)
+            .option("endingTimestamp", 1_700_000_012_000)
+            .load(ORDERS)
+        )
+        seconds = orders.groupBy(F.date_trunc("second", "timestamp").alias("second")).agg(
+            F.count("*").alias("records"), F.sum(F.length("value")).alias("size")
+        )
+        found = seconds.orderBy("second").select(F.date_format("second", "HH:mm:ss").alias("at"), "records", "size")
+        for row in found.collect():
+            say(f"{row['at']}Z: {row['records']} orders, {row['size']} bytes of values")
+        expect("orders in two seconds", seconds.agg(F.sum("records")).first()[0], 102)
+    with step("Spark: look a million offsets up") as say:
+        where = locate(ORDERS, kind="arrow", iterator=True)
+        asked = spark.range(1_000_000).select(where(F.col("id") % 1600).alias("at"))
+        answer = asked.agg(F.count("at"), F.countDistinct("at.segment", "at.batch_base_offset")).first()
+        say(f"{answer[0]} found, in {answer[1]} batches; {1_000_000 - answer[0]} lie beyond the log's end")
+        expect("found, batches", tuple(answer), (937_500, cw.Log(ORDERS).batches().to_arrow().num_rows))
+    with step("Spark: export to Parquet by topic and date, and again") as say:
+        shutil.rmtree(LAKE, ignore_errors=True)
+        done = jobs.export(spark, DATA_DIR, LAKE)
+        say(f"{LAKE.relative_to(ROOT)}: {done.rows} rows in {done.files} files; the log's own counts are the same")
+        expect("rows", done.rows, 553)
+        again = jobs.export(spark, DATA_DIR, LAKE)
+        say(f"started again: {again.ranges} ranges exported, {again.skipped} were there")
+        expect("ranges exported again", (again.ranges, again.rows), (0, 553))
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

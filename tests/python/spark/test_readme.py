@@ -1,0 +1,59 @@
+"""The README's examples of Spark, run as they stand but for their paths."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import corpus
+import needs_pyspark  # noqa: F401
+import pyarrow.dataset as ds
+import pytest
+
+from cordwood.spark import jobs
+
+pytestmark = pytest.mark.spark
+
+README = Path(__file__).resolve().parents[3] / "README.md"
+PLAIN = corpus.partition("01-plain")
+
+
+def test_the_readme_says_what_happens(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """All of its blocks, one after the other, in one session."""
+    snapshot, lake = tmp_path / "snapshot", tmp_path / "lake"
+    for part in (PLAIN, corpus.partition("16-data-dir", "cities-0")):
+        shutil.copytree(part.path, snapshot / part.name)
+    section = README.read_text(encoding="utf-8").partition("\n## Spark\n")[2].partition("\n## ")[0]
+    blocks = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 3
+    names: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        # the shared session is there already, and its settings are not those of a new one
+        warnings.simplefilter("ignore")
+        for block in blocks:
+            code = block.replace("/mnt/snapshot", str(snapshot)).replace("/lake", str(lake))
+            exec(compile(code, str(README), "exec"), names)  # noqa: S102  (our own README)
+    assert names["spark"] is spark
+    records = corpus.visible(PLAIN)
+
+    asked = [record for record in records if record.offset >= 488]
+    assert names["orders"].columns == ["offset", "timestamp", "key", "value"]
+    by_minute = {int(row.window.start.timestamp()): row.records for row in names["minutes"].collect()}
+    assert by_minute == Counter(record.timestamp // 60_000 * 60 for record in asked)
+
+    streamed = ds.dataset(lake / "orders-stream", format="parquet").to_table(columns=["offset"])
+    assert sorted(streamed["offset"].to_pylist()) == [record.offset for record in records]
+
+    said = capsys.readouterr().out
+    assert re.search(r"\|\s*0\|\s*0\|\s*0\|\s*\d+\|", said), said
+    assert "2023-11-14 22:13:30.038, 488" in said, said
+
+    # what the text says that the command prints
+    options = {"startingTimestamp": 1_700_000_010_000, "endingTimestamp": 1_700_000_020_000}
+    done = jobs.export(spark, snapshot, lake / "orders", subscribe="orders", **options)
+    assert f"/lake/orders: {done.rows} rows in {done.files} file, " in section
+    assert {path.parent.name for path in (lake / "orders").glob("topic=orders/*/*")} == {"date=2023-11-14"}
