@@ -68,7 +68,8 @@ impl BatchColumns {
 
     pub(super) fn append(&mut self, batch: &Batch, segment: i64) -> Result<()> {
         let header = &batch.header;
-        let time = |time: Option<i64>| timestamp(time.unwrap_or(-1), TimeUnit::Millisecond);
+        let time =
+            |time: Option<i64>| timestamp(time.unwrap_or(-1), TimeUnit::Millisecond, header.base_offset);
         let size = i32::try_from(header.size).ok();
         self.row(
             [

@@ -111,7 +111,7 @@ impl Columns {
                     self.bytes += builder.append(record.headers.clone());
                 }
                 (Column::Timestamp, Builder::Int64(builder)) => {
-                    builder.append_option(timestamp(record.timestamp, self.unit)?);
+                    builder.append_option(timestamp(record.timestamp, self.unit, record.offset)?);
                 }
                 (Column::TimestampType, Builder::Int8(builder)) => {
                     builder.append_value(record.timestamp_type.id());
@@ -212,15 +212,15 @@ impl Columns {
     }
 }
 
-/// A timestamp in the column's unit; null where there is none.
-pub(super) fn timestamp(timestamp: i64, unit: TimeUnit) -> Result<Option<i64>> {
+/// The timestamp of the record (or batch) at `offset` in the column's unit; null where there is none.
+pub(super) fn timestamp(timestamp: i64, unit: TimeUnit, offset: i64) -> Result<Option<i64>> {
     match unit {
         _ if timestamp < 0 => Ok(None),
         TimeUnit::Microsecond => timestamp.checked_mul(1000).map(Some).ok_or_else(|| {
             Error::config(
                 "timestamp_unit",
                 "ms, for the log holds a time beyond µs in 64 bits",
-                timestamp.to_string(),
+                format!("{timestamp} ms at offset {offset}"),
             )
         }),
         _ => Ok(Some(timestamp)),

@@ -9,7 +9,7 @@ from typing import Literal
 import pyarrow as pa
 
 import cordwood as cw
-from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, SparkLogError
+from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, UNSUPPORTED, SparkLogError
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.schema import Shape
 from cordwood.spark.segments import describe_segment
@@ -51,14 +51,21 @@ def _read(piece: Piece, options: SparkLogOptions, shape: Shape) -> Iterator[pa.R
     directory = piece.directory
     try:
         log = open_cached(directory.path, io=options.io)
-        _check_unchanged(piece, log)
-        if not options.fail_on_data_loss:
-            piece = _behind_log_start(piece, log)
+        if options.fail_on_data_loss:
+            _check_unchanged(piece, log)
+        else:
+            piece = _what_is_left(piece, log)
         for batch in _batches(piece, log, options, shape):
             if batch.num_rows:
                 yield shape.fill(batch, directory.topic, directory.partition)
     except SparkLogError:
         raise
+    except cw.ConfigError as error:
+        # all else that is asked for was checked when it was planned
+        reason = (
+            f"expected a time that Spark's microseconds can hold, found {error.found}; leave the column timestamp out"
+        )
+        raise SparkLogError(UNSUPPORTED, reason, topic=directory.topic, partition=directory.partition) from error
     except (cw.CordwoodError, OSError) as error:
         # planned offsets and files were there: where they are not, somebody took them away
         is_gone = isinstance(error, cw.OffsetOutOfRangeError | FileNotFoundError)
@@ -119,16 +126,21 @@ def _check_unchanged(piece: Piece, log: cw.Log) -> None:
 ADVICE = "; failOnDataLoss=false leaves out what is gone"
 
 
-def _behind_log_start(piece: Piece, log: cw.Log) -> Piece:
+def _what_is_left(piece: Piece, log: cw.Log) -> Piece:
+    """Say what of a piece is gone, and give the rest: its offsets behind the log start, in the log as it is now."""
+    try:
+        _check_unchanged(piece, log)
+    except (SparkLogError, FileNotFoundError) as error:
+        # compaction may have merged it into another one: what is left of its offsets is read
+        _logger.warning("%s", error)
     split, start = piece.split, log.log_start_offset
     if split.start_offset >= start:
         return piece
     reason = f"offsets {split.start_offset} to {start} were deleted since it was planned; left out"
     directory = piece.directory
     _logger.warning("%s", SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition))
-    part = cw.Split(
-        split.path, min(start, split.end_offset), split.end_offset, split.start_time, split.end_time, split.size
-    )
+    start = min(start, split.end_offset)
+    part = cw.Split(split.path, start, split.end_offset, split.start_time, split.end_time, split.size)
     return replace(piece, split=part)
 
 
