@@ -13,7 +13,7 @@ from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, UNSUPPORTED, Spar
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.schema import Shape
 from cordwood.spark.segments import describe_segment
-from cordwood.spark.split import Piece
+from cordwood.spark.split import Piece, part_of
 from cordwood.spark.worker import open_cached
 
 __all__ = ["read_pieces"]
@@ -140,8 +140,7 @@ def _what_is_left(piece: Piece, log: cw.Log) -> Piece:
     directory = piece.directory
     _logger.warning("%s", SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition))
     start = min(start, split.end_offset)
-    part = cw.Split(split.path, start, split.end_offset, split.start_time, split.end_time, split.size)
-    return replace(piece, split=part)
+    return replace(piece, split=part_of(split, start, split.end_offset, split.size))
 
 
 def _by_segment(piece: Piece) -> Iterator[Piece]:
@@ -150,5 +149,4 @@ def _by_segment(piece: Piece) -> Iterator[Piece]:
     starts = [split.start_offset, *bases[1:]]
     ends = [*bases[1:], split.end_offset]
     for segment, start, end in zip(piece.segments, starts, ends, strict=True):
-        part = cw.Split(split.path, start, end, split.start_time, split.end_time, segment[1])
-        yield Piece(piece.directory, part, (segment,))
+        yield Piece(piece.directory, part_of(split, start, end, segment[1]), (segment,))

@@ -13,7 +13,7 @@ from cordwood.spark.bounds import Bounds, coded, open_log
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory
 
-__all__ = ["Piece", "plan_splits"]
+__all__ = ["Piece", "part_of", "plan_splits"]
 
 _MOST_BYTES = 128 << 20
 # below that a task costs more than what it reads
@@ -121,7 +121,12 @@ def _inside_batch(bound: Bounds, split: cw.Split, most: int, options: SparkLogOp
     parts = -(-(stop - start) // most)
     cuts = [start + (stop - start) * part // parts for part in range(parts)]
     for low, high in pairwise([*cuts, end]):
-        yield cw.Split(split.path, low, high, split.start_time, split.end_time, split.size // parts)
+        yield part_of(split, low, high, split.size // parts)
+
+
+def part_of(split: cw.Split, start_offset: int, end_offset: int, size: int) -> cw.Split:
+    """Narrow a split to offsets inside it; what it knows of transactions holds there too."""
+    return cw.Split(split.path, start_offset, end_offset, split.start_time, split.end_time, size, aborted=split.aborted)
 
 
 def _whole_segments(bounds: Iterable[Bounds], options: SparkLogOptions) -> Iterator[Piece]:
