@@ -156,7 +156,8 @@ class Journal:
             if left.name in complete:
                 self._place(complete[left.name])
             else:
-                shutil.rmtree(left)
+                # a task that outlived its driver may still write there: what stays is passed over, and removed later
+                shutil.rmtree(left, ignore_errors=True)
         return finished
 
     def staging(self, step: Step) -> Path:
@@ -201,7 +202,7 @@ class Journal:
         for folder in folders:
             _sync(folder)
         if staging.exists():
-            shutil.rmtree(staging)
+            shutil.rmtree(staging, ignore_errors=True)
 
 
 def _read(path: Path) -> dict[str, Any]:
