@@ -187,6 +187,16 @@ def test_the_limit_is_shared_in_proportion_to_the_backlog() -> None:
     assert sum(len(rows) for rows in engine.all()) == 1870
 
 
+def test_whoever_has_a_backlog_gets_at_least_one_however_small_the_limit(tmp_path: Path) -> None:
+    """Otherwise a small partition would wait for a large one, and many equal ones for ever."""
+    big, small = corpus.partition("01-plain"), corpus.partition("15-one-record")
+    engine = Engine(big.path, small.path, **EARLIEST, maxOffsetsPerTrigger=10)
+    assert engine.latest()[small.topic] == {"0": 1}
+    for number in range(5):
+        grow(tmp_path / f"t-{number}", 0, 0, 1)
+    assert len(Engine(tmp_path, **EARLIEST, maxOffsetsPerTrigger=2).all()) == 3
+
+
 def test_without_a_limit_all_is_read_at_once_and_the_engine_may_lift_the_limit() -> None:
     part = corpus.partition("01-plain")
     assert Engine(part.path, **EARLIEST).limit == ALL
@@ -334,6 +344,12 @@ def test_the_text_of_an_offset_does_not_depend_on_the_order_of_discovery(tmp_pat
     assert json.dumps(one.latest()) == json.dumps(one.at)
     resumed = Engine(*reversed(disks), checkpoint=one.at, **EARLIEST)
     assert resumed.batch() is None
+    grow(tmp_path / "disk1" / "a-1", 0, 0, 1)
+    resumed.batch()
+    grow(tmp_path / "disk1" / "a-0", 0, 0, 1)
+    resumed.batch()
+    assert list(resumed.at) == ["a", "b", "t"]
+    assert list(resumed.at["a"]) == ["0", "1"]
 
 
 def test_a_range_without_records_reads_nothing() -> None:
@@ -390,6 +406,10 @@ def test_available_now_does_not_wait_for_the_least_number_of_offsets(tmp_path: P
     engine = Engine(tmp_path, minOffsetsPerTrigger=50, **EARLIEST)
     engine.reader.prepareForTriggerAvailableNow()
     assert flat(engine.all()) == rows_of("t", 0, range(3))
+    grow(tmp_path / "t-0", 0, 3, 4)
+    both = Engine(tmp_path, minOffsetsPerTrigger=8, maxOffsetsPerTrigger=9, checkpoint=engine.at, **EARLIEST)
+    both.reader.prepareForTriggerAvailableNow()
+    assert [len(rows) for rows in both.all()] == [9, 3]
 
 
 @pytest.mark.parametrize(
@@ -477,6 +497,20 @@ def test_a_partition_that_is_deleted_under_a_stream_is_data_loss(tmp_path: Path,
     got += flat(engine.all())
     assert [row for row in sorted(got) if row[1] == 0] == rows_of("t", 0, range(15))
     assert len(got) == len(set(got))
+
+
+def test_a_partition_that_was_away_for_a_while_goes_on_where_it_was(tmp_path: Path) -> None:
+    """A disk that was not mounted: what was read before is not read again when it is back."""
+    for number in range(2):
+        grow(tmp_path / f"t-{number}", 0, 0, 2)
+    engine = Engine(tmp_path, failOnDataLoss=False, **EARLIEST)
+    assert len(engine.batch() or []) == 12
+    (tmp_path / "t-1").rename(tmp_path / "away")
+    grow(tmp_path / "t-0", 0, 6, 1)
+    assert engine.batch() == rows_of("t", 0, range(6, 9))
+    (tmp_path / "away").rename(tmp_path / "t-1")
+    grow(tmp_path / "t-1", 0, 6, 1)
+    assert engine.batch() == rows_of("t", 1, range(6, 9))
 
 
 def test_a_log_that_was_cut_back_behind_the_stream_is_data_loss(tmp_path: Path) -> None:
