@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import cordwood as cw
 from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, UNSUPPORTED, SparkLogError
@@ -93,11 +94,23 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
             max_rows=options.max_batch_rows,
             max_bytes=options.max_batch_bytes,
         )
-    yield from scan
+    for batch in scan:
+        yield _without_tail(batch) if on_damage == "report" else batch
     for gap in scan.gaps:
+        if gap.end_offset is None:
+            continue
         context = {"file": gap.file, "position": gap.start_position, "offset": gap.start_offset}
         reason = f"bytes {gap.start_position} to {gap.end_position} left out: {gap.reason}"
         _logger.warning("[%s] %s: %s", CORRUPT_BATCH, gap.file, reason, extra={"context": context})
+
+
+def _without_tail(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Leave out the torn tail of a log, which is the end of the data: a broker may be writing it just now."""
+    errors = batch.column("error")
+    if errors.null_count == batch.num_rows:
+        return batch
+    is_tail = pc.match_substring(errors, " to the end of the log: ")
+    return batch.filter(pc.invert(pc.fill_null(is_tail, False)))
 
 
 def _check_unchanged(piece: Piece, log: cw.Log) -> None:
@@ -112,6 +125,8 @@ def _check_unchanged(piece: Piece, log: cw.Log) -> None:
         # the file as it is now: through an older mapping the bytes that are gone would end the process by a signal
         elif (now := Path(segment.path).stat().st_size) < size:
             found = f"{segment.path} shortened to {now}"
+        elif base_offset == log.segments[-1].base_offset and log.log_end_offset < piece.split.end_offset:
+            found = f"a log that ends at offset {log.log_end_offset}, before {piece.split.end_offset}"
         else:
             continue
         raise SparkLogError(
