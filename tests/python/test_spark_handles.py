@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -116,22 +118,31 @@ def grown(path: Path, first: int) -> None:
         file.write(batch(first, [Rec(b"x", timestamp=first)]))
 
 
-def test_the_cache_sees_what_was_appended_rolled_removed_or_replaced(tmp_path: Path) -> None:
-    """A worker lives as long as the application: what it opened an hour ago may have changed in every way."""
+@pytest.mark.parametrize("age", [0, 3600])
+def test_the_cache_sees_what_was_appended_rolled_removed_or_replaced(tmp_path: Path, age: int) -> None:
+    """A worker lives as long as the application: what changed an hour ago is seen as well as what changed just now."""
     path = tmp_path / "t-0"
+    when = itertools.count(int(time.time()) - age)
+
+    def now() -> cw.Log:
+        for file in [path, *path.iterdir(), *tmp_path.glob("log-*")]:
+            if age and file.stat().st_mtime > time.time() - age / 2:
+                os.utime(file, (moment := next(when), moment))
+        return open_cached(str(path))
+
     grown(path, 0)
-    assert open_cached(str(path)).log_end_offset == 1
+    assert now().log_end_offset == 1
     grown(path, 1)
-    assert open_cached(str(path)).log_end_offset == 2
+    assert now().log_end_offset == 2
     (path / name(2)).write_bytes(batch(2, [Rec(b"y", timestamp=2)]))
-    assert open_cached(str(path)).log_end_offset == 3
+    assert now().log_end_offset == 3
     (path / name(0)).unlink()
-    assert open_cached(str(path)).log_start_offset == 2
+    assert now().log_start_offset == 2
     shutil.rmtree(path)
     grown(path, 0)
-    assert open_cached(str(path)).log_end_offset == 1
+    assert now().log_end_offset == 1
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 1\n")
-    assert open_cached(str(path)).log_start_offset == 1
+    assert now().log_start_offset == 1
 
 
 def test_the_cache_is_bounded(tmp_path: Path) -> None:
