@@ -22,7 +22,7 @@ from spark_reading import again, plan, source, struct
 import cordwood as cw
 from cordwood.spark import errors, locate
 from cordwood.spark.source import LogDataSource
-from cordwood.spark.worker import open_cached
+from cordwood.spark.worker import cache_info, open_cached
 
 OPEN_FILES = Path("/proc/self/fd")
 PLAIN = corpus.partition("01-plain")
@@ -158,7 +158,7 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
 
 FORKED = """
 import os, sys
-from cordwood.spark.worker import open_cached
+from cordwood.spark.worker import cache_info, open_cached
 path = sys.argv[1]
 rows = lambda: open_cached(path).scan(columns=["offset"]).to_arrow().num_rows
 assert rows() == 1500
@@ -267,3 +267,14 @@ def test_a_log_that_was_written_just_now_is_looked_at_again(copied: Any) -> None
     os.utime(last, (1_700_000_000, 1_700_000_000))
     settled = open_cached(str(path))
     assert open_cached(str(path)) is settled
+
+
+def test_planning_opens_each_of_many_logs_once(tmp_path: Path) -> None:
+    """More logs than the cache holds."""
+    for number in range(80):
+        shutil.copytree(corpus.partition("15-one-record").path, tmp_path / f"many-{number}")
+    reader = source(tmp_path).reader(struct("offset"))
+    before = cache_info().opened
+    splits = reader.partitions()
+    assert cache_info().opened - before == 80
+    assert sum(len(split.value) for split in splits) == 80

@@ -36,6 +36,8 @@ class Bounds:
     end_offset: int
     start_time: int | None = None
     end_time: int | None = None
+    continues: bool = False
+    """Whether it goes on where an earlier reading ended, which reported the damage that reaches in here."""
 
     @property
     def path(self) -> str:

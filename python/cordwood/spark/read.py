@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 import cordwood as cw
 from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, UNSUPPORTED, SparkLogError
@@ -85,9 +84,13 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
             on_damage = "skip"
         scan = log.batches(start_offset=split.start_offset, end_offset=split.end_offset, on_damage=on_damage)
     else:
+        columns = shape.core_columns
+        if on_damage == "report" and "offset" not in columns:
+            # whose damage it is depends on where it begins
+            columns = [*columns, "offset"]
         scan = log.scan(
             split=split,
-            columns=shape.core_columns,
+            columns=columns,
             isolation_level=options.isolation_level,
             on_damage=on_damage,
             timestamp_unit="us",
@@ -95,7 +98,7 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
             max_bytes=options.max_batch_bytes,
         )
     for batch in scan:
-        yield _without_tail(batch) if on_damage == "report" else batch
+        yield _own(batch, piece, log) if on_damage == "report" else batch
     for gap in scan.gaps:
         if gap.end_offset is None:
             continue
@@ -104,13 +107,33 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
         _logger.warning("[%s] %s: %s", CORRUPT_BATCH, gap.file, reason, extra={"context": context})
 
 
-def _without_tail(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave out the torn tail of a log, which is the end of the data: a broker may be writing it just now."""
+def _own(batch: pa.RecordBatch, piece: Piece, log: cw.Log) -> pa.RecordBatch:
+    """Leave out the rows about damage that are not this piece's.
+
+    Damage that begins before it is reported by the piece before. The torn tail of a log is the end of the data, which a
+    broker may be writing just now.
+    """
     errors = batch.column("error")
     if errors.null_count == batch.num_rows:
         return batch
-    is_tail = pc.match_substring(errors, " to the end of the log: ")
-    return batch.filter(pc.invert(pc.fill_null(is_tail, False)))
+    start = piece.split.start_offset
+    keep = []
+    for error, offset in zip(errors.to_pylist(), batch.column("offset").to_pylist(), strict=True):
+        is_before = not piece.is_first and (
+            offset < start or (offset == start and _reaches_in(error or "", start, log))
+        )
+        keep.append(error is None or not (is_before or " to the end of the log: " in error))
+    return batch.filter(pa.array(keep, pa.bool_()))
+
+
+def _reaches_in(error: str, start: int, log: cw.Log) -> bool:
+    """Whether a reading that ends at `start` meets the same damage."""
+    if start <= log.log_start_offset:
+        return False
+    scan = log.scan(start_offset=start - 1, end_offset=start, columns=["offset"], on_damage="skip")
+    for _ in scan:
+        pass
+    return any(error.startswith(f"{gap.file} is damaged from position {gap.start_position} ") for gap in scan.gaps)
 
 
 def _check_unchanged(piece: Piece, log: cw.Log) -> None:
@@ -164,4 +187,5 @@ def _by_segment(piece: Piece) -> Iterator[Piece]:
     starts = [split.start_offset, *bases[1:]]
     ends = [*bases[1:], split.end_offset]
     for segment, start, end in zip(piece.segments, starts, ends, strict=True):
-        yield Piece(piece.directory, part_of(split, start, end, segment[1]), (segment,))
+        is_first = piece.is_first and start == split.start_offset
+        yield Piece(piece.directory, part_of(split, start, end, segment[1]), (segment,), is_first)

@@ -36,6 +36,8 @@ class Piece:
     split: cw.Split
     segments: tuple[tuple[int, int], ...]
     """Base offset and size in bytes of each segment it reads, as planned: by these a task sees that one is gone."""
+    is_first: bool = True
+    """Whether damage that reaches in from before is reported here, and not by the piece before."""
 
 
 def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tuple[Piece, ...]]:
@@ -83,7 +85,7 @@ def _coarse(bound: Bounds, options: SparkLogOptions) -> Iterator[Piece]:
     for split in coded(bound.directory, plan):
         read = log.segments.between(split.start_offset, split.end_offset)
         sizes = coded(bound.directory, partial(_sizes, read))
-        yield Piece(bound.directory, split, sizes)
+        yield Piece(bound.directory, split, sizes, not bound.continues and split.start_offset == start)
 
 
 def _finer(piece: Piece, target: int, options: SparkLogOptions) -> Iterator[Piece]:
@@ -113,7 +115,8 @@ def _narrowed(piece: Piece, split: cw.Split) -> Piece:
     bases = [base_offset for base_offset, _ in piece.segments]
     first = max(bisect_right(bases, split.start_offset) - 1, 0)
     last = max(bisect_left(bases, split.end_offset), first + 1)
-    return Piece(piece.directory, split, piece.segments[first:last])
+    is_first = piece.is_first and split.start_offset == piece.split.start_offset
+    return Piece(piece.directory, split, piece.segments[first:last], is_first)
 
 
 def _isolation_level(options: SparkLogOptions) -> Literal["read_uncommitted", "read_committed"]:
@@ -157,7 +160,8 @@ def _inside_batch(piece: Piece, most: int, options: SparkLogOptions) -> Iterator
             parts = -(-(stop - start) // most)
             cuts = [start + (stop - start) * part // parts for part in range(parts)]
             for low, high in pairwise([*cuts, end]):
-                yield replace(piece, split=part_of(split, low, high, split.size // parts))
+                part = part_of(split, low, high, split.size // parts)
+                yield replace(piece, split=part, is_first=piece.is_first and low == start)
             return
     yield piece
 

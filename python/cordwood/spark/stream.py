@@ -151,7 +151,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 self._lost(name, max(begin, stop), f"the log ends at offset {last} now")
             # a log that was cut back, or made anew, goes on from where it ends
             begin, stop = min(max(begin, first), last), min(stop, last)
-            bounds.append(Bounds(directory, begin, max(begin, stop)))
+            bounds.append(Bounds(directory, begin, max(begin, stop), continues=begin > first))
         return bounds
 
     def _lost(self, name: PartitionName, offset: int | None, found: str) -> None:
