@@ -594,6 +594,22 @@ def test_permissive_streams_report_each_damaged_offset_once(damage: Damage, limi
     assert limit is not None or len(gaps) == 1
 
 
+def test_a_large_damaged_batch_is_reported_once_by_a_stream(copied: Any) -> None:
+    """Several micro-batches begin and end inside of it."""
+    part = corpus.partition("02-gzip")
+    path = copied(part.path)
+    hit = max(corpus.batches(part)[:-1], key=lambda b: b["lastOffset"] - b["baseOffset"])
+    file = path / name(hit["segment"])
+    data = bytearray(file.read_bytes())
+    data[hit["position"] + hit["size"] - 1] ^= 0x10
+    file.write_bytes(data)
+    engine = Engine(path, mode="PERMISSIVE", maxOffsetsPerTrigger=10, **EARLIEST)
+    found = [row for rows in engine.all() for row in rows]
+    good = [row[2] for row in found if row[3] is None]
+    assert good == [r.offset for r in corpus.visible(part) if not hit["baseOffset"] <= r.offset <= hit["lastOffset"]]
+    assert [row[2] for row in found if row[3] is not None] == [hit["baseOffset"]]
+
+
 def test_the_latest_offset_is_reported_for_the_progress() -> None:
     engine = Engine(DATA, subscribe="cities", maxOffsetsPerTrigger=10, **EARLIEST)
     engine.batch()
