@@ -23,6 +23,8 @@ _MOST_BYTES = 128 << 20
 _LEAST_BYTES = 16 << 20
 # what opening a log counts for where small pieces share a task
 _OPENING_BYTES = 1 << 20
+# what the cuts between batches may add up to
+_BATCH_BYTES = 256 << 10
 _ALL = (1 << 63) - 1
 # with more offsets than so many times what a part may have, they are taken to leap
 _DENSE = 1000
@@ -94,9 +96,11 @@ def _finer(piece: Piece, target: int, options: SparkLogOptions) -> Iterator[Piec
         return
     log = open_log(piece.directory, options)
     split = piece.split
+    # parts of one size, not some of the largest and a rest; a batch more or less may lie in each
+    limit = min(target, split.size // (split.size // target + 1) + _BATCH_BYTES)
     try:
         parts = log.plan(
-            target,
+            limit,
             start_offset=split.start_offset,
             end_offset=split.end_offset,
             start_time=split.start_time,

@@ -136,7 +136,6 @@ class _Question:
 
     def ask(self, path: str, values: pa.Array) -> pa.StructArray:
         """Answer values of one log."""
-        directory = PartitionDirectory.at(path)
         try:
             log = open_cached(path)
             if self.name == "locate":
@@ -144,8 +143,10 @@ class _Question:
             else:
                 found, code = _timestamp_offsets(log, values), TIME_NOT_FOUND
         except (cw.CordwoodError, OSError) as error:
+            directory = PartitionDirectory.at(path)
             raise SparkLogError.of(error, topic=directory.topic, partition=directory.partition) from error
         if self.on_missing == "error" and found.null_count > values.null_count:
+            directory = PartitionDirectory.at(path)
             missing = values.filter(pc.and_(found.is_null(), values.is_valid()))
             what = f"{len(missing)} values in the log, found none for the first, {missing[0]}"
             raise SparkLogError(code, f"expected {what}", topic=directory.topic, partition=directory.partition)
@@ -255,8 +256,8 @@ def _same(answers: pa.StructArray) -> pa.StructArray:
 
 
 def _frame(answers: pa.StructArray) -> Any:  # noqa: ANN401  (a pandas.DataFrame)
-    """Give the fields of the answers as a pandas frame, with nullable integers, for floats would lose digits."""
+    """Give the fields of the answers as a pandas frame; where there are nulls, floats would lose digits."""
     import pandas as pd  # noqa: PLC0415
 
-    types = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()}
+    types = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()} if answers.null_count else {}
     return pa.Table.from_struct_array(answers).to_pandas(types_mapper=types.get)
