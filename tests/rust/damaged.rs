@@ -357,7 +357,7 @@ fn splits_of_a_damaged_log_name_each_gap_once_and_raise_where_the_whole_does() {
             }
             scan.gaps().iter().map(|gap| (gap.file.clone(), gap.start_position)).collect::<Vec<_>>()
         };
-        let raises = |ranges| {
+        let is_refused = |ranges| {
             let mut scan = log.scan(options(ranges, OnDamage::Raise)).unwrap();
             loop {
                 match scan.next_step() {
@@ -372,8 +372,8 @@ fn splits_of_a_damaged_log_name_each_gap_once_and_raise_where_the_whole_does() {
             let splits = log.plan(max_bytes, &ScanOptions::default()).unwrap();
             let named: Vec<_> = splits.iter().flat_map(|split| gaps(split.ranges())).collect();
             assert_eq!(named, whole, "{} {max_bytes}", case.case);
-            let raised = splits.iter().any(|split| raises(split.ranges()));
-            assert_eq!(raised, raises(Ranges::default()), "{} {max_bytes}", case.case);
+            let any_refused = splits.iter().any(|split| is_refused(split.ranges()));
+            assert_eq!(any_refused, is_refused(Ranges::default()), "{} {max_bytes}", case.case);
         }
     }
 }
