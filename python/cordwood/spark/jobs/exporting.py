@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from cordwood import ConfigError
-from cordwood.spark.jobs.counting import count_ranges
+from cordwood.spark.jobs.counting import counts
 from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.journal import Counts, Journal, Plan
 from cordwood.spark.jobs.ranges import Step, plan_steps
@@ -92,10 +92,10 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
             _same(plan, given, target)
 
         def write(step: Step, staging: Path) -> None:
-            _write(spark, given, step, staging, compression)
+            _write(spark, _reading(given, step), staging, compression)
 
         def count(step: Step) -> Counts:
-            rows = count_ranges(spark, step.ranges, given).collect()
+            rows = counts(spark, replace(_reading(given, step), columns=None)).collect()
             return {(row.topic, row.partition): row.records for row in rows}
 
         return carry_out(journal, plan, write, count, progress or _silent)
@@ -119,9 +119,10 @@ def _planned(spark: SparkSession, options: SparkLogOptions, step_bytes: int | No
     )
 
 
-def _write(spark: SparkSession, options: SparkLogOptions, step: Step, staging: Path, compression: str) -> None:
+def _reading(options: SparkLogOptions, step: Step) -> SparkLogOptions:
+    """Narrow what is read to a step."""
     columns = options.columns
-    reading = replace(
+    return replace(
         options,
         subscribe=None,
         subscribe_pattern=None,
@@ -134,7 +135,10 @@ def _write(spark: SparkSession, options: SparkLogOptions, step: Step, staging: P
         ending_offsets={part.named: part.end_offset for part in step.ranges},
         columns=None if columns is None else tuple(dict.fromkeys([*columns, *_PLACING])),
     )
-    rows = load(spark, reading).withColumn("date", F.expr(_DATE))
+
+
+def _write(spark: SparkSession, options: SparkLogOptions, staging: Path, compression: str) -> None:
+    rows = load(spark, options).withColumn("date", F.expr(_DATE))
     with _settings(spark, _WRITER):
         # not percent-encoded: Hadoop takes such an address as it is written
         rows.write.partitionBy("topic", "date").option("compression", compression).parquet(f"file://{staging}")
