@@ -18,6 +18,7 @@ from cordwood.spark.jobs.ranges import Step, plan_steps
 from cordwood.spark.jobs.reading import Option, Paths, checked, load, offsets_json, parallelism, ranges_of
 from cordwood.spark.jobs.run import Export, Progress, carry_out
 from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.partitions import has_segments, local_path
 
 __all__ = ["export"]
 
@@ -79,7 +80,7 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
     if given.table != "records":
         raise ConfigError(f"an export is of records, not of table={given.table}: write that with Spark itself")
     # absolute, for the plan; links stay links
-    given = replace(given, paths=tuple(os.path.abspath(one) for one in given.paths))  # noqa: PTH100
+    given = replace(given, paths=tuple(os.path.abspath(local_path(one)) for one in given.paths))  # noqa: PTH100
     target = _directory(output, given.paths)
     target.mkdir(parents=True, exist_ok=True)
     journal = Journal(target)
@@ -210,11 +211,37 @@ def _directory(output: str | os.PathLike[str], source: Iterable[str]) -> Path:
             f"{text}: an export goes to a directory that driver and executors see, and {scheme[1]}: is none in this "
             "version; export to a shared disk, and copy from there"
         )
-    target = Path(text.removeprefix("file://") if scheme else text).absolute()
+    target = Path(local_path(text)).absolute()
+    real = target.resolve()
     for path in source:
-        if target.resolve().is_relative_to(Path(path).resolve()):
+        if real.is_relative_to(Path(path).resolve()):
             raise ConfigError(f"{target} lies inside {path}, and nothing is ever written there: choose another output")
+    for folder in (real, *real.parents):
+        if _is_kafkas(folder):
+            raise ConfigError(
+                f"{target} lies inside Kafka's {folder}, where nothing is ever written: choose another output"
+            )
     return target
+
+
+def _is_kafkas(folder: Path) -> bool:
+    """Whether a directory is a partition's or a broker's, which stops when it finds a strange directory in its own."""
+    try:
+        if has_segments(str(folder)):
+            return True
+        names = [entry.name for entry in folder.iterdir()]
+        is_marked = ".lock" in names or any(name.endswith("-checkpoint") for name in names)
+        return "meta.properties" in names or (is_marked and any(_holds_segments(folder / name) for name in names))
+    except OSError:
+        # what is not there yet, or may not be looked at
+        return False
+
+
+def _holds_segments(folder: Path) -> bool:
+    try:
+        return folder.is_dir() and has_segments(str(folder))
+    except OSError:
+        return False
 
 
 def _silent(_: Progress) -> None:
