@@ -441,6 +441,19 @@ def test_options_that_change_no_row_may_change(tmp_path: Path) -> None:
     begin_by_hand(PLAIN.path, output, **{"kafka.isolation.level": "read_uncommitted"})
 
 
+def test_options_may_become_less_strict_and_not_more(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    begin_by_hand(PLAIN.path, output)
+    begin_by_hand(PLAIN.path, output, failOnDataLoss=False)
+    begin_by_hand(PLAIN.path, output, mode="DROPMALFORMED")
+    begin_by_hand(PLAIN.path, output)
+    with pytest.raises(ExportError, match="not with mode=PERMISSIVE"):
+        export(None, PLAIN.path, output, mode="PERMISSIVE")  # type: ignore[arg-type]
+    begin_by_hand(PLAIN.path, tmp_path / "lenient", failOnDataLoss=False)
+    with pytest.raises(ExportError, match="begun with failOnDataLoss=false, not with no failOnDataLoss"):
+        export(None, PLAIN.path, tmp_path / "lenient")  # type: ignore[arg-type]
+
+
 def test_a_topic_that_was_made_anew_is_refused(tmp_path: Path, copied: Callable[[Path], Path]) -> None:
     path = copied(PLAIN.path)
     begin_by_hand(path, tmp_path / "out")

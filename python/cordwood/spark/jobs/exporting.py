@@ -33,6 +33,9 @@ _PLACING = ("topic", "partition", "offset", "timestamp")
 # these change no row, and may be others at the next start
 _SAME_ROWS = ("maxPartitionBytes", "minPartitions", "maxRecordsPerPartition", "maxBatchRows", "maxBatchBytes", "io")
 
+# these may be given later on, for the steps that are left: what was planned may be gone, or turn out to be damaged
+_RELAXED = {"failOnDataLoss": "false", "mode": "DROPMALFORMED"}
+
 _WRITER = {
     # Spark's default, INT96, is deprecated and ends in 2262
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -69,8 +72,9 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
     *output*: a path that the driver and the executors see at the same place: a local disk with a local master, else a
     shared file system. It holds a directory `_cordwood`, which Spark and pyarrow pass over; a glob should say
     `topic=*/date=*/*.parquet`. *step_bytes*: how much of the log a step reads; by default 1 GiB a core. *progress* is
-    called when it starts and after each step. *options*: those of the source. The columns `topic`, `partition`,
-    `offset` and `timestamp` are always there. Records without a timestamp have the date
+    called when it starts and after each step. *options*: those of the source; `failOnDataLoss=false` and
+    `mode=DROPMALFORMED` may also come later, for the steps that are left when retention or damage stopped it. The
+    columns `topic`, `partition`, `offset` and `timestamp` are always there. Records without a timestamp have the date
     `__HIVE_DEFAULT_PARTITION__`, which readers show as null.
 
     *Errors*: `ExportError` for an output that is in use, foreign, or begun with other arguments, and for counts that
@@ -90,7 +94,7 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
             plan = _planned(spark, given, step_bytes)
             journal.begin(plan)
         else:
-            _same(plan, given, target)
+            journal.relaxed = _relaxed(plan, given, target)
 
         def write(step: Step, staging: Path) -> None:
             _write(spark, _reading(given, step), staging, compression)
@@ -160,13 +164,16 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
                 spark.conf.set(name, old)
 
 
-def _same(plan: Plan, options: SparkLogOptions, output: Path) -> None:
-    """Refuse to go on with something else than what was begun."""
+def _relaxed(plan: Plan, options: SparkLogOptions, output: Path) -> dict[str, str]:
+    """Refuse to go on with something else than what was begun; return what is only taken less strictly from now on."""
+    relaxed = {}
     wanted = {"path": ", ".join(plan.source), **plan.options}
     found = {"path": ", ".join(options.paths), **_deciding(options)}
     for name in sorted(wanted.keys() | found.keys()):
         was, now = wanted.get(name), found.get(name)
-        if was != now:
+        if was is None and now is not None and now == _RELAXED.get(name):
+            relaxed[name] = now
+        elif was != now:
             message = (
                 f"the export to {output} was begun with {_said(name, was)}, not with {_said(name, now)}: start it "
                 "again as it was begun, or choose another output"
@@ -177,6 +184,7 @@ def _same(plan: Plan, options: SparkLogOptions, output: Path) -> None:
         if now is not None and now != was:
             message = f"{folder} belongs to another topic now: its id was {was} when the export began, and is {now}"
             raise ExportError(message, code="export_source_changed", file=folder, expected=was, found=now)
+    return relaxed
 
 
 def _said(name: str, value: str | None) -> str:
