@@ -16,7 +16,7 @@ CARGO := cargo
 # PyO3's build script asks this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test bench wheel fmt lint rust python loom extension prerequisites clean
+.PHONY: help demo test bench bench-spark wheel fmt lint rust python loom extension prerequisites clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ loom: ## the skip list under every interleaving; and a planted fault, which has 
 
 bench: ## criterion; every answer is asserted
 	$(CARGO) bench --locked --features arrow
+
+bench-spark: extension ## what reading through Spark costs; ARGS are those of benches/spark/run.py
+	$(BIN)/python benches/spark/run.py $(ARGS)
 
 wheel: $(VENV)/.tools ## an abi3 wheel in dist/
 	$(BIN)/maturin build --release --locked --out dist

@@ -224,6 +224,48 @@ def test_two_damaged_stretches_are_two_rows(copied: Any) -> None:
         assert [row[OFFSET] for row in bad] == [b["baseOffset"] for b in hit]
 
 
+@pytest.mark.parametrize("case", ["12-compacted", "11-transactions", "17-raised-and-lowered", "18-leaps"])
+def test_any_damaged_batch_is_reported_once_however_it_is_split(copied: Any, case: str) -> None:
+    """Also where its offsets leap, so that a cut lies inside of it."""
+    part = corpus.partition(case)
+    path = copied(part.path)
+    shown = kafka_rows(part, corpus.visible(part))
+    # the last batch of the last segment would be a torn tail
+    for b in corpus.batches(part)[:-1][:: max(1, len(corpus.batches(part)) // 15)]:
+        file = path / name(b["segment"])
+        whole = file.read_bytes()
+        data = bytearray(whole)
+        data[b["position"] + b["size"] - 1] ^= 0x10
+        file.write_bytes(data)
+        for split in ({}, {"maxPartitionBytes": 700}, {"maxRecordsPerPartition": 17}):
+            found = plan(path, mode="PERMISSIVE", **split).rows()
+            good = [row[:ERROR] for row in found if row[ERROR] is None]
+            left = [row for row in shown if not b["baseOffset"] <= row[OFFSET] <= b["lastOffset"]]
+            assert first_difference(good, left) == ""
+            places = [errors.parse(row[ERROR]).position for row in found if row[ERROR] is not None]
+            assert places == [b["position"]], split
+        file.write_bytes(whole)
+
+
+@pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
+def test_batches_whose_marker_was_lost_are_reported_once_however_they_are_split(copied: Any, mode: str) -> None:
+    """Nobody can tell whether they were committed: they are left out, each with a row that says so."""
+    part = corpus.partition("11-transactions")
+    path = copied(part.path)
+    file = path / name(356)
+    data = bytearray(file.read_bytes())
+    data[589] ^= 1
+    file.write_bytes(data)
+    whole = plan(path, mode=mode, isolationLevel="read_committed").rows()
+    committed = {r.offset: r.batch["baseOffset"] for r in corpus.committed(part, part.opened["logEndOffset"])}
+    reported = {row[OFFSET] for row in whole if row[ERROR:] not in ((), (None,))}
+    shown = {row[OFFSET] for row in whole if row[ERROR:] in ((), (None,))}
+    assert shown < set(committed)
+    assert mode != "PERMISSIVE" or {committed[offset] for offset in set(committed) - shown} <= reported
+    for split in ({"maxRecordsPerPartition": 3}, {"maxPartitionBytes": 500}, {"minPartitions": 90}):
+        assert first_difference(plan(path, mode=mode, isolationLevel="read_committed", **split).rows(), whole) == ""
+
+
 # ---------------------------------------------------------------- between plan and read
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pickle
 import re
 import shutil
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from spark_reading import again, plan, source, struct
 import cordwood as cw
 from cordwood.spark import errors, locate
 from cordwood.spark.source import LogDataSource
-from cordwood.spark.worker import open_cached
+from cordwood.spark.worker import cache_info, open_cached
 
 OPEN_FILES = Path("/proc/self/fd")
 PLAIN = corpus.partition("01-plain")
@@ -116,22 +118,31 @@ def grown(path: Path, first: int) -> None:
         file.write(batch(first, [Rec(b"x", timestamp=first)]))
 
 
-def test_the_cache_sees_what_was_appended_rolled_removed_or_replaced(tmp_path: Path) -> None:
-    """A worker lives as long as the application: what it opened an hour ago may have changed in every way."""
+@pytest.mark.parametrize("age", [0, 3600])
+def test_the_cache_sees_what_was_appended_rolled_removed_or_replaced(tmp_path: Path, age: int) -> None:
+    """A worker lives as long as the application: what changed an hour ago is seen as well as what changed just now."""
     path = tmp_path / "t-0"
+    when = itertools.count(int(time.time()) - age)
+
+    def now() -> cw.Log:
+        for file in [path, *path.iterdir(), *tmp_path.glob("log-*")]:
+            if age and file.stat().st_mtime > time.time() - age / 2:
+                os.utime(file, (moment := next(when), moment))
+        return open_cached(str(path))
+
     grown(path, 0)
-    assert open_cached(str(path)).log_end_offset == 1
+    assert now().log_end_offset == 1
     grown(path, 1)
-    assert open_cached(str(path)).log_end_offset == 2
+    assert now().log_end_offset == 2
     (path / name(2)).write_bytes(batch(2, [Rec(b"y", timestamp=2)]))
-    assert open_cached(str(path)).log_end_offset == 3
+    assert now().log_end_offset == 3
     (path / name(0)).unlink()
-    assert open_cached(str(path)).log_start_offset == 2
+    assert now().log_start_offset == 2
     shutil.rmtree(path)
     grown(path, 0)
-    assert open_cached(str(path)).log_end_offset == 1
+    assert now().log_end_offset == 1
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nt 0 1\n")
-    assert open_cached(str(path)).log_start_offset == 1
+    assert now().log_start_offset == 1
 
 
 def test_the_cache_is_bounded(tmp_path: Path) -> None:
@@ -147,7 +158,7 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
 
 FORKED = """
 import os, sys
-from cordwood.spark.worker import open_cached
+from cordwood.spark.worker import cache_info, open_cached
 path = sys.argv[1]
 rows = lambda: open_cached(path).scan(columns=["offset"]).to_arrow().num_rows
 assert rows() == 1500
@@ -256,3 +267,14 @@ def test_a_log_that_was_written_just_now_is_looked_at_again(copied: Any) -> None
     os.utime(last, (1_700_000_000, 1_700_000_000))
     settled = open_cached(str(path))
     assert open_cached(str(path)) is settled
+
+
+def test_planning_opens_each_of_many_logs_once(tmp_path: Path) -> None:
+    """More logs than the cache holds."""
+    for number in range(80):
+        shutil.copytree(corpus.partition("15-one-record").path, tmp_path / f"many-{number}")
+    reader = source(tmp_path).reader(struct("offset"))
+    before = cache_info().opened
+    splits = reader.partitions()
+    assert cache_info().opened - before == 80
+    assert sum(len(split.value) for split in splits) == 80

@@ -233,11 +233,40 @@ def test_records_segments_and_partitions_that_appear_are_picked_up(tmp_path: Pat
     assert engine.batch() == rows_of("t", 0, range(15, 21))
     grow(tmp_path / "t-1", 5, 5, 1)
     grow(tmp_path / "t-0", 15, 21, 1)
-    assert sorted(engine.batch() or []) == [*rows_of("t", 0, range(21, 24)), *rows_of("t", 1, range(5, 8))]
+    # where it begins is written down before it is read
+    assert engine.batch() == rows_of("t", 0, range(21, 24))
+    assert engine.at == {"t": {"0": 24, "1": 5}}
+    assert engine.batch() == rows_of("t", 1, range(5, 8))
     assert engine.at == {"t": {"0": 24, "1": 8}}
     grow(tmp_path / "u-0", 0, 0, 1)
+    assert engine.batch() == []
     assert engine.batch() == rows_of("u", 0, range(3))
     assert engine.batch() is None
+
+
+def test_retention_of_a_partition_that_appeared_is_noticed_by_a_micro_batch_that_is_done_again(tmp_path: Path) -> None:
+    grow(tmp_path / "t-0", 0, 0, 1)
+    engine = Engine(tmp_path, **EARLIEST)
+    engine.batch()
+    grow(tmp_path / "t-1", 0, 0, 1)
+    grow(tmp_path / "t-1", 3, 3, 1)
+    # where it begins is written down before it is read
+    assert engine.batch() == []
+    assert engine.at == {"t": {"0": 3, "1": 0}}
+    end = engine.reader.latestOffset(engine.at, ReadAllAvailable())
+    assert end == {"t": {"0": 3, "1": 6}}
+    (tmp_path / "t-1" / name(0)).unlink()
+    again = Engine(tmp_path, checkpoint=engine.at, **EARLIEST)
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-1", "0"):
+        again.reader.partitions(engine.at, end)
+
+
+def test_a_log_that_was_made_anew_goes_on_from_its_end_where_data_loss_is_allowed(tmp_path: Path) -> None:
+    grow(tmp_path / "t-0", 0, 0, 4)
+    engine = Engine(tmp_path, checkpoint={"t": {"0": 5000}}, failOnDataLoss=False, **EARLIEST)
+    engine.batch()
+    grow(tmp_path / "t-0", 0, 12, 1)
+    assert engine.batch() == rows_of("t", 0, range(12, 15))
 
 
 @pytest.mark.parametrize("start", ["latest", "earliest"])
@@ -251,8 +280,10 @@ def test_a_partition_that_appears_is_read_from_its_beginning_however_the_stream_
     assert first == (None if start == "latest" else rows_of("t", 0, range(12)))
     grow(tmp_path / "t-1", 0, 0, 2)
     restarted = Engine(tmp_path, startingOffsets=start, checkpoint=engine.at)
+    assert restarted.batch() == []
     assert restarted.batch() == rows_of("t", 1, range(6))
     grow(tmp_path / "t-2", 0, 0, 1)
+    assert restarted.batch() == []
     assert restarted.batch() == rows_of("t", 2, range(3))
 
 
@@ -264,6 +295,7 @@ def test_offsets_that_the_first_start_was_told_do_not_stop_a_later_one(tmp_path:
     assert engine.batch() == rows_of("t", 0, range(6, 12))
     grow(tmp_path / "t-1", 0, 0, 1)
     resumed = Engine(tmp_path, checkpoint=engine.at, **options)
+    assert resumed.batch() == []
     assert resumed.batch() == rows_of("t", 1, range(3))
     with refuses("CORDWOOD_BAD_OPTION", "startingOffsets", "t-1"):
         Engine(tmp_path, **options)
@@ -560,6 +592,22 @@ def test_permissive_streams_report_each_damaged_offset_once(damage: Damage, limi
     assert len({(row[0], row[1], row[2]) for row in gaps}) == len(gaps) >= 1
     assert len({errors.parse(row[3]).position for row in gaps}) == 1
     assert limit is not None or len(gaps) == 1
+
+
+def test_a_large_damaged_batch_is_reported_once_by_a_stream(copied: Any) -> None:
+    """Several micro-batches begin and end inside of it."""
+    part = corpus.partition("02-gzip")
+    path = copied(part.path)
+    hit = max(corpus.batches(part)[:-1], key=lambda b: b["lastOffset"] - b["baseOffset"])
+    file = path / name(hit["segment"])
+    data = bytearray(file.read_bytes())
+    data[hit["position"] + hit["size"] - 1] ^= 0x10
+    file.write_bytes(data)
+    engine = Engine(path, mode="PERMISSIVE", maxOffsetsPerTrigger=10, **EARLIEST)
+    found = [row for rows in engine.all() for row in rows]
+    good = [row[2] for row in found if row[3] is None]
+    assert good == [r.offset for r in corpus.visible(part) if not hit["baseOffset"] <= r.offset <= hit["lastOffset"]]
+    assert [row[2] for row in found if row[3] is not None] == [hit["baseOffset"]]
 
 
 def test_the_latest_offset_is_reported_for_the_progress() -> None:

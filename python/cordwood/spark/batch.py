@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
-from cordwood.spark.bounds import Bounds, resolve
+from cordwood.spark.bounds import Bounds, check_start, resolve
 from cordwood.spark.filters import Pruning
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.read import read_pieces
@@ -44,12 +44,13 @@ class LogReader(DataSourceReader):
     def __init__(self, options: SparkLogOptions, schema: StructType) -> None:
         """Check the schema, which may be the user's own."""
         check_schema(schema, options)
+        check_start(options)
         if options.max_offsets_per_trigger is not None or options.min_offsets_per_trigger is not None:
             _logger.warning("without effect, because this is no stream: maxOffsetsPerTrigger, minOffsetsPerTrigger")
         self.options = options
         self.shape = Shape(schema, options.table)
 
-    def bounds(self) -> list[Bounds]:
+    def bounds(self) -> Iterator[Bounds]:
         """Find what to read, as the logs are now."""
         return resolve(self.options)
 
@@ -77,9 +78,11 @@ class PushingLogReader(LogReader):
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802  (Spark's name)
         """Remember what the filters rule out, and give all of them back to be evaluated by Spark."""
         if self.options.table == "records":
-            self.pruning = Pruning.of(filters)
+            pruning = Pruning.of(filters)
+            # a row about damage is where the damage begins, which may be before a range that it reaches into
+            self.pruning = pruning.without_ranges() if self.options.mode == "PERMISSIVE" else pruning
         return filters
 
-    def bounds(self) -> list[Bounds]:
+    def bounds(self) -> Iterator[Bounds]:
         """Find what to read: what the options choose and no filter rules out."""
         return self.pruning.apply(super().bounds())

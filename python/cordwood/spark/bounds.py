@@ -1,10 +1,10 @@
 """Which offsets of which partitions are read, as the options say and as the logs are now.
 
-The driver asks names, sizes and indexes; it reads no record.
+The driver asks names, sizes and indexes; it reads no record, and headers only to know what was committed.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -15,7 +15,7 @@ from cordwood.spark.options import EARLIEST, LATEST, PartitionName, SparkLogOpti
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
 from cordwood.spark.worker import open_cached
 
-__all__ = ["Bounds", "check_names", "coded", "end_of", "open_log", "resolve", "starting_offset"]
+__all__ = ["Bounds", "check_names", "check_start", "coded", "end_of", "open_log", "resolve", "starting_offset"]
 
 _logger = logging.getLogger("cordwood")
 
@@ -36,6 +36,8 @@ class Bounds:
     end_offset: int
     start_time: int | None = None
     end_time: int | None = None
+    continues: bool = False
+    """Whether it goes on where an earlier reading ended, which reported the damage that reaches in here."""
 
     @property
     def path(self) -> str:
@@ -53,21 +55,26 @@ class Bounds:
         return self.directory.partition
 
 
-def resolve(options: SparkLogOptions, directories: Iterable[PartitionDirectory] | None = None) -> list[Bounds]:
-    """Find the offsets to read of each partition, by the options, as the logs are now.
+def resolve(options: SparkLogOptions) -> Iterator[Bounds]:
+    """Find the offsets to read of each partition, by the options, as the logs are now: one log after the other.
 
     *Errors*: `CORDWOOD_BAD_OPTION` where the JSON of offsets names other partitions than those that are chosen;
     `CORDWOOD_OFFSET_OUT_OF_RANGE` for an offset outside its log (with `failOnDataLoss=false` it is clipped, with a
     warning); `CORDWOOD_TIME_NOT_FOUND`; those of opening a log.
     """
-    chosen = list(find_partitions(options) if directories is None else directories)
+    check_start(options)
+    chosen = find_partitions(options)
+    check_names(options, chosen)
+    return (_bounds_of(directory, options) for directory in chosen)
+
+
+def check_start(options: SparkLogOptions) -> None:
+    """Refuse a start that only a stream can have."""
     start = options.starting_offsets
     if start == "latest":
         raise bad_option("startingOffsets", "earliest or offsets (latest is for streams)", start)
     if isinstance(start, dict) and LATEST in start.values():
         raise bad_option("startingOffsets", "offsets, or -2 for the earliest (-1 is for streams)", LATEST)
-    check_names(options, chosen)
-    return [_bounds_of(directory, options) for directory in chosen]
 
 
 def check_names(options: SparkLogOptions, chosen: Iterable[PartitionDirectory], *, is_whole: bool = True) -> None:

@@ -117,7 +117,7 @@ class SparkLogError(CordwoodError):
         stem = PurePath(file).name.partition(".")[0] if file else ""
         segment = int(stem) if stem.isdecimal() else None
         # one line, so that it can be told from the traceback around it
-        reason = " ".join(str(error).split())
+        reason = " ".join(str(error).split()).replace('on_damage="skip"', "mode=DROPMALFORMED")
         position = getattr(error, "position", None)
         return cls(found, reason, topic=topic, partition=partition, segment=segment, position=position)
 

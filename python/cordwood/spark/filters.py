@@ -4,7 +4,7 @@ Filters only prune here. Spark evaluates every one of them again, so a filter th
 time, and the rows are the same with pushdown and without.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -62,9 +62,13 @@ class Pruning:
             pruning = pruning._and(pushed)
         return pruning
 
-    def apply(self, bounds: Iterable[Bounds]) -> list[Bounds]:
+    def without_ranges(self) -> "Pruning":
+        """Give what is said of topics and partitions alone."""
+        return replace(self, offset=Interval(), timestamp=Interval())
+
+    def apply(self, bounds: Iterable[Bounds]) -> Iterator[Bounds]:
         """Narrow what is read, so that no row is lost that passes the filters."""
-        return [narrowed for bound in bounds if (narrowed := self._narrow(bound)) is not None]
+        return (narrowed for bound in bounds if (narrowed := self._narrow(bound)) is not None)
 
     def _and(self, pushed: Filter) -> "Pruning":
         attribute = getattr(pushed, "attribute", None)

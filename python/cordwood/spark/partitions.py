@@ -5,6 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def find_partitions(options: SparkLogOptions) -> list[PartitionDirectory]:
     *Errors*: `CORDWOOD_NOT_FOUND` for a path that is not there or holds no partition, and (with `failOnDataLoss`) for a
     topic or a partition that is not there; `CORDWOOD_BAD_OPTION` for one that lies under two of the paths.
     """
-    found = [directory for path in options.paths for directory in _under(path)]
+    found = [directory for path in options.paths for directory in _under(path, options)]
     chosen = [directory for directory in found if _is_chosen(directory, options)]
     _check_once(chosen)
     missing = _missing(chosen, options)
@@ -74,14 +75,17 @@ def _check_once(chosen: Iterable[PartitionDirectory]) -> None:
             raise SparkLogError(BAD_OPTION, reason, topic=directory.topic, partition=directory.partition)
 
 
-def _under(path: str) -> Iterator[PartitionDirectory]:
+def _under(path: str, options: SparkLogOptions) -> Iterator[PartitionDirectory]:
     """Partition directories that one path of the user means."""
     local = local_path(path)
     if os.path.lexists(local) or not glob.has_magic(local):
         partitions = list(_partitions(local))
         if not partitions:
             wanted = "a directory with segments (a .log named by 20 digits), or one with such directories in it"
-            raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found none")
+            error = SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found none")
+            if options.fail_on_data_loss:
+                raise error
+            _logger.warning("%s", error)
         yield from partitions
         return
     matches = [match for match in sorted(glob.glob(local)) if Path(match).is_dir()]  # noqa: PTH207  (an absolute one)
@@ -98,9 +102,10 @@ def _partitions(path: str) -> Iterator[PartitionDirectory]:
             return
         for name in cw.LogDir(path):
             inside = str(Path(path, name))
-            # a partition that was just created has no segment yet
-            if has_segments(inside):
-                yield PartitionDirectory.at(inside)
+            # one that was just created has no segment yet, and one that was just deleted is no more
+            with suppress(FileNotFoundError):
+                if has_segments(inside):
+                    yield PartitionDirectory.at(inside)
     except (FileNotFoundError, NotADirectoryError) as error:
         wanted = "a data directory, a partition directory, or a glob of either, as this machine sees it"
         raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found no directory") from error

@@ -84,20 +84,56 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
             on_damage = "skip"
         scan = log.batches(start_offset=split.start_offset, end_offset=split.end_offset, on_damage=on_damage)
     else:
+        columns = shape.core_columns
+        if on_damage == "report" and "offset" not in columns:
+            # whose damage it is depends on where it begins
+            columns = [*columns, "offset"]
         scan = log.scan(
             split=split,
-            columns=shape.core_columns,
+            columns=columns,
             isolation_level=options.isolation_level,
             on_damage=on_damage,
             timestamp_unit="us",
             max_rows=options.max_batch_rows,
             max_bytes=options.max_batch_bytes,
         )
-    yield from scan
+    for batch in scan:
+        yield _own(batch, piece, log) if on_damage == "report" else batch
     for gap in scan.gaps:
+        if gap.end_offset is None:
+            continue
         context = {"file": gap.file, "position": gap.start_position, "offset": gap.start_offset}
         reason = f"bytes {gap.start_position} to {gap.end_position} left out: {gap.reason}"
         _logger.warning("[%s] %s: %s", CORRUPT_BATCH, gap.file, reason, extra={"context": context})
+
+
+def _own(batch: pa.RecordBatch, piece: Piece, log: cw.Log) -> pa.RecordBatch:
+    """Leave out the rows about damage that are not this piece's.
+
+    Damage that begins before it is reported by the piece before. The torn tail of a log is the end of the data, which a
+    broker may be writing just now.
+    """
+    errors = batch.column("error")
+    if errors.null_count == batch.num_rows:
+        return batch
+    start = piece.split.start_offset
+    keep = []
+    for error, offset in zip(errors.to_pylist(), batch.column("offset").to_pylist(), strict=True):
+        is_before = not piece.is_first and (
+            offset < start or (offset == start and _reaches_in(error or "", start, log))
+        )
+        keep.append(error is None or not (is_before or " to the end of the log: " in error))
+    return batch.filter(pa.array(keep, pa.bool_()))
+
+
+def _reaches_in(error: str, start: int, log: cw.Log) -> bool:
+    """Whether a reading that ends at `start` meets the same damage."""
+    if start <= log.log_start_offset:
+        return False
+    scan = log.scan(start_offset=start - 1, end_offset=start, columns=["offset"], on_damage="skip")
+    for _ in scan:
+        pass
+    return any(error.startswith(f"{gap.file} is damaged from position {gap.start_position} ") for gap in scan.gaps)
 
 
 def _check_unchanged(piece: Piece, log: cw.Log) -> None:
@@ -112,6 +148,8 @@ def _check_unchanged(piece: Piece, log: cw.Log) -> None:
         # the file as it is now: through an older mapping the bytes that are gone would end the process by a signal
         elif (now := Path(segment.path).stat().st_size) < size:
             found = f"{segment.path} shortened to {now}"
+        elif base_offset == log.segments[-1].base_offset and log.log_end_offset < piece.split.end_offset:
+            found = f"a log that ends at offset {log.log_end_offset}, before {piece.split.end_offset}"
         else:
             continue
         raise SparkLogError(
@@ -149,4 +187,5 @@ def _by_segment(piece: Piece) -> Iterator[Piece]:
     starts = [split.start_offset, *bases[1:]]
     ends = [*bases[1:], split.end_offset]
     for segment, start, end in zip(piece.segments, starts, ends, strict=True):
-        yield Piece(piece.directory, part_of(split, start, end, segment[1]), (segment,))
+        is_first = piece.is_first and start == split.start_offset
+        yield Piece(piece.directory, part_of(split, start, end, segment[1]), (segment,), is_first)

@@ -7,7 +7,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.types import StructType
 
 from cordwood.spark.batch import LogReader, PushingLogReader
-from cordwood.spark.bounds import check_names
+from cordwood.spark.bounds import check_names, check_start
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import find_partitions
 from cordwood.spark.schema import table_schema
@@ -27,6 +27,8 @@ class LogDataSource(DataSource):
         chosen = find_partitions(self.log_options)
         # a stream that goes on may meet partitions that came after its first offsets were written down
         check_names(self.log_options, chosen, is_whole=self.log_options.has_end)
+        if self.log_options.has_end:
+            check_start(self.log_options)
 
     @classmethod
     def name(cls) -> str:

@@ -4,9 +4,12 @@ A `Piece` is read by one task from its first to its last record; every record of
 """
 
 import os
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
+from typing import Literal
 
 import cordwood as cw
 from cordwood.spark.bounds import Bounds, coded, open_log
@@ -33,6 +36,8 @@ class Piece:
     split: cw.Split
     segments: tuple[tuple[int, int], ...]
     """Base offset and size in bytes of each segment it reads, as planned: by these a task sees that one is gone."""
+    is_first: bool = True
+    """Whether damage that reaches in from before is reported here, and not by the piece before."""
 
 
 def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tuple[Piece, ...]]:
@@ -44,84 +49,121 @@ def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tupl
     """
     if options.table == "segments":
         return _packed(list(_whole_segments(bounds, options)), options.max_partition_bytes or _MOST_BYTES)
-    ranges = [bound for bound in bounds if bound.start_offset < bound.end_offset]
-    coarse = [(bound, split) for bound in ranges for split in _plan(bound, _ALL, options)]
-    total = sum(split.size for _, split in coarse)
+    # a log is looked at once, as it is then: the splits and the segments that they are compared with are of one state
+    coarse = [part for bound in bounds if bound.start_offset < bound.end_offset for part in _coarse(bound, options)]
+    total = sum(piece.split.size for piece in coarse)
     target = options.max_partition_bytes or min(_MOST_BYTES, max(_LEAST_BYTES, total // _cores()))
     if options.min_partitions is not None:
         target = min(target, max(1, total // options.min_partitions))
-    fine = [(bound, part) for bound, split in coarse for part in _finer(bound, split, target, options)]
+    pieces = [finer for piece in coarse for finer in _finer(piece, target, options)]
     if options.table == "records":
         most = options.max_records_per_partition
-        if options.min_partitions is not None and len(fine) < options.min_partitions:
-            offsets = sum(split.end_offset - split.start_offset for _, split in fine)
+        if options.min_partitions is not None and len(pieces) < options.min_partitions:
+            offsets = sum(piece.split.end_offset - piece.split.start_offset for piece in pieces)
             most = min(most or _ALL, max(1, offsets // options.min_partitions))
         if most is not None:
-            fine = [(bound, part) for bound, split in fine for part in _by_records(bound, split, most, options)]
-    pieces = [_piece(bound, split, options) for bound, split in fine]
+            pieces = [smaller for piece in pieces for smaller in _by_records(piece, most, options)]
     alone = options.min_partitions is not None or options.max_records_per_partition is not None
     return _packed(pieces, 0 if alone else target)
 
 
-def _plan(bound: Bounds, max_bytes: int, options: SparkLogOptions) -> list[cw.Split]:
+def _coarse(bound: Bounds, options: SparkLogOptions) -> Iterator[Piece]:
+    """Give the whole range of a log, but for what its times leave out."""
     log = open_log(bound.directory, options)
-    return coded(
-        bound.directory,
-        lambda: log.plan(
-            max_bytes,
-            start_offset=bound.start_offset,
-            end_offset=bound.end_offset,
-            start_time=bound.start_time,
-            end_time=bound.end_time,
-            isolation_level=options.isolation_level if options.table == "records" else "read_uncommitted",
-        ),
+    start = bound.start_offset
+    if not options.fail_on_data_loss:
+        start = max(start, min(log.log_start_offset, bound.end_offset))
+    plan = partial(
+        log.plan,
+        _ALL,
+        start_offset=start,
+        end_offset=bound.end_offset,
+        start_time=bound.start_time,
+        end_time=bound.end_time,
+        isolation_level=_isolation_level(options),
     )
+    for split in coded(bound.directory, plan):
+        read = log.segments.between(split.start_offset, split.end_offset)
+        sizes = coded(bound.directory, partial(_sizes, read))
+        yield Piece(bound.directory, split, sizes, not bound.continues and split.start_offset == start)
 
 
-def _finer(bound: Bounds, split: cw.Split, target: int, options: SparkLogOptions) -> list[cw.Split]:
-    if split.size <= target:
-        return [split]
-    part = replace(bound, start_offset=split.start_offset, end_offset=split.end_offset)
-    return _plan(part, target, options)
+def _finer(piece: Piece, target: int, options: SparkLogOptions) -> Iterator[Piece]:
+    if piece.split.size <= target:
+        yield piece
+        return
+    log = open_log(piece.directory, options)
+    split = piece.split
+    try:
+        parts = log.plan(
+            target,
+            start_offset=split.start_offset,
+            end_offset=split.end_offset,
+            start_time=split.start_time,
+            end_time=split.end_time,
+            isolation_level=_isolation_level(options),
+        )
+    except (cw.OffsetOutOfRangeError, cw.LogChangedError):
+        # what went meanwhile is noticed where the piece is read
+        parts = [split]
+    for part in parts:
+        yield _narrowed(piece, part)
 
 
-def _by_records(bound: Bounds, split: cw.Split, most: int, options: SparkLogOptions) -> Iterator[cw.Split]:
-    """Cut a split until no part has more offsets than `most`, at batch boundaries as long as there are any.
+def _narrowed(piece: Piece, split: cw.Split) -> Piece:
+    """Give the part of a piece that a split of it is, with the segments that it reads."""
+    bases = [base_offset for base_offset, _ in piece.segments]
+    first = max(bisect_right(bases, split.start_offset) - 1, 0)
+    last = max(bisect_left(bases, split.end_offset), first + 1)
+    is_first = piece.is_first and split.start_offset == piece.split.start_offset
+    return Piece(piece.directory, split, piece.segments[first:last], is_first)
+
+
+def _isolation_level(options: SparkLogOptions) -> Literal["read_uncommitted", "read_committed"]:
+    return options.isolation_level if options.table == "records" else "read_uncommitted"
+
+
+def _sizes(segments: Iterable[cw.Segment]) -> tuple[tuple[int, int], ...]:
+    return tuple((segment.base_offset, segment.size) for segment in segments)
+
+
+def _by_records(piece: Piece, most: int, options: SparkLogOptions) -> Iterator[Piece]:
+    """Cut a piece until no part has more offsets than `most`, at batch boundaries as long as there are any.
 
     Offsets may leap: a log of a few records can span billions, so parts are counted by what is there, not by offsets.
     """
+    split = piece.split
     offsets = split.end_offset - split.start_offset
     if offsets <= most:
-        yield split
+        yield piece
         return
     # aim at the right size where offsets are dense, and halve where they leap
     target = split.size * most // offsets if offsets // most < _DENSE else split.size // 2
-    part = replace(bound, start_offset=split.start_offset, end_offset=split.end_offset)
-    parts = _plan(part, max(1, target), options) if split.size > 1 else []
+    parts = list(_finer(piece, max(1, target), options))
     if len(parts) > 1:
         for smaller in parts:
-            yield from _by_records(bound, smaller, most, options)
+            yield from _by_records(smaller, most, options)
     else:
-        yield from _inside_batch(bound, split, most, options)
+        yield from _inside_batch(piece, most, options)
 
 
-def _inside_batch(bound: Bounds, split: cw.Split, most: int, options: SparkLogOptions) -> Iterator[cw.Split]:
-    """Cut a split of one batch by its offsets, if it has all of them."""
+def _inside_batch(piece: Piece, most: int, options: SparkLogOptions) -> Iterator[Piece]:
+    """Cut a piece of one batch by its offsets."""
+    split = piece.split
     start, end = split.start_offset, split.end_offset
-    log = open_log(bound.directory, options)
-    header = coded(
-        bound.directory, lambda: log.batches(start_offset=start, end_offset=start + 1, on_damage="skip").to_arrow()
-    ).slice(0, 1)
-    last, count = (header.column(name).to_pylist() for name in ("last_offset", "count"))
-    base = header.column("base_offset").to_pylist()
-    if not base or base[0] > start or count[0] is None or count[0] != last[0] - base[0] + 1 or last[0] - start < most:
-        yield split
-        return
-    stop = min(end, last[0] + 1)
-    parts = -(-(stop - start) // most)
-    cuts = [start + (stop - start) * part // parts for part in range(parts)]
-    for low, high in pairwise([*cuts, end]):
-        yield part_of(split, low, high, split.size // parts)
+    scan = open_log(piece.directory, options).batches(start_offset=start, end_offset=start + 1, on_damage="skip")
+    for header in coded(piece.directory, scan.to_arrow).slice(0, 1).to_pylist():
+        base, last = header["base_offset"], header["last_offset"]
+        stop = min(end, last + 1)
+        is_small = header["count"] is not None and header["count"] <= most
+        if base <= start and not is_small and stop - start < _DENSE * most:
+            parts = -(-(stop - start) // most)
+            cuts = [start + (stop - start) * part // parts for part in range(parts)]
+            for low, high in pairwise([*cuts, end]):
+                part = part_of(split, low, high, split.size // parts)
+                yield replace(piece, split=part, is_first=piece.is_first and low == start)
+            return
+    yield piece
 
 
 def part_of(split: cw.Split, start_offset: int, end_offset: int, size: int) -> cw.Split:
@@ -142,13 +184,6 @@ def _whole_segments(bounds: Iterable[Bounds], options: SparkLogOptions) -> Itera
             start = min(max(segment.base_offset, log.log_start_offset), end)
             split = cw.Split(bound.path, start, end, size=segment.size)
             yield Piece(bound.directory, split, ((segment.base_offset, segment.size),))
-
-
-def _piece(bound: Bounds, split: cw.Split, options: SparkLogOptions) -> Piece:
-    log = open_log(bound.directory, options)
-    read = log.segments.between(split.start_offset, split.end_offset)
-    segments = coded(bound.directory, lambda: tuple((segment.base_offset, segment.size) for segment in read))
-    return Piece(bound.directory, split, segments)
 
 
 def _packed(pieces: list[Piece], target: int) -> list[tuple[Piece, ...]]:

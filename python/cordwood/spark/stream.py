@@ -6,7 +6,7 @@ to read. Spark compares offsets as text, so topics and partitions are always in 
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TypeAlias
 
@@ -80,13 +80,17 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None:
             known = {name: min(end, self._target[name]) for name, end in known.items() if name in self._target}
         bounds = {bound_name(bound): bound for bound in self._bounds(begin, known)}
+        # a partition that appeared is named first, and read by the next micro-batch: then its start is on record, and
+        # what retention takes of it meanwhile is noticed
+        fresh = self._starts(known.keys() - begin.keys())
+        # what is gone keeps its place, so that nothing is read twice should it come back
+        reached = begin | fresh | {name: bound.start_offset for name, bound in bounds.items()}
         waiting = {name: bound.end_offset - bound.start_offset for name, bound in bounds.items()}
         if not any(waiting.values()) or self._waits(sum(waiting.values())):
-            return start
+            return _to_json(reached)
         self._last_trigger = time.monotonic()
         shares = _shares(waiting, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-        # what is gone keeps its place, so that nothing is read twice should it come back
-        return _to_json(begin | {name: bound.start_offset + shares[name] for name, bound in bounds.items()})
+        return _to_json({name: offset + shares.get(name, 0) for name, offset in reached.items()})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember what is there now: the query ends when that is read."""
@@ -120,10 +124,14 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             ends[name] = coded(directory, partial(end_of, log, self.options))
         return ends
 
+    def _starts(self, names: Iterable[PartitionName]) -> Offsets:
+        here = self._partitions()
+        return {name: open_log(here[name], self.options).log_start_offset for name in names if name in here}
+
     def _bounds(self, start: Offsets, end: Offsets) -> list[Bounds]:
         """Give what lies between two offsets of the stream, as far as it is still there.
 
-        A partition that appeared since `start` is read from its log start.
+        Of a partition that appeared since `start`, that is nothing: `end` says where it begins.
         """
         here = self._partitions()
         bounds = []
@@ -132,17 +140,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             if directory is None:
                 self._lost(name, start.get(name), "the partition is gone")
                 continue
-            if name not in end:
+            if name not in end or name not in start:
                 continue
             log = open_log(directory, self.options)
             first, last = coded(directory, partial(_extent, log))
-            begin, stop = start.get(name, first), end[name]
+            begin, stop = start[name], end[name]
             if begin < first:
                 self._lost(name, begin, f"the log begins at offset {first} now")
             if max(begin, stop) > last:
                 self._lost(name, max(begin, stop), f"the log ends at offset {last} now")
-            begin, stop = max(begin, first), min(stop, last)
-            bounds.append(Bounds(directory, begin, max(begin, stop)))
+            # a log that was cut back, or made anew, goes on from where it ends
+            begin, stop = min(max(begin, first), last), min(stop, last)
+            bounds.append(Bounds(directory, begin, max(begin, stop), continues=begin > first))
         return bounds
 
     def _lost(self, name: PartitionName, offset: int | None, found: str) -> None:

@@ -167,8 +167,15 @@ def _timestamp_offsets(log: cw.Log, times: pa.Array) -> pa.StructArray:
     # a time before 1970 is rounded towards it
     milliseconds = pc.if_else(pc.less(times.cast(pa.int64()), 0), -1, milliseconds)
     table = log.offsets_for_times(milliseconds)
-    timestamps = pc.multiply(table.column("timestamp"), 1000).combine_chunks().cast(pa.timestamp("us", tz="UTC"))
-    return _struct([timestamps, table.column("offset").combine_chunks()], _TIMESTAMP_OFFSET)
+    try:
+        timestamps = pc.multiply_checked(table.column("timestamp").combine_chunks(), 1000)
+    except pa.ArrowInvalid as error:
+        raise cw.UnsupportedFormatError(
+            f"{log.path}: a record's time is beyond Spark's microseconds: {error}"
+        ) from error
+    return _struct(
+        [timestamps.cast(pa.timestamp("us", tz="UTC")), table.column("offset").combine_chunks()], _TIMESTAMP_OFFSET
+    )
 
 
 def _struct(columns: list[pa.Array], returns: StructType) -> pa.StructArray:

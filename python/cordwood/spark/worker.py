@@ -78,13 +78,13 @@ def _fingerprint(log: cw.Log) -> Fingerprint:
 
 
 def _is_fresh(fingerprint: Fingerprint) -> bool:
-    """Whether the last segment was written just now.
+    """Whether anything was written just now.
 
-    A preallocated file does not grow, and the clock of file times ticks in milliseconds: of two writes within a tick
-    the second would not be seen.
+    The clock of file times ticks in milliseconds: of two changes within a tick, the second would not be seen where no
+    size shows it, as in a directory or in a preallocated file.
     """
-    last = fingerprint[1]
-    return last is None or time.time_ns() - last[-1] < _TICK_NS
+    now = time.time_ns()
+    return any(state is not None and now - state[-1] < _TICK_NS for state in fingerprint)
 
 
 def _is_there(log: cw.Log, known: Fingerprint) -> bool:

@@ -1,0 +1,447 @@
+"""What reading a log through Spark costs, beside Spark's own readers and beside nothing at all. Linux.
+
+Each arm is a process and a JVM of its own, fresh in each round. Those that are compared live side by side and take
+turns; a ratio is one of the same turn, of which a round gives the median. Exit code 1: an answer was wrong, or an arm
+failed. A missed floor is an exit code only with `--strict`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime as dt
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import generate
+from generate import BATCH_RECORDS, GIB, Shape, Written
+
+HERE = Path(__file__).parent
+ALL, TWO = "key,value,offset,timestamp", "offset,timestamp"
+SPLITS, CORES = 8, 2
+# the source's default
+SPLIT_BYTES = 128 << 20
+PARTITION = ("partition/2-cores", "partition/1-cores")
+# kinds, and rows a batch: Spark's default, and what a large pandas_udf wants
+BATCHES = (("arrow", 10_000), ("pandas", 10_000), ("pandas", 100_000))
+
+
+@dataclass
+class Arm:
+    """A workload under a name; `elements` are what its figures are divided by, `check` says what is wrong."""
+
+    name: str
+    spec: dict[str, Any]
+    elements: int
+    check: Callable[[dict[str, Any], list[Any]], list[str]] = lambda _, __: []
+
+
+class ArmError(Exception):
+    """An arm ended early; the text is what it said last."""
+
+
+class Process:
+    """An arm that runs, and waits to be asked."""
+
+    def __init__(self, arm: Arm, scratch: Path) -> None:
+        """Start it, and wait until it can be asked."""
+        # workers find the bench's modules as the driver does
+        paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+        self.noise = scratch / f"{arm.name.replace('/', '-')}.stderr"
+        with self.noise.open("w") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, str(HERE / "workload.py"), json.dumps(arm.spec)],
+                env=environment,
+                cwd=scratch,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        self.answer()
+
+    def answer(self) -> dict[str, Any]:
+        """The next line that is a result."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("RESULT "):
+                return json.loads(line.removeprefix("RESULT "))
+        raise ArmError("\n".join(self.noise.read_text().splitlines()[-40:]))
+
+    def ask(self, what: str) -> dict[str, Any]:
+        """`run` or `check`."""
+        assert self.process.stdin is not None
+        # why it ended, if it did, is in its output
+        with suppress(BrokenPipeError):
+            print(what, file=self.process.stdin, flush=True)
+        return self.answer()
+
+    def close(self) -> None:
+        """Let it end."""
+        assert self.process.stdin is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
+        try:
+            self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+Run = dict[str, Any]
+
+
+@dataclass
+class Results:
+    """What was measured: by arm, its runs by round and turn; the rounds that failed are empty."""
+
+    runs: dict[str, list[list[Run]]] = field(default_factory=dict)
+    elements: dict[str, int] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, name: str, number: int, elements: int, run: Run) -> None:
+        """A run of round `number`."""
+        self.elements[name] = elements
+        rounds = self.runs.setdefault(name, [])
+        rounds += [[] for _ in range(number + 1 - len(rounds))]
+        rounds[number].append(run)
+
+    def ns(self, name: str, what: str) -> list[float]:
+        """The median of each round, ns an element."""
+        return [median(run[what] for run in runs) * 1e9 / self.elements[name] for runs in self.runs[name] if runs]
+
+    def quotients(self, *names: str, of: Callable[..., float]) -> list[float]:
+        """The median of each round over its turns: `of` the runs of the same turn."""
+        medians = []
+        for runs in zip(*(self.runs.get(name, []) for name in names), strict=False):
+            turns = [of(*turn) for turn in zip(*runs, strict=False)]
+            medians += [median(turns)] if turns else []
+        return medians
+
+
+def play(arms: list[Arm], number: int, options: argparse.Namespace, results: Results, scratch: Path) -> None:
+    """A round: a fresh process for every arm, which then take turns; answers are checked in the first round."""
+    shift = number % len(arms)
+    arms = arms[shift:] + arms[:shift]
+    start = time.monotonic()
+    with ExitStack() as stack:
+        processes: dict[str, Process] = {}
+        try:
+            for arm in arms:
+                processes[arm.name] = process = Process(arm, scratch)
+                stack.callback(process.close)
+            # queries of look-ups are short: it takes more of them until the JVM has compiled what it will
+            warm_ups = options.warm_ups * (3 if any("lookups" in arm.spec for arm in arms) else 1)
+            for turn in range(-warm_ups, options.turns):
+                for arm in arms:
+                    for name, run in processes[arm.name].ask("run").items():
+                        if turn >= 0:
+                            results.add(f"{arm.name}/{name}".rstrip("/"), number, arm.elements, run)
+            if number == 0:
+                for arm in arms:
+                    aggregates = [run["answer"] for run in results.runs.get(arm.name, [[]])[0]]
+                    wrong = arm.check(processes[arm.name].ask("check"), aggregates)
+                    results.wrong += [f"{arm.name}: {what}" for what in wrong]
+        except ArmError as error:
+            results.wrong.append(f"{arm.name} failed in round {number + 1}")
+            print(f"round {number + 1}: {arm.name} FAILED\n{error}", flush=True)
+    print(f"round {number + 1}: {len(arms)} arms, {options.turns} turns, {time.monotonic() - start:.0f} s", flush=True)
+    report(arms, number, results)
+
+
+def report(arms: list[Arm], number: int, results: Results) -> None:
+    """What came of a round."""
+    for name, rounds in results.runs.items():
+        if not name.startswith(tuple(arm.name for arm in arms)) or len(rounds) <= number:
+            continue
+        cpu, jvm, python, wall = (results.ns(name, what)[-1] for what in ("cpu", "jvm", "python", "wall"))
+        print(f"  {name}: CPU {cpu:.0f} ns ({jvm:.0f} + {python:.0f}), wall {wall:.0f} ns", flush=True)
+
+
+def make(shape: Shape, path: Path, *, contents: bool = True) -> Written:
+    """A log on disk, read back before anything is timed."""
+    start = time.monotonic()
+    written = generate.write_log(shape, path, checksums=contents)
+    generate.check(written, contents=contents)
+    took = time.monotonic() - start
+    size = f"{written.rows} rows, {written.bytes / 1e6:.0f} MB in {written.segments} segments"
+    print(f"log ({shape.codec}): {size}, written and read back, {took:.0f} s", flush=True)
+    return written
+
+
+def read_check(written: Written, *, counted: bool) -> Callable[[dict[str, Any], list[Any]], list[str]]:
+    """Whether the sums are the generator's; of rows that are not, only their number and lengths."""
+    names = ["rows", "value_bytes"]
+    if counted:
+        names += ["timestamps"] + [name for name in ("value_crcs", "key_crcs") if getattr(written, name)]
+
+    def check(found: dict[str, Any], aggregates: list[Any]) -> list[str]:
+        print(f"  {found}", flush=True)
+        wanted = {name: getattr(written, name) for name in names if name in found}
+        last = {"last_offset": written.rows - 1} if counted else {}
+        wrong = [f"{name} is {found[name]}, not {it}" for name, it in (wanted | last).items() if found[name] != it]
+        # a prebuilt batch is repeated: its largest offset means nothing
+        sums = [written.value_bytes, *last.values()]
+        return wrong + [f"the aggregate is {it}" for it in aggregates if it and it[: len(sums)] != sums]
+
+    return check
+
+
+def read_arm(name: str, format_: str, written: Written, **spec: Any) -> Arm:
+    """Reading the rows of `written` in some format."""
+    full = {
+        "kind": "read",
+        "format": format_,
+        "path": written.path,
+        "columns": ALL,
+        "sink": "noop",
+        "rows": written.rows,
+        "splits": SPLITS,
+        "split_bytes": SPLIT_BYTES,
+        "cores": CORES,
+    }
+    return Arm(name, full | spec, written.rows, read_check(written, counted=format_ != "zero-cost"))
+
+
+def parquet_arm(name: str, file: Path, written: Written, **spec: Any) -> Arm:
+    """Spark's own scan, in as many splits."""
+    settings = {"spark.sql.files.maxPartitionBytes": str(math.ceil(file.stat().st_size / SPLITS))}
+    return read_arm(name, "parquet", written, path=str(file), settings=settings, **spec)
+
+
+def read(options: argparse.Namespace, data: Path, results: Results) -> None:
+    """Reading millions of rows."""
+    batches = math.ceil(options.rows / BATCH_RECORDS)
+    segment_bytes = math.ceil(batches / SPLITS) * generate.batch_bytes()
+    logs, files = {}, {}
+    for codec in ("none", "zstd"):
+        # so many segments again, each smaller: zstd makes less than half of it
+        shape = Shape(batches, codec, segment_bytes if codec == "none" else segment_bytes * 2 // 5)
+        logs[codec], files[codec] = make(shape, data / codec / "orders-0"), data / f"{codec}.parquet"
+        generate.write_parquet(shape, files[codec], codec)
+        print(f"{files[codec].name}: {files[codec].stat().st_size / 1e6:.0f} MB", flush=True)
+    log, file = logs["none"], files["none"]
+    groups = [
+        [
+            read_arm("read/none/all/noop/ours", "cordwood", log),
+            read_arm("read/none/all/noop/zero-cost", "zero-cost", log),
+            parquet_arm("read/none/all/noop/parquet", file, log),
+            read_arm("read/none/two/noop/ours", "cordwood", log, columns=TWO),
+            read_arm("read/none/two/noop/zero-cost", "zero-cost", log, columns=TWO),
+        ],
+        [
+            read_arm("read/none/all/aggregate/ours", "cordwood", log, sink="aggregate"),
+            read_arm("read/none/all/aggregate/zero-cost", "zero-cost", log, sink="aggregate"),
+            parquet_arm("read/none/all/aggregate/parquet", file, log, sink="aggregate"),
+        ],
+        [
+            read_arm("read/zstd/all/noop/ours", "cordwood", logs["zstd"], split_bytes=SPLIT_BYTES // 2),
+            parquet_arm("read/zstd/all/noop/parquet", files["zstd"], logs["zstd"]),
+        ],
+    ]
+    for number in range(options.rounds):
+        for arms in groups:
+            play(arms, number, options, results, data)
+
+
+def partition(options: argparse.Namespace, data: Path, results: Results) -> None:
+    """One partition of several segments of 1 GiB, on one core and on two."""
+    path = data / "big" / "orders-0"
+    try:
+        written = make(Shape(math.ceil(options.partition_gib * GIB / generate.batch_bytes())), path, contents=False)
+        arms = [read_arm(f"partition/{cores}-cores", "cordwood", written, cores=cores) for cores in (CORES, 1)]
+        for number in range(options.rounds):
+            play(arms, number, options, results, data)
+    finally:
+        shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def look_up(options: argparse.Namespace, data: Path, results: Results) -> None:
+    """The functions over a column of targets."""
+    path = data / "none" / "orders-0"
+    batches = math.ceil(options.rows / BATCH_RECORDS)
+    if not path.exists():
+        make(Shape(batches, segment_bytes=math.ceil(batches / SPLITS) * generate.batch_bytes()), path)
+    common = {
+        "path": str(path),
+        "rows": batches * BATCH_RECORDS,
+        "batch_bytes": generate.batch_bytes(),
+        "lookups": options.lookups,
+        # one a core: with more, starting tasks would be the larger part
+        "splits": CORES,
+        "cores": CORES,
+    }
+
+    def check(right: dict[str, Any], _: list[Any]) -> list[str]:
+        wrong = {order: many for order, many in right.items() if many != options.lookups}
+        return [f"{many} of {options.lookups} answers are right, {order}" for order, many in wrong.items()]
+
+    def group(kind: str, size: int) -> list[Arm]:
+        settings = {"spark.sql.execution.arrow.maxRecordsPerBatch": str(size)}
+        arms = []
+        for variant, function in (("ours", "locate"), ("ours", "offset_for_time"), ("zero-cost", "locate")):
+            spec = {"kind": "look-up", "variant": variant, "function": function, "flavour": kind, "settings": settings}
+            name = function if variant == "ours" else variant
+            arms.append(Arm(f"look-up/{name}/{kind}/{size}", common | spec, options.lookups, check))
+            if variant == "ours":
+                spec = {"kind": "native", "function": function, "records_per_batch": size}
+                arms.append(Arm(f"look-up/{name}/{kind}/{size}/native", common | spec, options.lookups))
+        return arms
+
+    for number in range(options.rounds):
+        for kind, size in BATCHES:
+            play(group(kind, size), number, options, results, data)
+
+
+def spread(numbers: list[float], form: str) -> str:
+    """The median, and the least and the largest."""
+    if not numbers:
+        return "not measured"
+    return f"{median(numbers):{form}} ({min(numbers):{form}}-{max(numbers):{form}})"
+
+
+def table(results: Results) -> None:
+    """All arms: the median of the rounds, the least and the largest."""
+    print(f"\n{'ns an element':<48} {'CPU':>20} {'JVM':>6} {'Python':>6} {'wall':>20} {'M/s':>6} {'idle':>5}")
+    for name, rounds in results.runs.items():
+        cpu, wall = (spread(results.ns(name, what), ".0f") for what in ("cpu", "wall"))
+        jvm, python, rate = (median(results.ns(name, what)) for what in ("jvm", "python", "wall"))
+        idle = median(run["idle"] for runs in rounds for run in runs)
+        print(f"{name:<48} {cpu:>20} {jvm:>6.0f} {python:>6.0f} {wall:>20} {1e3 / rate:>6.2f} {idle:>5.0%}")
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A promise, and what came of it."""
+
+    name: str
+    measured: list[float]
+    limit: float
+    at_most: bool = True
+
+    @property
+    def missed(self) -> bool:
+        """Whether the median is on the wrong side; what was not measured is not missed."""
+        if not self.measured:
+            return False
+        return median(self.measured) > self.limit if self.at_most else median(self.measured) < self.limit
+
+
+def floors(results: Results) -> Iterator[Floor]:
+    """The floors whose arms have run."""
+
+    def cpu(run: Run, of: Run) -> float:
+        return run["cpu"] / of["cpu"]
+
+    def rate(run: Run, of: Run) -> float:
+        return of["wall"] / run["wall"]
+
+    def of(what: Callable[..., float], *names: str) -> list[float]:
+        return results.quotients(*names, of=what)
+
+    all_, aggregate, two = "read/none/all/noop", "read/none/all/aggregate", "read/none/two/noop"
+    yield Floor("CPU: ours over zero-cost, noop", of(cpu, f"{all_}/ours", f"{all_}/zero-cost"), 1.35)
+    yield Floor("CPU: ours over zero-cost, aggregate", of(cpu, f"{aggregate}/ours", f"{aggregate}/zero-cost"), 1.35)
+    yield Floor("rows/s: ours over Parquet, noop", of(rate, f"{all_}/ours", f"{all_}/parquet"), 0.7, at_most=False)
+    yield Floor("CPU: two columns over all four, noop", of(cpu, f"{two}/ours", f"{all_}/ours"), 0.65)
+    busy = of(lambda run: run["cpu"] / run["wall"] / CORES, "partition/2-cores")
+    yield Floor("one partition: share of two cores that it kept busy", busy, 0.85, at_most=False)
+    shared = of(lambda run: 1 - run["idle"], "partition/2-cores")
+    yield Floor("one partition: share of two cores busy with anything", shared, 0.85, at_most=False)
+    yield Floor("one partition: rows/s, two cores over one", of(rate, *PARTITION), 1.8, at_most=False)
+    for function in ("locate", "offset_for_time"):
+        for kind, size in BATCHES:
+            arm = f"look-up/{function}/{kind}/{size}"
+            for order in ("sorted", "random"):
+                names = (f"{arm}/native/{order}", f"{arm}/{order}", f"{arm}/{order}/targets")
+                yield Floor(f"native share: {function}, {kind}, {size}, {order}", of(native_share, *names), 0.10)
+
+
+def native_share(native: Run, query: Run, targets: Run) -> float:
+    """The library's call alone, over what the function adds to a query of the targets alone."""
+    return native["cpu"] / (query["cpu"] - targets["cpu"])
+
+
+def record(results: Results, path: Path) -> None:
+    """Every run, in the order of rounds and turns."""
+    columns = {"cpu_ns": "cpu", "jvm_ns": "jvm", "python_ns": "python", "wall_ns": "wall"}
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["benchmark", "round", "turn", "elements", *columns, "idle"])
+        for name, rounds in sorted(results.runs.items()):
+            elements = results.elements[name]
+            for number, runs in enumerate(rounds, 1):
+                for turn, run in enumerate(runs, 1):
+                    ns = [f"{run[what] * 1e9 / elements:.1f}" for what in columns.values()]
+                    writer.writerow([name, number, turn, elements, *ns, f"{run['idle']:.2f}"])
+
+
+def arguments() -> argparse.Namespace:
+    """What to run, and how much of it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    sections = ["read", "partition", "look-up"]
+    parser.add_argument("--only", action="append", choices=sections, help="a part of it; may be repeated")
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=5, help="timed runs in a process")
+    parser.add_argument(
+        "--warm-ups", type=int, default=3, help="untimed runs before them; three times as many of look-ups"
+    )
+    parser.add_argument("--lookups", type=int, default=1_000_000)
+    parser.add_argument("--partition-gib", type=float, default=4)
+    parser.add_argument("--data", type=Path, help="where data goes for the while; by default a temporary directory")
+    parser.add_argument("--record", type=Path, help="a CSV file; by default benches/record/<date>-spark.csv")
+    parser.add_argument("--strict", action="store_true", help="a missed floor is an exit code, too")
+    options = parser.parse_args()
+    options.only = options.only or sections
+    return options
+
+
+def main() -> int:
+    """Run it all."""
+    # ended from outside, it cleans up as well
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    options = arguments()
+    results = Results()
+    with tempfile.TemporaryDirectory(prefix="cordwood-bench-", dir=options.data) as directory:
+        data = Path(directory)
+        # the large partition comes last, when the other data is gone: they need not fit together
+        for name, section in (("read", read), ("look-up", look_up)):
+            if name in options.only:
+                section(options, data, results)
+        for left in data.iterdir():
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        if "partition" in options.only:
+            partition(options, data, results)
+    table(results)
+    print()
+    missed = False
+    for floor in floors(results):
+        if floor.measured:
+            missed |= floor.missed
+            verdict = "MISSED" if floor.missed else "kept"
+            limit = f"{'at most' if floor.at_most else 'at least'} {floor.limit}"
+            print(f"{verdict:<7} {floor.name:<56} {spread(floor.measured, '.2f'):>18}   {limit}")
+    path = options.record or HERE.parent / "record" / f"{dt.datetime.now(dt.UTC).date()}-spark.csv"
+    record(results, path)
+    print(f"\nrecorded in {path}")
+    for wrong in results.wrong:
+        print(f"WRONG   {wrong}")
+    return 1 if results.wrong or (options.strict and missed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
