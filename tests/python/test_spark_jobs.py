@@ -29,13 +29,18 @@ import pytest
 
 import cordwood as cw
 from cordwood.spark import jobs
-from cordwood.spark.jobs.counting import records_between
+from cordwood.spark.bounds import Bounds
+from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, SparkLogError
+from cordwood.spark.jobs.counting import records_of
 from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.exporting import export
 from cordwood.spark.jobs.footers import read_footer
 from cordwood.spark.jobs.journal import Counts, Journal, Plan
 from cordwood.spark.jobs.ranges import Range, Step, cut, plan_steps
 from cordwood.spark.jobs.run import Export, Progress, carry_out
+from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.partitions import PartitionDirectory
+from cordwood.spark.split import Piece, plan_splits
 
 PLAIN = corpus.partition("01-plain")
 DATES = ("2024-05-01", "2024-05-02")
@@ -72,6 +77,18 @@ def count_step(step: Step) -> Counts:
 
 def silent(_: Progress) -> None:
     pass
+
+
+def planned(path: Path, start: int, end: int, **options: str) -> tuple[SparkLogOptions, list[Piece]]:
+    """A range of a partition as its tasks get it."""
+    given = SparkLogOptions.from_options({"path": str(path), **options})
+    tasks = plan_splits([Bounds(PartitionDirectory.at(str(path)), start, end)], given)
+    return given, [piece for task in tasks for piece in task]
+
+
+def counted(path: Path, start: int, end: int, **options: str) -> int:
+    given, pieces = planned(path, start, end, **options)
+    return sum(records_of(piece, given) for piece in pieces)
 
 
 def go(output: Path, plan: Plan, *, write: Callable[[Step, Path], None] = write_step) -> Export:
@@ -347,16 +364,57 @@ def test_an_output_inside_the_log_is_refused(copied: Callable[[Path], Path]) -> 
     assert not (path / "out").exists()
 
 
+@pytest.mark.parametrize("mark", ["meta.properties", "replication-offset-checkpoint", ".lock"])
+def test_an_output_in_a_brokers_directory_is_refused(tmp_path: Path, copied: Callable[[Path], Path], mark: str) -> None:
+    path = copied(PLAIN.path)
+    (path.parent / mark).touch()
+    before = tree(path.parent)
+    for given, output in [
+        (path, path.parent / "out"),
+        (path, path.parent / "new" / "out"),
+        (path.parent / "*", path.parent / "out"),
+        (path.parent / "*", path / "out"),
+        (PLAIN.path, path.parent / "out"),
+    ]:
+        with pytest.raises(cw.ConfigError, match="where nothing is ever written"):
+            export(None, given, output)  # type: ignore[arg-type]
+        assert not output.exists()
+    (tmp_path / "link").symlink_to(path.parent)
+    with pytest.raises(cw.ConfigError, match="where nothing is ever written"):
+        export(None, path, tmp_path / "link" / "out")  # type: ignore[arg-type]
+    assert tree(path.parent) == before
+    assert {entry.name for entry in path.parent.iterdir()} <= {path.name, mark, "link"}
+
+
+def test_an_output_inside_another_partition_is_refused(copied: Callable[[Path], Path]) -> None:
+    path = copied(PLAIN.path)
+    for given in (path.parent / "*", PLAIN.path):
+        with pytest.raises(cw.ConfigError, match="where nothing is ever written"):
+            export(None, given, path / "out")  # type: ignore[arg-type]
+        assert not (path / "out").exists()
+
+
+def test_an_output_beside_a_copied_partition_is_none_of_a_brokers(copied: Callable[[Path], Path]) -> None:
+    path = copied(PLAIN.path)
+    begin_by_hand(path, path.parent / "out")
+
+
+def test_paths_may_be_written_as_uris(tmp_path: Path) -> None:
+    begin_by_hand(f"file://{PLAIN.path}", f"file:{tmp_path}/out")
+    plan = json.loads((tmp_path / "out/_cordwood/export.json").read_text())
+    assert plan["source"] == [str(PLAIN.path)]
+
+
 def test_a_table_that_is_not_of_records_is_not_exported(tmp_path: Path) -> None:
     with pytest.raises(cw.ConfigError, match="table=batches"):
         export(None, PLAIN.path, tmp_path / "out", table="batches")  # type: ignore[arg-type]
 
 
-def begin_by_hand(path: Path, output: Path, **options: Any) -> None:
+def begin_by_hand(path: Path | str, output: Path | str, **options: Any) -> None:
     """A first start that dies before its first step: without a session the planning gets this far."""
     with pytest.raises(AttributeError):
         export(None, path, output, step_bytes=1 << 20, **options)  # type: ignore[arg-type]
-    assert (output / "_cordwood/export.json").exists()
+    assert (Path(str(output).removeprefix("file:")) / "_cordwood/export.json").exists()
 
 
 def test_other_options_are_refused_by_name(tmp_path: Path) -> None:
@@ -381,6 +439,19 @@ def test_options_that_change_no_row_may_change(tmp_path: Path) -> None:
     begin_by_hand(PLAIN.path, output)
     begin_by_hand(PLAIN.path, output, maxPartitionBytes=10_000, io="mmap", maxBatchRows=7)
     begin_by_hand(PLAIN.path, output, **{"kafka.isolation.level": "read_uncommitted"})
+
+
+def test_options_may_become_less_strict_and_not_more(tmp_path: Path) -> None:
+    output = tmp_path / "out"
+    begin_by_hand(PLAIN.path, output)
+    begin_by_hand(PLAIN.path, output, failOnDataLoss=False)
+    begin_by_hand(PLAIN.path, output, mode="DROPMALFORMED")
+    begin_by_hand(PLAIN.path, output)
+    with pytest.raises(ExportError, match="not with mode=PERMISSIVE"):
+        export(None, PLAIN.path, output, mode="PERMISSIVE")  # type: ignore[arg-type]
+    begin_by_hand(PLAIN.path, tmp_path / "lenient", failOnDataLoss=False)
+    with pytest.raises(ExportError, match="begun with failOnDataLoss=false, not with no failOnDataLoss"):
+        export(None, PLAIN.path, tmp_path / "lenient")  # type: ignore[arg-type]
 
 
 def test_a_topic_that_was_made_anew_is_refused(tmp_path: Path, copied: Callable[[Path], Path]) -> None:
@@ -442,27 +513,83 @@ def test_counts_are_those_of_the_corpus(part: corpus.Partition) -> None:
         if not start <= low <= high <= end:
             continue
         in_span = [r for r in corpus.visible(part) if low <= r.offset < high]
-        assert records_between(log, low, high, "read_uncommitted", "raise") == len(in_span), (low, high)
-        assert records_between(log, low, high, "read_uncommitted", "skip") == len(in_span), (low, high)
+        for options in ({}, {"mode": "DROPMALFORMED"}, {"failOnDataLoss": "false"}):
+            assert counted(part.path, low, high, **options) == len(in_span), (low, high, options)
     stable = log.last_stable_offset
     for low in {start, min(start + 5, stable)}:
         committed = [r for r in corpus.committed(part, end) if low <= r.offset < stable]
-        assert records_between(log, low, stable, "read_committed", "raise") == len(committed), low
+        assert counted(part.path, low, stable, isolationLevel="read_committed") == len(committed), low
 
 
-def test_headers_are_enough_where_they_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    scanned: list[tuple[int, int]] = []
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The ranges whose records are read, to be counted."""
+    ranges: list[tuple[int, int]] = []
     from cordwood.spark.jobs import counting
 
-    monkeypatch.setattr(counting, "_scanned", lambda _log, low, high, *_: scanned.append((low, high)) or 0)
-    log = cw.Log(PLAIN.path)
-    assert records_between(log, 0, 1500, "read_uncommitted", "raise") == 1500
-    assert records_between(log, 0, 1500, "read_committed", "raise") == 1500
+    def note(piece: Piece, _: SparkLogOptions) -> int:
+        ranges.append((piece.split.start_offset, piece.split.end_offset))
+        return 0
+
+    monkeypatch.setattr(counting, "_scanned", note)
+    return ranges
+
+
+def test_headers_are_enough_where_they_tell(scanned: list[tuple[int, int]]) -> None:
+    assert counted(PLAIN.path, 0, 1500) == 1500
+    assert counted(PLAIN.path, 0, 1500, isolationLevel="read_committed") == 1500
     assert scanned == []
-    records_between(log, 3, 1500, "read_uncommitted", "raise")
+    counted(PLAIN.path, 3, 1500)
     assert len(scanned) == 1
     assert scanned[0][0] == 3
     assert scanned[0][1] < 50
+
+
+def test_transactions_side_by_side_are_read_at_once(scanned: list[tuple[int, int]]) -> None:
+    part = corpus.partition("11-transactions")
+    headers = cw.Log(part.path).batches().to_arrow().to_pylist()
+    runs = [sure for sure, _ in itertools.groupby(headers, lambda header: not header["is_transactional"]) if not sure]
+    counted(part.path, 0, cw.Log(part.path).last_stable_offset, isolationLevel="read_committed")
+    assert 0 < len(scanned) <= len(runs) < sum(header["is_control"] for header in headers)
+
+
+def gone(path: Path, base_offset: int) -> None:
+    for file in path.glob(f"{base_offset:020}.*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize(("base_offset", "left"), [(0, 1100), (400, 1093), (1217, 1217)])
+def test_a_segment_that_went_after_planning_is_no_smaller_count(
+    copied: Callable[[Path], Path], caplog: pytest.LogCaptureFixture, base_offset: int, left: int
+) -> None:
+    path = copied(PLAIN.path)
+    strict, pieces = planned(path, 0, 1500, maxPartitionBytes="100000000")
+    gone(path, base_offset)
+    with pytest.raises(SparkLogError, match="orders-0") as caught:
+        records_of(pieces[0], strict)
+    assert caught.value.code == SEGMENT_GONE
+    lenient = SparkLogOptions.from_options({"path": str(path), "failOnDataLoss": "false"})
+    assert records_of(pieces[0], lenient) == left
+    assert SEGMENT_GONE in caplog.text
+
+
+def test_a_segment_that_was_shortened_after_planning_is_no_smaller_count(copied: Callable[[Path], Path]) -> None:
+    path = copied(PLAIN.path)
+    strict, pieces = planned(path, 0, 1500)
+    last = max(path.glob("*.log"))
+    os.truncate(last, last.stat().st_size - 1)
+    with pytest.raises(SparkLogError, match="shortened") as caught:
+        records_of(pieces[0], strict)
+    assert caught.value.code == SEGMENT_GONE
+    lenient = SparkLogOptions.from_options({"path": str(path), "failOnDataLoss": "false"})
+    assert records_of(pieces[0], lenient) == cw.Log(path).log_end_offset
+
+
+def test_records_deleted_inside_a_batch_after_planning_are_not_counted(copied: Callable[[Path], Path]) -> None:
+    path = copied(PLAIN.path)
+    lenient, pieces = planned(path, 0, 1500, failOnDataLoss="false")
+    (path.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 103\n")
+    assert sum(records_of(piece, lenient) for piece in pieces) == 1397
 
 
 def test_a_footer_tells_partitions_and_damage_apart(tmp_path: Path) -> None:
@@ -509,19 +636,16 @@ def test_offsets_of_a_directory_without_a_name_are_refused(tmp_path: Path) -> No
 def test_damage_is_counted_as_it_is_read(path: Path) -> None:
     log = cw.Log(path)
     start, end = log.log_start_offset, log.log_end_offset
-    whole = Range("damaged", 0, str(path), start, end)
-    for on_damage in ("raise", "skip"):
+    for mode, on_damage in (("FAILFAST", "raise"), ("DROPMALFORMED", "skip"), ("PERMISSIVE", "skip")):
         try:
             rows = log.scan(columns=["offset"], on_damage=on_damage).to_arrow().num_rows
         except cw.CorruptLogError:
-            with pytest.raises(cw.CorruptLogError):
-                records_between(log, start, end, "read_uncommitted", on_damage)
+            with pytest.raises(SparkLogError) as caught:
+                counted(path, start, end, mode=mode)
+            assert caught.value.code == CORRUPT_BATCH
             continue
-        assert records_between(log, start, end, "read_uncommitted", on_damage) == rows
-        for piece_bytes in (1, 1_000, 10_000):
-            pieces = list(cut(whole, piece_bytes, "pread"))
-            counts = [records_between(log, p.start_offset, p.end_offset, "read_uncommitted", on_damage) for p in pieces]
-            assert sum(counts) == rows, (on_damage, piece_bytes)
+        for piece_bytes in (1, 1_000, 10_000, 1 << 30):
+            assert counted(path, start, end, mode=mode, maxPartitionBytes=str(piece_bytes)) == rows, (mode, piece_bytes)
 
 
 def test_offsets_are_printed_without_spark(script_environment: dict[str, str]) -> None:

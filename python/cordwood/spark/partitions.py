@@ -13,7 +13,7 @@ import cordwood as cw
 from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
 from cordwood.spark.options import SparkLogOptions
 
-__all__ = ["PartitionDirectory", "find_partitions"]
+__all__ = ["PartitionDirectory", "find_partitions", "local_path"]
 
 _logger = logging.getLogger("cordwood")
 
@@ -77,7 +77,7 @@ def _check_once(chosen: Iterable[PartitionDirectory]) -> None:
 
 def _under(path: str, options: SparkLogOptions) -> Iterator[PartitionDirectory]:
     """Partition directories that one path of the user means."""
-    local = _local(path)
+    local = local_path(path)
     if os.path.lexists(local) or not glob.has_magic(local):
         partitions = list(_partitions(local))
         if not partitions:
@@ -119,7 +119,8 @@ def has_segments(path: str) -> bool:
         return any(_SEGMENT.fullmatch(entry.name) for entry in entries)
 
 
-def _local(path: str) -> str:
+def local_path(path: str) -> str:
+    """Take `file:` off a path. *Errors*: `CORDWOOD_BAD_OPTION` for another scheme."""
     scheme = re.match(r"(?P<name>[A-Za-z][A-Za-z0-9+.-]+):/", path)
     if scheme is None:
         return path

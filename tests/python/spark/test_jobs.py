@@ -176,6 +176,39 @@ def test_damage_stops_an_export_and_nothing_of_it_is_in_sight(spark: Any, tmp_pa
     assert not list((tmp_path / "out").glob("topic=*"))
 
 
+def test_an_export_that_retention_overtook_goes_on_with_what_is_left(
+    spark: Any, tmp_path: Path, copied: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, output = copied(PLAIN.path), tmp_path / "out"
+    place = Journal._place  # noqa: SLF001  (the moment to stop at)
+
+    def start(**options: Any) -> jobs.Export:
+        return jobs.export(spark, path, output, step_bytes=20_000, maxPartitionBytes=20_000, **options)
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Journal, "_place", stop)
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    monkeypatch.setattr(Journal, "_place", place)
+    (first,) = json.loads((output / "_cordwood/export.json").read_text())["steps"][0]["ranges"]
+    assert first["end_offset"] < 400
+    for file in path.glob(f"{0:020}.*"):
+        file.unlink()
+    with pytest.raises(Exception, match="failOnDataLoss=false"):
+        start()
+    done = start(failOnDataLoss=False)
+    left = [record for record in corpus.visible(PLAIN) if not first["end_offset"] <= record.offset < 400]
+    assert exported(output) == rows_of(PLAIN, left)
+    assert done.skipped == 1
+    steps = [json.loads(file.read_text()) for file in sorted((output / "_cordwood/steps").iterdir())]
+    assert steps[0]["relaxed"] == {}
+    assert all(step["relaxed"] == {"failOnDataLoss": "false"} for step in steps[1:])
+    # nothing is left to be lost
+    assert start().rows == done.rows
+
+
 def test_columns_are_chosen_and_those_that_place_a_row_stay(spark: Any, tmp_path: Path) -> None:
     jobs.export(spark, PLAIN.path, tmp_path / "out", columns="valueSize", endingTimestamp=1_700_000_010_000)
     table = read(tmp_path / "out")

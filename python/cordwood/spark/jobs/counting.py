@@ -1,29 +1,54 @@
 """How many records there are, without moving them."""
 
-from collections.abc import Iterable
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
-from cordwood import CordwoodError, Log, LogNotFoundError
-from cordwood.spark.errors import SparkLogError
-from cordwood.spark.jobs.ranges import Io, Range, cut
-from cordwood.spark.jobs.reading import Option, Paths, checked, load, parallelism, ranges_of
+import cordwood as cw
+from cordwood.spark.batch import LogPartition, LogReader
+from cordwood.spark.jobs.reading import Option, Paths, checked, load
 from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.worker import open_cached
+from cordwood.spark.partitions import find_partitions
+from cordwood.spark.read import read_pieces
+from cordwood.spark.schema import Shape
+from cordwood.spark.source import LogDataSource
+from cordwood.spark.split import Piece, part_of
 
-__all__ = ["By", "count", "count_ranges", "records_between"]
+__all__ = ["By", "count", "counts", "records_of"]
 
 By: TypeAlias = Literal["partition", "key", "hour"]
 
-_PIECE_BYTES = 256 << 20
-_TASKS_A_CORE = 4
 _MICROS_AN_HOUR = 3_600_000_000
 _NO_TIMESTAMP_MICROS = -1_000
-_PIECE = "topic string, partition int, path string, start bigint, end bigint"
+_COUNTS = StructType(
+    [
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("records", LongType()),
+    ]
+)
+_HEADERS = Shape(
+    StructType(
+        [
+            StructField("baseOffset", LongType()),
+            StructField("lastOffset", LongType()),
+            StructField("count", IntegerType()),
+            StructField("isTransactional", BooleanType()),
+            StructField("isControl", BooleanType()),
+        ]
+    ),
+    "batches",
+)
+_OFFSETS = Shape(StructType([StructField("offset", LongType())]), "records")
 
 
 def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Option) -> DataFrame:
@@ -42,7 +67,7 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
     given = checked(path, options)
     match by:
         case "partition":
-            return count_ranges(spark, ranges_of(given), given)
+            return counts(spark, replace(given, table="records", columns=None))
         case "key":
             return _column(spark, given, "key").groupBy("key").agg(_records())
         case "hour":
@@ -50,77 +75,71 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
     raise ValueError(f"by={by!r}: records are counted by 'partition', 'key' or 'hour'")
 
 
-def count_ranges(spark: SparkSession, ranges: Iterable[Range], options: SparkLogOptions) -> DataFrame:
-    """Count the records of ranges: `topic partition records`. The executors open the ranges' own paths."""
-    # an empty range stays, so that its partition has a row
-    pieces = [piece for whole in ranges for piece in [*cut(whole, _PIECE_BYTES, options.io)] or [whole]]
-    pieces.sort(key=lambda piece: -piece.size)
-    rows = [(piece.topic, piece.partition, piece.path, piece.start_offset, piece.end_offset) for piece in pieces]
-    # a row is a large piece of work: how it reaches Python does not matter
-    counted = F.udf(_count_piece, "bigint", useArrow=False)(
-        *("topic", "partition", "path", "start", "end"),
-        F.lit(options.isolation_level),
-        F.lit("raise" if options.mode == "FAILFAST" else "skip"),
-        F.lit(options.io),
-        F.lit(options.fail_on_data_loss),
-    )
-    return (
-        spark.createDataFrame(rows, _PIECE)
-        .repartition(max(1, min(len(rows), _TASKS_A_CORE * parallelism(spark))))
-        .select("topic", "partition", counted.alias("records"))
-        .groupBy("topic", "partition")
-        .agg(F.sum("records").alias("records"))
-    )
+def counts(spark: SparkSession, options: SparkLogOptions) -> DataFrame:
+    """Count the records of what the options choose: `topic partition records`."""
+    return load(spark, options, CountSource).groupBy("topic", "partition").agg(F.sum("records").alias("records"))
 
 
-def _count_piece(  # noqa: PLR0913, PLR0917  (columns of a row, which have no names there)
-    topic: str | None,
-    partition: int | None,
-    path: str,
-    start: int,
-    end: int,
-    isolation_level: str,
-    on_damage: str,
-    io: Io,
-    fail_on_data_loss: bool,
-) -> int:
-    try:
-        log = open_cached(path, io=io)
-        if not fail_on_data_loss:
-            start, end = max(start, log.log_start_offset), min(end, log.log_end_offset)
-        return records_between(log, start, end, isolation_level, on_damage)
-    except (CordwoodError, OSError) as error:
-        if isinstance(error, LogNotFoundError) and not fail_on_data_loss:
-            return 0
-        raise SparkLogError.of(error, topic=topic, partition=partition) from error
+class CountSource(LogDataSource):
+    """The source with counts instead of rows: planned as rows are, and with the same errors."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Give the format's name."""
+        return "cordwood_counts"
+
+    def schema(self) -> StructType:
+        """Give the columns: a row is a part of a partition."""
+        return _COUNTS
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  (there is one schema)
+        """Make the reader of a count."""
+        return _CountReader(self.log_options, self._schema)
 
 
-def records_between(log: Log, start: int, end: int, isolation_level: str, on_damage: str) -> int:
-    """Count the records in `[start, end)`, by the batch headers wherever they say it exactly.
+class _CountReader(LogReader):
+    def partitions(self) -> list[InputPartition]:
+        # every partition has a row, also one where nothing is to be read
+        none = (Piece(found, cw.Split(found.path, 0, 0), ()) for found in find_partitions(self.options))
+        return [*super().partitions(), LogPartition(tuple(none))]
 
-    >>> log = Log("tests/golden/01-plain/orders-0")
-    >>> records_between(log, 10, 1490, "read_uncommitted", "raise")
-    1480
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        for piece in partition.value:
+            of = piece.directory
+            row = {"topic": of.topic, "partition": of.partition, "records": records_of(piece, self.options)}
+            yield pa.RecordBatch.from_pylist([row], schema=to_arrow_schema(_COUNTS))
+
+
+def records_of(piece: Piece, options: SparkLogOptions) -> int:
+    """Count the records of a piece, by the batch headers wherever they say it exactly.
+
+    *Errors*: those of `read_pieces`.
     """
+    start, end = piece.split.start_offset, piece.split.end_offset
     if start >= end:
         return 0
-    if on_damage != "raise":
+    if options.mode != "FAILFAST":
         # of a batch that is passed over, the header would be counted
-        return _scanned(log, start, end, isolation_level, on_damage)
+        return _scanned(piece, options)
     records = 0
     unsure: list[tuple[int, int]] = []
-    for batch in log.batches(start_offset=start, end_offset=end):
-        first, last = batch.column("base_offset"), batch.column("last_offset")
-        exact = pc.and_(pc.is_valid(batch.column("count")), pc.and_(pc.greater_equal(first, start), pc.less(last, end)))
-        if isolation_level == "read_committed":
-            exact = pc.and_not(exact, batch.column("is_transactional"))
-        data = pc.invert(batch.column("is_control"))
-        records += pc.sum(batch.column("count").filter(pc.and_(exact, data)), min_count=0).as_py()
-        rest = pc.and_not(data, exact)
+    # where it may begin later than planned, the first batch may have lost records
+    is_whole = options.fail_on_data_loss
+    for batch in read_pieces((piece,), replace(options, table="batches"), _HEADERS):
+        first, last, count, is_transactional, is_control = batch.columns
+        exact = pc.and_(pc.is_valid(count), pc.and_(pc.greater_equal(first, start), pc.less(last, end)))
+        if options.isolation_level == "read_committed":
+            exact = pc.and_not(exact, is_transactional)
+        if not is_whole:
+            exact = pc.and_(exact, pc.greater(first, first[0]))
+            is_whole = True
+        records += pc.sum(count.filter(pc.and_not(exact, is_control)), min_count=0).as_py()
+        # control batches among them join what lies around, and a scan leaves them out
+        rest = pc.invert(exact)
         unsure += zip(first.filter(rest).to_pylist(), last.filter(rest).to_pylist(), strict=True)
-    for low, high in _joined(unsure):
-        records += _scanned(log, max(low, start), min(high, end), isolation_level, on_damage)
-    return records
+    return records + sum(
+        _scanned(_within(piece, max(low, start), min(high, end)), options) for low, high in _joined(unsure)
+    )
 
 
 def _joined(batches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -138,15 +157,25 @@ def _joined(batches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     return ranges
 
 
-def _scanned(log: Log, start: int, end: int, isolation_level: str, on_damage: str) -> int:
-    request: Any = {"isolation_level": isolation_level, "on_damage": on_damage}
-    return sum(b.num_rows for b in log.scan(start_offset=start, end_offset=end, columns=["offset"], **request))
+def _within(piece: Piece, start: int, end: int) -> Piece:
+    bases = [base for base, _ in piece.segments]
+    first = max(bisect_right(bases, start) - 1, 0)
+    last = max(bisect_left(bases, end), first + 1)
+    return Piece(piece.directory, part_of(piece.split, start, end, 0), piece.segments[first:last])
+
+
+def _scanned(piece: Piece, options: SparkLogOptions) -> int:
+    return sum(batch.num_rows for batch in read_pieces((piece,), _without_damage(options), _OFFSETS))
+
+
+def _without_damage(options: SparkLogOptions) -> SparkLogOptions:
+    # the rows of PERMISSIVE about damage are no records
+    return replace(options, mode="DROPMALFORMED") if options.mode == "PERMISSIVE" else options
 
 
 def _column(spark: SparkSession, options: SparkLogOptions, *columns: str) -> DataFrame:
-    # the rows of PERMISSIVE about damage are no records
-    mode = "DROPMALFORMED" if options.mode == "PERMISSIVE" else options.mode
-    return load(spark, replace(options, table="records", columns=columns, include_headers=False, mode=mode))
+    given = _without_damage(options)
+    return load(spark, replace(given, table="records", columns=columns, include_headers=False))
 
 
 def _records() -> Column:

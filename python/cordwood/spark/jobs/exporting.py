@@ -11,13 +11,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from cordwood import ConfigError
-from cordwood.spark.jobs.counting import count_ranges
+from cordwood.spark.jobs.counting import counts
 from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.journal import Counts, Journal, Plan
 from cordwood.spark.jobs.ranges import Step, plan_steps
 from cordwood.spark.jobs.reading import Option, Paths, checked, load, offsets_json, parallelism, ranges_of
 from cordwood.spark.jobs.run import Export, Progress, carry_out
 from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.partitions import has_segments, local_path
 
 __all__ = ["export"]
 
@@ -31,6 +32,9 @@ _PLACING = ("topic", "partition", "offset", "timestamp")
 
 # these change no row, and may be others at the next start
 _SAME_ROWS = ("maxPartitionBytes", "minPartitions", "maxRecordsPerPartition", "maxBatchRows", "maxBatchBytes", "io")
+
+# these may be given later on, for the steps that are left: what was planned may be gone, or turn out to be damaged
+_RELAXED = {"failOnDataLoss": "false", "mode": "DROPMALFORMED"}
 
 _WRITER = {
     # Spark's default, INT96, is deprecated and ends in 2262
@@ -68,8 +72,9 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
     *output*: a path that the driver and the executors see at the same place: a local disk with a local master, else a
     shared file system. It holds a directory `_cordwood`, which Spark and pyarrow pass over; a glob should say
     `topic=*/date=*/*.parquet`. *step_bytes*: how much of the log a step reads; by default 1 GiB a core. *progress* is
-    called when it starts and after each step. *options*: those of the source. The columns `topic`, `partition`,
-    `offset` and `timestamp` are always there. Records without a timestamp have the date
+    called when it starts and after each step. *options*: those of the source; `failOnDataLoss=false` and
+    `mode=DROPMALFORMED` may also come later, for the steps that are left when retention or damage stopped it. The
+    columns `topic`, `partition`, `offset` and `timestamp` are always there. Records without a timestamp have the date
     `__HIVE_DEFAULT_PARTITION__`, which readers show as null.
 
     *Errors*: `ExportError` for an output that is in use, foreign, or begun with other arguments, and for counts that
@@ -79,7 +84,7 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
     if given.table != "records":
         raise ConfigError(f"an export is of records, not of table={given.table}: write that with Spark itself")
     # absolute, for the plan; links stay links
-    given = replace(given, paths=tuple(os.path.abspath(one) for one in given.paths))  # noqa: PTH100
+    given = replace(given, paths=tuple(os.path.abspath(local_path(one)) for one in given.paths))  # noqa: PTH100
     target = _directory(output, given.paths)
     target.mkdir(parents=True, exist_ok=True)
     journal = Journal(target)
@@ -89,13 +94,13 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
             plan = _planned(spark, given, step_bytes)
             journal.begin(plan)
         else:
-            _same(plan, given, target)
+            journal.relaxed = _relaxed(plan, given, target)
 
         def write(step: Step, staging: Path) -> None:
-            _write(spark, given, step, staging, compression)
+            _write(spark, _reading(given, step), staging, compression)
 
         def count(step: Step) -> Counts:
-            rows = count_ranges(spark, step.ranges, given).collect()
+            rows = counts(spark, replace(_reading(given, step), columns=None)).collect()
             return {(row.topic, row.partition): row.records for row in rows}
 
         return carry_out(journal, plan, write, count, progress or _silent)
@@ -119,9 +124,10 @@ def _planned(spark: SparkSession, options: SparkLogOptions, step_bytes: int | No
     )
 
 
-def _write(spark: SparkSession, options: SparkLogOptions, step: Step, staging: Path, compression: str) -> None:
+def _reading(options: SparkLogOptions, step: Step) -> SparkLogOptions:
+    """Narrow what is read to a step."""
     columns = options.columns
-    reading = replace(
+    return replace(
         options,
         subscribe=None,
         subscribe_pattern=None,
@@ -134,7 +140,10 @@ def _write(spark: SparkSession, options: SparkLogOptions, step: Step, staging: P
         ending_offsets={part.named: part.end_offset for part in step.ranges},
         columns=None if columns is None else tuple(dict.fromkeys([*columns, *_PLACING])),
     )
-    rows = load(spark, reading).withColumn("date", F.expr(_DATE))
+
+
+def _write(spark: SparkSession, options: SparkLogOptions, staging: Path, compression: str) -> None:
+    rows = load(spark, options).withColumn("date", F.expr(_DATE))
     with _settings(spark, _WRITER):
         # not percent-encoded: Hadoop takes such an address as it is written
         rows.write.partitionBy("topic", "date").option("compression", compression).parquet(f"file://{staging}")
@@ -155,13 +164,16 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
                 spark.conf.set(name, old)
 
 
-def _same(plan: Plan, options: SparkLogOptions, output: Path) -> None:
-    """Refuse to go on with something else than what was begun."""
+def _relaxed(plan: Plan, options: SparkLogOptions, output: Path) -> dict[str, str]:
+    """Refuse to go on with something else than what was begun; return what is only taken less strictly from now on."""
+    relaxed = {}
     wanted = {"path": ", ".join(plan.source), **plan.options}
     found = {"path": ", ".join(options.paths), **_deciding(options)}
     for name in sorted(wanted.keys() | found.keys()):
         was, now = wanted.get(name), found.get(name)
-        if was != now:
+        if was is None and now is not None and now == _RELAXED.get(name):
+            relaxed[name] = now
+        elif was != now:
             message = (
                 f"the export to {output} was begun with {_said(name, was)}, not with {_said(name, now)}: start it "
                 "again as it was begun, or choose another output"
@@ -172,6 +184,7 @@ def _same(plan: Plan, options: SparkLogOptions, output: Path) -> None:
         if now is not None and now != was:
             message = f"{folder} belongs to another topic now: its id was {was} when the export began, and is {now}"
             raise ExportError(message, code="export_source_changed", file=folder, expected=was, found=now)
+    return relaxed
 
 
 def _said(name: str, value: str | None) -> str:
@@ -206,11 +219,37 @@ def _directory(output: str | os.PathLike[str], source: Iterable[str]) -> Path:
             f"{text}: an export goes to a directory that driver and executors see, and {scheme[1]}: is none in this "
             "version; export to a shared disk, and copy from there"
         )
-    target = Path(text.removeprefix("file://") if scheme else text).absolute()
+    target = Path(local_path(text)).absolute()
+    real = target.resolve()
     for path in source:
-        if target.resolve().is_relative_to(Path(path).resolve()):
+        if real.is_relative_to(Path(path).resolve()):
             raise ConfigError(f"{target} lies inside {path}, and nothing is ever written there: choose another output")
+    for folder in (real, *real.parents):
+        if _is_kafkas(folder):
+            raise ConfigError(
+                f"{target} lies inside Kafka's {folder}, where nothing is ever written: choose another output"
+            )
     return target
+
+
+def _is_kafkas(folder: Path) -> bool:
+    """Whether a directory is a partition's or a broker's, which stops when it finds a strange directory in its own."""
+    try:
+        if has_segments(str(folder)):
+            return True
+        names = [entry.name for entry in folder.iterdir()]
+        is_marked = ".lock" in names or any(name.endswith("-checkpoint") for name in names)
+        return "meta.properties" in names or (is_marked and any(_holds_segments(folder / name) for name in names))
+    except OSError:
+        # what is not there yet, or may not be looked at
+        return False
+
+
+def _holds_segments(folder: Path) -> bool:
+    try:
+        return folder.is_dir() and has_segments(str(folder))
+    except OSError:
+        return False
 
 
 def _silent(_: Progress) -> None:

@@ -95,6 +95,9 @@ class Finished:
     counts: list[tuple[str, int, int]]
     """Topic, partition, and the records that the log itself has in the step."""
 
+    relaxed: dict[str, str]
+    """The options that were less strict than the plan's."""
+
 
 class Journal:
     """The state of one export, and the only one who changes its output."""
@@ -102,6 +105,8 @@ class Journal:
     def __init__(self, output: Path) -> None:
         """Take the output directory, which must exist; nothing is read or written yet."""
         self.output = output
+        self.relaxed: dict[str, str] = {}
+        """The options that are less strict than the plan's, from now on."""
         self._own = output / _OWN
         self._steps = self._own / "steps"
         self._staging = self._own / "staging"
@@ -176,7 +181,8 @@ class Journal:
             _sync(folder)
         if files:
             _sync(self._staging)
-        record = Finished(step.number, staging.name, placed, [(*where, n) for where, n in sorted(counts.items())])
+        in_log = [(*where, n) for where, n in sorted(counts.items())]
+        record = Finished(step.number, staging.name, placed, in_log, self.relaxed)
         _write(self._steps / f"{step.number:05}.json", asdict(record))
         self._place(record)
         return record
@@ -250,4 +256,4 @@ def _plan_from(document: dict[str, Any], path: Path) -> Plan:
 def _finished_from(document: dict[str, Any]) -> Finished:
     files = [Placed(**file) for file in document["files"]]
     counts = [(topic, partition, records) for topic, partition, records in document["counts"]]
-    return Finished(document["step"], document["staging"], files, counts)
+    return Finished(document["step"], document["staging"], files, counts, document["relaxed"])

@@ -46,7 +46,7 @@ class JobsDataSource(LogDataSource):
         return "cordwood_jobs"
 
 
-_knowing: WeakSet[SparkSession] = WeakSet()
+_known: dict[type[LogDataSource], WeakSet[SparkSession]] = {}
 
 
 def segments(spark: SparkSession, path: Paths, **options: Option) -> DataFrame:
@@ -103,12 +103,13 @@ def ranges_of(options: SparkLogOptions) -> list[Range]:
     return ranges
 
 
-def load(spark: SparkSession, options: SparkLogOptions) -> DataFrame:
+def load(spark: SparkSession, options: SparkLogOptions, source: type[LogDataSource] = JobsDataSource) -> DataFrame:
     """Make the DataFrame of a reading."""
-    if spark not in _knowing:
-        spark.dataSource.register(JobsDataSource)
-        _knowing.add(spark)
-    return spark.read.format(JobsDataSource.name()).options(**options.to_options()).load()
+    knowing = _known.setdefault(source, WeakSet())
+    if spark not in knowing:
+        spark.dataSource.register(source)
+        knowing.add(spark)
+    return spark.read.format(source.name()).options(**options.to_options()).load()
 
 
 def offsets_json(offsets: Mapping[tuple[str, int], int]) -> str:
