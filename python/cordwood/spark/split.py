@@ -16,7 +16,7 @@ from cordwood.spark.bounds import Bounds, coded, open_log
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory
 
-__all__ = ["Piece", "part_of", "plan_splits"]
+__all__ = ["Piece", "narrowed", "part_of", "plan_splits"]
 
 _MOST_BYTES = 128 << 20
 # below that a task costs more than what it reads
@@ -111,10 +111,10 @@ def _finer(piece: Piece, target: int, options: SparkLogOptions) -> Iterator[Piec
         # what went meanwhile is noticed where the piece is read
         parts = [split]
     for part in parts:
-        yield _narrowed(piece, part)
+        yield narrowed(piece, part)
 
 
-def _narrowed(piece: Piece, split: cw.Split) -> Piece:
+def narrowed(piece: Piece, split: cw.Split) -> Piece:
     """Give the part of a piece that a split of it is, with the segments that it reads."""
     bases = [base_offset for base_offset, _ in piece.segments]
     first = max(bisect_right(bases, split.start_offset) - 1, 0)

@@ -1,6 +1,5 @@
 """How many records there are, without moving them."""
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Literal, TypeAlias
@@ -21,7 +20,7 @@ from cordwood.spark.partitions import find_partitions
 from cordwood.spark.read import read_pieces
 from cordwood.spark.schema import Shape
 from cordwood.spark.source import LogDataSource
-from cordwood.spark.split import Piece, part_of
+from cordwood.spark.split import Piece, narrowed, part_of
 
 __all__ = ["By", "count", "counts", "records_of"]
 
@@ -137,9 +136,8 @@ def records_of(piece: Piece, options: SparkLogOptions) -> int:
         # control batches among them join what lies around, and a scan leaves them out
         rest = pc.invert(exact)
         unsure += zip(first.filter(rest).to_pylist(), last.filter(rest).to_pylist(), strict=True)
-    return records + sum(
-        _scanned(_within(piece, max(low, start), min(high, end)), options) for low, high in _joined(unsure)
-    )
+    parts = (part_of(piece.split, max(low, start), min(high, end), 0) for low, high in _joined(unsure))
+    return records + sum(_scanned(narrowed(piece, part), options) for part in parts)
 
 
 def _joined(batches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -155,13 +153,6 @@ def _joined(batches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
         else:
             ranges.append((first, last + 1))
     return ranges
-
-
-def _within(piece: Piece, start: int, end: int) -> Piece:
-    bases = [base for base, _ in piece.segments]
-    first = max(bisect_right(bases, start) - 1, 0)
-    last = max(bisect_left(bases, end), first + 1)
-    return Piece(piece.directory, part_of(piece.split, start, end, 0), piece.segments[first:last])
 
 
 def _scanned(piece: Piece, options: SparkLogOptions) -> int:
