@@ -23,9 +23,10 @@ use crate::fs::names::PartitionName;
 use crate::segment::{OpenFiles, Segment, Warnings};
 use crate::types::{Interrupt, Io};
 
-pub use plan::{AbortedRange, Split};
+pub use plan::Split;
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
+pub use transactions::AbortedRange;
 use transactions::{Fate, Transactions};
 
 /// How a log is opened.

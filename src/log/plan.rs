@@ -1,7 +1,7 @@
 //! Cutting a range into splits that can be read side by side. Cuts lie behind whole batches, so every record of the range
 //! is in exactly one split.
 
-use super::transactions::Transactions;
+use super::transactions::{AbortedRange, Transactions};
 use super::{Log, Ranges, Scan, ScanOptions};
 use crate::error::{Error, Result};
 use crate::segment::{Batch, Found, LOOKUP_READ, Segment, Step};
@@ -27,9 +27,6 @@ pub struct Split {
     /// transaction ended, and where they are more than 10,000: then the reader looks itself.
     pub aborted: Option<Vec<AbortedRange>>,
 }
-
-/// An aborted transaction: its producer's id, its first offset and that of its marker.
-pub type AbortedRange = (i64, i64, i64);
 
 /// A split that knows more aborted transactions is not small any more.
 const MOST_ABORTED: usize = 10_000;

@@ -9,11 +9,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::Log;
-use super::plan::AbortedRange;
 use crate::error::{Error, Malformed, Result};
 use crate::record::Records;
 use crate::record::control::ControlType;
 use crate::segment::{Batch, SCAN_READ, Segment, Step, Stretch, Walk};
+
+/// An aborted transaction: its producer's id, its first offset and that of its marker.
+pub type AbortedRange = (i64, i64, i64);
 
 /// What the markers of a log say.
 #[derive(Debug, Default)]
