@@ -197,7 +197,8 @@ class Log:
         with an `error` column. *max_rows* and *max_bytes* bound a record batch. *split*: one of `plan()`.
 
         *Errors*: `OffsetOutOfRangeError` for a start below the log start or above the log end (an end beyond is
-        clipped), `ConfigError` for a name that is not a column; damage is raised while reading.
+        clipped), `ConfigError` for a name that is not a column; damage is raised while reading. A codec that this
+        version does not know is no damage: `UnsupportedFormatError`, whatever *on_damage* says.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> log.scan(start_offset=10, end_offset=13, columns=["offset", "key"]).to_arrow().num_rows
