@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import corpus
+import pyarrow as pa
 import pytest
 from batches import Rec, batch, name
 from pyspark import cloudpickle
@@ -278,3 +279,36 @@ def test_planning_opens_each_of_many_logs_once(tmp_path: Path) -> None:
     splits = reader.partitions()
     assert cache_info().opened - before == 80
     assert sum(len(split.value) for split in splits) == 80
+
+
+MANY_FILES = """
+import resource, sys
+from cordwood.spark.source import LogDataSource
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+source = LogDataSource({"path": sys.argv[1], "columns": "offset"})
+reader = source.reader(source.schema())
+print(sum(batch.num_rows for split in reader.partitions() for batch in reader.read(split)))
+"""
+
+
+def test_many_logs_of_many_segments_stay_below_the_usual_limit_of_open_files(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    part = corpus.partition("20-many-segments")
+    data = tmp_path / "data"
+    for number in range(70):
+        shutil.copytree(part.path, data / f"many-{number}")
+    script = write_script(tmp_path, MANY_FILES)
+    found = run(script, data, env=script_environment).stdout
+    assert int(found) == 70 * len(corpus.visible(part))
+
+
+def test_a_look_up_takes_a_file_address_and_keeps_the_name_of_a_link(tmp_path: Path) -> None:
+    link = tmp_path / "linked-7"
+    link.symlink_to(corpus.partition("01-plain").path)
+    for path in (str(link), f"file://{link}"):
+        answers = locate(path, kind="arrow").udf.func(pa.array([20]))
+        assert answers.to_pylist() == [{"segment": 0, "batch_base_offset": 18, "position": 2904, "size": 995}]
+        with pytest.raises(Exception, match=r"^\[CORDWOOD_OFFSET_OUT_OF_RANGE\] linked-7: "):
+            locate(path, kind="arrow", on_missing="error").udf.func(pa.array([-1]))

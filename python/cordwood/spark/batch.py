@@ -26,12 +26,6 @@ class LogPartition(InputPartition):
         """Take the pieces."""
         super().__init__(pieces)
 
-    @property
-    def pieces(self) -> tuple[Piece, ...]:
-        """What to read, one after the other."""
-        pieces: tuple[Piece, ...] = self.value
-        return pieces
-
 
 def partitions_of(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[InputPartition]:
     """Cut ranges into tasks. Where nothing is left, that is one empty task: for none Spark would make one up."""

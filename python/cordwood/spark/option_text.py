@@ -15,6 +15,7 @@ __all__ = [
     "LATEST",
     "Offsets",
     "PartitionName",
+    "by_topic",
     "choice",
     "number",
     "read_assign",
@@ -189,14 +190,21 @@ def read_assign(option: str, text: str) -> frozenset[PartitionName]:
     return frozenset(read)
 
 
-def write_offsets(offsets: Offsets | str) -> str:
-    """Write offsets by partition as Spark's Kafka source does, in a fixed order."""
-    if isinstance(offsets, str):
-        return offsets
-    by_topic: dict[str, dict[str, int]] = {}
+def by_topic(offsets: Offsets) -> dict[str, dict[str, int]]:
+    """Nest offsets by topic and partition as Spark's Kafka source does, in a fixed order."""
+    nested: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
-        by_topic.setdefault(topic, {})[str(partition)] = offset
-    return json.dumps(by_topic, separators=(",", ":"))
+        nested.setdefault(topic, {})[str(partition)] = offset
+    return nested
+
+
+def write_offsets(offsets: Offsets | str) -> str:
+    """Write offsets by partition, or `earliest` and the like.
+
+    >>> write_offsets({("orders", 1): 7, ("orders", 0): 23})
+    '{"orders":{"0":23,"1":7}}'
+    """
+    return offsets if isinstance(offsets, str) else json.dumps(by_topic(offsets), separators=(",", ":"))
 
 
 def write_assign(assign: frozenset[PartitionName]) -> str:

@@ -13,7 +13,7 @@ import cordwood as cw
 from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
 from cordwood.spark.options import SparkLogOptions
 
-__all__ = ["PartitionDirectory", "find_partitions", "local_path"]
+__all__ = ["PartitionDirectory", "absolute", "find_partitions", "has_segments", "local_path"]
 
 _logger = logging.getLogger("cordwood")
 

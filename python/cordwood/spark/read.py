@@ -66,6 +66,10 @@ def _read(piece: Piece, options: SparkLogOptions, shape: Shape) -> Iterator[pa.R
             f"expected a time that Spark's microseconds can hold, found {error.found}; leave the column timestamp out"
         )
         raise SparkLogError(UNSUPPORTED, reason, topic=directory.topic, partition=directory.partition) from error
+    except pa.ArrowInvalid as error:
+        # nothing else is cast that may not fit
+        reason = f"expected times that Spark's microseconds can hold: {error}"
+        raise SparkLogError(UNSUPPORTED, reason, topic=directory.topic, partition=directory.partition) from error
     except (cw.CordwoodError, OSError) as error:
         # planned offsets and files were there: where they are not, somebody took them away
         is_gone = isinstance(error, cw.OffsetOutOfRangeError | FileNotFoundError)
@@ -77,7 +81,7 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
     split = piece.split
     on_damage = _ON_DAMAGE[options.mode]
     if options.table == "segments":
-        yield describe_segment(log, piece.segments[0][0], split, on_damage)
+        yield describe_segment(log, piece.segments[0][0], "raise" if on_damage == "raise" else "skip")
         return
     if options.table == "batches":
         if on_damage == "report":

@@ -1,5 +1,7 @@
 """A segment as one row: what `table=segments` gives."""
 
+from typing import Literal
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -8,13 +10,18 @@ import cordwood as cw
 __all__ = ["describe_segment"]
 
 
-def describe_segment(log: cw.Log, base_offset: int, split: cw.Split, on_damage: str) -> pa.RecordBatch:
-    """Describe the segment at `base_offset`: what its batches' headers say, and how its indexes are."""
-    (segment,) = log.segments.between(base_offset, base_offset + 1)
+def describe_segment(log: cw.Log, base_offset: int, on_damage: Literal["raise", "skip"]) -> pa.RecordBatch:
+    """Describe the segment at `base_offset`, as of one moment: its batches' headers, and how its indexes are.
+
+    No row where there is no such segment any more.
+    """
+    segment = log.segments.floor(base_offset)
+    if segment is None or segment.base_offset != base_offset:
+        return pa.RecordBatch.from_pylist([], schema=_SCHEMA)
+    following = log.segments.higher(base_offset)
+    end = log.log_end_offset if following is None else following.base_offset
     scan = log.batches(
-        start_offset=split.start_offset,
-        end_offset=split.end_offset,
-        on_damage="raise" if on_damage == "raise" else "skip",
+        start_offset=min(max(base_offset, log.log_start_offset), end), end_offset=end, on_damage=on_damage
     )
     count = 0
     records: int | None = 0
@@ -28,9 +35,9 @@ def describe_segment(log: cw.Log, base_offset: int, split: cw.Split, on_damage: 
             records = None if counts.null_count else records + (pc.sum(data).as_py() or 0)
         codecs.update(pc.unique(batch.column("codec")).to_pylist())
         if count == batch.num_rows and not batch.column("delete_horizon")[0].is_valid:
-            first = batch.column("base_timestamp")[0].as_py()
-        times = [time for time in (largest, pc.max(batch.column("max_timestamp")).as_py()) if time is not None]
-        largest = max(times, default=None)
+            first = _milliseconds(batch.column("base_timestamp"))[0].as_py()
+        times = (largest, pc.max(_milliseconds(batch.column("max_timestamp"))).as_py())
+        largest = max((time for time in times if time is not None), default=None)
     index, time_index = segment.offset_index, segment.time_index
     entries = None if index is None else len(index)
     row = {
@@ -46,12 +53,18 @@ def describe_segment(log: cw.Log, base_offset: int, split: cw.Split, on_damage: 
         "time_index_entries": None if time_index is None else len(time_index),
         "bytes_per_index_entry": segment.size / entries if entries else None,
         "index_state": _state(segment),
-        "damaged_bytes": sum(gap.end_position - gap.start_position for gap in scan.gaps),
+        # a torn tail is the end of the data, which a broker may be writing just now
+        "damaged_bytes": sum(gap.end_position - gap.start_position for gap in scan.gaps if gap.end_offset is not None),
     }
     return pa.RecordBatch.from_pylist([row], schema=_SCHEMA)
 
 
-_TIME = pa.timestamp("us", tz="UTC")
+def _milliseconds(times: pa.Array) -> pa.Array:
+    # as numbers: there are times that no datetime can hold
+    return times.cast(pa.int64())
+
+
+_TIME = pa.timestamp("ms", tz="UTC")
 _SCHEMA = pa.schema(
     {
         "segment": pa.int64(),

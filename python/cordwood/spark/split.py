@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Literal
+from typing import Any
 
 import cordwood as cw
 from cordwood.spark.bounds import Bounds, coded, open_log
+from cordwood.spark.errors import OFFSET_OUT_OF_RANGE, SEGMENT_GONE, SparkLogError
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory
 
@@ -75,16 +76,7 @@ def _coarse(bound: Bounds, options: SparkLogOptions) -> Iterator[Piece]:
     start = bound.start_offset
     if not options.fail_on_data_loss:
         start = max(start, min(log.log_start_offset, bound.end_offset))
-    plan = partial(
-        log.plan,
-        _ALL,
-        start_offset=start,
-        end_offset=bound.end_offset,
-        start_time=bound.start_time,
-        end_time=bound.end_time,
-        isolation_level=_isolation_level(options),
-    )
-    for split in coded(bound.directory, plan):
+    for split in _plan(replace(bound, start_offset=start), log, _ALL, options):
         read = log.segments.between(split.start_offset, split.end_offset)
         sizes = coded(bound.directory, partial(_sizes, read))
         yield Piece(bound.directory, split, sizes, not bound.continues and split.start_offset == start)
@@ -98,20 +90,29 @@ def _finer(piece: Piece, target: int, options: SparkLogOptions) -> Iterator[Piec
     split = piece.split
     # parts of one size, not some of the largest and a rest; a batch more or less may lie in each
     limit = min(target, split.size // (split.size // target + 1) + _BATCH_BYTES)
+    part_bound = Bounds(piece.directory, split.start_offset, split.end_offset, split.start_time, split.end_time)
     try:
-        parts = log.plan(
-            limit,
-            start_offset=split.start_offset,
-            end_offset=split.end_offset,
-            start_time=split.start_time,
-            end_time=split.end_time,
-            isolation_level=_isolation_level(options),
-        )
-    except (cw.OffsetOutOfRangeError, cw.LogChangedError):
+        parts = _plan(part_bound, log, limit, options)
+    except SparkLogError as error:
+        if error.code not in (OFFSET_OUT_OF_RANGE, SEGMENT_GONE):
+            raise
         # what went meanwhile is noticed where the piece is read
         parts = [split]
     for part in parts:
         yield narrowed(piece, part)
+
+
+def _plan(bound: Bounds, log: cw.Log, max_bytes: int, options: SparkLogOptions) -> list[cw.Split]:
+    plan = partial(
+        log.plan,
+        max_bytes,
+        start_offset=bound.start_offset,
+        end_offset=bound.end_offset,
+        start_time=bound.start_time,
+        end_time=bound.end_time,
+        isolation_level=options.isolation_level if options.table == "records" else "read_uncommitted",
+    )
+    return coded(bound.directory, plan)
 
 
 def narrowed(piece: Piece, split: cw.Split) -> Piece:
@@ -121,10 +122,6 @@ def narrowed(piece: Piece, split: cw.Split) -> Piece:
     last = max(bisect_left(bases, split.end_offset), first + 1)
     is_first = piece.is_first and split.start_offset == piece.split.start_offset
     return Piece(piece.directory, split, piece.segments[first:last], is_first)
-
-
-def _isolation_level(options: SparkLogOptions) -> Literal["read_uncommitted", "read_committed"]:
-    return options.isolation_level if options.table == "records" else "read_uncommitted"
 
 
 def _sizes(segments: Iterable[cw.Segment]) -> tuple[tuple[int, int], ...]:
@@ -155,8 +152,8 @@ def _inside_batch(piece: Piece, most: int, options: SparkLogOptions) -> Iterator
     """Cut a piece of one batch by its offsets."""
     split = piece.split
     start, end = split.start_offset, split.end_offset
-    scan = open_log(piece.directory, options).batches(start_offset=start, end_offset=start + 1, on_damage="skip")
-    for header in coded(piece.directory, scan.to_arrow).slice(0, 1).to_pylist():
+    log = open_log(piece.directory, options)
+    for header in coded(piece.directory, partial(_first_header, log, start)):
         base, last = header["base_offset"], header["last_offset"]
         stop = min(end, last + 1)
         is_small = header["count"] is not None and header["count"] <= most
@@ -170,6 +167,14 @@ def _inside_batch(piece: Piece, most: int, options: SparkLogOptions) -> Iterator
     yield piece
 
 
+def _first_header(log: cw.Log, offset: int) -> list[dict[str, Any]]:
+    scan = log.batches(start_offset=offset, end_offset=offset + 1, on_damage="skip")
+    headers: list[dict[str, Any]] = (
+        scan.to_arrow().select(["base_offset", "last_offset", "count"]).slice(0, 1).to_pylist()
+    )
+    return headers
+
+
 def part_of(split: cw.Split, start_offset: int, end_offset: int, size: int) -> cw.Split:
     """Narrow a split to offsets inside it; what it knows of transactions holds there too."""
     return cw.Split(split.path, start_offset, end_offset, split.start_time, split.end_time, size, aborted=split.aborted)
@@ -178,16 +183,21 @@ def part_of(split: cw.Split, start_offset: int, end_offset: int, size: int) -> c
 def _whole_segments(bounds: Iterable[Bounds], options: SparkLogOptions) -> Iterator[Piece]:
     for bound in bounds:
         log = open_log(bound.directory, options)
-        for segment in log.segments:
-            following = log.segments.higher(segment.base_offset)
-            end = log.log_end_offset if following is None else following.base_offset
-            # an empty one at the end of the log lies in a range that reaches there
-            begins = segment.base_offset < bound.end_offset or segment.base_offset == end == bound.end_offset
-            if not begins or (end <= bound.start_offset and following is not None):
-                continue
+        yield from coded(bound.directory, partial(_segments_of, bound, log))
+
+
+def _segments_of(bound: Bounds, log: cw.Log) -> list[Piece]:
+    pieces = []
+    for segment in log.segments:
+        following = log.segments.higher(segment.base_offset)
+        end = log.log_end_offset if following is None else following.base_offset
+        # an empty one at the end of the log lies in a range that reaches there
+        begins = segment.base_offset < bound.end_offset or segment.base_offset == end == bound.end_offset
+        if begins and (end > bound.start_offset or following is None):
             start = min(max(segment.base_offset, log.log_start_offset), end)
             split = cw.Split(bound.path, start, end, size=segment.size)
-            yield Piece(bound.directory, split, ((segment.base_offset, segment.size),))
+            pieces.append(Piece(bound.directory, split, ((segment.base_offset, segment.size),)))
+    return pieces
 
 
 def _packed(pieces: list[Piece], target: int) -> list[tuple[Piece, ...]]:

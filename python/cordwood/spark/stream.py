@@ -19,7 +19,8 @@ import cordwood as cw
 from cordwood.spark.batch import partitions_of
 from cordwood.spark.bounds import Bounds, check_names, coded, end_of, open_log, starting_offset
 from cordwood.spark.errors import BAD_OPTION, SEGMENT_GONE, SparkLogError, bad_option
-from cordwood.spark.options import PartitionName, SparkLogOptions
+from cordwood.spark.option_text import Offsets, PartitionName, by_topic
+from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
 from cordwood.spark.read import ADVICE, read_pieces
 from cordwood.spark.schema import Shape, check_schema
@@ -28,7 +29,6 @@ __all__ = ["LogStreamReader"]
 
 _logger = logging.getLogger("cordwood")
 
-Offsets: TypeAlias = dict[PartitionName, int]
 StreamOffset: TypeAlias = dict[str, dict[str, int]]
 
 
@@ -64,7 +64,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 name: coded(directory, partial(starting_offset, directory, self.options, "latest"))
                 for name, directory in chosen.items()
             }
-            self._initial = _to_json(starts)
+            self._initial = by_topic(starts)
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -82,15 +82,15 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         bounds = {bound_name(bound): bound for bound in self._bounds(begin, known)}
         # a partition that appeared is named first, and read by the next micro-batch: then its start is on record, and
         # what retention takes of it meanwhile is noticed
-        fresh = self._starts(known.keys() - begin.keys())
+        fresh = self._starts(known.keys() - begin.keys()) if known.keys() - begin.keys() else {}
         # what is gone keeps its place, so that nothing is read twice should it come back
         reached = begin | fresh | {name: bound.start_offset for name, bound in bounds.items()}
         waiting = {name: bound.end_offset - bound.start_offset for name, bound in bounds.items()}
         if not any(waiting.values()) or self._waits(sum(waiting.values())):
-            return _to_json(reached)
+            return by_topic(reached)
         self._last_trigger = time.monotonic()
         shares = _shares(waiting, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-        return _to_json({name: offset + shares.get(name, 0) for name, offset in reached.items()})
+        return by_topic({name: offset + shares.get(name, 0) for name, offset in reached.items()})
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember what is there now: the query ends when that is read."""
@@ -98,7 +98,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def reportLatestOffset(self) -> StreamOffset | None:  # noqa: N802
         """Say where the logs end, for the query's progress."""
-        return _to_json(self._latest) if self._latest else None
+        return by_topic(self._latest) if self._latest else None
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
         """Plan a micro-batch; it may be one of an earlier run, that is done again."""
@@ -185,13 +185,6 @@ def _shares(waiting: Offsets, most: int | None) -> Offsets:
 
 def _extent(log: cw.Log) -> tuple[int, int]:
     return log.log_start_offset, log.log_end_offset
-
-
-def _to_json(offsets: Offsets) -> StreamOffset:
-    by_topic: StreamOffset = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        by_topic.setdefault(topic, {})[str(partition)] = offset
-    return by_topic
 
 
 def _from_json(offsets: StreamOffset) -> Offsets:

@@ -4,9 +4,9 @@ A worker opens each log once and asks it for a whole Arrow batch at a time (`Log
 no Python object is made for a row.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType, Ti
 
 import cordwood as cw
 from cordwood.spark.errors import NOT_FOUND, OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError
-from cordwood.spark.partitions import PartitionDirectory, has_segments
+from cordwood.spark.partitions import PartitionDirectory, absolute, has_segments, local_path
 from cordwood.spark.worker import open_cached
 
 __all__ = ["LookUp", "locate", "offset_for_time"]
@@ -41,7 +41,11 @@ _NULL = -(1 << 63)
 
 
 def locate(
-    path: str | None = None, *, kind: Kind = "pandas", iterator: bool = False, on_missing: OnMissing = "null"
+    path: str | os.PathLike[str] | None = None,
+    *,
+    kind: Kind = "pandas",
+    iterator: bool = False,
+    on_missing: OnMissing = "null",
 ) -> "LookUp":
     """Make a UDF from an offset (bigint) to the batch that holds it, as `Log.locate`.
 
@@ -60,7 +64,11 @@ def locate(
 
 
 def offset_for_time(
-    path: str | None = None, *, kind: Kind = "pandas", iterator: bool = False, on_missing: OnMissing = "null"
+    path: str | os.PathLike[str] | None = None,
+    *,
+    kind: Kind = "pandas",
+    iterator: bool = False,
+    on_missing: OnMissing = "null",
 ) -> "LookUp":
     """Make a UDF from a time (timestamp) to the first record that is not older, as `Log.offset_for_time`.
 
@@ -137,7 +145,7 @@ class _Question:
     def ask(self, path: str, values: pa.Array) -> pa.StructArray:
         """Answer values of one log."""
         try:
-            log = open_cached(path)
+            log = open_cached(local_path(path))
             if self.name == "locate":
                 found, code = _locations(log, values), OFFSET_OUT_OF_RANGE
             else:
@@ -203,12 +211,13 @@ def _array(column: Any) -> pa.Array:  # noqa: ANN401  (pandas or Arrow)
     return array
 
 
-def _path(path: str | None) -> str | None:
+def _path(path: str | os.PathLike[str] | None) -> str | None:
     if path is None:
         return None
     try:
-        if has_segments(path):
-            return str(Path(path).resolve())
+        local = local_path(os.fspath(path))
+        if has_segments(local):
+            return absolute(local)
         found = "a directory without a segment (a .log named by 20 digits)"
     except OSError as error:
         found = str(error)

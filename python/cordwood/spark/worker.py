@@ -18,7 +18,10 @@ __all__ = ["CacheInfo", "cache_info", "open_cached"]
 Fingerprint: TypeAlias = tuple[tuple[int, ...] | None, ...]
 
 MOST = 64
-"""How many logs are kept."""
+"""How many logs are kept; each may keep 64 MiB of tables for look-ups."""
+
+# of each, so that all of them together stay below the usual limit of 1,024
+_MAX_OPEN_FILES = 12
 
 # far more than a tick of any file system's clock
 _TICK_NS = 2_000_000_000
@@ -55,7 +58,7 @@ def open_cached(path: str, *, io: Literal["auto", "mmap", "pread"] = "pread") ->
         log, known = _logs.pop(key, (None, None))
         if log is None or known is None or not _is_there(log, known):
             known = None
-            log = cw.Log(key[0], io=io)
+            log = cw.Log(key[0], io=io, max_open_files=_MAX_OPEN_FILES)
             _info.opened += 1
         # taken before the log looks at the directory (again): what changes from here on is seen as a change
         now = _fingerprint(log)

@@ -15,8 +15,9 @@ from cordwood.spark.jobs.counting import counts
 from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.journal import Counts, Journal, Plan
 from cordwood.spark.jobs.ranges import Step, plan_steps
-from cordwood.spark.jobs.reading import Option, Paths, checked, load, offsets_json, parallelism, ranges_of
+from cordwood.spark.jobs.reading import Option, Paths, checked, load, parallelism, ranges_of
 from cordwood.spark.jobs.run import Export, Progress, carry_out
+from cordwood.spark.option_text import write_offsets
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import has_segments, local_path
 
@@ -113,8 +114,8 @@ def _planned(spark: SparkSession, options: SparkLogOptions, step_bytes: int | No
         source=list(options.paths),
         options=_deciding(options),
         topic_ids=_topic_ids(part.path for part in ranges),
-        starting_offsets=offsets_json({part.named: part.start_offset for part in ranges}),
-        ending_offsets=offsets_json({part.named: part.end_offset for part in ranges}),
+        starting_offsets=write_offsets({part.named: part.start_offset for part in ranges}),
+        ending_offsets=write_offsets({part.named: part.end_offset for part in ranges}),
         steps=plan_steps(
             ranges,
             piece_bytes=piece_bytes,

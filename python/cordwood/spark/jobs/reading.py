@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cordwood.spark.bounds import end_of, open_log, resolve
 from cordwood.spark.jobs.ranges import Range
+from cordwood.spark.option_text import write_offsets
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.source import LogDataSource
 
@@ -20,7 +21,6 @@ __all__ = [
     "Paths",
     "checked",
     "load",
-    "offsets_json",
     "parallelism",
     "ranges_of",
     "resolve_offsets",
@@ -71,8 +71,8 @@ def resolve_offsets(path: Paths, **options: Option) -> dict[str, str]:
     """
     ranges = ranges_of(checked(path, options))
     return {
-        "startingOffsets": offsets_json({part.named: part.start_offset for part in ranges}),
-        "endingOffsets": offsets_json({part.named: part.end_offset for part in ranges}),
+        "startingOffsets": write_offsets({part.named: part.start_offset for part in ranges}),
+        "endingOffsets": write_offsets({part.named: part.end_offset for part in ranges}),
     }
 
 
@@ -110,18 +110,6 @@ def load(spark: SparkSession, options: SparkLogOptions, source: type[LogDataSour
         spark.dataSource.register(source)
         knowing.add(spark)
     return spark.read.format(source.name()).options(**options.to_options()).load()
-
-
-def offsets_json(offsets: Mapping[tuple[str, int], int]) -> str:
-    """Write offsets by partition as Spark's Kafka source does, in a fixed order.
-
-    >>> offsets_json({("orders", 1): 7, ("orders", 0): 23})
-    '{"orders":{"0":23,"1":7}}'
-    """
-    by_topic: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        by_topic.setdefault(topic, {})[str(partition)] = offset
-    return _json(by_topic)
 
 
 def parallelism(spark: SparkSession) -> int:
