@@ -92,7 +92,14 @@ impl Log {
     /// *Source*: Kafka's `LogLoader.load`, without its repairs.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
         let advice = "give the path of a partition directory, such as data/orders-0";
-        let directory = Directory::open(path.as_ref(), advice)?;
+        Self::open_in(Directory::open(path.as_ref(), advice)?, options)
+    }
+
+    /// [`Log::open`] of a directory that is open already.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_in(directory: Directory, options: LogOptions) -> Result<Self> {
         let open_files = OpenFiles::new(directory, options.io, options.max_open_files, options.interrupt);
         Self::load(Arc::new(open_files), options, Arc::default(), None)
     }
@@ -295,7 +302,7 @@ fn checkpointed_start(
 ) -> Option<i64> {
     let (topic, partition) = (topic?, partition?);
     let name = checkpoint::LOG_START_OFFSETS;
-    let text = match open_files.directory.read_beside(name, checkpoint::MOST_BYTES) {
+    let text = match open_files.directory.read_small(&format!("../{name}"), checkpoint::MOST_BYTES) {
         Ok(text) => text?,
         Err(error) => {
             warnings.push(format!("{error}; the log start offset is the first segment's base offset"));

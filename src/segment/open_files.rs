@@ -58,7 +58,7 @@ impl OpenFiles {
 
     /// Asks whether another process holds the data directory: what is opened from now on is not mapped if so.
     pub(crate) fn look_for_broker(&self) {
-        let runs = self.io == Io::Auto && self.directory.data_directory_is_locked();
+        let runs = self.io == Io::Auto && self.directory.is_locked();
         self.broker_runs.store(runs, Ordering::Relaxed);
     }
 

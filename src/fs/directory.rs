@@ -1,0 +1,205 @@
+//! A directory held open.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::os::SystemFolder;
+use super::{Access, FileIdentity, FileType, Folder, SystemFile, WritableFile};
+use crate::error::{Error, Result};
+
+/// A directory held open: its files are found through the descriptor, so it may be renamed meanwhile.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    folder: Arc<dyn Folder>,
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Opens a directory.
+    ///
+    /// # Errors
+    /// [`Error::LogNotFound`] where there is none or it is a file; [`Error::Io`] where the system refuses.
+    pub fn open(path: &Path, advice: &'static str) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
+        let not_found =
+            |found: &str| Error::LogNotFound { path: path.clone(), found: found.to_owned(), advice };
+        match SystemFolder::open(&path) {
+            Ok(folder) => Ok(Self { folder: Arc::new(folder), path }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_found("no such directory")),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+                Err(not_found("a file, not a directory"))
+            }
+            Err(error) => Err(Error::io(path, "open", error)),
+        }
+    }
+
+    /// Opens a directory, which is made (durably) where only its last component is missing.
+    ///
+    /// # Errors
+    /// As [`Directory::open`].
+    pub fn open_or_create(path: &Path, advice: &'static str) -> Result<Self> {
+        match Self::open(path, advice) {
+            Err(Error::LogNotFound { path, found, advice }) if found == "no such directory" => {
+                let parent = path.parent().unwrap_or(Path::new("/"));
+                let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
+                    Error::config("path", "a directory whose name is UTF-8", path.display().to_string())
+                })?;
+                let parent = Self::open(parent, advice)?;
+                let made = parent.folder(name)?;
+                parent.sync()?;
+                Ok(made)
+            }
+            other => other,
+        }
+    }
+
+    /// The absolute path by which the directory was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of an entry, for words to people.
+    pub fn path_of(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn fail(&self, name: &str, action: &'static str) -> impl Fn(io::Error) -> Error {
+        let path = if name.is_empty() { self.path.clone() } else { self.path_of(name) };
+        move |error| Error::io(&path, action, error)
+    }
+
+    /// Names and types of the entries, in the system's order. A name that is not UTF-8 is foreign to Kafka and left out.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn entries(&self) -> Result<Vec<(String, FileType)>> {
+        self.folder.entries().map_err(self.fail("", "list"))
+    }
+
+    /// Opens a regular file of the directory for reading. Never blocks (a FIFO of that name is refused) and follows no
+    /// symbolic link out of the directory.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where the entry is missing or is no regular file.
+    pub fn open_file(&self, name: &str) -> Result<SystemFile> {
+        let handle = self.folder.open(name, Access::Read).map_err(self.fail(name, "open"))?;
+        SystemFile::new(handle, self.path_of(name))
+    }
+
+    /// Which file has a name now; `None` where none has.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn identity_of(&self, name: &str) -> Result<Option<FileIdentity>> {
+        self.folder.identity_of(name).map_err(self.fail(name, "stat"))
+    }
+
+    /// The whole of a small file, or `None` where there is none; `../name` is one beside the directory.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where it is larger than `limit` bytes.
+    pub fn read_small(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
+        match self.open_file(name) {
+            Ok(file) if file.size() > limit => {
+                let found = format!("{} bytes, more than {limit}", file.size());
+                Err(Error::io(file.path(), "read", io::Error::other(found)))
+            }
+            Ok(file) => {
+                let mut bytes = vec![0; usize::try_from(file.size()).unwrap_or(0)];
+                file.read_exact_at(0, &mut bytes)?;
+                Ok(Some(bytes))
+            }
+            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether somebody may be shortening files here: another process holds the data directory's `.lock` (`../.lock`), as
+    /// a running broker does.
+    ///
+    /// Asks on a read-only descriptor and takes no lock. The JVM's lock is an `fcntl` one; `flock` does not see it. Where
+    /// a file cannot be asked about, it counts as held: then nothing is mapped.
+    pub fn is_locked(&self) -> bool {
+        self.folder.is_locked()
+    }
+
+    /// Makes a regular file for writing.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where the name is taken.
+    pub fn create(&self, name: &str) -> Result<WritableFile> {
+        let handle = self.folder.open(name, Access::Create).map_err(self.fail(name, "create"))?;
+        Ok(WritableFile::new(handle, self.path_of(name)))
+    }
+
+    /// Opens a regular file of the directory for reading and writing, as [`Directory::open_file`] does for reading.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where the entry is missing or is no regular file.
+    pub fn open_writable(&self, name: &str) -> Result<WritableFile> {
+        let handle = self.folder.open(name, Access::Write).map_err(self.fail(name, "open"))?;
+        Ok(WritableFile::new(handle, self.path_of(name)))
+    }
+
+    /// Gives a file another name, which it takes from any file that has it. Durable after [`Directory::sync`].
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.folder.rename(from, to).map_err(self.fail(from, "rename"))
+    }
+
+    /// Takes a file's name away; whoever has it open keeps it. A missing one is no error. Durable after
+    /// [`Directory::sync`].
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn remove(&self, name: &str) -> Result<()> {
+        match self.folder.remove(name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            done => done.map_err(self.fail(name, "remove")),
+        }
+    }
+
+    /// A directory in this one, made if it is not there. Its name is durable after [`Directory::sync`].
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn folder(&self, name: &str) -> Result<Self> {
+        let folder = self.folder.folder(name).map_err(self.fail(name, "create"))?;
+        Ok(Self { folder, path: self.path_of(name) })
+    }
+
+    /// The directory that holds this one; `None` for one of memory.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn parent(&self) -> Result<Option<Self>> {
+        let path = self.path.parent().unwrap_or(Path::new("/")).to_owned();
+        let folder = self.folder.parent().map_err(self.fail("..", "open"))?;
+        Ok(folder.map(|folder| Self { folder, path }))
+    }
+
+    /// Makes names that were given and taken away durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
+    pub fn sync(&self) -> Result<()> {
+        self.folder.sync().map_err(self.fail("", "sync"))
+    }
+
+    /// Replaces a small file as a whole, durably: whoever looks, now or after a crash, finds the old contents or the new.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn replace(&self, name: &str, contents: &[u8]) -> Result<()> {
+        let staged = format!("{name}.tmp");
+        self.remove(&staged)?;
+        let file = self.create(&staged)?;
+        file.write_all_at(contents, 0)?;
+        file.sync()?;
+        self.rename(&staged, name)?;
+        self.sync()
+    }
+}

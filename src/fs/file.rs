@@ -1,0 +1,213 @@
+//! Files opened for reading only, and their bytes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use memmap2::{Advice, Mmap};
+
+use super::Handle;
+use super::os::SystemHandle;
+use crate::error::{Error, Result};
+
+/// Which file it is, and whether it was written to since: compared to notice that another one has taken its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// The number of the file in its file system.
+    pub inode: u64,
+    /// Bytes.
+    pub size: u64,
+    /// The time of the last modification: seconds and nanoseconds since the epoch.
+    pub modified: (i64, i64),
+}
+
+impl FileIdentity {
+    /// The time of the last modification, ms since the epoch.
+    pub fn modified_ms(&self) -> i64 {
+        let (seconds, nanoseconds) = self.modified;
+        seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
+    }
+}
+
+/// An open regular file; its size is fixed as of its opening.
+#[derive(Debug)]
+pub struct SystemFile {
+    handle: Arc<dyn Handle>,
+    path: PathBuf,
+    identity: FileIdentity,
+}
+
+impl SystemFile {
+    pub(super) fn new(handle: Arc<dyn Handle>, path: PathBuf) -> Result<Self> {
+        let identity = handle.identity().map_err(|error| Error::io(&path, "stat", error))?;
+        Ok(Self { handle, path, identity })
+    }
+
+    /// Opens a regular file by its path, for reading. Follows symbolic links; never blocks.
+    ///
+    /// # Errors
+    /// [`Error::LogNotFound`] where there is none; [`Error::Io`].
+    pub fn open(path: &Path) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
+        match SystemHandle::open(&path) {
+            Ok(handle) => Self::new(Arc::new(handle), path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let advice = "give the path of one of a segment's files";
+                Err(Error::LogNotFound { path, found: "no such file".to_owned(), advice })
+            }
+            Err(error) => Err(Error::io(path, "open", error)),
+        }
+    }
+
+    /// The path by which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes, as of the opening.
+    pub fn size(&self) -> u64 {
+        self.identity.size
+    }
+
+    /// Which file it is, as of the opening.
+    pub fn identity(&self) -> FileIdentity {
+        self.identity
+    }
+
+    /// Fills `buffer` from `position` on.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`] where the file has become shorter; [`Error::Io`].
+    pub fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> Result<()> {
+        match read_exact(&*self.handle, buffer, position) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(Error::LogChanged {
+                file: self.path.clone(),
+                expected: format!("{} bytes", self.identity.size),
+                found: format!("fewer than {} bytes", position + buffer.len() as u64),
+            }),
+            Err(error) => Err(Error::io(&self.path, "read", error)),
+        }
+    }
+}
+
+/// The bytes of a file, mapped into memory or read by position: callers do not see which.
+#[derive(Debug)]
+pub struct FileBytes {
+    file: SystemFile,
+    map: Option<Mmap>,
+    size: u64,
+}
+
+impl FileBytes {
+    /// Takes the first `size` bytes of a file (all of it where `None`), mapped if `map` says so and it is not empty.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`] where the file is shorter than `size`. A mapping that the system refuses is no error: the
+    /// bytes are then read by position.
+    pub fn new(file: SystemFile, size: Option<u64>, map: bool) -> Result<Self> {
+        let size = size.unwrap_or(file.size());
+        if file.size() < size {
+            return Err(Error::LogChanged {
+                file: file.path().to_owned(),
+                expected: format!("at least {size} bytes"),
+                found: format!("{} bytes", file.size()),
+            });
+        }
+        let length = usize::try_from(size).ok().filter(|length| map && *length > 0);
+        let map = length.and_then(|length| file.handle.map(length));
+        Ok(Self { file, map, size })
+    }
+
+    /// Tells the system that reads will be scattered, so that one touched page does not pull in its neighbours.
+    pub fn advise_random(&self) {
+        if let Some(map) = &self.map {
+            // only advice: where it is refused, reads are the same
+            let _ = map.advise(Advice::Random);
+        }
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// How many bytes there are.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// All the bytes, where they are mapped.
+    pub fn mapped(&self) -> Option<&[u8]> {
+        self.map.as_deref()
+    }
+
+    /// The bytes from `position` on, `length` of them or as many as there are before the end: borrowed from the mapping,
+    /// else read into `buffer`.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`] where the file has become shorter; [`Error::Io`].
+    pub fn read<'a>(&'a self, position: u64, length: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
+        let length = length.min(left);
+        if let Some(map) = &self.map {
+            let start = usize::try_from(position).unwrap_or(usize::MAX);
+            return Ok(map.get(start..).and_then(|rest| rest.get(..length)).unwrap_or_default());
+        }
+        if length == 0 {
+            return Ok(&[]);
+        }
+        buffer.resize(length, 0);
+        self.file.read_exact_at(position, buffer)?;
+        Ok(buffer)
+    }
+}
+
+/// Fills a buffer from a position on; going on where a read was short or interrupted.
+pub(super) fn read_exact(handle: &dyn Handle, buffer: &mut [u8], position: u64) -> io::Result<()> {
+    let (mut rest, mut position) = (buffer, position);
+    while !rest.is_empty() {
+        match handle.read_at(rest, position) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(read) => {
+                rest = rest.get_mut(read..).unwrap_or_default();
+                position += read as u64;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapped_and_positional_bytes_are_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bytes");
+        std::fs::write(&path, (0..=255).collect::<Vec<u8>>()).unwrap();
+        let mut buffer = Vec::new();
+        for (position, length, expected) in [(0, 3, &[0u8, 1, 2][..]), (254, 9, &[254, 255]), (300, 5, &[])] {
+            for map in [true, false] {
+                let bytes = FileBytes::new(SystemFile::open(&path).unwrap(), None, map).unwrap();
+                assert_eq!(bytes.mapped().is_some(), map);
+                assert_eq!(bytes.read(position, length, &mut buffer).unwrap(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_that_became_shorter_is_a_changed_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bytes");
+        std::fs::write(&path, [7; 100]).unwrap();
+        let bytes = FileBytes::new(SystemFile::open(&path).unwrap(), None, false).unwrap();
+        std::fs::write(&path, [7; 10]).unwrap();
+        assert!(matches!(bytes.read(50, 20, &mut Vec::new()), Err(Error::LogChanged { .. })));
+        let shorter = SystemFile::open(&path).unwrap();
+        assert!(matches!(FileBytes::new(shorter, Some(100), false), Err(Error::LogChanged { .. })));
+    }
+}

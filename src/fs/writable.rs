@@ -1,0 +1,136 @@
+//! A file that its one writer changes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{FileIdentity, Handle, MapHandle};
+use crate::error::{Error, Result};
+
+/// An open regular file that its one writer changes. Clones are the same open file.
+#[derive(Debug, Clone)]
+pub struct WritableFile {
+    handle: Arc<dyn Handle>,
+    path: PathBuf,
+}
+
+impl WritableFile {
+    pub(super) fn new(handle: Arc<dyn Handle>, path: PathBuf) -> Self {
+        Self { handle, path }
+    }
+
+    /// The path by which it was opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn fail(&self, action: &'static str) -> impl Fn(io::Error) -> Error {
+        move |error| Error::io(&self.path, action, error)
+    }
+
+    /// Which file it is, and its size, now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn identity(&self) -> Result<FileIdentity> {
+        self.handle.identity().map_err(self.fail("stat"))
+    }
+
+    /// Fills `buffer` from `position` on.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where the file ends before.
+    pub fn read_exact_at(&self, buffer: &mut [u8], position: u64) -> Result<()> {
+        super::file::read_exact(&*self.handle, buffer, position).map_err(self.fail("read"))
+    }
+
+    /// Writes all of `bytes` from `position` on: goes on after an interruption, and once after a short write, which tells
+    /// why it was short.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: any part of the bytes may have been written.
+    pub fn write_all_at(&self, bytes: &[u8], position: u64) -> Result<()> {
+        let (mut rest, mut position) = (bytes, position);
+        while !rest.is_empty() {
+            match self.handle.write_at(rest, position) {
+                Ok(0) => return Err(self.fail("write")(io::ErrorKind::WriteZero.into())),
+                Ok(written) => {
+                    rest = rest.get(written..).unwrap_or_default();
+                    position += written as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.fail("write")(error)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts the file, or lets it grow by zeros without blocks.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn set_size(&self, size: u64) -> Result<()> {
+        self.handle.set_size(size).map_err(self.fail("resize"))
+    }
+
+    /// Lets the file grow to `size` by zeros whose blocks are really there, so that storing into them cannot fail.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: the disk is full, for one.
+    pub fn allocate(&self, size: u64) -> Result<()> {
+        self.handle.allocate(size).map_err(self.fail("allocate blocks for"))
+    }
+
+    /// Makes contents and size durable (`fdatasync`). The name is durable after [`super::Directory::sync`].
+    ///
+    /// # Errors
+    /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
+    pub fn sync(&self) -> Result<()> {
+        self.handle.sync().map_err(self.fail("sync"))
+    }
+
+    /// Forgets what the system keeps of the file in memory from `position` on: what is read next is what the disk has.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn forget_cached(&self, position: u64) -> Result<()> {
+        self.handle.forget_cached(position).map_err(self.fail("reread"))
+    }
+
+    /// Maps the first `length` bytes for writing. Their blocks must be there ([`WritableFile::allocate`]): a store into a
+    /// hole of a full disk ends the process.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn map(&self, length: usize) -> Result<WritableMap> {
+        let handle = self.handle.map_writable(length).map_err(self.fail("map"))?;
+        Ok(WritableMap { handle, path: self.path.clone() })
+    }
+}
+
+/// A file mapped for writing.
+#[derive(Debug)]
+pub struct WritableMap {
+    handle: Box<dyn MapHandle>,
+    path: PathBuf,
+}
+
+impl WritableMap {
+    /// All of it.
+    pub fn bytes(&self) -> &[u8] {
+        self.handle.bytes()
+    }
+
+    /// Replaces the bytes from `position` on; what would lie behind the end is left out.
+    pub fn store(&mut self, position: usize, bytes: &[u8]) {
+        self.handle.store(position, bytes);
+    }
+
+    /// Makes it durable (`msync`).
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sync(&self) -> Result<()> {
+        self.handle.sync().map_err(|error| Error::io(&self.path, "sync", error))
+    }
+}
