@@ -38,6 +38,7 @@ pub mod log;
 mod python;
 pub mod record;
 pub mod segment;
+pub mod state;
 pub mod types;
 
 pub use dir::LogDir;

@@ -1,4 +1,4 @@
-//! The data directory's checkpoint of log start offsets. Kafka: `OffsetCheckpointFile`, `CheckpointFile`.
+//! The data directory's checkpoints of offsets. Kafka: `OffsetCheckpointFile`, `CheckpointFile`.
 //!
 //! ```text
 //! 0                    format version
@@ -7,57 +7,92 @@
 //! rivers 0 7
 //! ```
 
-/// The name of the file, beside the partition directories.
-pub(super) const LOG_START_OFFSETS: &str = "log-start-offset-checkpoint";
+/// Log start offsets of partitions whose first segments hold older records. Beside the partition directories.
+pub(crate) const LOG_START_OFFSETS: &str = "log-start-offset-checkpoint";
+/// Recovery points. Beside the partition directories.
+pub(crate) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 
 /// More than any data directory needs; what is larger is no checkpoint.
-pub(super) const MOST_BYTES: u64 = 16 << 20;
+pub(crate) const MOST_BYTES: u64 = 16 << 20;
 
-/// The offset that the checkpoint gives a partition, or `None` where it has no line for it.
-///
-/// # Errors
-/// Says what is wrong with the text.
-pub(super) fn offset_of(text: &[u8], topic: &str, partition: i32) -> Result<Option<i64>, String> {
-    let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
-    let mut lines = text.lines();
-    match lines.next() {
-        // Kafka takes an empty file for an empty list
-        None => return Ok(None),
-        Some("0") => {}
-        Some(version) => return Err(format!("expected version 0, found {version:?}")),
-    }
-    let Some(count) = lines.next() else { return Ok(None) };
-    let mut found = None;
-    let mut read = 0;
-    for line in lines {
-        let fields: Vec<_> = line.split_whitespace().collect();
-        let &[name, number, offset] = fields.as_slice() else {
-            return Err(format!("expected a topic, a partition and an offset, found {line:?}"));
-        };
-        let number: i32 = number.parse().map_err(|_| format!("expected a partition, found {number:?}"))?;
-        let offset: i64 = offset.parse().map_err(|_| format!("expected an offset, found {offset:?}"))?;
-        if name == topic && number == partition {
-            found = Some(offset);
+/// Offsets by topic and partition, in the order of their lines.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct OffsetCheckpoint(Vec<(String, i32, i64)>);
+
+impl OffsetCheckpoint {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// Says what is wrong with the text.
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+        let mut lines = text.lines();
+        match lines.next() {
+            // Kafka takes an empty file for an empty list
+            None => return Ok(Self::default()),
+            Some("0") => {}
+            Some(version) => return Err(format!("expected version 0, found {version:?}")),
         }
-        read += 1;
+        let Some(count) = lines.next() else { return Ok(Self::default()) };
+        let mut offsets = Vec::new();
+        for line in lines {
+            let fields: Vec<_> = line.split_whitespace().collect();
+            let &[topic, number, offset] = fields.as_slice() else {
+                return Err(format!("expected a topic, a partition and an offset, found {line:?}"));
+            };
+            let number: i32 = number.parse().map_err(|_| format!("expected a partition, found {number:?}"))?;
+            let offset: i64 = offset.parse().map_err(|_| format!("expected an offset, found {offset:?}"))?;
+            offsets.push((topic.to_owned(), number, offset));
+        }
+        let read = offsets.len();
+        if count.parse() == Ok(read) { Ok(Self(offsets)) } else { Err(format!("expected {count} lines, found {read}")) }
     }
-    if count.parse() == Ok(read) { Ok(found) } else { Err(format!("expected {count} lines, found {read}")) }
+
+    /// The text of the file.
+    pub(crate) fn to_text(&self) -> String {
+        let lines = self.0.iter().map(|(topic, partition, offset)| format!("{topic} {partition} {offset}\n"));
+        format!("0\n{}\n{}", self.0.len(), lines.collect::<String>())
+    }
+
+    /// The offset of a partition, or `None` where there is no line for it. Of two lines the last counts.
+    pub(crate) fn offset_of(&self, topic: &str, partition: i32) -> Option<i64> {
+        let mut lines = self.0.iter().rev();
+        lines.find(|(name, number, _)| name == topic && *number == partition).map(|(_, _, offset)| *offset)
+    }
+
+    /// Sets the offset of a partition. False where it was that already.
+    pub(crate) fn set(&mut self, topic: &str, partition: i32, offset: i64) -> bool {
+        if self.offset_of(topic, partition) == Some(offset) {
+            return false;
+        }
+        self.0.retain(|(name, number, _)| name != topic || *number != partition);
+        self.0.push((topic.to_owned(), partition, offset));
+        true
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::offset_of;
+    use super::OffsetCheckpoint;
 
     #[test]
     fn the_line_of_the_partition_counts_and_a_broken_file_is_named() {
-        let text = b"0\n2\ncities 1 31\nrivers 0 7\n";
-        assert_eq!(offset_of(text, "cities", 1), Ok(Some(31)));
-        assert_eq!(offset_of(text, "cities", 0), Ok(None));
-        assert_eq!(offset_of(b"", "cities", 0), Ok(None));
+        let checkpoint = OffsetCheckpoint::parse(b"0\n2\ncities 1 31\nrivers 0 7\n").unwrap();
+        assert_eq!(checkpoint.offset_of("cities", 1), Some(31));
+        assert_eq!(checkpoint.offset_of("cities", 0), None);
+        assert_eq!(OffsetCheckpoint::parse(b"").unwrap(), OffsetCheckpoint::default());
         for broken in
             [&b"1\n0\n"[..], b"0\n3\ncities 1 31\n", b"0\n1\ncities 1\n", b"0\n1\ncities 1 x\n", b"\xff"]
         {
-            assert!(offset_of(broken, "cities", 1).is_err());
+            assert!(OffsetCheckpoint::parse(broken).is_err());
         }
+    }
+
+    #[test]
+    fn setting_an_offset_leaves_the_other_lines_alone() {
+        let mut checkpoint = OffsetCheckpoint::parse(b"0\n2\ncities 1 31\nrivers 0 7\n").unwrap();
+        assert!(!checkpoint.set("rivers", 0, 7));
+        assert!(checkpoint.set("cities", 1, 40));
+        assert_eq!(checkpoint.to_text(), "0\n2\nrivers 0 7\ncities 1 40\n");
     }
 }

@@ -1,0 +1,237 @@
+//! Appending, from any number of threads.
+
+use std::sync::Arc;
+
+use super::partition::Partition;
+use super::{Appended, Commit, Shared};
+use crate::config::CompressionType;
+use crate::error::{Error, Result};
+use crate::record::{
+    Analyzed, BatchHeader, BatchOptions, Codec, NewRecord, Origin, Validation, analyze,
+};
+use crate::types::TimestampType;
+
+/// A handle that appends to a log; clones append to the same one.
+///
+/// *Concurrency*: `Send + Sync + Clone`. Appends of many threads share one sync (group commit).
+#[derive(Debug, Clone)]
+pub struct Appender {
+    shared: Arc<Shared>,
+}
+
+impl Appender {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Appends one record, as a batch of its own, and holds nothing back. A timestamp of −1 stays "none".
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a record that the settings refuse (`max.message.bytes`, its time, a compacted log's missing
+    /// key); [`Error::Io`] where it could not be written: it is not in the log then, and the writer goes on where
+    /// that is certain; else, and after a failed sync, [`Error::Poisoned`]; [`Error::Forked`] in a child of the process.
+    pub fn append(&self, record: &NewRecord<'_>) -> Result<Appended> {
+        self.append_many(std::slice::from_ref(record))
+    }
+
+    /// Appends records: as one batch if they fit into `max.message.bytes` and `segment.bytes`, else as several. Each batch
+    /// is there as a whole or not at all; where a later one fails, those before it stay.
+    ///
+    /// # Errors
+    /// As [`Appender::append`].
+    pub fn append_many(&self, records: &[NewRecord<'_>]) -> Result<Appended> {
+        let appended = {
+            let mut partition = self.shared.enter()?;
+            partition.append_records(records, &self.shared.commit)?
+        };
+        self.settled(appended)
+    }
+
+    /// Appends v2 batches as they are, one behind the other: with the next offsets and the writer's epoch, as a leader
+    /// does; or with those that they have (`keep_offsets`), as a follower does, where gaps are legal. All of them are there
+    /// afterwards, or none.
+    ///
+    /// # Errors
+    /// As [`Appender::append`], and for bytes that break a rule of the format.
+    ///
+    /// *Source*: `UnifiedLog.appendAsLeader`, `appendAsFollower`.
+    pub fn append_batches(&self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {
+        let appended = {
+            let mut partition = self.shared.enter()?;
+            partition.append_batches(raw, keep_offsets, &self.shared.commit)?
+        };
+        self.settled(appended)
+    }
+
+    fn settled(&self, mut appended: Appended) -> Result<Appended> {
+        if appended.last >= appended.first {
+            appended.durable = self.shared.settle(&appended)?;
+        }
+        Ok(appended)
+    }
+
+    /// Makes everything appended so far durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and from then on [`Error::Poisoned`].
+    pub fn flush(&self) -> Result<()> {
+        let end = self.shared.enter()?.log_end_offset;
+        self.shared.reach(end, None)
+    }
+
+    /// Returns once the record at `offset` is durable.
+    ///
+    /// # Errors
+    /// [`Error::OffsetOutOfRange`] where it was not appended yet; [`Error::Io`], [`Error::Poisoned`].
+    pub fn wait_durable(&self, offset: i64) -> Result<()> {
+        {
+            let partition = self.shared.enter()?;
+            if offset >= partition.log_end_offset {
+                return Err(partition.out_of_range(offset));
+            }
+        }
+        self.shared.reach(offset + 1, None)
+    }
+
+    /// Everything below survives a power loss.
+    pub fn durable_offset(&self) -> i64 {
+        self.shared.commit.durable()
+    }
+
+    /// The offset after the last record.
+    pub fn log_end_offset(&self) -> i64 {
+        self.shared.lock().log_end_offset
+    }
+}
+
+impl Partition {
+    fn validation(&self, origin: Origin, now: i64) -> Validation {
+        let config = &self.config;
+        Validation {
+            origin,
+            max_message_bytes: config.max_message_bytes,
+            timestamp_type: config.message_timestamp_type,
+            before_max_ms: config.message_timestamp_before_max_ms,
+            after_max_ms: config.message_timestamp_after_max_ms,
+            now,
+            is_compacted: config.cleanup_policy.compact,
+            codec: match config.compression_type {
+                CompressionType::Producer => None,
+                CompressionType::Uncompressed => Some(Codec::None),
+                CompressionType::Gzip => Some(Codec::Gzip),
+                CompressionType::Snappy => Some(Codec::Snappy),
+                CompressionType::Lz4 => Some(Codec::Lz4),
+                CompressionType::Zstd => Some(Codec::Zstd),
+            },
+        }
+    }
+
+    /// How a batch of our own is written that begins at the log's end.
+    fn batch_options(&self, validation: &Validation) -> BatchOptions {
+        let codec = validation.codec.unwrap_or(Codec::None);
+        BatchOptions {
+            base_offset: self.log_end_offset,
+            leader_epoch: self.leader_epoch,
+            codec,
+            level: self.level(codec),
+            timestamp_type: validation.timestamp_type,
+            log_append_time: validation.now,
+        }
+    }
+
+    fn level(&self, codec: Codec) -> Option<i32> {
+        match codec {
+            Codec::Gzip => Some(self.config.compression_gzip_level),
+            Codec::Lz4 => Some(self.config.compression_lz4_level),
+            Codec::Zstd => Some(self.config.compression_zstd_level),
+            Codec::None | Codec::Snappy => None,
+        }
+    }
+
+    fn append_records(&mut self, records: &[NewRecord<'_>], commit: &Commit) -> Result<Appended> {
+        let validation = self.validation(Origin::Leader, (self.clock)());
+        for record in records {
+            validation.check(record)?;
+        }
+        let most = usize::try_from(validation.max_message_bytes.min(self.config.segment_bytes)).unwrap_or(usize::MAX);
+        let next = self.log_end_offset;
+        let mut all = Appended { first: next, last: next - 1, max_timestamp: -1, durable: true };
+        // taken out, because the batch lies in it while the partition is changed
+        let mut builder = std::mem::take(&mut self.builder);
+        let mut append = |partition: &mut Self, builder: &mut crate::record::BatchBuilder| {
+            let (header, bytes) = builder.seal(&partition.batch_options(&validation))?;
+            if header.size > validation.max_message_bytes {
+                let expected = format!("a batch of at most {} bytes", validation.max_message_bytes);
+                return Err(Error::config("max.message.bytes", expected, format!("{} bytes", header.size)));
+            }
+            let appended = partition.append(bytes, &[header], commit)?;
+            builder.clear();
+            all.last = appended.last;
+            all.max_timestamp = all.max_timestamp.max(appended.max_timestamp);
+            all.durable = false;
+            Ok(())
+        };
+        let mut done = Ok(());
+        for record in records {
+            if !builder.is_empty() && builder.size_with(record) > most {
+                done = append(self, &mut builder);
+            }
+            done = done.and_then(|()| builder.append(record));
+            if done.is_err() {
+                break;
+            }
+        }
+        if done.is_ok() && !builder.is_empty() {
+            done = append(self, &mut builder);
+        }
+        builder.clear();
+        self.builder = builder;
+        done.map(|()| all)
+    }
+
+    fn append_batches(&mut self, raw: &[u8], keep_offsets: bool, commit: &Commit) -> Result<Appended> {
+        let leader_epoch = self.epochs.latest().unwrap_or(-1);
+        let origin = if keep_offsets {
+            Origin::Follower { log_end_offset: self.log_end_offset, leader_epoch }
+        } else {
+            Origin::Leader
+        };
+        let validation = self.validation(origin, (self.clock)());
+        let batches = analyze(raw, &validation)?;
+        if keep_offsets {
+            let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
+            return self.append(raw, &headers, commit);
+        }
+        let (bytes, headers) = self.stamped(raw, &batches, &validation)?;
+        self.append(&bytes, &headers, commit)
+    }
+
+    /// A leader's batches with their offsets and epochs, compressed anew where the settings say so.
+    fn stamped(
+        &self,
+        raw: &[u8],
+        batches: &[Analyzed],
+        validation: &Validation,
+    ) -> Result<(Vec<u8>, Vec<BatchHeader>)> {
+        let mut bytes = Vec::with_capacity(raw.len());
+        let mut headers = Vec::with_capacity(batches.len());
+        let mut next = self.log_end_offset;
+        for batch in batches {
+            let source = raw.get(batch.range.clone()).unwrap_or_default();
+            let start = bytes.len();
+            let header = if batch.must_rebuild() {
+                let options =
+                    BatchOptions { base_offset: next, level: self.level(batch.codec), ..self.batch_options(validation) };
+                batch.rebuild(source, &options, validation, &mut bytes)?
+            } else {
+                bytes.extend_from_slice(source);
+                let stamped = bytes.get_mut(start..).unwrap_or_default();
+                batch.stamp(stamped, next, self.leader_epoch, validation.now)
+            };
+            debug_assert!(matches!(header.timestamp_type(), TimestampType::CreateTime | TimestampType::LogAppendTime));
+            next = header.last_offset + 1;
+            headers.push(header);
+        }
+        Ok((bytes, headers))
+    }
+}

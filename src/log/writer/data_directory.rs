@@ -1,0 +1,84 @@
+//! The Kafka data directory that holds a partition: the lines of its checkpoints that speak of it.
+//!
+//! Kafka believes these files: a recovery point above what was truncated would let it skip what it has to look at, and a
+//! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
+
+use crate::error::{Error, Result};
+use crate::fs::names::{PartitionName, PartitionState};
+use crate::fs::{Directory, Lock};
+use crate::log::checkpoint::{LOG_START_OFFSETS, MOST_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
+
+/// There from the close of a broker to its next start.
+const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
+/// A folder is a data directory of Kafka's where it holds one of these.
+const MARKS: [&str; 4] = ["meta.properties", ".lock", RECOVERY_POINTS, LOG_START_OFFSETS];
+
+/// A partition's place in a data directory.
+#[derive(Debug)]
+pub(super) struct DataDirectory {
+    folder: Directory,
+    topic: String,
+    partition: i32,
+}
+
+impl DataDirectory {
+    /// The data directory around a partition; `None` where the folder is not one, or the name not that of a partition.
+    pub(super) fn around(directory: &Directory) -> Result<Option<Self>> {
+        let name = directory.path().file_name().and_then(|name| PartitionName::parse(name.to_str()?));
+        let Some(name) = name.filter(|name| name.state == PartitionState::Live) else { return Ok(None) };
+        let Some(folder) = directory.parent()? else { return Ok(None) };
+        for mark in MARKS {
+            if folder.identity_of(mark)?.is_some() {
+                let (topic, partition) = (name.topic, name.partition);
+                return Ok(Some(Self { folder, topic, partition }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Takes the marker of a clean shutdown away, durably: from now on it would lie.
+    pub(super) fn remove_clean_marker(&self) -> Result<()> {
+        if self.folder.identity_of(CLEAN_SHUTDOWN)?.is_some() {
+            self.folder.remove(CLEAN_SHUTDOWN)?;
+            self.folder.sync()?;
+        }
+        Ok(())
+    }
+
+    /// The offset that a checkpoint gives this partition; `None` where it has no line for it, or is damaged: it is a hint.
+    fn offset(&self, name: &str) -> Result<Option<i64>> {
+        let Some(text) = self.folder.read_small(name, MOST_BYTES)? else { return Ok(None) };
+        let parsed = OffsetCheckpoint::parse(&text).ok();
+        Ok(parsed.and_then(|checkpoint| checkpoint.offset_of(&self.topic, self.partition)))
+    }
+
+    pub(super) fn recovery_point(&self) -> Result<Option<i64>> {
+        self.offset(RECOVERY_POINTS)
+    }
+
+    pub(super) fn log_start_offset(&self) -> Result<Option<i64>> {
+        self.offset(LOG_START_OFFSETS)
+    }
+
+    pub(super) fn write_recovery_point(&self, offset: i64) -> Result<()> {
+        self.write(RECOVERY_POINTS, offset)
+    }
+
+    pub(super) fn write_log_start_offset(&self, offset: i64) -> Result<()> {
+        self.write(LOG_START_OFFSETS, offset)
+    }
+
+    fn write(&self, name: &str, offset: i64) -> Result<()> {
+        // two partitions may have two writers, which rewrite the same file
+        let _others_wait = Lock::side(&self.folder)?;
+        let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
+        let mut checkpoint = OffsetCheckpoint::parse(&text).map_err(|wrong| {
+            let expected = "the offsets of the partitions (remove the file to let the writer begin a new one)";
+            Error::config(self.folder.path_of(name).display().to_string(), expected, wrong)
+        })?;
+        if checkpoint.set(&self.topic, self.partition, offset) {
+            self.folder.replace(name, checkpoint.to_text().as_bytes())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,115 @@
+//! When an append is acknowledged.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// When appended records are made durable (`fdatasync`), and what an append waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FlushMode {
+    /// Before each append returns; appends of several threads at once share one sync.
+    #[default]
+    Always,
+    /// As [`FlushMode::Always`], but the first of several appends waits for others before it syncs for all of them.
+    Group {
+        /// How long it waits at most, ms.
+        ms: u64,
+        /// It stops waiting once this many bytes were appended.
+        bytes: u64,
+    },
+    /// An append returns at once; the one that finds so many records, or so much time, since the last sync syncs first.
+    /// Without either, Kafka's settings `flush.messages` and `flush.ms` say it.
+    Interval {
+        /// Records since the last sync.
+        messages: Option<u64>,
+        /// Time since the last sync, ms; looked at by the next append only.
+        ms: Option<u64>,
+    },
+    /// An append returns at once, and only `flush`, a roll and a close sync.
+    None,
+}
+
+impl fmt::Display for FlushMode {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Always => formatter.write_str("always"),
+            Self::None => formatter.write_str("none"),
+            Self::Group { ms, bytes } => write!(formatter, "group(ms={ms}, bytes={bytes})"),
+            Self::Interval { messages, ms } => {
+                let fields = [("messages", messages), ("ms", ms)];
+                let fields = fields.iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}")));
+                write!(formatter, "interval({})", fields.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+impl FromStr for FlushMode {
+    type Err = Error;
+
+    /// Reads `always`, `none`, `group(ms=5, bytes=65536)`, `interval(messages=1000, ms=50)`; names may be left out, in this
+    /// order, and fields too: a group waits 2 ms or for 1 MiB.
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let wrong = || {
+            let expected = "\"always\", \"group(ms, bytes)\", \"interval(messages=N)\", \"interval(ms=N)\" or \"none\"";
+            Error::config("flush", expected, format!("{text:?}"))
+        };
+        let text = text.trim();
+        let (name, fields) = match text.split_once('(') {
+            Some((name, fields)) => (name.trim(), fields.strip_suffix(')').ok_or_else(wrong)?),
+            None => (text, ""),
+        };
+        let names = match name {
+            "always" if fields.is_empty() => return Ok(Self::Always),
+            "none" if fields.is_empty() => return Ok(Self::None),
+            "group" => ["ms", "bytes"],
+            "interval" => ["messages", "ms"],
+            _ => return Err(wrong()),
+        };
+        let mut values = [None; 2];
+        for (place, field) in fields.split(',').map(str::trim).filter(|field| !field.is_empty()).enumerate() {
+            let (place, value) = match field.split_once('=') {
+                Some((name, value)) => {
+                    let place = names.iter().position(|known| *known == name.trim()).ok_or_else(wrong)?;
+                    (place, value.trim())
+                }
+                None => (place, field),
+            };
+            let slot = values.get_mut(place).filter(|slot| slot.is_none()).ok_or_else(wrong)?;
+            *slot = Some(value.replace('_', "").parse().ok().filter(|value| *value > 0 || name == "group").ok_or_else(wrong)?);
+        }
+        let [first, second] = values;
+        Ok(match name {
+            "group" => Self::Group { ms: first.unwrap_or(2), bytes: second.unwrap_or(1 << 20) },
+            _ => Self::Interval { messages: first, ms: second },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FlushMode;
+
+    #[test]
+    fn a_mode_is_read_as_it_is_written() {
+        let interval = |messages, ms| FlushMode::Interval { messages, ms };
+        for (text, mode) in [
+            ("always", FlushMode::Always),
+            ("none", FlushMode::None),
+            ("group", FlushMode::Group { ms: 2, bytes: 1 << 20 }),
+            ("group(5, 65_536)", FlushMode::Group { ms: 5, bytes: 65_536 }),
+            ("group(bytes=7)", FlushMode::Group { ms: 2, bytes: 7 }),
+            ("interval", interval(None, None)),
+            ("interval(100)", interval(Some(100), None)),
+            ("interval(ms=50)", interval(None, Some(50))),
+            ("interval(messages=9, ms=50)", interval(Some(9), Some(50))),
+        ] {
+            assert_eq!(text.parse::<FlushMode>().unwrap(), mode, "{text}");
+            assert_eq!(mode.to_string().parse::<FlushMode>().unwrap(), mode, "{mode}");
+        }
+        for text in ["", "often", "always(1)", "group(1", "group(1,2,3)", "group(x=1)", "interval(0)", "interval(-1)"] {
+            assert!(text.parse::<FlushMode>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,417 @@
+//! A durable log with one writer: append, roll, recover, retain, truncate. Kafka: `UnifiedLog`, `LocalLog`, write side.
+//!
+//! ```text
+//! LogWriter ─┐ (unique: structure)        ┌─ Partition   segments, epochs, checkpoints: under one lock
+//! Appender ──┴─▶ Shared ──────────────────┤
+//!   (cloned: appends)                     └─ Commit      who syncs, and how far everything is durable
+//! ```
+
+mod appender;
+pub(crate) mod checkpoint;
+mod commit;
+mod data_directory;
+mod flush_mode;
+mod open;
+mod partition;
+mod quarantine;
+mod scan;
+mod sealed_text;
+mod truncate;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+pub use appender::Appender;
+use checkpoint::{Checkpoint, CleanMarker};
+use commit::Commit;
+pub use flush_mode::FlushMode;
+use partition::Partition;
+
+use super::retention::{self, RetentionPlan};
+use super::{Log, LogOptions};
+use crate::config::LogConfig;
+use crate::error::{Error, Result};
+use crate::fs::planted::{self, Planted};
+use crate::fs::{Directory, PartitionLocks};
+use crate::record::NewRecord;
+use crate::state::leader_epochs::LeaderEpochs;
+pub use crate::state::partition_metadata::TopicId;
+use crate::types::Interrupt;
+
+/// How a log is opened for writing.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// The log's settings, under Kafka's names.
+    pub config: LogConfig,
+    /// When an append is acknowledged.
+    pub flush: FlushMode,
+    /// The id of the topic, written to `partition.metadata`; a partition that has one keeps it.
+    pub topic_id: Option<TopicId>,
+    /// What batches are stamped with, 0 or above; a log that has a higher epoch goes on with that.
+    pub leader_epoch: i32,
+    /// The clock, ms since the epoch.
+    pub clock: fn() -> i64,
+    /// Where jitter begins; any number.
+    pub random: u32,
+    /// Asked during long work.
+    pub interrupt: Interrupt,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self {
+            config: LogConfig::default(),
+            flush: FlushMode::default(),
+            topic_id: None,
+            leader_epoch: 0,
+            clock: system_time,
+            random: std::process::id(),
+            interrupt: Interrupt::NEVER,
+        }
+    }
+}
+
+/// The system's clock, ms since the epoch.
+fn system_time() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// What an append did. Kafka: `LogAppendInfo`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// The offset of the first record.
+    pub first: i64,
+    /// The offset of the last record, inclusive; below `first` where nothing was given.
+    pub last: i64,
+    /// The largest timestamp as it was stored, ms; −1 where no record has one.
+    pub max_timestamp: i64,
+    /// Whether the records survive a power loss.
+    pub durable: bool,
+}
+
+/// What a writer and its appenders share.
+#[derive(Debug)]
+struct Shared {
+    partition: Mutex<Partition>,
+    commit: Commit,
+    flush: FlushMode,
+    /// The process that opened it: a forked child must not touch it.
+    process: u32,
+    last_sync: Mutex<(Instant, i64)>,
+}
+
+/// The one writer of a partition directory.
+///
+/// ```
+/// use cordwood::log::{LogWriter, WriterOptions};
+/// use cordwood::record::NewRecord;
+///
+/// # fn main() -> cordwood::Result<()> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("orders-0");
+/// let mut writer = LogWriter::open(&path, WriterOptions::default())?;
+/// let record = NewRecord { timestamp: 1_700_000_000_000, key: Some(b"k"), value: Some(b"v"), headers: &[] };
+/// let appended = writer.append(&record)?;
+/// assert_eq!((appended.first, appended.last, appended.durable), (0, 0, true));
+/// assert_eq!(writer.reader()?.log_end_offset()?, 1);
+/// writer.close()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// *Concurrency*: unique; [`LogWriter::appender`] gives handles for other threads. What is dropped without
+/// [`LogWriter::close`] is left as a killed process leaves it, and recovered when it is opened again.
+#[derive(Debug)]
+pub struct LogWriter {
+    shared: Arc<Shared>,
+    directory: Directory,
+    reader: Option<Log>,
+    locks: Option<PartitionLocks>,
+}
+
+impl LogWriter {
+    /// Opens a partition directory for writing, or makes it. After an unclean stop the log is recovered first: what was
+    /// derived is built anew, and only a torn last write is cut, and kept in `quarantine/`.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] where another writer or a broker has it; [`Error::Corrupt`] where it is damaged: nothing is
+    /// changed then; [`Error::UnsupportedFormat`] where its batches have producer ids, or a compaction was not finished;
+    /// [`Error::Config`], [`Error::Io`].
+    ///
+    /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
+    pub fn open(path: impl AsRef<Path>, options: WriterOptions) -> Result<Self> {
+        let advice = "make the folder that is to hold the partition directory first";
+        let directory = Directory::open_or_create(path.as_ref(), advice)?;
+        let locks = PartitionLocks::take(&directory)?;
+        Self::start(directory, options, Some(locks))
+    }
+
+    /// [`LogWriter::open`] of a directory that is open already, without a lock: the caller says that there is no other
+    /// writer.
+    ///
+    /// # Errors
+    /// As [`LogWriter::open`].
+    pub fn open_in(directory: Directory, options: WriterOptions) -> Result<Self> {
+        Self::start(directory, options, None)
+    }
+
+    fn start(directory: Directory, options: WriterOptions, locks: Option<PartitionLocks>) -> Result<Self> {
+        let flush = match options.flush {
+            FlushMode::Interval { messages: None, ms: None } => FlushMode::Interval {
+                messages: u64::try_from(options.config.flush_messages).ok(),
+                ms: u64::try_from(options.config.flush_ms).ok(),
+            },
+            flush => flush,
+        };
+        let partition = open::open(directory.clone(), &options)?;
+        let commit = Commit::default();
+        commit.synced(partition.log_end_offset);
+        let last_sync = Mutex::new((Instant::now(), partition.log_end_offset));
+        let process = std::process::id();
+        let shared = Shared { partition: Mutex::new(partition), commit, flush, process, last_sync };
+        Ok(Self { shared: Arc::new(shared), directory, reader: None, locks })
+    }
+
+    /// A handle that appends, for another thread.
+    pub fn appender(&self) -> Appender {
+        Appender::new(Arc::clone(&self.shared))
+    }
+
+    /// The absolute path of the partition directory.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// Appends one record, as a batch of its own; see [`Appender::append`].
+    ///
+    /// # Errors
+    /// Those of [`Appender::append`].
+    pub fn append(&mut self, record: &NewRecord<'_>) -> Result<Appended> {
+        self.appender().append(record)
+    }
+
+    /// Appends records, as one batch if they fit; see [`Appender::append_many`].
+    ///
+    /// # Errors
+    /// Those of [`Appender::append_many`].
+    pub fn append_many(&mut self, records: &[NewRecord<'_>]) -> Result<Appended> {
+        self.appender().append_many(records)
+    }
+
+    /// Appends v2 batches as they are; see [`Appender::append_batches`].
+    ///
+    /// # Errors
+    /// Those of [`Appender::append_batches`].
+    pub fn append_batches(&mut self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {
+        self.appender().append_batches(raw, keep_offsets)
+    }
+
+    /// Makes everything appended so far durable.
+    ///
+    /// # Errors
+    /// [`Error::Io`], and from then on [`Error::Poisoned`].
+    pub fn flush(&mut self) -> Result<()> {
+        self.appender().flush()
+    }
+
+    /// The offset after the last record. Kafka: `logEndOffset`.
+    pub fn log_end_offset(&self) -> i64 {
+        self.shared.lock().log_end_offset
+    }
+
+    /// The lowest offset that is still there. Kafka: `logStartOffset`.
+    pub fn log_start_offset(&self) -> i64 {
+        self.shared.lock().log_start_offset
+    }
+
+    /// Everything below survives a power loss. Kafka: `recoveryPoint`.
+    pub fn durable_offset(&self) -> i64 {
+        self.shared.commit.durable()
+    }
+
+    /// The history of leader epochs.
+    pub fn leader_epochs(&self) -> LeaderEpochs {
+        self.shared.lock().epochs.clone()
+    }
+
+    /// Ends the active segment and begins a new one at the log's end. One that is empty stays.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: where the disk is full nothing has changed; [`Error::Poisoned`].
+    ///
+    /// *Source*: `UnifiedLog.roll`.
+    pub fn roll(&mut self) -> Result<()> {
+        self.change(|partition, commit| partition.roll(partition.log_end_offset, commit))
+    }
+
+    /// Removes every batch that reaches to `offset` or beyond: the log ends at `offset` then. False where it ended there or
+    /// before already. A batch that holds `offset` goes as a whole. When this returns, the records do not come back.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] where the way to it is damaged; [`Error::Io`],
+    /// [`Error::Poisoned`].
+    ///
+    /// *Source*: `UnifiedLog.truncateTo`.
+    pub fn truncate_to(&mut self, offset: i64) -> Result<bool> {
+        self.change(|partition, commit| partition.truncate_to(offset, commit))
+    }
+
+    /// Removes every record; the log starts and ends at `offset` then.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for an offset that cannot be; [`Error::Io`], [`Error::Poisoned`].
+    ///
+    /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
+    pub fn truncate_fully_and_start_at(&mut self, offset: i64) -> Result<()> {
+        self.change(|partition, commit| partition.truncate_fully_and_start_at(offset, commit))
+    }
+
+    /// Lets the log start at `offset`: records below are gone, and segments that hold none any more are deleted. False
+    /// where it started there or above already. When this returns, the records do not come back.
+    ///
+    /// # Errors
+    /// [`Error::OffsetOutOfRange`] above the log's end; [`Error::Io`], [`Error::Poisoned`].
+    ///
+    /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteRecords`.
+    pub fn delete_before(&mut self, offset: i64) -> Result<bool> {
+        self.change(|partition, commit| partition.delete_before(offset, commit))
+    }
+
+    /// Deletes the segments that have had their time by the log's settings, and says which. `now`: ms since the epoch;
+    /// `None`: the clock's.
+    ///
+    /// # Errors
+    /// Those of [`retention::plan`]; [`Error::Poisoned`].
+    ///
+    /// *Source*: `UnifiedLog.deleteOldSegments`.
+    pub fn apply_retention(&mut self, now: Option<i64>) -> Result<RetentionPlan> {
+        let log = self.reader()?;
+        self.change(|partition, commit| {
+            let plan = retention::plan(&log, &partition.config, now.unwrap_or_else(partition.clock))?;
+            if plan.rolls {
+                partition.roll(partition.log_end_offset, commit)?;
+            }
+            if !plan.segments.is_empty() {
+                partition.delete_before(plan.log_start_offset, commit)?;
+                partition.remove_passed()?;
+            }
+            Ok(plan)
+        })
+    }
+
+    /// A reader of the log as it is now. It reads beside the writer, without its lock, and stays as it is;
+    /// [`Log::refresh`] gives a later one.
+    ///
+    /// # Errors
+    /// Those of [`Log::open`].
+    pub fn reader(&mut self) -> Result<Log> {
+        self.shared.check_process()?;
+        let log = match self.reader.take() {
+            Some(log) => log.refresh()?,
+            None => Log::open_in(self.directory.clone(), LogOptions::default())?,
+        };
+        Ok(self.reader.insert(log).clone())
+    }
+
+    /// Makes everything durable and closes the log in order, so that the next opening need not look for damage. Appenders
+    /// are refused from then on. Closing twice is no error.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again.
+    ///
+    /// *Source*: `UnifiedLog.close`.
+    pub fn close(&mut self) -> Result<()> {
+        let closed = self.shared.check_process().and_then(|()| {
+            let mut partition = self.shared.lock();
+            if partition.is_closed {
+                return Ok(());
+            }
+            partition.is_closed = true;
+            self.shared.commit.check()?;
+            partition.close(&self.shared.commit).inspect_err(|error| self.shared.commit.poison(error))
+        });
+        self.locks = None;
+        closed
+    }
+
+    fn change<T>(&mut self, change: impl FnOnce(&mut Partition, &Commit) -> Result<T>) -> Result<T> {
+        let mut partition = self.shared.enter()?;
+        change(&mut partition, &self.shared.commit)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Partition> {
+        self.partition.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if std::process::id() == self.process { Ok(()) } else { Err(Error::Forked) }
+    }
+
+    /// The partition, where it may be changed.
+    fn enter(&self) -> Result<MutexGuard<'_, Partition>> {
+        // before any lock: a thread that held one may not exist in a forked child
+        self.check_process()?;
+        let partition = self.lock();
+        partition.check_open()?;
+        self.commit.check()?;
+        Ok(partition)
+    }
+
+    /// Returns once everything below `offset` is durable.
+    fn reach(&self, offset: i64, wait: Option<(Duration, u64)>) -> Result<()> {
+        self.commit.reach(offset, wait, || {
+            let (file, end, truncations) = self.lock().unsynced();
+            if !planted::is(Planted::AckBeforeFsync) {
+                let synced = file.sync();
+                if planted::is(Planted::FsyncRetriedAfterError) && synced.is_err() {
+                    file.sync()?;
+                } else {
+                    synced?;
+                }
+            }
+            self.lock().note_synced(end, truncations)?;
+            Ok(end)
+        })
+    }
+
+    /// What an append owes before it returns; true where its records are durable then.
+    fn settle(&self, appended: &Appended) -> Result<bool> {
+        let end = appended.last + 1;
+        match self.flush {
+            FlushMode::None => {}
+            FlushMode::Always => self.reach(end, None)?,
+            FlushMode::Group { ms, bytes } => self.reach(end, Some((Duration::from_millis(ms), bytes)))?,
+            FlushMode::Interval { messages, ms } => {
+                let mut last = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
+                let since = u64::try_from(end - last.1).unwrap_or(0);
+                let waited = u64::try_from(last.0.elapsed().as_millis()).unwrap_or(u64::MAX);
+                if messages.is_some_and(|most| since >= most) || ms.is_some_and(|most| waited >= most) {
+                    *last = (Instant::now(), end);
+                    drop(last);
+                    self.reach(end, None)?;
+                }
+            }
+        }
+        Ok(self.commit.durable() >= end)
+    }
+}
+
+impl Partition {
+    /// Ends the log in order.
+    fn close(&mut self, commit: &Commit) -> Result<()> {
+        self.active.seal()?;
+        self.directory.sync()?;
+        self.watermark.lower(self.log_end_offset)?;
+        commit.synced(self.log_end_offset);
+        self.checkpoint = Checkpoint { recovery_point: self.log_end_offset, ..self.checkpoint };
+        self.checkpoint.write(&self.directory)?;
+        if let Some(data_directory) = &self.data_directory {
+            data_directory.write_recovery_point(self.log_end_offset)?;
+        }
+        CleanMarker::of(&self.directory, self.log_end_offset)?.write(&self.directory)
+    }
+}

@@ -1,0 +1,434 @@
+//! How a writer finds its log: what was left of it is looked at, mended where only a write was torn, and opened.
+//!
+//! Everything is read before anything is changed: where the log is damaged, the error says so and the directory is as it
+//! was. What has to be cut is kept in `quarantine/` first.
+//!
+//! A torn write or a damaged record? What lies below the offset up to which the log was synced (`.cordwood.durable`) was
+//! whole once, so there it is damage: an error. Above it, nobody was told of it, and it is cut. Where that file does not
+//! exist, as in a directory that Kafka wrote, a write counts as torn only if no whole batch follows it.
+
+use std::sync::Arc;
+
+use super::checkpoint::{Checkpoint, CleanMarker, Watermark, missing};
+use super::data_directory::DataDirectory;
+use super::partition::Partition;
+use super::scan::{self, Scanned};
+use super::{WriterOptions, quarantine};
+use crate::error::{Error, Malformed, Result};
+use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::planted::{self, Planted};
+use crate::fs::{Directory, FileType};
+use crate::log::{Log, LogOptions};
+use crate::record::BatchBuilder;
+use crate::segment::{Held, Segment, SegmentAppender, Step, remove_segment};
+use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
+use crate::types::Io;
+
+/// No small text file of a partition is larger.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The log that a directory holds, in order.
+#[derive(Debug)]
+struct Found {
+    /// Base offsets, but for the active segment's.
+    sealed: Vec<i64>,
+    active: i64,
+    held: Held,
+    log_end_offset: i64,
+    log_start_offset: i64,
+    epochs: LeaderEpochs,
+}
+
+/// Opens the log in a directory, or begins one. What was recovered is durable.
+pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Partition> {
+    options.config.validate()?;
+    refuse_unfinished(&directory)?;
+    let checkpoint = Checkpoint::read(&directory)?;
+    let data_directory = DataDirectory::around(&directory)?;
+    let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
+    let bases = segment_bases(&directory)?;
+    let is_new = bases.is_empty() || starting_at.is_some();
+    let found = if is_new {
+        make_ready(&directory, data_directory.as_ref(), options)?;
+        if starting_at.is_some() {
+            // the log was being emptied, and is now
+            remove_newest_first(&directory, bases.into_iter().rev())?;
+        }
+        begin(&directory, options, starting_at.or(checkpoint.map(|checkpoint| checkpoint.log_start_offset)))?
+    } else {
+        find(&directory, options, checkpoint, data_directory.as_ref())?
+    };
+    let leader_epoch = found.epochs.next_epoch(options.leader_epoch)?;
+    let layout = Partition::layout(&options.config);
+    let now = (options.clock)();
+    let random = options.random | 1;
+    let jitter = options.config.random_segment_jitter(random.cast_signed());
+    let active = SegmentAppender::open(&directory, found.active, found.held, &layout, now, jitter)?;
+    let watermark = Watermark::open(&directory)?;
+    let mut partition = Partition {
+        config: options.config.clone(),
+        clock: options.clock,
+        leader_epoch,
+        epochs: found.epochs,
+        sealed: found.sealed.into_iter().collect(),
+        active,
+        log_start_offset: found.log_start_offset,
+        log_end_offset: found.log_end_offset,
+        checkpoint: Checkpoint {
+            recovery_point: found.log_end_offset,
+            log_start_offset: found.log_start_offset,
+            starting_at: None,
+        },
+        watermark,
+        data_directory,
+        truncations: 0,
+        builder: BatchBuilder::new(),
+        random,
+        is_closed: false,
+        directory,
+    };
+    partition.settle()?;
+    Ok(partition)
+}
+
+impl Partition {
+    /// Makes what was found durable, and says so.
+    fn settle(&mut self) -> Result<()> {
+        self.active.log().sync()?;
+        if !planted::is(Planted::NoDirectorySyncOnCreate) {
+            self.directory.sync()?;
+        }
+        // lower than before only where nothing of what it named was lost
+        self.watermark.lower(self.log_end_offset)?;
+        self.write_epochs_if_changed()?;
+        self.checkpoint.write(&self.directory)
+    }
+
+    fn write_epochs_if_changed(&self) -> Result<()> {
+        let held = self.directory.read_small(LEADER_EPOCH_CHECKPOINT, MOST_BYTES)?;
+        let text = self.epochs.to_text();
+        match held {
+            Some(held) if held == text.as_bytes() => Ok(()),
+            // as Kafka has it before the first epoch
+            Some(held) if held.is_empty() && self.epochs.entries().is_empty() => Ok(()),
+            None if self.epochs.entries().is_empty() => {
+                self.directory.create(LEADER_EPOCH_CHECKPOINT)?.sync()?;
+                self.directory.sync()
+            }
+            _ => self.write_epochs(),
+        }
+    }
+}
+
+/// A directory in which Kafka was replacing segments is not ours to finish.
+fn refuse_unfinished(directory: &Directory) -> Result<()> {
+    for (name, _) in directory.entries()? {
+        let stage = SegmentFileName::parse(&name).map(|parsed| parsed.stage);
+        if matches!(stage, Some(Stage::Swap | Stage::Cleaned)) {
+            let expected = "a partition whose compaction was finished (let Kafka open it once, or read it with Log)";
+            return Err(Malformed::unsupported(expected, name.clone()).at(directory.path_of(&name), 0, None));
+        }
+    }
+    Ok(())
+}
+
+/// Base offsets of the live segments, rising.
+pub(super) fn segment_bases(directory: &Directory) -> Result<Vec<i64>> {
+    let mut bases = Vec::new();
+    for (name, kind) in directory.entries()? {
+        let parsed = SegmentFileName::parse(&name).filter(|_| kind != FileType::Directory);
+        let is_log = |parsed: &SegmentFileName| parsed.kind == FileKind::Log && parsed.stage == Stage::Live;
+        bases.extend(parsed.filter(is_log).map(|parsed| parsed.base_offset));
+    }
+    bases.sort_unstable();
+    Ok(bases)
+}
+
+/// Removes segments, each durably before the next: whatever a crash leaves has no hole.
+pub(super) fn remove_newest_first(directory: &Directory, newest_first: impl Iterator<Item = i64>) -> Result<()> {
+    let mut bases: Vec<_> = newest_first.collect();
+    if planted::is(Planted::SwappedDeleteOrder) {
+        bases.reverse();
+    }
+    for base_offset in bases {
+        remove_segment(directory, base_offset)?;
+        if !planted::is(Planted::NoDirectorySyncOnDelete) {
+            directory.sync()?;
+        }
+    }
+    Ok(())
+}
+
+/// The first change: what says that the log was closed in order goes before it, durably.
+fn make_ready(
+    directory: &Directory,
+    data_directory: Option<&DataDirectory>,
+    options: &WriterOptions,
+) -> Result<()> {
+    let held = directory.read_small(PARTITION_METADATA, MOST_BYTES)?;
+    let held = held.map(|text| {
+        TopicId::parse_file(&text).map_err(|wrong| {
+            let expected = "the id of a topic (remove the file to have it written anew)";
+            Malformed::new(expected, wrong).at(directory.path_of(PARTITION_METADATA), 0, None)
+        })
+    });
+    let missing_id = match (held.transpose()?, &options.topic_id) {
+        (Some(held), Some(given)) if held != *given => {
+            return Err(Error::config("topic_id", format!("{held}, as the partition has it"), given.to_string()));
+        }
+        (None, Some(given)) => Some(given),
+        _ => None,
+    };
+    CleanMarker::remove(directory)?;
+    if let Some(data_directory) = data_directory {
+        data_directory.remove_clean_marker()?;
+    }
+    missing_id.map_or(Ok(()), |id| directory.replace(PARTITION_METADATA, id.to_file().as_bytes()))
+}
+
+/// An empty log that starts at an offset.
+fn begin(directory: &Directory, options: &WriterOptions, start: Option<i64>) -> Result<Found> {
+    let start = start.unwrap_or(0);
+    let layout = Partition::layout(&options.config);
+    let segment = SegmentAppender::create(directory, start, &layout, (options.clock)(), 0)?;
+    Ok(Found {
+        sealed: Vec::new(),
+        active: start,
+        held: Held { size: 0, first_batch_timestamp: None, largest: segment.largest() },
+        log_end_offset: start,
+        log_start_offset: start,
+        epochs: LeaderEpochs::default(),
+    })
+}
+
+/// Looks at the log, and mends it.
+fn find(
+    directory: &Directory,
+    options: &WriterOptions,
+    checkpoint: Option<Checkpoint>,
+    data_directory: Option<&DataDirectory>,
+) -> Result<Found> {
+    let interrupt = options.interrupt;
+    let log_options = LogOptions { io: Io::Pread, interrupt, ..LogOptions::default() };
+    let log = Log::open_in(directory.clone(), log_options)?;
+    let segments: Vec<Arc<Segment>> = log.segments().iter().cloned().collect();
+    if checkpoint.is_none() {
+        refuse_producers(&segments, options)?;
+    }
+    let durable = Watermark::read(directory)?;
+    let marker = CleanMarker::read(directory)?;
+    let recovery_point = match (checkpoint, data_directory) {
+        (Some(checkpoint), _) => checkpoint.recovery_point,
+        (None, Some(data_directory)) => data_directory.recovery_point()?.unwrap_or(0),
+        (None, None) => 0,
+    };
+    let clean = marker.map(|marker| is_clean(&segments, marker)).transpose()?.unwrap_or(false);
+    let from = if clean {
+        segments.len()
+    } else {
+        segments.partition_point(|segment| segment.base_offset() <= recovery_point).saturating_sub(1)
+    };
+    let (before, unclean) = segments.split_at_checked(from).unwrap_or_default();
+    let mut scanned = scan_all(directory, before.last(), unclean, options)?;
+    let cut = what_to_cut(unclean, &mut scanned, durable)?;
+    let kept = from + scanned.len();
+    let Some(last) = kept.checked_sub(1).and_then(|last| segments.get(last)) else {
+        // the first segment is never cut as a whole
+        return Err(Error::config("path", "a directory with a segment", "none"));
+    };
+    let (held, end) = match scanned.last() {
+        Some(scanned) => (scanned.held, scanned.end_offset),
+        None => (scan::held(last)?, last.end_offset()?),
+    };
+    if let Some(durable) = durable.filter(|durable| *durable > end) {
+        return Err(missing(directory, durable, end));
+    }
+    let mut log_start_offset = segments.first().map_or(0, |first| first.base_offset());
+    if let Some(start) = data_directory.map(DataDirectory::log_start_offset).transpose()?.flatten() {
+        // a hint: one that would hide everything does not count
+        log_start_offset = if start <= end { log_start_offset.max(start) } else { log_start_offset };
+    }
+    log_start_offset = log_start_offset.max(checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset));
+    let log_end_offset = end.max(log_start_offset);
+
+    // from here on the directory changes
+    make_ready(directory, data_directory, options)?;
+    if let Some(cut) = cut {
+        mend(directory, unclean, &scanned, cut)?;
+    }
+    let layout = Partition::layout(&options.config);
+    for (segment, scanned) in unclean.iter().zip(&scanned) {
+        write_indexes(directory, segment.base_offset(), &scanned.indexes)?;
+    }
+    for segment in before {
+        if segment.offset_index()?.is_none() {
+            let (interval, max) = (layout.index_interval_bytes, layout.max_index_size);
+            let scanned = scan::scan(segment, -1, interval, max, interrupt)?;
+            write_indexes(directory, segment.base_offset(), &scanned.indexes)?;
+        }
+    }
+    let epochs = epochs(directory, &segments, &scanned, log_start_offset, log_end_offset)?;
+    let mut sealed: Vec<_> = segments.iter().take(kept).map(|segment| segment.base_offset()).collect();
+    let active = sealed.pop().unwrap_or(log_start_offset);
+    Ok(Found { sealed, active, held, log_end_offset, log_start_offset, epochs })
+}
+
+/// Refuses a log in which batches have producer ids: what they may append next is not known here.
+fn refuse_producers(segments: &[Arc<Segment>], options: &WriterOptions) -> Result<()> {
+    for segment in segments {
+        let mut walk = segment.walk(-1, crate::segment::SCAN_READ)?;
+        while let Step::Batch(batch) = walk.step()? {
+            options.interrupt.check()?;
+            if batch.header.producer_id >= 0 {
+                let expected = "batches without producer ids: producer state is not kept yet, so that such a log can be \
+                                read but not written";
+                let found = format!("producer id {}", batch.header.producer_id);
+                let malformed = Malformed::unsupported(expected, found);
+                return Err(malformed.at(segment.path(), batch.position, Some(batch.header.base_offset)));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the log ends where the marker says, and its active segment's indexes are there and speak of it.
+fn is_clean(segments: &[Arc<Segment>], marker: CleanMarker) -> Result<bool> {
+    if planted::is(Planted::CleanMarkerByExistence) {
+        return Ok(true);
+    }
+    let Some(last) = segments.last() else { return Ok(false) };
+    let is_whole = last.torn_tail()?.is_none() && last.end_offset()? == marker.log_end_offset;
+    let (Some(index), Some(times)) = (last.offset_index()?, last.time_index()?) else { return Ok(false) };
+    Ok(is_whole && last.confirms_last_entry(&index)? && times.last_entry().offset < marker.log_end_offset.max(1))
+}
+
+fn scan_all(
+    directory: &Directory,
+    before: Option<&Arc<Segment>>,
+    unclean: &[Arc<Segment>],
+    options: &WriterOptions,
+) -> Result<Vec<Scanned>> {
+    let layout = Partition::layout(&options.config);
+    let mut epoch = match before {
+        Some(segment) => segment.last_epoch()?,
+        None => -1,
+    };
+    let mut scanned = Vec::with_capacity(unclean.len());
+    for segment in unclean {
+        // what the disk has, not what is in memory only because writing it failed
+        directory.open_writable(&segment_file(segment.base_offset(), FileKind::Log))?.forget_cached(0)?;
+        let (interval, max) = (layout.index_interval_bytes, layout.max_index_size);
+        let found = scan::scan(segment, epoch, interval, max, options.interrupt)?;
+        epoch = found.leader_epoch;
+        scanned.push(found);
+    }
+    Ok(scanned)
+}
+
+/// Which of the scanned segments has a torn write, if one has; `scanned` keeps those that stay.
+fn what_to_cut(unclean: &[Arc<Segment>], scanned: &mut Vec<Scanned>, durable: Option<i64>) -> Result<Option<usize>> {
+    let torn = scanned.iter().position(|scanned| scanned.cut.is_some());
+    if let Some(torn) = torn {
+        let rest = scanned.get(torn + 1..).unwrap_or_default();
+        let is_last = rest.iter().all(|scanned| scanned.held.size == 0);
+        if let (Some(segment), Some(Scanned { cut: Some((damage, is_end)), .. })) =
+            (unclean.get(torn), scanned.get(torn))
+        {
+            let is_torn = match durable {
+                Some(durable) => damage.offset >= durable,
+                None => *is_end && is_last,
+            };
+            if !is_torn {
+                return Err(segment.corrupt(damage));
+            }
+        }
+        if planted::is(Planted::LengthTrustedPastEnd) {
+            if let (Some(segment), Some(scanned)) = (unclean.get(torn), scanned.get_mut(torn)) {
+                scanned.held.size = segment.size()?;
+            }
+            return Ok(None);
+        }
+        scanned.truncate(torn + 1);
+        return Ok(Some(torn));
+    }
+    // a segment that was begun while the one before it was lost in part: nothing was acknowledged of it
+    if let (Some(durable), [.., previous, last]) = (durable, scanned.as_slice()) {
+        let base_offset = unclean.last().map_or(0, |segment| segment.base_offset());
+        if last.held.size == 0 && base_offset > previous.end_offset.max(durable) {
+            scanned.pop();
+            return Ok(Some(scanned.len() - 1));
+        }
+    }
+    Ok(None)
+}
+
+/// Cuts the log behind the data of a segment; what is cut is kept.
+fn mend(directory: &Directory, unclean: &[Arc<Segment>], scanned: &[Scanned], cut: usize) -> Result<()> {
+    let (Some(segment), Some(found)) = (unclean.get(cut), scanned.get(cut)) else { return Ok(()) };
+    let gone = unclean.get(cut + 1..).unwrap_or_default();
+    quarantine::keep(directory, segment.base_offset(), found.held.size)?;
+    for segment in gone {
+        quarantine::keep(directory, segment.base_offset(), 0)?;
+    }
+    remove_newest_first(directory, gone.iter().rev().map(|segment| segment.base_offset()))?;
+    let file = directory.open_writable(&segment_file(segment.base_offset(), FileKind::Log))?;
+    file.set_size(found.held.size)?;
+    file.sync()
+}
+
+/// Writes both indexes of a segment, where they are not that already.
+fn write_indexes(directory: &Directory, base_offset: i64, indexes: &scan::IndexBytes) -> Result<()> {
+    for (kind, bytes) in
+        [(FileKind::OffsetIndex, &indexes.offset_index), (FileKind::TimeIndex, &indexes.time_index)]
+    {
+        let name = segment_file(base_offset, kind);
+        let file = match directory.identity_of(&name)? {
+            Some(held) if held.size == bytes.len() as u64 => {
+                let mut found = vec![0; bytes.len()];
+                directory.open_file(&name)?.read_exact_at(0, &mut found)?;
+                if found == *bytes {
+                    continue;
+                }
+                directory.open_writable(&name)?
+            }
+            Some(_) => directory.open_writable(&name)?,
+            None => directory.create(&name)?,
+        };
+        file.set_size(bytes.len() as u64)?;
+        file.write_all_at(bytes, 0)?;
+        file.sync()?;
+    }
+    Ok(())
+}
+
+/// The history of leader epochs: that of its file, as far as the log bears it out; else that of the batches.
+fn epochs(
+    directory: &Directory,
+    segments: &[Arc<Segment>],
+    scanned: &[Scanned],
+    log_start_offset: i64,
+    log_end_offset: i64,
+) -> Result<LeaderEpochs> {
+    let text = directory.read_small(LEADER_EPOCH_CHECKPOINT, MOST_BYTES)?;
+    let mut epochs = match text.map(|text| LeaderEpochs::parse(&text)) {
+        Some(Ok(epochs)) => epochs,
+        _ => {
+            let mut epochs = LeaderEpochs::default();
+            for segment in segments {
+                for (epoch, offset) in segment.epochs()? {
+                    epochs.assign(epoch, offset);
+                }
+            }
+            epochs
+        }
+    };
+    epochs.truncate_from_end(log_end_offset);
+    for (epoch, offset) in scanned.iter().flat_map(|scanned| &scanned.epochs) {
+        if epochs.latest().is_none_or(|latest| *epoch > latest) {
+            epochs.assign(*epoch, *offset);
+        }
+    }
+    epochs.truncate_from_start(log_start_offset);
+    Ok(epochs)
+}

@@ -1,0 +1,216 @@
+//! The log as its one writer has it: what is under the writer's lock.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::checkpoint::{Checkpoint, Watermark};
+use super::data_directory::DataDirectory;
+use super::{Appended, Commit};
+use crate::config::LogConfig;
+use crate::error::{Error, Result};
+use crate::fs::planted::{self, Planted};
+use crate::fs::{Directory, WritableFile};
+use crate::record::{BatchBuilder, BatchHeader};
+use crate::segment::{RollParams, SegmentAppender, SegmentLayout, remove_segment, should_roll};
+use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+
+/// A partition directory that is being written.
+#[derive(Debug)]
+pub(super) struct Partition {
+    pub(super) directory: Directory,
+    pub(super) config: LogConfig,
+    pub(super) clock: fn() -> i64,
+    /// What the log's own batches are stamped with.
+    pub(super) leader_epoch: i32,
+    pub(super) epochs: LeaderEpochs,
+    /// The base offsets of the segments before the active one.
+    pub(super) sealed: BTreeSet<i64>,
+    pub(super) active: SegmentAppender,
+    pub(super) log_start_offset: i64,
+    pub(super) log_end_offset: i64,
+    pub(super) checkpoint: Checkpoint,
+    pub(super) watermark: Watermark,
+    pub(super) data_directory: Option<DataDirectory>,
+    /// Counts truncations, as [`Commit`] does.
+    pub(super) truncations: u64,
+    pub(super) builder: BatchBuilder,
+    pub(super) random: u32,
+    pub(super) is_closed: bool,
+}
+
+impl Partition {
+    pub(super) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// How segments are made under these settings.
+    pub(super) fn layout(config: &LogConfig) -> SegmentLayout {
+        SegmentLayout {
+            index_interval_bytes: u64::from(config.index_interval_bytes),
+            max_index_size: u64::from(config.segment_index_bytes),
+            initial_size: u64::from(config.init_file_size()),
+        }
+    }
+
+    /// The jitter of a new segment, ms.
+    pub(super) fn jitter(&mut self) -> i64 {
+        // xorshift: it only has to spread rolls
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 17;
+        self.random ^= self.random << 5;
+        self.config.random_segment_jitter(self.random.cast_signed())
+    }
+
+    /// Fails where the writer was closed.
+    pub(super) fn check_open(&self) -> Result<()> {
+        if self.is_closed {
+            return Err(Error::config("writer", "an open one", "one that was closed"));
+        }
+        Ok(())
+    }
+
+    /// Appends whole batches, whose headers have their final offsets and epochs. All are there afterwards, or none.
+    ///
+    /// *Source*: `UnifiedLog.append`, from its step 4 on.
+    pub(super) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader], commit: &Commit) -> Result<Appended> {
+        let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
+            let next = self.log_end_offset;
+            return Ok(Appended { first: next, last: next - 1, max_timestamp: -1, durable: true });
+        };
+        let size = bytes.len() as u64;
+        let most = u64::from(self.config.segment_bytes);
+        if size > most {
+            return Err(Error::config(
+                "segment.bytes",
+                format!("batches of at most {most} bytes in one append"),
+                format!("{size} bytes"),
+            ));
+        }
+        if last.last_offset == i64::MAX {
+            return Err(Error::config("offset", "an offset below 2^63 - 1", last.last_offset.to_string()));
+        }
+        let max_timestamp = headers.iter().map(|header| header.max_timestamp).max().unwrap_or(-1);
+        let params = RollParams {
+            max_segment_ms: self.config.max_segment_ms(),
+            max_segment_bytes: most,
+            max_timestamp,
+            last_offset: last.last_offset,
+            size,
+            now: (self.clock)(),
+        };
+        let is_first = self.active.size() == 0 && self.active.base_offset() >= first.base_offset;
+        if should_roll(&params, &self.active.roll_state()) || !self.active.has_index_room(headers.len()) && !is_first {
+            self.roll(first.base_offset, commit)?;
+        }
+        self.assign_epochs(headers).inspect_err(|error| commit.poison(error))?;
+        self.active.append(bytes, headers).map_err(|(error, is_torn)| {
+            if is_torn {
+                commit.poison(&error);
+            }
+            error
+        })?;
+        self.log_end_offset = last.last_offset + 1;
+        commit.appended(size);
+        Ok(Appended { first: first.base_offset, last: last.last_offset, max_timestamp, durable: false })
+    }
+
+    fn assign_epochs(&mut self, headers: &[BatchHeader]) -> Result<()> {
+        let mut changed = None;
+        for header in headers.iter().filter(|header| header.leader_epoch >= 0) {
+            if self.epochs.latest() != Some(header.leader_epoch) {
+                changed.get_or_insert_with(|| self.epochs.clone()).assign(header.leader_epoch, header.base_offset);
+                // the rest of this append is compared with what it began
+                if let Some(changed) = &changed {
+                    self.epochs = changed.clone();
+                }
+            }
+        }
+        if changed.is_some() { self.write_epochs() } else { Ok(()) }
+    }
+
+    /// Writes the history of leader epochs, durably.
+    pub(super) fn write_epochs(&self) -> Result<()> {
+        self.directory.replace(LEADER_EPOCH_CHECKPOINT, self.epochs.to_text().as_bytes())
+    }
+
+    /// Ends the active segment and begins one at `base_offset`, or at the log's end where that is higher. An empty active
+    /// segment with that base is kept. Everything before is durable afterwards.
+    ///
+    /// The new segment's files are made first: where the disk has no room for them, nothing has changed.
+    ///
+    /// *Source*: `UnifiedLog.roll`, `LocalLog.roll`.
+    pub(super) fn roll(&mut self, base_offset: i64, commit: &Commit) -> Result<()> {
+        let base_offset = base_offset.max(self.log_end_offset);
+        if base_offset == self.active.base_offset() {
+            // only an empty one can have it: its indexes are too small to hold an entry, and stay so
+            return Ok(());
+        }
+        // of an earlier try, or of a roll that Kafka did not end
+        remove_segment(&self.directory, base_offset)?;
+        let jitter = self.jitter();
+        let layout = Self::layout(&self.config);
+        let now = (self.clock)();
+        let fresh = SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter)?;
+        let sealed = self.seal_before(base_offset);
+        if let Err(error) = sealed {
+            commit.poison(&error);
+            return Err(error);
+        }
+        self.sealed.insert(self.active.base_offset());
+        self.active = fresh;
+        commit.synced(self.log_end_offset);
+        Ok(())
+    }
+
+    fn seal_before(&mut self, base_offset: i64) -> Result<()> {
+        let checkpoint = Checkpoint { recovery_point: base_offset, ..self.checkpoint };
+        if planted::is(Planted::RecoveryPointBeforeFsync) {
+            checkpoint.write(&self.directory)?;
+            self.watermark.lower(self.log_end_offset)?;
+        }
+        self.active.seal()?;
+        if !planted::is(Planted::NoDirectorySyncOnCreate) {
+            self.directory.sync()?;
+        }
+        self.watermark.note(self.log_end_offset)?;
+        // the new segment is empty: recovery may begin with it
+        self.checkpoint = checkpoint;
+        self.checkpoint.write(&self.directory)
+    }
+
+    /// What a sync of everything appended so far has to sync, and how far it will reach.
+    pub(super) fn unsynced(&self) -> (WritableFile, i64, u64) {
+        (self.active.log().clone(), self.log_end_offset, self.truncations)
+    }
+
+    /// A sync that began at `truncations` has reached `offset`.
+    pub(super) fn note_synced(&self, offset: i64, truncations: u64) -> Result<()> {
+        if self.truncations == truncations { self.watermark.note(offset) } else { Ok(()) }
+    }
+
+    /// Syncs everything under the lock.
+    pub(super) fn sync(&mut self, commit: &Commit) -> Result<()> {
+        let (file, end, truncations) = self.unsynced();
+        let synced = file.sync().and_then(|()| self.note_synced(end, truncations));
+        match synced {
+            Ok(()) => {
+                commit.synced(end);
+                Ok(())
+            }
+            Err(error) => {
+                commit.poison(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// An [`Error::OffsetOutOfRange`].
+    pub(super) fn out_of_range(&self, offset: i64) -> Error {
+        Error::OffsetOutOfRange {
+            path: self.path().to_owned(),
+            offset,
+            start: self.log_start_offset,
+            end: self.log_end_offset,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Small text files of our own that say whether they are whole: lines, and a last one with the checksum of the others.
+//!
+//! ```text
+//! 0                            format version
+//! log-start-offset 12          a name and a number
+//! recovery-point 1234
+//! crc32c 9c4e08f1              of all bytes before this line
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use crate::record::crc;
+
+/// Writes the lines of a file.
+pub(super) fn write(fields: &BTreeMap<&str, i64>) -> Vec<u8> {
+    let mut text = "0\n".to_owned();
+    for (name, number) in fields {
+        // writing into a String does not fail
+        let _ = writeln!(text, "{name} {number}");
+    }
+    let checksum = crc::crc32c(text.as_bytes());
+    let _ = writeln!(text, "crc32c {checksum:08x}");
+    text.into_bytes()
+}
+
+/// Reads what [`write()`] wrote.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub(super) fn read(text: &[u8]) -> Result<BTreeMap<String, i64>, String> {
+    let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+    let last = text.strip_suffix('\n').and_then(|text| text.rfind('\n')).map(|newline| newline + 1);
+    let (lines, last) = last.and_then(|start| text.split_at_checked(start)).ok_or("expected lines, found none")?;
+    let expected = format!("crc32c {:08x}\n", crc::crc32c(lines.as_bytes()));
+    if last != expected {
+        return Err(format!("expected {:?} as its last line, found {:?}", expected.trim_end(), last.trim_end()));
+    }
+    let mut lines = lines.lines();
+    match lines.next() {
+        Some("0") => {}
+        version => return Err(format!("expected version 0, found {version:?}")),
+    }
+    lines
+        .map(|line| {
+            let field = line.split_once(' ').and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
+            field.ok_or_else(|| format!("expected a name and a number, found {line:?}"))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_no_changed_bit_passes() {
+        let fields = BTreeMap::from([("log-start-offset", 12), ("recovery-point", 1234)]);
+        let text = write(&fields);
+        let read_back = read(&text).unwrap();
+        assert_eq!(read_back.iter().map(|(name, number)| (name.as_str(), *number)).collect::<BTreeMap<_, _>>(), fields);
+        for position in 0..text.len() {
+            for bit in 0..8 {
+                let mut flipped = text.clone();
+                flipped[position] ^= 1 << bit;
+                assert!(read(&flipped).is_err(), "bit {bit} of byte {position}");
+            }
+            assert!(read(&text[..position]).is_err(), "cut at {position}");
+        }
+    }
+}

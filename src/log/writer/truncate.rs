@@ -1,0 +1,197 @@
+//! How a log gets shorter, from either end. Each step is durable before the next, so that what a crash leaves is a log.
+
+use super::Commit;
+use super::checkpoint::Checkpoint;
+use super::open::remove_newest_first;
+use super::partition::Partition;
+use super::scan;
+use crate::error::{Error, Result};
+use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::planted::{self, Planted};
+use crate::log::{Log, LogOptions};
+use crate::segment::{SegmentAppender, remove_segment};
+use crate::types::Io;
+
+impl Partition {
+    /// The log as a reader finds it now, from its first segment on.
+    fn as_read(&self) -> Result<Log> {
+        let first = self.sealed.first().copied().unwrap_or(self.active.base_offset());
+        let options = LogOptions { io: Io::Pread, log_start_offset: Some(first), ..LogOptions::default() };
+        Log::open_in(self.directory.clone(), options)
+    }
+
+    /// Removes every batch that reaches to `offset` or beyond; the log ends at `offset` then. False where it ended there
+    /// or before already.
+    ///
+    /// The recovery point and the history of epochs are lowered first, then the newest segments go first, then the rest is
+    /// cut: a crash leaves a prefix of the log.
+    ///
+    /// *Source*: `UnifiedLog.truncateTo`, `LocalLog.truncateTo`, `LogSegment.truncateTo`.
+    pub(super) fn truncate_to(&mut self, offset: i64, commit: &Commit) -> Result<bool> {
+        if offset < 0 {
+            return Err(Error::config("offset", "an offset, 0 or above", offset.to_string()));
+        }
+        if offset >= self.log_end_offset {
+            return Ok(false);
+        }
+        let first = self.sealed.first().copied().unwrap_or(self.active.base_offset());
+        if offset < first {
+            self.truncate_fully_and_start_at(offset, commit)?;
+            return Ok(true);
+        }
+        let log = self.as_read()?;
+        let target = self.floor(offset);
+        let location = log.locate(offset)?;
+        let held = log.segments().floor(offset).map_or(Ok(0), |segment| segment.size())?;
+        let (size, end) = match location {
+            Some(location) if location.segment == target => {
+                (location.position, location.batch_base_offset.min(offset))
+            }
+            // a gap up to the segment's end: all of it stays
+            _ => (if target == self.active.base_offset() { self.active.size() } else { held }, offset),
+        };
+        drop(log);
+        self.cut(offset, target, size, end, commit).inspect_err(|error| commit.poison(error))?;
+        Ok(true)
+    }
+
+    /// The base offset of the segment that would hold an offset.
+    fn floor(&self, offset: i64) -> i64 {
+        if offset >= self.active.base_offset() {
+            return self.active.base_offset();
+        }
+        self.sealed.range(..=offset).next_back().copied().unwrap_or(0)
+    }
+
+    /// `size`: of what stays of the target's `.log`; `end`: the offset below which records stay.
+    fn cut(&mut self, offset: i64, target: i64, size: u64, end: i64, commit: &Commit) -> Result<()> {
+        self.truncations += 1;
+        commit.truncated(offset);
+        let file = self.directory.open_writable(&segment_file(target, FileKind::Log))?;
+        if planted::is(Planted::SwappedDeleteOrder) {
+            file.set_size(size)?;
+        }
+        self.watermark.lower(end.min(commit.durable()))?;
+        let log_start_offset = self.log_start_offset.min(offset);
+        let recovery_point = self.checkpoint.recovery_point.min(end);
+        self.write_checkpoint(Checkpoint { recovery_point, log_start_offset, starting_at: None })?;
+        if self.epochs.truncate_from_end(offset) {
+            self.write_epochs()?;
+        }
+        self.remove_snapshots_above(offset)?;
+        let newer = self.sealed.split_off(&target);
+        let newest_first = [self.active.base_offset()].into_iter().chain(newer.into_iter().rev());
+        remove_newest_first(&self.directory, newest_first.filter(|base_offset| *base_offset > target))?;
+        file.set_size(size)?;
+        file.sync()?;
+        self.active.truncate_indexes(&self.directory, target, offset)?;
+        // the reader looks at what is there now
+        let log = self.as_read()?;
+        let held = log.segments().last().map(|segment| scan::held(segment)).transpose()?;
+        let held = held.ok_or_else(|| Error::config("path", "a directory with a segment", "none"))?;
+        let layout = Self::layout(&self.config);
+        let jitter = self.jitter();
+        self.active =
+            SegmentAppender::open(&self.directory, target, held, &layout, (self.clock)(), jitter)?;
+        self.log_end_offset = offset;
+        self.log_start_offset = log_start_offset;
+        self.sync(commit)?;
+        // a hole between the last batch and this end is no record that was lost
+        self.watermark.lower(end)
+    }
+
+    /// Removes every record; the log starts and ends at `offset` then.
+    ///
+    /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
+    pub(super) fn truncate_fully_and_start_at(&mut self, offset: i64, commit: &Commit) -> Result<()> {
+        if !(0..i64::MAX).contains(&offset) {
+            return Err(Error::config("offset", "an offset from 0 to 2^63 - 2", offset.to_string()));
+        }
+        self.restart(offset, commit).inspect_err(|error| commit.poison(error))
+    }
+
+    fn restart(&mut self, offset: i64, commit: &Commit) -> Result<()> {
+        self.truncations += 1;
+        commit.truncated(offset.min(commit.durable()));
+        // from here on whoever opens the log goes on with this
+        self.watermark.lower(0)?;
+        let checkpoint = Checkpoint { recovery_point: offset, log_start_offset: offset, starting_at: None };
+        self.write_checkpoint(Checkpoint { starting_at: Some(offset), ..checkpoint })?;
+        self.epochs.clear();
+        self.write_epochs()?;
+        self.remove_snapshots_above(-1)?;
+        let sealed = std::mem::take(&mut self.sealed);
+        let newest_first = [self.active.base_offset()].into_iter().chain(sealed.into_iter().rev());
+        remove_newest_first(&self.directory, newest_first)?;
+        let jitter = self.jitter();
+        let layout = Self::layout(&self.config);
+        self.active = SegmentAppender::create(&self.directory, offset, &layout, (self.clock)(), jitter)?;
+        self.directory.sync()?;
+        self.log_start_offset = offset;
+        self.log_end_offset = offset;
+        self.watermark.lower(offset)?;
+        commit.synced(offset);
+        self.write_checkpoint(checkpoint)
+    }
+
+    /// Lets the log start at `offset`: records below are gone, and segments of which none is left are deleted, oldest
+    /// first. False where it started there or above already.
+    ///
+    /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteOldSegments`.
+    pub(super) fn delete_before(&mut self, offset: i64, commit: &Commit) -> Result<bool> {
+        if offset > self.log_end_offset || offset < 0 {
+            return Err(self.out_of_range(offset));
+        }
+        if offset <= self.log_start_offset {
+            return Ok(false);
+        }
+        if offset > commit.durable() {
+            // the log must not end below its start after a crash
+            self.sync(commit)?;
+        }
+        self.advance(offset).inspect_err(|error| commit.poison(error))?;
+        Ok(true)
+    }
+
+    fn advance(&mut self, offset: i64) -> Result<()> {
+        self.write_checkpoint(Checkpoint { log_start_offset: offset, ..self.checkpoint })?;
+        self.log_start_offset = offset;
+        if self.epochs.truncate_from_start(offset) {
+            self.write_epochs()?;
+        }
+        let bases: Vec<_> = self.sealed.iter().copied().chain([self.active.base_offset()]).collect();
+        let mut is_changed = false;
+        for (base_offset, next) in bases.iter().zip(bases.iter().skip(1)) {
+            if *next <= offset {
+                remove_segment(&self.directory, *base_offset)?;
+                self.sealed.remove(base_offset);
+                is_changed = true;
+            }
+        }
+        if is_changed && !planted::is(Planted::NoDirectorySyncOnDelete) { self.directory.sync() } else { Ok(()) }
+    }
+
+    /// Replaces the checkpoint, and the lines of the data directory's that would contradict it.
+    fn write_checkpoint(&mut self, checkpoint: Checkpoint) -> Result<()> {
+        checkpoint.write(&self.directory)?;
+        if let Some(data_directory) = &self.data_directory {
+            data_directory.write_recovery_point(checkpoint.recovery_point)?;
+            data_directory.write_log_start_offset(checkpoint.log_start_offset)?;
+        }
+        self.checkpoint = checkpoint;
+        Ok(())
+    }
+
+    /// Snapshots of producer state beyond an offset speak of records that are not there.
+    fn remove_snapshots_above(&self, offset: i64) -> Result<()> {
+        for (name, _) in self.directory.entries()? {
+            let is_snapshot = SegmentFileName::parse(&name).is_some_and(|parsed| {
+                parsed.kind == FileKind::Snapshot && parsed.stage == Stage::Live && parsed.base_offset > offset
+            });
+            if is_snapshot {
+                self.directory.remove(&name)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,235 @@
+//! The writer's half of a segment: the `.log` that grows, and its two indexes beside it. Kafka: `LogSegment`, write side.
+
+use super::roll::{RollState, is_relative};
+use crate::error::Result;
+use crate::fs::names::{FileKind, segment_file};
+use crate::fs::planted::{self, Planted};
+use crate::fs::{Directory, WritableFile};
+use crate::index::{OffsetIndexWriter, TimeIndexWriter};
+use crate::record::BatchHeader;
+use crate::types::TimestampOffset;
+
+/// How a segment's files are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentLayout {
+    /// `index.interval.bytes`.
+    pub(crate) index_interval_bytes: u64,
+    /// `segment.index.bytes`: of each index of the active segment.
+    pub(crate) max_index_size: u64,
+    /// What the `.log` is made as large as: `segment.bytes` under `preallocate`, else 0.
+    pub(crate) initial_size: u64,
+}
+
+/// What a segment that is there already holds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Held {
+    /// Bytes of data in the `.log`.
+    pub(crate) size: u64,
+    /// The largest timestamp of its first batch; `None` without a batch.
+    pub(crate) first_batch_timestamp: Option<i64>,
+    /// The largest timestamp, and the last offset of the first batch that has it; (−1, base offset) where none has one.
+    pub(crate) largest: TimestampOffset,
+}
+
+/// The active segment, as its one writer has it.
+#[derive(Debug)]
+pub(crate) struct SegmentAppender {
+    base_offset: i64,
+    log: WritableFile,
+    /// Of the data; a preallocated file is larger.
+    size: u64,
+    is_preallocated: bool,
+    offset_index: OffsetIndexWriter,
+    time_index: TimeIndexWriter,
+    index_interval_bytes: u64,
+    bytes_since_last_index_entry: u64,
+    largest: TimestampOffset,
+    first_batch_timestamp: Option<i64>,
+    created: i64,
+    jitter_ms: i64,
+}
+
+impl SegmentAppender {
+    /// Makes an empty segment. Its names are durable after the directory's sync. What was made is removed again where
+    /// this fails.
+    pub(crate) fn create(
+        directory: &Directory,
+        base_offset: i64,
+        layout: &SegmentLayout,
+        now: i64,
+        jitter_ms: i64,
+    ) -> Result<Self> {
+        let make = || {
+            let log = directory.create(&segment_file(base_offset, FileKind::Log))?;
+            if layout.initial_size > 0 {
+                log.allocate(layout.initial_size)?;
+            }
+            let held = Held {
+                size: 0,
+                first_batch_timestamp: None,
+                largest: TimestampOffset { timestamp: -1, offset: base_offset },
+            };
+            Self::new(directory, base_offset, log, held, layout, now, jitter_ms)
+        };
+        make().inspect_err(|_| remove_segment(directory, base_offset).unwrap_or_default())
+    }
+
+    /// Takes a segment that is there; its indexes must be right, and are made anew where they are missing.
+    pub(crate) fn open(
+        directory: &Directory,
+        base_offset: i64,
+        held: Held,
+        layout: &SegmentLayout,
+        now: i64,
+        jitter_ms: i64,
+    ) -> Result<Self> {
+        let log = directory.open_writable(&segment_file(base_offset, FileKind::Log))?;
+        Self::new(directory, base_offset, log, held, layout, now, jitter_ms)
+    }
+
+    fn new(
+        directory: &Directory,
+        base_offset: i64,
+        log: WritableFile,
+        held: Held,
+        layout: &SegmentLayout,
+        created: i64,
+        jitter_ms: i64,
+    ) -> Result<Self> {
+        let Held { size, first_batch_timestamp, largest } = held;
+        let name = |kind| segment_file(base_offset, kind);
+        let max = layout.max_index_size;
+        let mut offset_index =
+            OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
+        let mut time_index = TimeIndexWriter::open(directory, &name(FileKind::TimeIndex), base_offset, max)?;
+        offset_index.resize(max)?;
+        time_index.resize(max)?;
+        Ok(Self {
+            base_offset,
+            log,
+            size,
+            is_preallocated: layout.initial_size > 0,
+            offset_index,
+            time_index,
+            index_interval_bytes: layout.index_interval_bytes,
+            bytes_since_last_index_entry: 0,
+            largest,
+            first_batch_timestamp,
+            created,
+            jitter_ms,
+        })
+    }
+
+    pub(crate) fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    /// Bytes of data.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The largest timestamp, and the last offset of the first batch that has it.
+    pub(crate) fn largest(&self) -> TimestampOffset {
+        self.largest
+    }
+
+    /// The `.log`.
+    pub(crate) fn log(&self) -> &WritableFile {
+        &self.log
+    }
+
+    /// What the decision to roll looks at.
+    pub(crate) fn roll_state(&self) -> RollState {
+        RollState {
+            base_offset: self.base_offset,
+            size: self.size,
+            first_batch_timestamp: self.first_batch_timestamp,
+            created: self.created,
+            jitter_ms: self.jitter_ms,
+            is_offset_index_full: self.offset_index.is_full(),
+            is_time_index_full: self.time_index.is_full(),
+        }
+    }
+
+    /// Whether the indexes have room for `batches` more entries, should each need one: an append of many batches must not
+    /// find them full in its middle.
+    pub(crate) fn has_index_room(&self, batches: usize) -> bool {
+        let free = self.offset_index.max_entries() - self.offset_index.entries();
+        let free_times = self.time_index.max_entries().saturating_sub(self.time_index.entries() + 1);
+        free.min(free_times) >= batches as u64
+    }
+
+    /// Appends whole batches, which `headers` describe: all of them, or none where this fails. The second value of an
+    /// error is true where even that could not be had: then nobody knows what the file holds.
+    ///
+    /// *Source*: `LogSegment.append`; an entry of the indexes for a batch, as 4.3.1 does it.
+    pub(crate) fn append(
+        &mut self,
+        bytes: &[u8],
+        headers: &[BatchHeader],
+    ) -> Result<(), (crate::Error, bool)> {
+        debug_assert!(
+            headers.iter().all(|header| is_relative(header.last_offset, self.base_offset)),
+            "the roll was decided before"
+        );
+        if let Err(error) = self.log.write_all_at(bytes, self.size) {
+            let is_undone =
+                planted::is(Planted::NoTruncateAfterShortWrite) || self.log.set_size(self.size).is_ok();
+            return Err((error, !is_undone));
+        }
+        for header in headers {
+            if self.first_batch_timestamp.is_none() {
+                self.first_batch_timestamp = Some(header.max_timestamp);
+            }
+            if header.max_timestamp > self.largest.timestamp {
+                self.largest =
+                    TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset };
+            }
+            if self.bytes_since_last_index_entry > self.index_interval_bytes {
+                // a `.log` ends below 2 GiB, or the roll was forgotten
+                let position = i32::try_from(self.size).unwrap_or(i32::MAX);
+                let done = self.offset_index.append(header.last_offset, position).and_then(|()| {
+                    self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, false)
+                });
+                // the batches are written: an index that lags is only slower
+                debug_assert!(done.is_ok(), "room was looked for before");
+                self.bytes_since_last_index_entry = 0;
+            }
+            self.size += u64::from(header.size);
+            self.bytes_since_last_index_entry += u64::from(header.size);
+        }
+        Ok(())
+    }
+
+    /// Ends the segment: its closing time entry is written, its files are as large as what they hold, and all of it is
+    /// durable.
+    ///
+    /// *Source*: `LogSegment.onBecomeInactiveSegment`, and the flush behind it.
+    pub(crate) fn seal(&mut self) -> Result<()> {
+        self.finish()?;
+        if !planted::is(Planted::NewSegmentBeforeOldFlush) {
+            self.log.sync()?;
+        }
+        self.offset_index.flush()?;
+        self.time_index.flush()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, true)?;
+        self.offset_index.trim()?;
+        self.time_index.trim()?;
+        if self.is_preallocated {
+            self.log.set_size(self.size)?;
+        }
+        Ok(())
+    }
+}
+
+/// Removes a segment's files, the `.log` last: what is left of one that was not removed as a whole can still be read.
+pub(crate) fn remove_segment(directory: &Directory, base_offset: i64) -> Result<()> {
+    for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex, FileKind::Log] {
+        directory.remove(&segment_file(base_offset, kind))?;
+    }
+    Ok(())
+}

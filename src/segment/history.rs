@@ -1,0 +1,47 @@
+//! What a writer asks of segments that it did not write itself: their leader epochs, and whether their index speaks of them.
+
+use super::walk::{Before, Bounds, Step};
+use super::{LOOKUP_READ, SCAN_READ, Segment, Walk};
+use crate::error::Result;
+use crate::index::OffsetIndex;
+
+impl Segment {
+    /// Whether the last entry of the offset index is one that the log confirms; so is an index without entries.
+    pub(crate) fn confirms_last_entry(&self, index: &OffsetIndex) -> Result<bool> {
+        let mut walk = self.walk(-1, LOOKUP_READ)?;
+        let Some(last) = index.entries().checked_sub(1) else { return Ok(true) };
+        let last = index.entry(last)?;
+        let confirmed = self.last_confirmed(index, &mut walk)?;
+        Ok(confirmed == u64::try_from(last.position).ok() && confirmed.is_some())
+    }
+
+    /// The leader epoch of the last batch; −1 where it has none, or there is no batch.
+    pub(crate) fn last_epoch(&self) -> Result<i32> {
+        let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.size()? };
+        let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
+        let index = self.usable(self.offset_index());
+        let indexed = index.as_deref().map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))?;
+        walk.position = indexed.unwrap_or(0);
+        if indexed.is_none() {
+            walk.before = Some(Before { last_offset: self.base_offset() - 1, leader_epoch: -1 });
+        }
+        let mut epoch = -1;
+        while let Step::Batch(batch) = walk.step()? {
+            epoch = batch.header.leader_epoch;
+        }
+        Ok(epoch)
+    }
+
+    /// Where each leader epoch of its batches begins, in their order.
+    pub(crate) fn epochs(&self) -> Result<Vec<(i32, i64)>> {
+        let mut epochs: Vec<(i32, i64)> = Vec::new();
+        let mut walk = self.walk(-1, SCAN_READ)?;
+        while let Step::Batch(batch) = walk.step()? {
+            let (epoch, offset) = (batch.header.leader_epoch, batch.header.base_offset);
+            if epoch >= 0 && epochs.last().is_none_or(|(last, _)| *last != epoch) {
+                epochs.push((epoch, offset));
+            }
+        }
+        Ok(epochs)
+    }
+}

@@ -1,0 +1,221 @@
+//! `leader-epoch-checkpoint`: at which offset each leader epoch began. Kafka: `LeaderEpochFileCache`,
+//! `LeaderEpochCheckpointFile`.
+//!
+//! ```text
+//! 0                    format version
+//! 2                    number of lines that follow
+//! 0 104                epoch, the offset that it began at
+//! 1 106
+//! ```
+
+use crate::error::{Error, Result};
+
+/// The name of the file, in the partition directory.
+pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
+
+/// The history of a log's leader epochs: epochs rise, and so do the offsets that they began at.
+///
+/// *Source*: `LeaderEpochFileCache`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeaderEpochs {
+    /// Epoch and start offset, both rising strictly.
+    entries: Vec<(i32, i64)>,
+}
+
+impl LeaderEpochs {
+    /// Reads the text of the file; an empty one is an empty history.
+    ///
+    /// # Errors
+    /// Says what is wrong with the text.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+        let mut lines = text.lines();
+        match lines.next() {
+            None => return Ok(Self::default()),
+            Some("0") => {}
+            Some(version) => return Err(format!("expected version 0, found {version:?}")),
+        }
+        let Some(count) = lines.next() else { return Ok(Self::default()) };
+        let mut epochs = Self::default();
+        let mut read = 0;
+        for line in lines {
+            let fields: Vec<_> = line.split_whitespace().collect();
+            let &[epoch, offset] = fields.as_slice() else {
+                return Err(format!("expected an epoch and an offset, found {line:?}"));
+            };
+            let epoch: i32 = epoch.parse().map_err(|_| format!("expected an epoch, found {epoch:?}"))?;
+            let offset: i64 = offset.parse().map_err(|_| format!("expected an offset, found {offset:?}"))?;
+            if epoch < 0 || offset < 0 {
+                return Err(format!("expected an epoch and an offset, 0 or above, found {line:?}"));
+            }
+            epochs.assign(epoch, offset);
+            read += 1;
+        }
+        if count.parse() == Ok(read) { Ok(epochs) } else { Err(format!("expected {count} lines, found {read}")) }
+    }
+
+    /// The text of the file.
+    pub fn to_text(&self) -> String {
+        let lines = self.entries.iter().map(|(epoch, offset)| format!("{epoch} {offset}\n"));
+        format!("0\n{}\n{}", self.entries.len(), lines.collect::<String>())
+    }
+
+    /// Epochs and the offsets that they began at, both rising.
+    pub fn entries(&self) -> &[(i32, i64)] {
+        &self.entries
+    }
+
+    /// The latest epoch.
+    pub fn latest(&self) -> Option<i32> {
+        self.entries.last().map(|(epoch, _)| *epoch)
+    }
+
+    /// Notes that a batch of `epoch` begins at `offset` (both 0 or above): entries that contradict it go. True where this
+    /// changed the history.
+    ///
+    /// *Source*: `LeaderEpochFileCache.assign`.
+    pub fn assign(&mut self, epoch: i32, offset: i64) -> bool {
+        if self.entries.last().is_some_and(|(latest, start)| epoch == *latest && offset >= *start) {
+            return false;
+        }
+        while self.entries.pop_if(|(known, start)| *known >= epoch || *start >= offset).is_some() {}
+        self.entries.push((epoch, offset));
+        true
+    }
+
+    /// Where an epoch's records end: the epoch that answers (the largest one ≤ `epoch`) and the offset after its last
+    /// record, which is `log_end_offset` for the latest. `None` where the history says nothing of it.
+    ///
+    /// *Source*: `LeaderEpochFileCache.endOffsetFor`, which gives (−1, −1) for `None`.
+    pub fn end_offset_for(&self, epoch: i32, log_end_offset: i64) -> Option<(i32, i64)> {
+        if self.latest()? == epoch {
+            return Some((epoch, log_end_offset));
+        }
+        let higher = self.entries.partition_point(|(known, _)| *known <= epoch);
+        let (_, end) = self.entries.get(higher).filter(|_| epoch >= 0)?;
+        let floor = higher.checked_sub(1).and_then(|floor| self.entries.get(floor));
+        Some((floor.map_or(epoch, |(known, _)| *known), *end))
+    }
+
+    /// Forgets epochs that began at `offset` or later. True where this changed the history.
+    ///
+    /// *Source*: `LeaderEpochFileCache.truncateFromEnd`.
+    pub fn truncate_from_end(&mut self, offset: i64) -> bool {
+        let held = self.entries.len();
+        while self.entries.pop_if(|(_, start)| *start >= offset).is_some() {}
+        self.entries.len() != held
+    }
+
+    /// Forgets epochs that ended at `offset` or before; the one that holds `offset` begins there now. True where this
+    /// changed the history.
+    ///
+    /// *Source*: `LeaderEpochFileCache.truncateFromStart`.
+    pub fn truncate_from_start(&mut self, offset: i64) -> bool {
+        let passed = self.entries.partition_point(|(_, start)| *start <= offset);
+        let Some(last) = passed.checked_sub(1) else { return false };
+        let before = self.entries.clone();
+        self.entries.drain(..last);
+        if let Some((_, start)) = self.entries.first_mut() {
+            *start = offset;
+        }
+        self.entries != before
+    }
+
+    /// Forgets everything. True where this changed the history.
+    ///
+    /// *Source*: `LeaderEpochFileCache.clearAndFlush`.
+    pub fn clear(&mut self) -> bool {
+        let held = !self.entries.is_empty();
+        self.entries.clear();
+        held
+    }
+
+    /// The epoch that a log may go on with: `wanted`, or the latest one where that is higher.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a negative one.
+    pub fn next_epoch(&self, wanted: i32) -> Result<i32> {
+        if wanted < 0 {
+            return Err(Error::config("leader_epoch", "an epoch, 0 or above", wanted.to_string()));
+        }
+        Ok(self.latest().map_or(wanted, |latest| wanted.max(latest)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LeaderEpochs;
+
+    fn of(entries: &[(i32, i64)]) -> LeaderEpochs {
+        LeaderEpochs { entries: entries.to_vec() }
+    }
+
+    #[test]
+    fn the_text_is_read_and_written_as_kafka_does() {
+        let text = "0\n2\n0 104\n1 106\n";
+        let epochs = LeaderEpochs::parse(text.as_bytes()).unwrap();
+        assert_eq!(epochs, of(&[(0, 104), (1, 106)]));
+        assert_eq!(epochs.to_text(), text);
+        assert_eq!(LeaderEpochs::parse(b"").unwrap(), LeaderEpochs::default());
+        assert_eq!(LeaderEpochs::default().to_text(), "0\n0\n");
+        for broken in ["1\n0\n", "0\n1\n", "0\n1\n0\n", "0\n1\n0 x\n", "0\n1\n-1 0\n", "0\n1\n0 0\n1 1\n"] {
+            assert!(LeaderEpochs::parse(broken.as_bytes()).is_err(), "{broken:?}");
+        }
+        assert!(LeaderEpochs::parse(b"\xff").is_err());
+    }
+
+    #[test]
+    fn assigning_removes_what_contradicts_it() {
+        let mut epochs = of(&[(0, 0), (2, 10), (3, 20)]);
+        assert!(!epochs.assign(3, 25));
+        assert!(epochs.assign(4, 20));
+        assert_eq!(epochs, of(&[(0, 0), (2, 10), (4, 20)]));
+        assert!(epochs.assign(1, 30));
+        assert_eq!(epochs, of(&[(0, 0), (1, 30)]));
+        assert!(epochs.assign(1, 5));
+        assert_eq!(epochs, of(&[(0, 0), (1, 5)]));
+    }
+
+    #[test]
+    fn the_end_of_an_epoch_is_the_start_of_the_next_one() {
+        let epochs = of(&[(2, 10), (4, 20), (6, 30)]);
+        for (epoch, expected) in [
+            (-1, None),
+            (0, Some((0, 10))),
+            (2, Some((2, 20))),
+            (3, Some((2, 20))),
+            (5, Some((4, 30))),
+            (6, Some((6, 44))),
+            (7, None),
+        ] {
+            assert_eq!(epochs.end_offset_for(epoch, 44), expected, "{epoch}");
+        }
+        assert_eq!(LeaderEpochs::default().end_offset_for(0, 44), None);
+    }
+
+    #[test]
+    fn the_history_is_cut_at_either_end() {
+        let whole = of(&[(2, 10), (4, 20), (6, 30)]);
+        for (offset, expected) in [
+            (31, &[(2, 10), (4, 20), (6, 30)][..]),
+            (30, &[(2, 10), (4, 20)]),
+            (11, &[(2, 10)]),
+            (10, &[]),
+        ] {
+            let mut epochs = whole.clone();
+            assert_eq!(epochs.truncate_from_end(offset), expected.len() < 3);
+            assert_eq!(epochs.entries(), expected, "{offset}");
+        }
+        for (offset, expected) in [
+            (9, &[(2, 10), (4, 20), (6, 30)][..]),
+            (10, &[(2, 10), (4, 20), (6, 30)]),
+            (19, &[(2, 19), (4, 20), (6, 30)]),
+            (20, &[(4, 20), (6, 30)]),
+            (99, &[(6, 99)]),
+        ] {
+            let mut epochs = whole.clone();
+            assert_eq!(epochs.truncate_from_start(offset), expected != whole.entries(), "{offset}");
+            assert_eq!(epochs.entries(), expected, "{offset}");
+        }
+    }
+}
