@@ -29,6 +29,7 @@
 
 #[cfg(feature = "arrow")]
 pub mod arrow;
+pub mod config;
 pub mod dir;
 pub mod error;
 pub mod fs;
@@ -40,6 +41,7 @@ pub mod record;
 pub mod segment;
 pub mod types;
 
+pub use config::LogConfig;
 pub use dir::LogDir;
 pub use error::{Error, Result};
 pub use log::{Log, LogOptions};
