@@ -134,6 +134,26 @@ pub enum Error {
         /// The system's own error.
         source: io::Error,
     },
+    /// Another process, or another handle of this one, holds a lock.
+    #[error("{} is locked by {found}; only one writer may use a log at a time", file.display())]
+    Locked {
+        /// The lock's file.
+        file: PathBuf,
+        /// Who holds it, as far as the system tells.
+        found: String,
+    },
+    /// A write or a flush failed before, and what is on the disk is in doubt: the handle takes no more.
+    #[error("the log takes no more writes: {reason}; open it again, which recovers what was acknowledged")]
+    Poisoned {
+        /// What failed.
+        reason: String,
+    },
+    /// A handle that a fork has copied was used in the child.
+    #[error("{handle} was opened before a fork and belongs to the parent; open one in the child")]
+    Forked {
+        /// What was used.
+        handle: &'static str,
+    },
     /// The caller's [`Interrupt`](crate::types::Interrupt) asked to stop; the source is the caller's own error.
     #[error("interrupted: {0}")]
     Interrupted(Box<dyn std::error::Error + Send + Sync>),
@@ -164,6 +184,9 @@ impl Error {
             Self::LogNotFound { .. } => "log_not_found",
             Self::Config { .. } => "config",
             Self::Io { .. } => "io",
+            Self::Locked { .. } => "locked",
+            Self::Poisoned { .. } => "poisoned",
+            Self::Forked { .. } => "forked_handle",
             Self::Interrupted(_) => "interrupted",
         }
     }
@@ -173,8 +196,8 @@ impl Error {
         match self {
             Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(&place.file),
             Self::OffsetOutOfRange { path, .. } | Self::LogNotFound { path, .. } => Some(path),
-            Self::LogChanged { file, .. } | Self::Io { file, .. } => Some(file),
-            Self::Config { .. } | Self::Interrupted(_) => None,
+            Self::LogChanged { file, .. } | Self::Io { file, .. } | Self::Locked { file, .. } => Some(file),
+            Self::Config { .. } | Self::Poisoned { .. } | Self::Forked { .. } | Self::Interrupted(_) => None,
         }
     }
 
@@ -204,7 +227,9 @@ impl Error {
             | Self::Config { expected, .. } => Some(expected.clone()),
             Self::OffsetOutOfRange { start, end, .. } => Some(format!("{start} <= offset < {end}")),
             Self::LogNotFound { .. } => Some("a partition directory".to_owned()),
-            Self::Io { .. } | Self::Interrupted(_) => None,
+            Self::Locked { .. } => Some("a lock that nobody else holds".to_owned()),
+            Self::Forked { .. } => Some("a handle that this process opened".to_owned()),
+            Self::Poisoned { .. } | Self::Io { .. } | Self::Interrupted(_) => None,
         }
     }
 
@@ -215,9 +240,12 @@ impl Error {
             | Self::UnsupportedFormat { found, .. }
             | Self::LogChanged { found, .. }
             | Self::LogNotFound { found, .. }
+            | Self::Locked { found, .. }
             | Self::Config { found, .. } => Some(found.clone()),
             Self::OffsetOutOfRange { offset, .. } => Some(offset.to_string()),
             Self::Io { source, .. } => Some(source.to_string()),
+            Self::Poisoned { reason } => Some(reason.clone()),
+            Self::Forked { .. } => Some("one that its parent opened".to_owned()),
             Self::Interrupted(_) => None,
         }
     }

@@ -29,6 +29,7 @@
 
 #[cfg(feature = "arrow")]
 pub mod arrow;
+pub mod config;
 pub mod dir;
 pub mod error;
 pub mod fs;
@@ -41,6 +42,7 @@ pub mod segment;
 pub mod state;
 pub mod types;
 
+pub use config::LogConfig;
 pub use dir::LogDir;
 pub use error::{Error, Result};
 pub use log::{Log, LogOptions};

@@ -18,6 +18,9 @@ pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
         Error::LogChanged { .. } => "LogChangedError",
         Error::LogNotFound { .. } => "LogNotFoundError",
         Error::Config { .. } => "ConfigError",
+        Error::Locked { .. } => "LockedError",
+        Error::Poisoned { .. } => "PoisonedError",
+        Error::Forked { .. } => "ForkedHandleError",
         Error::Io { file, source, .. } => {
             // Python makes the right child of OSError (PermissionError, …) of the number
             let file: OsString = file.clone().into();

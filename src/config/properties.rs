@@ -1,0 +1,207 @@
+//! A log's settings from the properties of a broker or of a topic, and back.
+
+use std::collections::BTreeMap;
+
+use super::LogConfig;
+use super::settings::{Setting, Synonym, settings};
+use super::value::{Allowed, Value};
+use crate::error::{Error, Result};
+
+/// Whose properties they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// A broker's file: its own names (`log.segment.bytes`); whatever else is in it is ignored.
+    Broker,
+    /// A topic's overrides: `segment.bytes`; an unknown name is an error.
+    Topic,
+}
+
+impl Source {
+    /// A broker's file has a name that begins with `log.`, or one of those that every broker has.
+    pub fn guess<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
+        const BROKER: [&str; 3] = ["broker.id", "node.id", "process.roles"];
+        let is_brokers = |name: &str| name.starts_with("log.") || BROKER.contains(&name);
+        if names.into_iter().any(is_brokers) { Self::Broker } else { Self::Topic }
+    }
+}
+
+const SEGMENT_BYTES: &str = "segment.bytes";
+/// The name of a segment size below [`LEAST_SEGMENT_BYTES`], for topics only. It wins over the other.
+const INTERNAL_SEGMENT_BYTES: &str = "internal.segment.bytes";
+const LEAST_SEGMENT_BYTES: i64 = 1 << 20;
+/// Kafka's too, but nothing that a log's files show.
+const IGNORED: [&str; 6] = [
+    "leader.replication.throttled.replicas",
+    "follower.replication.throttled.replicas",
+    "local.retention.bytes",
+    "local.retention.ms",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+];
+/// Has to be off: with it, what lies here is not the whole log.
+const REMOTE_STORAGE: &str = "remote.storage.enable";
+
+impl LogConfig {
+    /// The settings in a broker's file or a topic's overrides, with Kafka's precedence (`log.roll.ms` over
+    /// `log.roll.hours`); what they do not name has its default. `None` guesses, as [`Source::guess`] does.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the name, the value and what is allowed; for an unknown name of a topic's the nearest one.
+    ///
+    /// *Source*: `KafkaConfig.extractLogConfigMap`, `LogConfig.fromProps`.
+    pub fn from_properties(properties: &BTreeMap<String, String>, source: Option<Source>) -> Result<Self> {
+        match source.unwrap_or_else(|| Source::guess(properties.keys().map(String::as_str))) {
+            Source::Broker => Self::from_broker(properties),
+            Source::Topic => Self::default().with_overrides(properties),
+        }
+    }
+
+    /// These settings with a topic's overrides.
+    ///
+    /// # Errors
+    /// As [`LogConfig::from_properties`].
+    pub fn with_overrides(mut self, overrides: &BTreeMap<String, String>) -> Result<Self> {
+        for (name, text) in overrides {
+            if name == INTERNAL_SEGMENT_BYTES || IGNORED.contains(&name.as_str()) {
+                continue;
+            }
+            if name == REMOTE_STORAGE {
+                if Allowed::Flag.parse(text) != Some(Value::Flag(false)) {
+                    return Err(refused(name, "false: there is no tiered storage here", text));
+                }
+                continue;
+            }
+            let setting = settings()
+                .find(|setting| setting.name == name)
+                .ok_or_else(|| Error::config(name, nearest(name), "an unknown name"))?;
+            let value = read(name, text, segment_size_limit(setting))?;
+            self.put(setting, name, text, &value)?;
+        }
+        // after `segment.bytes`, over which it wins
+        if let Some(text) = overrides.get(INTERNAL_SEGMENT_BYTES)
+            && let Some(setting) = settings().find(|setting| setting.name == SEGMENT_BYTES)
+        {
+            let value = read(INTERNAL_SEGMENT_BYTES, text, setting.allowed)?;
+            self.put(setting, INTERNAL_SEGMENT_BYTES, text, &value)?;
+        }
+        self.checked()
+    }
+
+    /// All settings under their topic names; [`LogConfig::from_properties`] makes the same of them.
+    pub fn to_properties(&self) -> BTreeMap<String, String> {
+        settings()
+            .map(|setting| {
+                let is_small =
+                    setting.name == SEGMENT_BYTES && i64::from(self.segment_bytes) < LEAST_SEGMENT_BYTES;
+                let name = if is_small { INTERNAL_SEGMENT_BYTES } else { setting.name };
+                (name.to_owned(), setting.text(self))
+            })
+            .collect()
+    }
+
+    fn from_broker(properties: &BTreeMap<String, String>) -> Result<Self> {
+        let mut config = Self::default();
+        for setting in settings() {
+            let mut is_set = false;
+            // a name that loses is read all the same: a broker that cannot read it does not start
+            for synonym in setting.synonyms {
+                let Some(text) = properties.get(synonym.name) else { continue };
+                let value = read(synonym.name, text, synonym.allowed.unwrap_or(segment_size_limit(setting)))?;
+                if !is_set {
+                    let value = in_units(setting, *synonym, text, value)?;
+                    config.put(setting, synonym.name, text, &value)?;
+                    is_set = true;
+                }
+            }
+        }
+        config.checked()
+    }
+
+    fn put(&mut self, setting: &Setting, name: &str, text: &str, value: &Value) -> Result<()> {
+        if !setting.allowed.admits(value) || setting.store(self, value).is_none() {
+            return Err(refused(name, setting.allowed.to_string(), text));
+        }
+        Ok(())
+    }
+
+    /// What two settings say of each other, in the words of properties.
+    fn checked(self) -> Result<Self> {
+        if self.min_compaction_lag_ms > self.max_compaction_lag_ms {
+            return Err(Error::config(
+                "min.compaction.lag.ms",
+                format!("at most max.compaction.lag.ms, which is {}", self.max_compaction_lag_ms),
+                self.min_compaction_lag_ms.to_string(),
+            ));
+        }
+        Ok(self)
+    }
+}
+
+/// The value in the setting's own unit. A broker takes any negative retention time for −1, and none of 0.
+fn in_units(setting: &Setting, synonym: Synonym, text: &str, value: Value) -> Result<Value> {
+    let Value::Integer(number) = value else { return Ok(value) };
+    let number = number.saturating_mul(synonym.factor);
+    match (setting.name, number) {
+        ("retention.ms", 0) => Err(refused(synonym.name, "1 or more, or -1 for no limit", text)),
+        ("retention.ms", ..0) => Ok(Value::Integer(-1)),
+        _ => Ok(Value::Integer(number)),
+    }
+}
+
+/// What properties may say: less than the field may for the size of a segment.
+fn segment_size_limit(setting: &Setting) -> Allowed {
+    match setting.allowed {
+        Allowed::Integer { max, .. } if setting.name == SEGMENT_BYTES => {
+            Allowed::Integer { min: LEAST_SEGMENT_BYTES, max }
+        }
+        allowed => allowed,
+    }
+}
+
+fn read(name: &str, text: &str, allowed: Allowed) -> Result<Value> {
+    match allowed.parse(text).filter(|value| allowed.admits(value)) {
+        Some(value) => Ok(value),
+        None if name.ends_with(SEGMENT_BYTES) && name != INTERNAL_SEGMENT_BYTES => Err(refused(
+            name,
+            format!("{allowed}; for a smaller one, {INTERNAL_SEGMENT_BYTES} of a topic"),
+            text,
+        )),
+        None => Err(refused(name, allowed.to_string(), text)),
+    }
+}
+
+fn refused(name: &str, expected: impl Into<String>, text: &str) -> Error {
+    Error::config(name, expected, format!("\"{text}\""))
+}
+
+/// What to say instead of a name that no topic has: the topic's name for a broker's, else the one with the fewest edits.
+fn nearest(name: &str) -> String {
+    let of_broker = settings().find(|setting| setting.synonyms.iter().any(|synonym| synonym.name == name));
+    if let Some(setting) = of_broker {
+        return format!("a topic's setting: {name} is a broker's, and a topic's is {}", setting.name);
+    }
+    let nearest = settings()
+        .map(|setting| setting.name)
+        .chain([INTERNAL_SEGMENT_BYTES])
+        .min_by_key(|known| edits(name, known));
+    format!("a topic's setting; the nearest is {}", nearest.unwrap_or_default())
+}
+
+/// How many letters must be put in, left out or changed to make one of the other (Levenshtein).
+fn edits(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (above, letter) in from.chars().enumerate() {
+        let mut diagonal = above;
+        let mut left = above + 1;
+        let mut next = vec![left];
+        for (other, up) in to.iter().zip(row.iter().skip(1)) {
+            let changed = diagonal + usize::from(*other != letter);
+            diagonal = *up;
+            left = changed.min(up + 1).min(left + 1);
+            next.push(left);
+        }
+        row = next;
+    }
+    row.last().copied().unwrap_or_default()
+}

@@ -1,0 +1,139 @@
+//! Values of settings and their texts: what is allowed, read as Kafka's `ConfigDef.parseType` does.
+
+use std::fmt;
+
+/// A setting's value, whatever its type.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    Integer(i64),
+    Ratio(f64),
+    Flag(bool),
+    /// One of the allowed words.
+    Word(&'static str),
+    /// Some of the allowed words, in their order.
+    Words(Vec<&'static str>),
+}
+
+impl Value {
+    pub(super) fn integer(&self) -> Option<i64> {
+        if let Self::Integer(number) = self { Some(*number) } else { None }
+    }
+
+    pub(super) fn ratio(&self) -> Option<f64> {
+        if let Self::Ratio(ratio) = self { Some(*ratio) } else { None }
+    }
+
+    pub(super) fn flag(&self) -> Option<bool> {
+        if let Self::Flag(flag) = self { Some(*flag) } else { None }
+    }
+
+    pub(super) fn word(&self) -> Option<&'static str> {
+        if let Self::Word(word) = self { Some(word) } else { None }
+    }
+
+    pub(super) fn has_word(&self, word: &str) -> bool {
+        matches!(self, Self::Words(words) if words.contains(&word))
+    }
+}
+
+/// As Kafka writes it in properties.
+impl fmt::Display for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => number.fmt(formatter),
+            Self::Ratio(ratio) => write!(formatter, "{ratio:?}"),
+            Self::Flag(flag) => flag.fmt(formatter),
+            Self::Word(word) => word.fmt(formatter),
+            Self::Words(words) => words.join(",").fmt(formatter),
+        }
+    }
+}
+
+/// What a setting's value may be; as text, the words for it in an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Allowed {
+    /// A whole number.
+    Integer {
+        /// The least.
+        min: i64,
+        /// The largest.
+        max: i64,
+    },
+    /// A whole number, or one outside that range.
+    IntegerOr {
+        /// The least.
+        min: i64,
+        /// The largest.
+        max: i64,
+        /// The one outside.
+        or: i64,
+    },
+    /// A number from 0 to 1.
+    Ratio,
+    /// `true` or `false`.
+    Flag,
+    /// One of some words.
+    OneOf(&'static [&'static str]),
+    /// Any of some words, separated by commas; none at all, too.
+    ListOf(&'static [&'static str]),
+}
+
+impl Allowed {
+    /// The value of a text; `None` where it is of another type. Whether it is allowed is another question.
+    pub(super) fn parse(self, text: &str) -> Option<Value> {
+        let text = trim(text);
+        match self {
+            Self::Integer { .. } | Self::IntegerOr { .. } => text.parse().ok().map(Value::Integer),
+            // Rust would also take `inf` and `nan`
+            Self::Ratio if text.bytes().any(|byte| !b"0123456789+-.eE".contains(&byte)) => None,
+            Self::Ratio => text.parse().ok().map(Value::Ratio),
+            Self::Flag if text.eq_ignore_ascii_case("true") => Some(Value::Flag(true)),
+            Self::Flag if text.eq_ignore_ascii_case("false") => Some(Value::Flag(false)),
+            Self::Flag => None,
+            Self::OneOf(words) => words.iter().find(|word| **word == text).map(|word| Value::Word(word)),
+            Self::ListOf(_) if text.is_empty() => Some(Value::Words(Vec::new())),
+            Self::ListOf(words) => {
+                let given: Vec<_> = text.split(',').map(trim).collect();
+                let known = given.iter().all(|word| words.contains(word));
+                let present = words.iter().copied().filter(|word| given.contains(word));
+                known.then(|| Value::Words(present.collect()))
+            }
+        }
+    }
+
+    /// Whether a value of the right type is in range.
+    pub(super) fn admits(self, value: &Value) -> bool {
+        match (self, value) {
+            (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
+            (Self::IntegerOr { min, max, or }, Value::Integer(number)) => {
+                (min..=max).contains(number) || *number == or
+            }
+            (Self::Ratio, Value::Ratio(ratio)) => (0.0..=1.0).contains(ratio),
+            (Self::Flag, Value::Flag(_)) => true,
+            (Self::OneOf(words), Value::Word(word)) => words.contains(word),
+            (Self::ListOf(words), Value::Words(given)) => given.iter().all(|word| words.contains(word)),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Allowed {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer { min, max } => write!(formatter, "a whole number from {min} to {max}"),
+            Self::IntegerOr { min, max, or } => {
+                write!(formatter, "a whole number from {min} to {max}, or {or}")
+            }
+            Self::Ratio => formatter.write_str("a number from 0 to 1"),
+            Self::Flag => formatter.write_str("true or false"),
+            Self::OneOf(words) => write!(formatter, "one of {}", words.join(", ")),
+            Self::ListOf(words) => write!(formatter, "any of {}, separated by commas", words.join(", ")),
+        }
+    }
+}
+
+/// Java's `String.trim`: it takes control characters for blanks, and nothing above U+0020.
+fn trim(text: &str) -> &str {
+    text.trim_matches(|letter| letter <= ' ')
+}
