@@ -13,6 +13,7 @@ mod directory;
 mod file;
 pub mod names;
 mod os;
+pub mod planted;
 mod writable;
 
 use std::fmt::Debug;
