@@ -11,6 +11,7 @@
 
 mod directory;
 mod file;
+mod lock;
 pub mod names;
 mod os;
 pub mod planted;
@@ -18,12 +19,14 @@ mod writable;
 
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use memmap2::Mmap;
 
 pub use directory::Directory;
 pub use file::{FileBytes, FileIdentity, SystemFile};
+pub use lock::{Lock, PartitionLocks};
 pub use rustix::fs::FileType;
 pub use writable::{WritableFile, WritableMap};
 
@@ -58,6 +61,10 @@ trait Folder: Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// The directory that holds this one; `None` where there is none to be had.
     fn parent(&self) -> io::Result<Option<Arc<dyn Folder>>>;
+    /// What the system knows it by; `None` for one of memory, where nobody else can be locked out.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// What an open file is asked for.
@@ -88,6 +95,10 @@ trait MapHandle: Debug + Send + Sync {
     fn bytes(&self) -> &[u8];
     /// Replaces bytes from a position on; all must lie inside.
     fn store(&mut self, position: usize, bytes: &[u8]);
+    /// Has the pages of a range ready for stores, so that these need no page fault. Only advice: it may do nothing.
+    fn populate(&self, position: usize, length: usize) {
+        let _ = (position, length);
+    }
     /// Makes it durable (`msync`).
     fn sync(&self) -> io::Result<()>;
 }

@@ -1,18 +1,17 @@
 //! The system's files.
 
-use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::{Mmap, MmapMut};
+use memmap2::{Advice, Mmap, MmapMut};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Access, FileIdentity, Folder, Handle, MapHandle};
+use super::{Access, FileIdentity, Folder, Handle, MapHandle, PartitionLocks};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cordwood reads and writes Kafka's files with calls that only Linux has; build it on Linux");
@@ -91,14 +90,17 @@ impl Folder for SystemFolder {
     }
 
     fn is_locked(&self) -> bool {
-        const LOCK: &CStr = c"../.lock";
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let descriptor = match rustix::fs::openat(&self.0, LOCK, flags, Mode::empty()) {
-            Ok(descriptor) => descriptor,
-            Err(error) => return error != Errno::NOENT,
-        };
-        let asked = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
-        !matches!(rustix::process::fcntl_getlk(descriptor.as_fd(), &asked), Ok(None))
+        // a broker, and the one writer of this partition; writers of others share the first lock, which says nothing here
+        ["../.lock", PartitionLocks::NAME].into_iter().any(|name| {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | FILE_FLAGS;
+            let descriptor = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
+                Ok(descriptor) => descriptor,
+                Err(error) => return error != Errno::NOENT,
+            };
+            // what a shared lock would meet: an exclusive one
+            let asked = rustix::process::Flock::from(rustix::process::FlockType::ReadLock);
+            !matches!(rustix::process::fcntl_getlk(descriptor.as_fd(), &asked), Ok(None))
+        })
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -122,6 +124,10 @@ impl Folder for SystemFolder {
 
     fn parent(&self) -> io::Result<Option<Arc<dyn Folder>>> {
         Ok(Some(Arc::new(self.open_folder("..")?)))
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
     }
 }
 
@@ -213,6 +219,15 @@ impl MapHandle for SystemMap {
     fn store(&mut self, position: usize, bytes: &[u8]) {
         if let Some(into) = self.0.get_mut(position..).and_then(|rest| rest.get_mut(..bytes.len())) {
             into.copy_from_slice(bytes);
+        }
+    }
+
+    fn populate(&self, position: usize, length: usize) {
+        // beyond the end there may be somebody else's mapping
+        let length = length.min(self.0.len().saturating_sub(position));
+        if length > 0 {
+            // an older system does not know this advice; then the stores fault, and nothing else is different
+            let _ = self.0.advise_range(Advice::PopulateWrite, position, length);
         }
     }
 

@@ -40,12 +40,17 @@ impl OffsetCheckpoint {
             let &[topic, number, offset] = fields.as_slice() else {
                 return Err(format!("expected a topic, a partition and an offset, found {line:?}"));
             };
-            let number: i32 = number.parse().map_err(|_| format!("expected a partition, found {number:?}"))?;
+            let number: i32 =
+                number.parse().map_err(|_| format!("expected a partition, found {number:?}"))?;
             let offset: i64 = offset.parse().map_err(|_| format!("expected an offset, found {offset:?}"))?;
             offsets.push((topic.to_owned(), number, offset));
         }
         let read = offsets.len();
-        if count.parse() == Ok(read) { Ok(Self(offsets)) } else { Err(format!("expected {count} lines, found {read}")) }
+        if count.parse() == Ok(read) {
+            Ok(Self(offsets))
+        } else {
+            Err(format!("expected {count} lines, found {read}"))
+        }
     }
 
     /// The text of the file.

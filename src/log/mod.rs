@@ -8,11 +8,13 @@ mod loader;
 mod lookup;
 mod lookup_many;
 mod plan;
+pub mod retention;
 mod scan;
 mod segments;
 pub(crate) mod skip_list;
 mod sync;
 mod transactions;
+mod writer;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -23,11 +25,14 @@ use crate::fs::names::PartitionName;
 use crate::segment::{OpenFiles, Segment, Warnings};
 use crate::types::{Interrupt, Io};
 
+use checkpoint::OffsetCheckpoint;
 pub use plan::Split;
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
 pub use transactions::AbortedRange;
 use transactions::{Fate, Transactions};
+use writer::checkpoint::Checkpoint;
+pub use writer::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -143,9 +148,10 @@ impl Log {
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
         let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
         let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
-        let claimed = options
-            .log_start_offset
-            .or_else(|| checkpointed_start(&open_files, topic.as_deref(), partition, &mut opening));
+        let claimed = options.log_start_offset.or_else(|| {
+            let own = written_start(&open_files, &mut opening);
+            own.max(checkpointed_start(&open_files, topic.as_deref(), partition, &mut opening))
+        });
         let log_start_offset = log_start(claimed, first.base_offset(), last, &path, &mut opening)?;
         let segments = match earlier {
             Some(earlier) => earlier.refreshed(loaded),
@@ -293,6 +299,17 @@ impl Log {
     }
 }
 
+/// The log start offset that a writer of ours left in the partition directory, if it can be read.
+fn written_start(open_files: &OpenFiles, warnings: &mut Vec<String>) -> Option<i64> {
+    match Checkpoint::read(&open_files.directory) {
+        Ok(checkpoint) => checkpoint.map(|checkpoint| checkpoint.log_start_offset),
+        Err(error) => {
+            warnings.push(format!("{error}; ignored"));
+            None
+        }
+    }
+}
+
 /// The log start offset that the data directory's checkpoint gives, if it can be read.
 fn checkpointed_start(
     open_files: &OpenFiles,
@@ -309,11 +326,14 @@ fn checkpointed_start(
             return None;
         }
     };
-    checkpoint::offset_of(&text, topic, partition).unwrap_or_else(|wrong| {
-        let path = open_files.directory.path_of("..").join(name);
-        warnings.push(format!("{}: {wrong}; ignored", path.display()));
-        None
-    })
+    match OffsetCheckpoint::parse(&text) {
+        Ok(checkpoint) => checkpoint.offset_of(topic, partition),
+        Err(wrong) => {
+            let path = open_files.directory.path_of("..").join(name);
+            warnings.push(format!("{}: {wrong}; ignored", path.display()));
+            None
+        }
+    }
 }
 
 /// A claimed log start offset counts only inside the log; no claim hides everything.

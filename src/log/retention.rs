@@ -39,7 +39,8 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
     let mut going = passed;
     if config.cleanup_policy.delete {
         let sizes = segments.iter().map(|segment| segment.size()).collect::<Result<Vec<_>>>()?;
-        let may_go = |index: usize| index + 1 < segments.len() || sizes.get(index).is_some_and(|size| *size > 0);
+        let may_go =
+            |index: usize| index + 1 < segments.len() || sizes.get(index).is_some_and(|size| *size > 0);
         if let Ok(most) = u64::try_from(config.retention_bytes) {
             let total: u64 = sizes.iter().skip(going).sum();
             let mut excess = total.saturating_sub(most);
@@ -61,7 +62,8 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
         }
     }
     let rolls = going == segments.len();
-    let next = segments.get(going).map_or_else(|| log.log_end_offset(), |segment| Ok(segment.base_offset()))?;
+    let next =
+        segments.get(going).map_or_else(|| log.log_end_offset(), |segment| Ok(segment.base_offset()))?;
     let gone = segments.get(..going).unwrap_or_default();
     Ok(RetentionPlan {
         log_start_offset: start.max(next),

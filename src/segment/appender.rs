@@ -202,6 +202,28 @@ impl SegmentAppender {
         Ok(())
     }
 
+    /// Takes from the indexes of a segment what they say of `offset` and beyond, and trims them: those of this one, or of an
+    /// earlier one, which is to be active again.
+    ///
+    /// *Source*: `LogSegment.truncateTo`.
+    pub(crate) fn truncate_indexes(
+        &mut self,
+        directory: &Directory,
+        base_offset: i64,
+        offset: i64,
+        layout: &SegmentLayout,
+    ) -> Result<()> {
+        if base_offset == self.base_offset {
+            return truncate(&mut self.offset_index, &mut self.time_index, offset);
+        }
+        let max = layout.max_index_size;
+        let name = |kind| segment_file(base_offset, kind);
+        let mut offset_index =
+            OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
+        let mut time_index = TimeIndexWriter::open(directory, &name(FileKind::TimeIndex), base_offset, max)?;
+        truncate(&mut offset_index, &mut time_index, offset)
+    }
+
     /// Ends the segment: its closing time entry is written, its files are as large as what they hold, and all of it is
     /// durable.
     ///
@@ -231,5 +253,17 @@ pub(crate) fn remove_segment(directory: &Directory, base_offset: i64) -> Result<
     for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex, FileKind::Log] {
         directory.remove(&segment_file(base_offset, kind))?;
     }
+    Ok(())
+}
+
+fn truncate(
+    offset_index: &mut OffsetIndexWriter,
+    time_index: &mut TimeIndexWriter,
+    offset: i64,
+) -> Result<()> {
+    offset_index.truncate_to(offset)?;
+    time_index.truncate_to(offset)?;
+    offset_index.trim()?;
+    time_index.trim()?;
     Ok(())
 }

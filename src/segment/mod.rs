@@ -3,12 +3,15 @@
 //! Indexes are hints here. An entry is used only after the batch it points to was read and agrees with it; where it does
 //! not, the answer comes from a walk without the index, and the log remembers a warning.
 
+mod appender;
 mod batch_table;
 mod buckets;
+mod history;
 mod log_file;
 mod open_files;
 mod prepared;
 mod resync;
+mod roll;
 mod search;
 mod tail;
 mod time_table;
@@ -24,12 +27,14 @@ use crate::fs::{FileBytes, FileIdentity};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::record::BatchHeader;
 
+pub(crate) use appender::{Held, SegmentAppender, SegmentLayout, remove_segment};
 pub(crate) use batch_table::{BatchTable, Placed};
 pub(crate) use buckets::{Bucket, Buckets};
 pub(crate) use log_file::LogFile;
 pub(crate) use open_files::{OpenFiles, Opened};
 use prepared::Prepared;
 pub(crate) use resync::Stretch;
+pub(crate) use roll::{RollParams, should_roll};
 pub(crate) use search::Found;
 pub(crate) use tail::Tail;
 pub(crate) use time_table::TimeTable;

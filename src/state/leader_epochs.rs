@@ -51,7 +51,11 @@ impl LeaderEpochs {
             epochs.assign(epoch, offset);
             read += 1;
         }
-        if count.parse() == Ok(read) { Ok(epochs) } else { Err(format!("expected {count} lines, found {read}")) }
+        if count.parse() == Ok(read) {
+            Ok(epochs)
+        } else {
+            Err(format!("expected {count} lines, found {read}"))
+        }
     }
 
     /// The text of the file.
@@ -196,12 +200,9 @@ mod tests {
     #[test]
     fn the_history_is_cut_at_either_end() {
         let whole = of(&[(2, 10), (4, 20), (6, 30)]);
-        for (offset, expected) in [
-            (31, &[(2, 10), (4, 20), (6, 30)][..]),
-            (30, &[(2, 10), (4, 20)]),
-            (11, &[(2, 10)]),
-            (10, &[]),
-        ] {
+        for (offset, expected) in
+            [(31, &[(2, 10), (4, 20), (6, 30)][..]), (30, &[(2, 10), (4, 20)]), (11, &[(2, 10)]), (10, &[])]
+        {
             let mut epochs = whole.clone();
             assert_eq!(epochs.truncate_from_end(offset), expected.len() < 3);
             assert_eq!(epochs.entries(), expected, "{offset}");

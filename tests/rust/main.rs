@@ -46,3 +46,4 @@ mod support;
 mod time_indexes;
 mod transactions;
 mod vectors;
+mod writer;

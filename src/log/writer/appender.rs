@@ -7,9 +7,8 @@ use super::{Appended, Commit, Shared};
 use crate::config::CompressionType;
 use crate::error::{Error, Result};
 use crate::record::{
-    Analyzed, BatchHeader, BatchOptions, Codec, NewRecord, Origin, Validation, analyze,
+    Analyzed, BatchBuilder, BatchHeader, BatchOptions, Codec, NewRecord, Origin, Validation, analyze,
 };
-use crate::types::TimestampType;
 
 /// A handle that appends to a log; clones append to the same one.
 ///
@@ -153,17 +152,15 @@ impl Partition {
         for record in records {
             validation.check(record)?;
         }
-        let most = usize::try_from(validation.max_message_bytes.min(self.config.segment_bytes)).unwrap_or(usize::MAX);
+        let most = usize::try_from(validation.max_message_bytes.min(self.config.segment_bytes))
+            .unwrap_or(usize::MAX);
         let next = self.log_end_offset;
         let mut all = Appended { first: next, last: next - 1, max_timestamp: -1, durable: true };
         // taken out, because the batch lies in it while the partition is changed
         let mut builder = std::mem::take(&mut self.builder);
-        let mut append = |partition: &mut Self, builder: &mut crate::record::BatchBuilder| {
+        let mut append = |partition: &mut Self, builder: &mut BatchBuilder| {
             let (header, bytes) = builder.seal(&partition.batch_options(&validation))?;
-            if header.size > validation.max_message_bytes {
-                let expected = format!("a batch of at most {} bytes", validation.max_message_bytes);
-                return Err(Error::config("max.message.bytes", expected, format!("{} bytes", header.size)));
-            }
+            check_size(&header, validation.max_message_bytes)?;
             let appended = partition.append(bytes, &[header], commit)?;
             builder.clear();
             all.last = appended.last;
@@ -202,7 +199,11 @@ impl Partition {
             let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
             return self.append(raw, &headers, commit);
         }
-        let (bytes, headers) = self.stamped(raw, &batches, &validation)?;
+        let mut builder = std::mem::take(&mut self.builder);
+        let stamped = self.stamped(raw, &batches, &validation, &mut builder);
+        builder.clear();
+        self.builder = builder;
+        let (bytes, headers) = stamped?;
         self.append(&bytes, &headers, commit)
     }
 
@@ -212,26 +213,39 @@ impl Partition {
         raw: &[u8],
         batches: &[Analyzed],
         validation: &Validation,
+        builder: &mut BatchBuilder,
     ) -> Result<(Vec<u8>, Vec<BatchHeader>)> {
         let mut bytes = Vec::with_capacity(raw.len());
         let mut headers = Vec::with_capacity(batches.len());
         let mut next = self.log_end_offset;
         for batch in batches {
             let source = raw.get(batch.range.clone()).unwrap_or_default();
-            let start = bytes.len();
             let header = if batch.must_rebuild() {
-                let options =
-                    BatchOptions { base_offset: next, level: self.level(batch.codec), ..self.batch_options(validation) };
-                batch.rebuild(source, &options, validation, &mut bytes)?
+                let options = BatchOptions {
+                    base_offset: next,
+                    codec: batch.codec,
+                    level: self.level(batch.codec),
+                    ..self.batch_options(validation)
+                };
+                let header = batch.rebuild(source, builder, &options, &mut bytes)?;
+                check_size(&header, validation.max_message_bytes)?;
+                header
             } else {
+                let start = bytes.len();
                 bytes.extend_from_slice(source);
-                let stamped = bytes.get_mut(start..).unwrap_or_default();
-                batch.stamp(stamped, next, self.leader_epoch, validation.now)
+                batch.stamp(bytes.get_mut(start..).unwrap_or_default(), next, self.leader_epoch)?
             };
-            debug_assert!(matches!(header.timestamp_type(), TimestampType::CreateTime | TimestampType::LogAppendTime));
             next = header.last_offset + 1;
             headers.push(header);
         }
         Ok((bytes, headers))
     }
+}
+
+fn check_size(header: &BatchHeader, most: u32) -> Result<()> {
+    if header.size > most {
+        let expected = format!("a batch of at most {most} bytes");
+        return Err(Error::config("max.message.bytes", expected, format!("{} bytes", header.size)));
+    }
+    Ok(())
 }

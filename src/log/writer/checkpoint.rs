@@ -10,6 +10,7 @@
 //! loss it may be some seconds old, and never says too much.
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use super::sealed_text;
 use crate::error::{Error, Malformed, Result};
@@ -54,7 +55,8 @@ impl Checkpoint {
         }
         let parsed = sealed_text::read(&text).and_then(|fields| {
             let offset = |name: &str| fields.get(name).copied().filter(|offset| *offset >= 0);
-            let needed = |name: &str| offset(name).ok_or_else(|| format!("expected a line \"{name} OFFSET\""));
+            let needed =
+                |name: &str| offset(name).ok_or_else(|| format!("expected a line \"{name} OFFSET\""));
             Ok(Self {
                 recovery_point: needed(RECOVERY_POINT)?,
                 log_start_offset: needed(LOG_START_OFFSET)?,
@@ -138,7 +140,8 @@ impl CleanMarker {
         let mut text = String::new();
         for name in names {
             let size = directory.identity_of(&name)?.map_or(0, |identity| identity.size);
-            text += &format!("{name} {size}\n");
+            // writing into a String does not fail
+            let _ = writeln!(text, "{name} {size}");
         }
         Ok(Self { log_end_offset, files: crc::crc32c(text.as_bytes()) })
     }
@@ -159,7 +162,8 @@ impl CleanMarker {
 
     /// Writes the file, durably.
     pub(super) fn write(&self, directory: &Directory) -> Result<()> {
-        let fields = BTreeMap::from([("log-end-offset", self.log_end_offset), ("files", i64::from(self.files))]);
+        let fields =
+            BTreeMap::from([("log-end-offset", self.log_end_offset), ("files", i64::from(self.files))]);
         directory.replace(CLEAN, &sealed_text::write(&fields))
     }
 

@@ -70,10 +70,11 @@ impl DataDirectory {
 
     fn write(&self, name: &str, offset: i64) -> Result<()> {
         // two partitions may have two writers, which rewrite the same file
-        let _others_wait = Lock::side(&self.folder)?;
+        let _others_wait = Lock::exclusive(&self.folder, ".x")?;
         let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
         let mut checkpoint = OffsetCheckpoint::parse(&text).map_err(|wrong| {
-            let expected = "the offsets of the partitions (remove the file to let the writer begin a new one)";
+            let expected =
+                "the offsets of the partitions (remove the file to let the writer begin a new one)";
             Error::config(self.folder.path_of(name).display().to_string(), expected, wrong)
         })?;
         if checkpoint.set(&self.topic, self.partition, offset) {

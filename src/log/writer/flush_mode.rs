@@ -38,7 +38,8 @@ impl fmt::Display for FlushMode {
             Self::Group { ms, bytes } => write!(formatter, "group(ms={ms}, bytes={bytes})"),
             Self::Interval { messages, ms } => {
                 let fields = [("messages", messages), ("ms", ms)];
-                let fields = fields.iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}")));
+                let fields =
+                    fields.iter().filter_map(|(name, value)| value.map(|value| format!("{name}={value}")));
                 write!(formatter, "interval({})", fields.collect::<Vec<_>>().join(", "))
             }
         }
@@ -52,7 +53,8 @@ impl FromStr for FlushMode {
     /// order, and fields too: a group waits 2 ms or for 1 MiB.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
-            let expected = "\"always\", \"group(ms, bytes)\", \"interval(messages=N)\", \"interval(ms=N)\" or \"none\"";
+            let expected =
+                "\"always\", \"group(ms, bytes)\", \"interval(messages=N)\", \"interval(ms=N)\" or \"none\"";
             Error::config("flush", expected, format!("{text:?}"))
         };
         let text = text.trim();
@@ -77,7 +79,14 @@ impl FromStr for FlushMode {
                 None => (place, field),
             };
             let slot = values.get_mut(place).filter(|slot| slot.is_none()).ok_or_else(wrong)?;
-            *slot = Some(value.replace('_', "").parse().ok().filter(|value| *value > 0 || name == "group").ok_or_else(wrong)?);
+            *slot = Some(
+                value
+                    .replace('_', "")
+                    .parse()
+                    .ok()
+                    .filter(|value| *value > 0 || name == "group")
+                    .ok_or_else(wrong)?,
+            );
         }
         let [first, second] = values;
         Ok(match name {
@@ -108,7 +117,9 @@ mod tests {
             assert_eq!(text.parse::<FlushMode>().unwrap(), mode, "{text}");
             assert_eq!(mode.to_string().parse::<FlushMode>().unwrap(), mode, "{mode}");
         }
-        for text in ["", "often", "always(1)", "group(1", "group(1,2,3)", "group(x=1)", "interval(0)", "interval(-1)"] {
+        for text in
+            ["", "often", "always(1)", "group(1", "group(1,2,3)", "group(x=1)", "interval(0)", "interval(-1)"]
+        {
             assert!(text.parse::<FlushMode>().is_err(), "{text}");
         }
     }

@@ -111,7 +111,7 @@ struct Shared {
 /// # fn main() -> cordwood::Result<()> {
 /// # let folder = tempfile::tempdir().unwrap();
 /// # let path = folder.path().join("orders-0");
-/// let mut writer = LogWriter::open(&path, WriterOptions::default())?;
+/// let mut writer = LogWriter::open(&path, &WriterOptions::default())?;
 /// let record = NewRecord { timestamp: 1_700_000_000_000, key: Some(b"k"), value: Some(b"v"), headers: &[] };
 /// let appended = writer.append(&record)?;
 /// assert_eq!((appended.first, appended.last, appended.durable), (0, 0, true));
@@ -141,7 +141,7 @@ impl LogWriter {
     /// [`Error::Config`], [`Error::Io`].
     ///
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
-    pub fn open(path: impl AsRef<Path>, options: WriterOptions) -> Result<Self> {
+    pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
         let advice = "make the folder that is to hold the partition directory first";
         let directory = Directory::open_or_create(path.as_ref(), advice)?;
         let locks = PartitionLocks::take(&directory)?;
@@ -153,11 +153,11 @@ impl LogWriter {
     ///
     /// # Errors
     /// As [`LogWriter::open`].
-    pub fn open_in(directory: Directory, options: WriterOptions) -> Result<Self> {
+    pub fn open_in(directory: Directory, options: &WriterOptions) -> Result<Self> {
         Self::start(directory, options, None)
     }
 
-    fn start(directory: Directory, options: WriterOptions, locks: Option<PartitionLocks>) -> Result<Self> {
+    fn start(directory: Directory, options: &WriterOptions, locks: Option<PartitionLocks>) -> Result<Self> {
         let flush = match options.flush {
             FlushMode::Interval { messages: None, ms: None } => FlushMode::Interval {
                 messages: u64::try_from(options.config.flush_messages).ok(),
@@ -165,7 +165,7 @@ impl LogWriter {
             },
             flush => flush,
         };
-        let partition = open::open(directory.clone(), &options)?;
+        let partition = open::open(directory.clone(), options)?;
         let commit = Commit::default();
         commit.synced(partition.log_end_offset);
         let last_sync = Mutex::new((Instant::now(), partition.log_end_offset));
@@ -295,7 +295,7 @@ impl LogWriter {
             }
             if !plan.segments.is_empty() {
                 partition.delete_before(plan.log_start_offset, commit)?;
-                partition.remove_passed()?;
+                partition.remove_passed().inspect_err(|error| commit.poison(error))?;
             }
             Ok(plan)
         })
@@ -348,7 +348,7 @@ impl Shared {
     }
 
     fn check_process(&self) -> Result<()> {
-        if std::process::id() == self.process { Ok(()) } else { Err(Error::Forked) }
+        if std::process::id() == self.process { Ok(()) } else { Err(Error::Forked { handle: "LogWriter" }) }
     }
 
     /// The partition, where it may be changed.

@@ -33,11 +33,19 @@ const MOST_BYTES: u64 = 16 << 20;
 struct Found {
     /// Base offsets, but for the active segment's.
     sealed: Vec<i64>,
-    active: i64,
-    held: Held,
+    active: Active,
     log_end_offset: i64,
     log_start_offset: i64,
     epochs: LeaderEpochs,
+}
+
+/// The active segment.
+#[derive(Debug)]
+enum Active {
+    /// Was made just now.
+    Made(SegmentAppender),
+    /// Lies in the directory, and holds this.
+    Found(i64, Held),
 }
 
 /// Opens the log in a directory, or begins one. What was recovered is durable.
@@ -50,6 +58,12 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
     let bases = segment_bases(&directory)?;
     let is_new = bases.is_empty() || starting_at.is_some();
     let found = if is_new {
+        if let Some(durable) = Watermark::read(&directory)?.filter(|_| starting_at.is_none()) {
+            let start = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
+            if durable > start {
+                return Err(missing(&directory, durable, start));
+            }
+        }
         make_ready(&directory, data_directory.as_ref(), options)?;
         if starting_at.is_some() {
             // the log was being emptied, and is now
@@ -64,7 +78,12 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
     let now = (options.clock)();
     let random = options.random | 1;
     let jitter = options.config.random_segment_jitter(random.cast_signed());
-    let active = SegmentAppender::open(&directory, found.active, found.held, &layout, now, jitter)?;
+    let active = match found.active {
+        Active::Made(active) => active,
+        Active::Found(base_offset, held) => {
+            SegmentAppender::open(&directory, base_offset, held, &layout, now, jitter)?
+        }
+    };
     let watermark = Watermark::open(&directory)?;
     let mut partition = Partition {
         config: options.config.clone(),
@@ -126,7 +145,8 @@ fn refuse_unfinished(directory: &Directory) -> Result<()> {
     for (name, _) in directory.entries()? {
         let stage = SegmentFileName::parse(&name).map(|parsed| parsed.stage);
         if matches!(stage, Some(Stage::Swap | Stage::Cleaned)) {
-            let expected = "a partition whose compaction was finished (let Kafka open it once, or read it with Log)";
+            let expected =
+                "a partition whose compaction was finished (let Kafka open it once, or read it with Log)";
             return Err(Malformed::unsupported(expected, name.clone()).at(directory.path_of(&name), 0, None));
         }
     }
@@ -146,7 +166,10 @@ pub(super) fn segment_bases(directory: &Directory) -> Result<Vec<i64>> {
 }
 
 /// Removes segments, each durably before the next: whatever a crash leaves has no hole.
-pub(super) fn remove_newest_first(directory: &Directory, newest_first: impl Iterator<Item = i64>) -> Result<()> {
+pub(super) fn remove_newest_first(
+    directory: &Directory,
+    newest_first: impl Iterator<Item = i64>,
+) -> Result<()> {
     let mut bases: Vec<_> = newest_first.collect();
     if planted::is(Planted::SwappedDeleteOrder) {
         bases.reverse();
@@ -175,7 +198,11 @@ fn make_ready(
     });
     let missing_id = match (held.transpose()?, &options.topic_id) {
         (Some(held), Some(given)) if held != *given => {
-            return Err(Error::config("topic_id", format!("{held}, as the partition has it"), given.to_string()));
+            return Err(Error::config(
+                "topic_id",
+                format!("{held}, as the partition has it"),
+                given.to_string(),
+            ));
         }
         (None, Some(given)) => Some(given),
         _ => None,
@@ -191,11 +218,10 @@ fn make_ready(
 fn begin(directory: &Directory, options: &WriterOptions, start: Option<i64>) -> Result<Found> {
     let start = start.unwrap_or(0);
     let layout = Partition::layout(&options.config);
-    let segment = SegmentAppender::create(directory, start, &layout, (options.clock)(), 0)?;
+    let active = SegmentAppender::create(directory, start, &layout, (options.clock)(), 0)?;
     Ok(Found {
         sealed: Vec::new(),
-        active: start,
-        held: Held { size: 0, first_batch_timestamp: None, largest: segment.largest() },
+        active: Active::Made(active),
         log_end_offset: start,
         log_start_offset: start,
         epochs: LeaderEpochs::default(),
@@ -270,8 +296,8 @@ fn find(
     }
     let epochs = epochs(directory, &segments, &scanned, log_start_offset, log_end_offset)?;
     let mut sealed: Vec<_> = segments.iter().take(kept).map(|segment| segment.base_offset()).collect();
-    let active = sealed.pop().unwrap_or(log_start_offset);
-    Ok(Found { sealed, active, held, log_end_offset, log_start_offset, epochs })
+    let active = Active::Found(sealed.pop().unwrap_or(log_start_offset), held);
+    Ok(Found { sealed, active, log_end_offset, log_start_offset, epochs })
 }
 
 /// Refuses a log in which batches have producer ids: what they may append next is not known here.
@@ -300,7 +326,9 @@ fn is_clean(segments: &[Arc<Segment>], marker: CleanMarker) -> Result<bool> {
     let Some(last) = segments.last() else { return Ok(false) };
     let is_whole = last.torn_tail()?.is_none() && last.end_offset()? == marker.log_end_offset;
     let (Some(index), Some(times)) = (last.offset_index()?, last.time_index()?) else { return Ok(false) };
-    Ok(is_whole && last.confirms_last_entry(&index)? && times.last_entry().offset < marker.log_end_offset.max(1))
+    Ok(is_whole
+        && last.confirms_last_entry(&index)?
+        && times.last_entry().offset < marker.log_end_offset.max(1))
 }
 
 fn scan_all(
@@ -327,7 +355,11 @@ fn scan_all(
 }
 
 /// Which of the scanned segments has a torn write, if one has; `scanned` keeps those that stay.
-fn what_to_cut(unclean: &[Arc<Segment>], scanned: &mut Vec<Scanned>, durable: Option<i64>) -> Result<Option<usize>> {
+fn what_to_cut(
+    unclean: &[Arc<Segment>],
+    scanned: &mut Vec<Scanned>,
+    durable: Option<i64>,
+) -> Result<Option<usize>> {
     let torn = scanned.iter().position(|scanned| scanned.cut.is_some());
     if let Some(torn) = torn {
         let rest = scanned.get(torn + 1..).unwrap_or_default();
@@ -411,17 +443,17 @@ fn epochs(
     log_end_offset: i64,
 ) -> Result<LeaderEpochs> {
     let text = directory.read_small(LEADER_EPOCH_CHECKPOINT, MOST_BYTES)?;
-    let mut epochs = match text.map(|text| LeaderEpochs::parse(&text)) {
-        Some(Ok(epochs)) => epochs,
-        _ => {
-            let mut epochs = LeaderEpochs::default();
-            for segment in segments {
-                for (epoch, offset) in segment.epochs()? {
-                    epochs.assign(epoch, offset);
-                }
+    let held = text.and_then(|text| LeaderEpochs::parse(&text).ok());
+    let mut epochs = if let Some(held) = held {
+        held
+    } else {
+        let mut epochs = LeaderEpochs::default();
+        for segment in segments {
+            for (epoch, offset) in segment.epochs()? {
+                epochs.assign(epoch, offset);
             }
-            epochs
         }
+        epochs
     };
     epochs.truncate_from_end(log_end_offset);
     for (epoch, offset) in scanned.iter().flat_map(|scanned| &scanned.epochs) {

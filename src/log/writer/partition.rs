@@ -72,7 +72,12 @@ impl Partition {
     /// Appends whole batches, whose headers have their final offsets and epochs. All are there afterwards, or none.
     ///
     /// *Source*: `UnifiedLog.append`, from its step 4 on.
-    pub(super) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader], commit: &Commit) -> Result<Appended> {
+    pub(super) fn append(
+        &mut self,
+        bytes: &[u8],
+        headers: &[BatchHeader],
+        commit: &Commit,
+    ) -> Result<Appended> {
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
             let next = self.log_end_offset;
             return Ok(Appended { first: next, last: next - 1, max_timestamp: -1, durable: true });
@@ -99,10 +104,17 @@ impl Partition {
             now: (self.clock)(),
         };
         let is_first = self.active.size() == 0 && self.active.base_offset() >= first.base_offset;
-        if should_roll(&params, &self.active.roll_state()) || !self.active.has_index_room(headers.len()) && !is_first {
+        if should_roll(&params, &self.active.roll_state())
+            || !self.active.has_index_room(headers.len()) && !is_first
+        {
             self.roll(first.base_offset, commit)?;
         }
-        self.assign_epochs(headers).inspect_err(|error| commit.poison(error))?;
+        self.assign_epochs(headers).inspect_err(|error| {
+            // what was staged in vain is not there
+            if !matches!(error, Error::Io { action: "create" | "write", .. }) {
+                commit.poison(error);
+            }
+        })?;
         self.active.append(bytes, headers).map_err(|(error, is_torn)| {
             if is_torn {
                 commit.poison(&error);
@@ -114,18 +126,19 @@ impl Partition {
         Ok(Appended { first: first.base_offset, last: last.last_offset, max_timestamp, durable: false })
     }
 
+    /// Notes the epochs that begin with these batches, before anything of them is written.
     fn assign_epochs(&mut self, headers: &[BatchHeader]) -> Result<()> {
-        let mut changed = None;
-        for header in headers.iter().filter(|header| header.leader_epoch >= 0) {
-            if self.epochs.latest() != Some(header.leader_epoch) {
-                changed.get_or_insert_with(|| self.epochs.clone()).assign(header.leader_epoch, header.base_offset);
-                // the rest of this append is compared with what it began
-                if let Some(changed) = &changed {
-                    self.epochs = changed.clone();
-                }
-            }
+        let latest = self.epochs.latest();
+        let timed = || headers.iter().filter(|header| header.leader_epoch >= 0);
+        if timed().all(|header| Some(header.leader_epoch) == latest) {
+            return Ok(());
         }
-        if changed.is_some() { self.write_epochs() } else { Ok(()) }
+        let mut epochs = self.epochs.clone();
+        for header in timed() {
+            epochs.assign(header.leader_epoch, header.base_offset);
+        }
+        std::mem::swap(&mut self.epochs, &mut epochs);
+        self.write_epochs().inspect_err(|_| self.epochs = epochs)
     }
 
     /// Writes the history of leader epochs, durably.

@@ -107,7 +107,8 @@ pub(super) fn scan(
                 Ok(()) => {
                     let header = &batch.header;
                     first_batch_timestamp.get_or_insert(header.max_timestamp);
-                    if header.leader_epoch >= 0 && epochs.last().is_none_or(|(last, _)| *last != header.leader_epoch)
+                    if header.leader_epoch >= 0
+                        && epochs.last().is_none_or(|(last, _)| *last != header.leader_epoch)
                     {
                         epochs.push((header.leader_epoch, header.base_offset));
                     }

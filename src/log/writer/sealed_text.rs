@@ -31,10 +31,15 @@ pub(super) fn write(fields: &BTreeMap<&str, i64>) -> Vec<u8> {
 pub(super) fn read(text: &[u8]) -> Result<BTreeMap<String, i64>, String> {
     let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
     let last = text.strip_suffix('\n').and_then(|text| text.rfind('\n')).map(|newline| newline + 1);
-    let (lines, last) = last.and_then(|start| text.split_at_checked(start)).ok_or("expected lines, found none")?;
+    let (lines, last) =
+        last.and_then(|start| text.split_at_checked(start)).ok_or("expected lines, found none")?;
     let expected = format!("crc32c {:08x}\n", crc::crc32c(lines.as_bytes()));
     if last != expected {
-        return Err(format!("expected {:?} as its last line, found {:?}", expected.trim_end(), last.trim_end()));
+        return Err(format!(
+            "expected {:?} as its last line, found {:?}",
+            expected.trim_end(),
+            last.trim_end()
+        ));
     }
     let mut lines = lines.lines();
     match lines.next() {
@@ -43,7 +48,8 @@ pub(super) fn read(text: &[u8]) -> Result<BTreeMap<String, i64>, String> {
     }
     lines
         .map(|line| {
-            let field = line.split_once(' ').and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
+            let field =
+                line.split_once(' ').and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
             field.ok_or_else(|| format!("expected a name and a number, found {line:?}"))
         })
         .collect()
@@ -58,7 +64,10 @@ mod tests {
         let fields = BTreeMap::from([("log-start-offset", 12), ("recovery-point", 1234)]);
         let text = write(&fields);
         let read_back = read(&text).unwrap();
-        assert_eq!(read_back.iter().map(|(name, number)| (name.as_str(), *number)).collect::<BTreeMap<_, _>>(), fields);
+        assert_eq!(
+            read_back.iter().map(|(name, number)| (name.as_str(), *number)).collect::<BTreeMap<_, _>>(),
+            fields
+        );
         for position in 0..text.len() {
             for bit in 0..8 {
                 let mut flipped = text.clone();

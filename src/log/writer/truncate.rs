@@ -84,15 +84,14 @@ impl Partition {
         remove_newest_first(&self.directory, newest_first.filter(|base_offset| *base_offset > target))?;
         file.set_size(size)?;
         file.sync()?;
-        self.active.truncate_indexes(&self.directory, target, offset)?;
+        let layout = Self::layout(&self.config);
+        self.active.truncate_indexes(&self.directory, target, offset, &layout)?;
         // the reader looks at what is there now
         let log = self.as_read()?;
         let held = log.segments().last().map(|segment| scan::held(segment)).transpose()?;
         let held = held.ok_or_else(|| Error::config("path", "a directory with a segment", "none"))?;
-        let layout = Self::layout(&self.config);
         let jitter = self.jitter();
-        self.active =
-            SegmentAppender::open(&self.directory, target, held, &layout, (self.clock)(), jitter)?;
+        self.active = SegmentAppender::open(&self.directory, target, held, &layout, (self.clock)(), jitter)?;
         self.log_end_offset = offset;
         self.log_start_offset = log_start_offset;
         self.sync(commit)?;
@@ -159,16 +158,25 @@ impl Partition {
         if self.epochs.truncate_from_start(offset) {
             self.write_epochs()?;
         }
+        self.remove_passed()
+    }
+
+    /// Deletes the segments that hold nothing at or above the log start, oldest first.
+    pub(super) fn remove_passed(&mut self) -> Result<()> {
         let bases: Vec<_> = self.sealed.iter().copied().chain([self.active.base_offset()]).collect();
         let mut is_changed = false;
         for (base_offset, next) in bases.iter().zip(bases.iter().skip(1)) {
-            if *next <= offset {
+            if *next <= self.log_start_offset {
                 remove_segment(&self.directory, *base_offset)?;
                 self.sealed.remove(base_offset);
                 is_changed = true;
             }
         }
-        if is_changed && !planted::is(Planted::NoDirectorySyncOnDelete) { self.directory.sync() } else { Ok(()) }
+        if is_changed && !planted::is(Planted::NoDirectorySyncOnDelete) {
+            self.directory.sync()
+        } else {
+            Ok(())
+        }
     }
 
     /// Replaces the checkpoint, and the lines of the data directory's that would contradict it.
@@ -186,7 +194,9 @@ impl Partition {
     fn remove_snapshots_above(&self, offset: i64) -> Result<()> {
         for (name, _) in self.directory.entries()? {
             let is_snapshot = SegmentFileName::parse(&name).is_some_and(|parsed| {
-                parsed.kind == FileKind::Snapshot && parsed.stage == Stage::Live && parsed.base_offset > offset
+                parsed.kind == FileKind::Snapshot
+                    && parsed.stage == Stage::Live
+                    && parsed.base_offset > offset
             });
             if is_snapshot {
                 self.directory.remove(&name)?;
