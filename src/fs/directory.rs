@@ -1,6 +1,7 @@
 //! A directory held open.
 
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -64,6 +65,10 @@ impl Directory {
         self.path.join(name)
     }
 
+    pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.folder.descriptor()
+    }
+
     fn fail(&self, name: &str, action: &'static str) -> impl Fn(io::Error) -> Error {
         let path = if name.is_empty() { self.path.clone() } else { self.path_of(name) };
         move |error| Error::io(&path, action, error)
@@ -116,7 +121,7 @@ impl Directory {
     }
 
     /// Whether somebody may be shortening files here: another process holds the data directory's `.lock` (`../.lock`), as
-    /// a running broker does.
+    /// a running broker does, or anybody, this process included, holds the partition's (`.cordwood.lock`), as a writer does.
     ///
     /// Asks on a read-only descriptor and takes no lock. The JVM's lock is an `fcntl` one; `flock` does not see it. Where
     /// a file cannot be asked about, it counts as held: then nothing is mapped.

@@ -11,18 +11,21 @@
 
 mod directory;
 mod file;
+mod lock;
 pub mod names;
 mod os;
 mod writable;
 
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use memmap2::Mmap;
 
 pub use directory::Directory;
 pub use file::{FileBytes, FileIdentity, SystemFile};
+pub use lock::{Lock, PartitionLocks};
 pub use rustix::fs::FileType;
 pub use writable::{WritableFile, WritableMap};
 
@@ -57,6 +60,10 @@ trait Folder: Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// The directory that holds this one; `None` where there is none to be had.
     fn parent(&self) -> io::Result<Option<Arc<dyn Folder>>>;
+    /// What the system knows it by; `None` for one of memory, where nobody else can be locked out.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// What an open file is asked for.

@@ -1,9 +1,8 @@
 //! The system's files.
 
-use std::ffi::CStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use memmap2::{Mmap, MmapMut};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Access, FileIdentity, Folder, Handle, MapHandle};
+use super::{Access, FileIdentity, Folder, Handle, MapHandle, PartitionLocks, lock};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cordwood reads and writes Kafka's files with calls that only Linux has; build it on Linux");
@@ -91,14 +90,15 @@ impl Folder for SystemFolder {
     }
 
     fn is_locked(&self) -> bool {
-        const LOCK: &CStr = c"../.lock";
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let descriptor = match rustix::fs::openat(&self.0, LOCK, flags, Mode::empty()) {
-            Ok(descriptor) => descriptor,
-            Err(error) => return error != Errno::NOENT,
-        };
-        let asked = rustix::process::Flock::from(rustix::process::FlockType::WriteLock);
-        !matches!(rustix::process::fcntl_getlk(descriptor.as_fd(), &asked), Ok(None))
+        // a broker, and the one writer of this partition; writers of others share the first lock, which says nothing here
+        ["../.lock", PartitionLocks::NAME].into_iter().any(|name| {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | FILE_FLAGS;
+            let descriptor = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
+                Ok(descriptor) => descriptor,
+                Err(error) => return error != Errno::NOENT,
+            };
+            lock::is_exclusive(descriptor.as_fd())
+        })
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -122,6 +122,10 @@ impl Folder for SystemFolder {
 
     fn parent(&self) -> io::Result<Option<Arc<dyn Folder>>> {
         Ok(Some(Arc::new(self.open_folder("..")?)))
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
     }
 }
 

@@ -1,0 +1,69 @@
+//! The calls that rustix has no safe form of.
+
+use std::ffi::{c_int, c_short};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use super::Kind;
+
+/// Takes a lock on the whole file, without waiting; false where somebody holds one that keeps it out.
+pub(super) fn set(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<bool> {
+    match call(descriptor, libc::F_OFD_SETLK, kind) {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EAGAIN | libc::EACCES)) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether somebody holds a lock that would keep this one out.
+pub(super) fn is_refused(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<bool> {
+    let found = call(descriptor, libc::F_OFD_GETLK, kind)?;
+    Ok(c_int::from(found.l_type) != libc::F_UNLCK)
+}
+
+/// The process that holds a lock that keeps this one out. None where nobody does any longer, and where the holder's
+/// lock is an OFD one, which belongs to no process.
+pub(super) fn holder(descriptor: BorrowedFd<'_>, kind: Kind) -> Option<i32> {
+    let found = call(descriptor, libc::F_OFD_GETLK, kind).ok()?;
+    (c_int::from(found.l_type) != libc::F_UNLCK && found.l_pid > 0).then_some(found.l_pid)
+}
+
+/// Has the three called around every `fork` of this process.
+pub(super) fn at_fork(
+    before: extern "C" fn(),
+    after_in_parent: extern "C" fn(),
+    after_in_child: extern "C" fn(),
+) -> io::Result<()> {
+    #[expect(unsafe_code, reason = "pthread_atfork; S5 of SAFETY.md")]
+    // SAFETY: S5: the three are functions of this library, which Python and Rust never unload. They do not unwind; the
+    // child's calls nothing but close, and a mutex that the forking thread holds.
+    let error = unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
+    if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+}
+
+fn call(descriptor: BorrowedFd<'_>, command: c_int, kind: Kind) -> io::Result<libc::flock> {
+    let kind = match kind {
+        Kind::Exclusive => libc::F_WRLCK,
+        Kind::Shared => libc::F_RDLCK,
+    };
+    let mut lock = libc::flock {
+        l_type: c_short::try_from(kind).map_err(io::Error::other)?,
+        l_whence: c_short::try_from(libc::SEEK_SET).map_err(io::Error::other)?,
+        l_start: 0,
+        l_len: 0, // to the end, wherever that will be
+        l_pid: 0,
+    };
+    loop {
+        #[expect(unsafe_code, reason = "fcntl with OFD locks; S4 of SAFETY.md")]
+        // SAFETY: S4: the descriptor is borrowed, so it is open; both commands read and write one `flock`, which is ours
+        // alone for the length of the call.
+        let answer = unsafe { libc::fcntl(descriptor.as_raw_fd(), command, &raw mut lock) };
+        if answer >= 0 {
+            return Ok(lock);
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}

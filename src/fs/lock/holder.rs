@@ -1,0 +1,61 @@
+//! Who holds a lock, for the words of an error.
+
+use std::fs;
+
+use rustix::fs::{major, minor};
+
+use super::Kind;
+
+pub(super) const UNKNOWN: &str = "another process";
+
+/// What is known of a lock that kept ours out.
+pub(super) struct Holder {
+    /// What we asked for.
+    pub(super) kind: Kind,
+    /// Device and inode of the file.
+    pub(super) file: (u64, u64),
+    /// The process, if the lock belongs to one, as the JVM's do.
+    pub(super) process: Option<i32>,
+}
+
+impl Holder {
+    /// "process 123 (java)". An OFD lock belongs to no process; `/proc` shows which descriptors have one, of the processes
+    /// that we may look into.
+    pub(super) fn words(&self) -> String {
+        let own = std::process::id().to_string();
+        if let Some(process) = self.process {
+            return words(&process.to_string());
+        }
+        if self.is_held_by(&own) {
+            return "another handle of this process".to_owned();
+        }
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let names = processes.filter_map(|entry| entry.file_name().into_string().ok());
+        names
+            .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
+            .find(|process| self.is_held_by(process))
+            .map_or_else(|| UNKNOWN.to_owned(), |process| words(&process))
+    }
+
+    fn is_held_by(&self, process: &str) -> bool {
+        let (device, inode) = self.file;
+        let file = format!("{:02x}:{:02x}:{inode}", major(device), minor(device));
+        let descriptors = fs::read_dir(format!("/proc/{process}/fdinfo")).into_iter().flatten().flatten();
+        descriptors.filter_map(|entry| fs::read_to_string(entry.path()).ok()).any(|info| {
+            // lock:	1: OFDLCK  ADVISORY  WRITE -1 fe:00:1234 0 EOF
+            info.lines().filter(|line| line.starts_with("lock:")).any(|line| {
+                let mut words = line.split_whitespace().skip(2);
+                let is_fcntls = words.next() == Some("OFDLCK");
+                let is_in_the_way = words.nth(1) == Some("WRITE") || self.kind == Kind::Exclusive;
+                is_fcntls && is_in_the_way && words.nth(1) == Some(file.as_str())
+            })
+        })
+    }
+}
+
+fn words(process: &str) -> String {
+    match fs::read_to_string(format!("/proc/{process}/comm")) {
+        Ok(name) => format!("process {process} ({})", name.trim()),
+        Err(_) => format!("process {process}"),
+    }
+}
