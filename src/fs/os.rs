@@ -11,7 +11,7 @@ use memmap2::{Advice, Mmap, MmapMut};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Access, FileIdentity, Folder, Handle, MapHandle, PartitionLocks};
+use super::{Access, FileIdentity, Folder, Handle, MapHandle, PartitionLocks, lock};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cordwood reads and writes Kafka's files with calls that only Linux has; build it on Linux");
@@ -97,9 +97,7 @@ impl Folder for SystemFolder {
                 Ok(descriptor) => descriptor,
                 Err(error) => return error != Errno::NOENT,
             };
-            // what a shared lock would meet: an exclusive one
-            let asked = rustix::process::Flock::from(rustix::process::FlockType::ReadLock);
-            !matches!(rustix::process::fcntl_getlk(descriptor.as_fd(), &asked), Ok(None))
+            lock::is_exclusive(descriptor.as_fd())
         })
     }
 

@@ -33,6 +33,7 @@ mod directories;
 mod exhaustive;
 mod golden_log;
 mod layers;
+mod locks;
 mod log_configs;
 mod lookups_many;
 mod old_wrappers;

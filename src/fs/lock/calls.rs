@@ -15,6 +15,12 @@ pub(super) fn set(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<bool> {
     }
 }
 
+/// Whether somebody holds a lock that would keep this one out.
+pub(super) fn is_refused(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<bool> {
+    let found = call(descriptor, libc::F_OFD_GETLK, kind)?;
+    Ok(c_int::from(found.l_type) != libc::F_UNLCK)
+}
+
 /// The process that holds a lock that keeps this one out. None where nobody does any longer, and where the holder's
 /// lock is an OFD one, which belongs to no process.
 pub(super) fn holder(descriptor: BorrowedFd<'_>, kind: Kind) -> Option<i32> {

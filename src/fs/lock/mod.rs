@@ -135,6 +135,13 @@ impl PartitionLocks {
     }
 }
 
+/// Whether somebody holds an exclusive lock on the file, or none can be asked for. Takes none; the descriptor need not be
+/// one to write with.
+pub(super) fn is_exclusive(descriptor: BorrowedFd<'_>) -> bool {
+    // what keeps a shared lock out
+    calls::is_refused(descriptor, Kind::Shared).unwrap_or(true)
+}
+
 enum Attempt {
     Taken(OwnedFd),
     Refused(holder::Holder),
