@@ -19,6 +19,17 @@ pub enum Codec {
 }
 
 impl Codec {
+    /// Kafka's id, as in the attributes.
+    pub fn id(self) -> i16 {
+        match self {
+            Self::None => 0,
+            Self::Gzip => 1,
+            Self::Snappy => 2,
+            Self::Lz4 => 3,
+            Self::Zstd => 4,
+        }
+    }
+
     /// Kafka's name: `none`, `gzip`, `snappy`, `lz4`, `zstd`.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,6 @@
-//! Zigzag varints, as in Protocol Buffers. Kafka: `ByteUtils.readVarint`, `readVarlong`.
+//! Zigzag varints, as in Protocol Buffers. Kafka: `ByteUtils.readVarint`, `writeVarint` and their likes.
+//!
+//! A varlong of a number that fits an i32 is its varint too, so one function writes both.
 
 use crate::error::Malformed;
 
@@ -46,6 +48,25 @@ pub fn read_i64(bytes: &mut &[u8]) -> Result<i64, Malformed> {
     }
 }
 
+/// Writes `value` at the end of `bytes`, in as few of them as hold it.
+#[inline]
+pub fn write(bytes: &mut Vec<u8>, value: i64) {
+    let mut raw = zigzag(value);
+    while raw >= 0x80 {
+        bytes.push(low_byte(raw) | 0x80);
+        raw >>= 7;
+    }
+    bytes.push(low_byte(raw));
+}
+
+/// How many bytes [`write`](fn@write) takes for `value`: 1 to 10. Kafka: `ByteUtils.sizeOfVarint`, `sizeOfVarlong`.
+#[inline]
+pub fn size(value: i64) -> usize {
+    // seven bits a byte, and zero has one too: ⌈bits / 7⌉ without a division
+    let bits = 64 - (zigzag(value) | 1).leading_zeros();
+    (bits as usize * 9 + 64) >> 6
+}
+
 #[cold]
 fn read_groups(bytes: &mut &[u8], most: usize) -> Result<u64, Malformed> {
     let mut value = 0u64;
@@ -64,6 +85,16 @@ fn unzigzag32(raw: u32) -> i32 {
     (raw >> 1).cast_signed() ^ -(raw & 1).cast_signed()
 }
 
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
+}
+
+/// The lowest eight bits.
+fn low_byte(raw: u64) -> u8 {
+    let [.., low] = raw.to_be_bytes();
+    low
+}
+
 fn unzigzag64(raw: u64) -> i64 {
     (raw >> 1).cast_signed() ^ -(raw & 1).cast_signed()
 }
@@ -72,16 +103,6 @@ fn unzigzag64(raw: u64) -> i64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    fn write(mut raw: u64) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        while raw >= 0x80 {
-            bytes.push(u8::try_from(raw & 0x7f).unwrap() | 0x80);
-            raw >>= 7;
-        }
-        bytes.push(u8::try_from(raw).unwrap());
-        bytes
-    }
 
     #[test]
     fn varints_of_kafkas_own_tests() {
@@ -96,6 +117,9 @@ mod tests {
         ];
         for (bytes, value) in cases {
             assert_eq!(read_i32(&mut &*bytes), Ok(value));
+            let mut written = Vec::new();
+            write(&mut written, value.into());
+            assert_eq!(written, bytes);
         }
         assert_eq!(read_i64(&mut &[0x80, 0x80, 0x80, 0x80, 0x80, 0x01][..]), Ok(17_179_869_184));
     }
@@ -108,15 +132,30 @@ mod tests {
         assert!(read_i64(&mut &[][..]).is_err());
     }
 
+    #[test]
+    fn sizes_at_every_number_of_bits() {
+        for bit in 0..64 {
+            for value in [1i64 << bit, (1i64 << bit).wrapping_sub(1), (1i64 << bit).wrapping_neg()] {
+                let mut bytes = Vec::new();
+                write(&mut bytes, value);
+                assert_eq!(size(value), bytes.len(), "{value}");
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn what_was_written_is_read(value: i64, small: i32) {
-            let mut bytes = write(((value << 1) ^ (value >> 63)).cast_unsigned());
+            let mut bytes = Vec::new();
+            write(&mut bytes, value);
+            prop_assert_eq!(size(value), bytes.len());
             bytes.push(9);
             let mut rest = &bytes[..];
             prop_assert_eq!(read_i64(&mut rest), Ok(value));
             prop_assert_eq!(rest, [9]);
-            let bytes = write(u64::from(((small << 1) ^ (small >> 31)).cast_unsigned()));
+            let mut bytes = Vec::new();
+            write(&mut bytes, small.into());
+            prop_assert_eq!(size(small.into()), bytes.len());
             prop_assert_eq!(read_i32(&mut &bytes[..]), Ok(small));
         }
     }

@@ -1,5 +1,5 @@
-//! LZ4 frames, taken apart by hand over the library's block decoder: Kafka reads a subset of the format, and for magic 0 a
-//! wrong checksum.
+//! LZ4 frames, put together and taken apart by hand over the library's blocks: Kafka knows a subset of the format, and for
+//! magic 0 a wrong checksum.
 //!
 //! ```text
 //!  0             4     5    6              (all little-endian)
@@ -7,7 +7,8 @@
 //! ```
 //!
 //! HC is the second byte of xxHash32 over FLG to the content size. Writers of v0 hashed from the frame's magic on, so for
-//! v0 it is not looked at (KAFKA-3160). Kafka: `Lz4BlockInputStream`.
+//! v0 it is not looked at (KAFKA-3160). Kafka: `Lz4BlockInputStream`,
+//! `Lz4BlockOutputStream`.
 
 use twox_hash::XxHash32;
 
@@ -16,6 +17,32 @@ use crate::error::Malformed;
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 const STORED: u32 = 1 << 31;
+/// What Kafka writes: version 1, independent blocks, no checksum or size of the content; blocks of 64 KiB.
+const DESCRIPTOR: [u8; 2] = [0x60, 0x40];
+const BLOCK: usize = 64 << 10;
+
+/// Appends the frame of `bytes`, as for magic 1 and 2, to `output`. A block that does not shrink is stored as it is.
+pub(super) fn compress(bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()> {
+    output.extend_from_slice(&MAGIC);
+    output.extend_from_slice(&DESCRIPTOR);
+    output.push(header_checksum(&DESCRIPTOR));
+    for block in bytes.chunks(BLOCK) {
+        let start = output.len();
+        output.resize(start + 4 + lz4_flex::block::get_maximum_output_size(block.len()), 0);
+        let (size, room) = output.get_mut(start..).unwrap_or_default().split_at_mut(4);
+        let written = lz4_flex::block::compress_into(block, room).map_err(std::io::Error::other)?;
+        if written < block.len() {
+            size.copy_from_slice(&le_u32(written));
+            output.truncate(start + 4 + written);
+        } else {
+            output.truncate(start);
+            output.extend_from_slice(&le_u32(block.len() | STORED as usize));
+            output.extend_from_slice(block);
+        }
+    }
+    output.extend_from_slice(&[0; 4]);
+    Ok(())
+}
 
 /// Appends what the first frame of `bytes` holds to `output`; what follows its end mark is left alone, as in Kafka.
 pub(super) fn decompress(
@@ -43,8 +70,7 @@ pub(super) fn decompress(
     }
     let hashed = descriptor.len() - rest.len();
     let &[stored] = take(&mut rest, 1)? else { return Err(cut()) };
-    let computed = hash(descriptor.get(..hashed).unwrap_or_default());
-    let computed = u8::try_from(computed >> 8 & 0xff).unwrap_or_default();
+    let computed = header_checksum(descriptor.get(..hashed).unwrap_or_default());
     if stored != computed && !checksum_is_wrong {
         let expected = format!("header checksum {stored:#04x}, as stored");
         return Err(Malformed::new(expected, format!("{computed:#04x} of its bytes")));
@@ -81,6 +107,12 @@ fn hash(bytes: &[u8]) -> u32 {
     XxHash32::oneshot(0, bytes)
 }
 
+/// HC: the second byte of the hash.
+fn header_checksum(descriptor: &[u8]) -> u8 {
+    let [_, _, second, _] = hash(descriptor).to_be_bytes();
+    second
+}
+
 fn cut() -> Malformed {
     Malformed::new("a whole LZ4 frame", "the end of the bytes")
 }
@@ -89,6 +121,12 @@ fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], Malformed> 
     let (taken, rest) = bytes.split_at_checked(length).ok_or_else(cut)?;
     *bytes = rest;
     Ok(taken)
+}
+
+/// A block's size, with its bit.
+#[expect(clippy::little_endian_bytes, reason = "LZ4's frame format is little-endian")]
+fn le_u32(size: usize) -> [u8; 4] {
+    u32::try_from(size).unwrap_or_default().to_le_bytes()
 }
 
 /// The only little-endian numbers of Kafka's files.

@@ -1,11 +1,14 @@
-//! Decompression: five codecs behind one function, with an absolute limit on what may come out.
+//! Compression and decompression: five codecs behind one function each, with an absolute limit on what may come out.
 //!
 //! Kafka: the classes of `org.apache.kafka.common.compress`.
 
+mod compress;
 #[cfg(feature = "compression")]
 mod lz4_frame;
 #[cfg(feature = "compression")]
 mod xerial;
+
+pub use compress::{check_level, compress};
 
 #[cfg(feature = "compression")]
 use std::io::Read;

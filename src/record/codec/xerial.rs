@@ -11,6 +11,25 @@ use crate::record::i32_at;
 
 const MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
 const HEADER: usize = 16;
+/// What Kafka's clients take for one chunk.
+const CHUNK: usize = 32 << 10;
+
+/// Appends the stream of `bytes` to `output`.
+pub(super) fn compress(bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()> {
+    output.extend_from_slice(&MAGIC);
+    output.extend_from_slice(&1i32.to_be_bytes());
+    output.extend_from_slice(&1i32.to_be_bytes());
+    let mut encoder = snap::raw::Encoder::new();
+    for chunk in bytes.chunks(CHUNK) {
+        let start = output.len();
+        output.resize(start + 4 + snap::raw::max_compress_len(chunk.len()), 0);
+        let (length, room) = output.get_mut(start..).unwrap_or_default().split_at_mut(4);
+        let written = encoder.compress(chunk, room)?;
+        length.copy_from_slice(&u32::try_from(written).unwrap_or_default().to_be_bytes());
+        output.truncate(start + 4 + written);
+    }
+    Ok(())
+}
 
 /// Appends what `bytes` hold to `output`.
 pub(super) fn decompress(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
