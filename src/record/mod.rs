@@ -25,6 +25,7 @@
 //! Kafka: `DefaultRecordBatch`, `DefaultRecord`, `LegacyRecord`, `AbstractLegacyRecordBatch`.
 
 mod attributes;
+mod builder;
 pub mod codec;
 pub mod control;
 pub mod crc;
@@ -36,6 +37,7 @@ mod records;
 pub mod varint;
 
 pub use attributes::{Attributes, Codec};
+pub use builder::{BatchBuilder, BatchOptions, NewRecord};
 pub use header::BatchHeader;
 pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};

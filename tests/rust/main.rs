@@ -22,6 +22,7 @@
     reason = "nothing outside this binary sees it"
 )]
 
+mod batch_builder;
 mod builder_and_oracle;
 mod builder_on_golden;
 mod counters;

@@ -1,0 +1,353 @@
+//! Puts a v2 batch together, record by record, into one buffer that is used again and again.
+//!
+//! ```text
+//! ┌──────────── 61 bytes, kept free ────────────┬──────────┬──────────┬───
+//! │ the header, written when the batch is done  │ record 0 │ record 1 │ …
+//! └─────────────────────────────────────────────┴──────────┴──────────┴───
+//! ```
+//!
+//! A record's bytes are written once, where they stay; the checksum goes over them once. Of all that a header says only
+//! the base timestamp has to be known before: it is that of the first record, and the records count from it.
+//!
+//! Kafka: `MemoryRecordsBuilder`, `DefaultRecord.writeTo`, `DefaultRecordBatch.writeHeader`.
+
+use super::{Attributes, BatchHeader, Codec, MAX_BATCH_BYTES, V2_HEADER, codec, crc, varint};
+use crate::error::{Error, Result};
+use crate::types::TimestampType;
+
+/// A record to be written, borrowed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NewRecord<'a> {
+    /// Milliseconds since the epoch; −1 = none.
+    pub timestamp: i64,
+    /// `None` is null, which is not the same as empty.
+    pub key: Option<&'a [u8]>,
+    /// `None` is null (a tombstone), which is not the same as empty.
+    pub value: Option<&'a [u8]>,
+    /// Names (UTF-8) and values, in their order; duplicates are kept.
+    pub headers: &'a [(&'a [u8], Option<&'a [u8]>)],
+}
+
+/// What a batch says of itself besides its records.
+#[derive(Debug, Clone, Copy)]
+pub struct BatchOptions {
+    /// The offset of its first record.
+    pub base_offset: i64,
+    /// −1 where there is none.
+    pub leader_epoch: i32,
+    /// How the records are compressed.
+    pub codec: Codec,
+    /// The codec's level; `None` is Kafka's default.
+    pub level: Option<i32>,
+    /// [`TimestampType::LogAppendTime`]: readers see `log_append_time` in place of every record's own timestamp.
+    pub timestamp_type: TimestampType,
+    /// Milliseconds since the epoch; looked at under [`TimestampType::LogAppendTime`] only.
+    pub log_append_time: i64,
+}
+
+/// Builds v2 batches, one after another; once its buffers are warm it allocates nothing (but what a codec needs).
+///
+/// ```
+/// use cordwood::record::{BatchBuilder, BatchHeader, BatchOptions, Codec, NewRecord};
+/// use cordwood::types::TimestampType;
+///
+/// # fn main() -> cordwood::Result<()> {
+/// let mut builder = BatchBuilder::new();
+/// builder.append(&NewRecord { timestamp: 1000, key: Some(b"k"), value: Some(b"v"), headers: &[] })?;
+/// assert_eq!((builder.count(), builder.size()), (1, 70));
+///
+/// let mut bytes = Vec::new();
+/// let options = BatchOptions {
+///     base_offset: 7,
+///     leader_epoch: 0,
+///     codec: Codec::None,
+///     level: None,
+///     timestamp_type: TimestampType::CreateTime,
+///     log_append_time: -1,
+/// };
+/// let header = builder.finish(&options, &mut bytes)?;
+/// assert_eq!((header.base_offset, header.last_offset, bytes.len()), (7, 7, 70));
+/// assert_eq!(BatchHeader::parse(&bytes, 70).unwrap(), header);
+/// assert!(builder.is_empty());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct BatchBuilder {
+    /// Room for the header, then the records.
+    plain: Vec<u8>,
+    /// The same for a compressed batch.
+    packed: Vec<u8>,
+    count: i32,
+    base_timestamp: i64,
+    max_timestamp: i64,
+}
+
+impl Default for BatchBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl BatchBuilder {
+    /// Without records.
+    pub fn new() -> Self {
+        let plain = vec![0; V2_HEADER];
+        Self { plain, packed: Vec::new(), count: 0, base_timestamp: -1, max_timestamp: -1 }
+    }
+
+    /// Adds a record behind the others; a record that is refused leaves the batch as it was.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a negative timestamp other than −1, a header name that is not UTF-8, and a record with which
+    /// the batch would exceed [`MAX_BATCH_BYTES`].
+    ///
+    /// # Source
+    /// Kafka: `MemoryRecordsBuilder.appendWithOffset`, `DefaultRecord.writeTo`.
+    #[inline]
+    pub fn append(&mut self, record: &NewRecord<'_>) -> Result<()> {
+        if record.timestamp < -1 {
+            return Err(negative(record.timestamp));
+        }
+        if !record.headers.is_empty() {
+            check_names(record.headers)?;
+        }
+        let delta = self.delta(record);
+        let body = self.body_size(record, delta);
+        // wide sums: the parts may be as long as memory is
+        let size = varint::size(as_i64(body)).saturating_add(body);
+        if size > MAX_BATCH_BYTES - self.plain.len() {
+            return Err(self.too_large(size));
+        }
+        if self.count == 0 {
+            self.base_timestamp = record.timestamp;
+        }
+        let out = &mut self.plain;
+        out.reserve(size);
+        varint::write(out, as_i64(body));
+        out.push(0);
+        varint::write(out, delta);
+        varint::write(out, i64::from(self.count));
+        write_sized(out, record.key);
+        write_sized(out, record.value);
+        varint::write(out, as_i64(record.headers.len()));
+        for (name, value) in record.headers {
+            write_sized(out, Some(name));
+            write_sized(out, *value);
+        }
+        // a record takes seven bytes at least, so the size's limit keeps the count far below an i32's
+        self.count += 1;
+        self.max_timestamp = self.max_timestamp.max(record.timestamp);
+        Ok(())
+    }
+
+    /// How many records there are.
+    pub fn count(&self) -> i32 {
+        self.count
+    }
+
+    /// True before the first record.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes that the batch takes uncompressed, its header included.
+    pub fn size(&self) -> usize {
+        self.plain.len()
+    }
+
+    /// Bytes that the batch would take uncompressed with one more record, exactly.
+    ///
+    /// # Source
+    /// Kafka: `MemoryRecordsBuilder.hasRoomFor` (an upper bound there).
+    pub fn size_with(&self, record: &NewRecord<'_>) -> usize {
+        let body = self.body_size(record, self.delta(record));
+        self.plain.len().saturating_add(varint::size(as_i64(body))).saturating_add(body)
+    }
+
+    /// The largest timestamp so far, ms; −1 where no record has one.
+    pub fn max_timestamp(&self) -> i64 {
+        self.max_timestamp
+    }
+
+    /// Forgets the records and keeps the memory.
+    pub fn clear(&mut self) {
+        self.plain.truncate(V2_HEADER);
+        self.packed.clear();
+        (self.count, self.base_timestamp, self.max_timestamp) = (0, -1, -1);
+    }
+
+    /// Appends the whole batch to `out` and starts a new one. After an error the records are still there and `out` is as it
+    /// was.
+    ///
+    /// # Errors
+    /// As [`BatchBuilder::seal`].
+    pub fn finish(&mut self, options: &BatchOptions, out: &mut Vec<u8>) -> Result<BatchHeader> {
+        let (header, bytes) = self.seal(options)?;
+        out.extend_from_slice(bytes);
+        self.clear();
+        Ok(header)
+    }
+
+    /// Completes the batch where it lies, for a caller that writes it out at once; [`BatchBuilder::clear`] starts the next
+    /// one. Sealed again, under other options, it is made anew.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where there is no record, an offset or an epoch is out of its range, or the codec refuses (see
+    /// [`compress`](codec::compress)).
+    ///
+    /// # Source
+    /// Kafka: `MemoryRecordsBuilder.close`, `DefaultRecordBatch.writeHeader`.
+    pub fn seal(&mut self, options: &BatchOptions) -> Result<(BatchHeader, &[u8])> {
+        if self.count == 0 {
+            return Err(Error::config("records", "at least one", "none"));
+        }
+        let last_delta = self.count - 1;
+        let last_offset = options.base_offset.checked_add(i64::from(last_delta));
+        let last_offset =
+            last_offset.filter(|last| options.base_offset >= 0 && *last < i64::MAX).ok_or_else(|| {
+                Error::config(
+                    "base_offset",
+                    "offsets from 0 to 2^63 - 2",
+                    format!("{} for {} records", options.base_offset, self.count),
+                )
+            })?;
+        if options.leader_epoch < -1 {
+            let found = options.leader_epoch.to_string();
+            return Err(Error::config("leader_epoch", "an epoch from 0 up, or -1 for none", found));
+        }
+        let bytes = if options.codec == Codec::None {
+            codec::check_level(Codec::None, options.level)?;
+            &mut self.plain
+        } else {
+            self.packed.clear();
+            self.packed.resize(V2_HEADER, 0);
+            let records = self.plain.get(V2_HEADER..).unwrap_or_default();
+            codec::compress(options.codec, options.level, records, &mut self.packed)?;
+            &mut self.packed
+        };
+        // what cannot be compressed grows a little
+        let size = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= MAX_BATCH_BYTES);
+        let size = size.ok_or_else(|| {
+            Error::config(
+                "records",
+                format!("a batch of at most {MAX_BATCH_BYTES} bytes"),
+                bytes.len().to_string(),
+            )
+        })?;
+        let is_append_time = options.timestamp_type == TimestampType::LogAppendTime;
+        let mut header = BatchHeader {
+            magic: 2,
+            size,
+            base_offset: options.base_offset,
+            last_offset,
+            leader_epoch: options.leader_epoch,
+            crc: 0,
+            attributes: Attributes(options.codec.id() | i16::from(is_append_time) << 3),
+            base_timestamp: Some(self.base_timestamp),
+            max_timestamp: if is_append_time { options.log_append_time } else { self.max_timestamp },
+            producer_id: -1,
+            producer_epoch: -1,
+            base_sequence: -1,
+            count: Some(self.count),
+        };
+        if let Some(gap) = bytes.first_chunk_mut() {
+            *gap = header_bytes(&header, last_delta, self.base_timestamp, self.count);
+        }
+        header.crc = crc::crc32c(bytes.get(21..).unwrap_or_default());
+        if let Some(field) = bytes.get_mut(17..21) {
+            field.copy_from_slice(&header.crc.to_be_bytes());
+        }
+        Ok((header, bytes))
+    }
+
+    /// What the record's timestamp is counted from. Java's subtraction wraps, and so does the reader's addition.
+    fn delta(&self, record: &NewRecord<'_>) -> i64 {
+        if self.count == 0 { 0 } else { record.timestamp.wrapping_sub(self.base_timestamp) }
+    }
+
+    /// Bytes of the record without its length. Kafka: `DefaultRecord.sizeOfBodyInBytes`.
+    fn body_size(&self, record: &NewRecord<'_>, delta: i64) -> usize {
+        let fixed = 1 + varint::size(delta) + varint::size(i64::from(self.count));
+        let sized = size_of_sized(record.key).saturating_add(size_of_sized(record.value));
+        let count = varint::size(as_i64(record.headers.len()));
+        record
+            .headers
+            .iter()
+            .fold(fixed + count, |sum, (name, value)| {
+                sum.saturating_add(size_of_sized(Some(name))).saturating_add(size_of_sized(*value))
+            })
+            .saturating_add(sized)
+    }
+
+    #[cold]
+    fn too_large(&self, size: usize) -> Error {
+        let expected = format!("a batch of at most {MAX_BATCH_BYTES} bytes");
+        Error::config("record", expected, format!("{} bytes and {size} more", self.plain.len()))
+    }
+}
+
+/// The 61 bytes, with the checksum left at what the header says.
+fn header_bytes(header: &BatchHeader, last_delta: i32, base_timestamp: i64, count: i32) -> [u8; V2_HEADER] {
+    let mut bytes = [0; V2_HEADER];
+    let mut rest = bytes.as_mut_slice();
+    let mut put = |field: &[u8]| {
+        let (room, after) = std::mem::take(&mut rest).split_at_mut(field.len());
+        room.copy_from_slice(field);
+        rest = after;
+    };
+    put(&header.base_offset.to_be_bytes());
+    put(&header.size.saturating_sub(12).to_be_bytes());
+    put(&header.leader_epoch.to_be_bytes());
+    put(&[header.magic]);
+    put(&header.crc.to_be_bytes());
+    put(&header.attributes.0.to_be_bytes());
+    put(&last_delta.to_be_bytes());
+    put(&base_timestamp.to_be_bytes());
+    put(&header.max_timestamp.to_be_bytes());
+    put(&header.producer_id.to_be_bytes());
+    put(&header.producer_epoch.to_be_bytes());
+    put(&header.base_sequence.to_be_bytes());
+    put(&count.to_be_bytes());
+    bytes
+}
+
+/// A length (−1 for null) and the bytes.
+#[inline]
+fn write_sized(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        None => out.push(1),
+        Some(bytes) => {
+            varint::write(out, as_i64(bytes.len()));
+            out.extend_from_slice(bytes);
+        }
+    }
+}
+
+fn size_of_sized(bytes: Option<&[u8]>) -> usize {
+    bytes.map_or(1, |bytes| varint::size(as_i64(bytes.len())) + bytes.len())
+}
+
+/// Lengths of slices fit an i64.
+fn as_i64(length: usize) -> i64 {
+    i64::try_from(length).unwrap_or(i64::MAX)
+}
+
+/// Names are strings in Kafka, whose clients would put others in place of what is not UTF-8.
+fn check_names(headers: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
+    for (name, _) in headers {
+        if std::str::from_utf8(name).is_err() {
+            return Err(Error::config(
+                "headers",
+                "names in UTF-8",
+                format!("the bytes {}", name.escape_ascii()),
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn negative(timestamp: i64) -> Error {
+    Error::config("timestamp", "milliseconds from 0 up, or -1 for none", timestamp.to_string())
+}
