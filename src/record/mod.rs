@@ -34,6 +34,8 @@ mod legacy;
 mod payload;
 mod record_ref;
 mod records;
+mod stamp;
+mod validate;
 pub mod varint;
 
 pub use attributes::{Attributes, Codec};
@@ -42,6 +44,8 @@ pub use header::BatchHeader;
 pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};
 pub use records::Records;
+pub use stamp::{stamp, stamp_log_append_time, stamp_timestamps};
+pub use validate::{Analyzed, Origin, Validation, analyze};
 
 /// Bytes before what `length` counts.
 pub const LOG_OVERHEAD: usize = 12;

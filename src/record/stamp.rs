@@ -1,0 +1,134 @@
+//! What a leader writes into a batch that came from elsewhere.
+//!
+//! Offset and epoch lie outside the checksum, so that they cost nothing; the type of timestamps and the largest of them
+//! lie inside, and a change makes a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`,
+//! `setMaxTimestamp`.
+
+use super::validate::APPEND_TIME;
+use super::{Analyzed, BatchBuilder, BatchHeader, BatchOptions, NewRecord, Records, crc, i16_at, i64_at};
+use crate::error::{Error, Malformed, Result};
+use crate::types::TimestampType;
+
+/// Writes a base offset and a leader epoch into the v2 batch at the front of `batch`. Its last offset follows the base.
+pub fn stamp(batch: &mut [u8], base_offset: i64, leader_epoch: i32) {
+    put(batch, 0, base_offset.to_be_bytes());
+    put(batch, 12, leader_epoch.to_be_bytes());
+}
+
+/// Makes `now` (ms) the time of every record of the v2 batch that `batch` is, from its first byte to its last.
+pub fn stamp_log_append_time(batch: &mut [u8], now: i64) {
+    stamp_timestamps(batch, TimestampType::LogAppendTime, now);
+}
+
+/// Writes what timestamps mean and the largest of them (ms) into the v2 batch that `batch` is, from its first byte to its
+/// last; where both are there already, nothing is written.
+pub fn stamp_timestamps(batch: &mut [u8], timestamp_type: TimestampType, max_timestamp: i64) {
+    let Some(before) = i16_at(batch, 21) else { return };
+    let attributes = match timestamp_type {
+        TimestampType::LogAppendTime => before | APPEND_TIME,
+        _ => before & !APPEND_TIME,
+    };
+    if attributes == before && i64_at(batch, 35) == Some(max_timestamp) {
+        return;
+    }
+    put(batch, 21, attributes.to_be_bytes());
+    put(batch, 35, max_timestamp.to_be_bytes());
+    seal(batch);
+}
+
+impl Analyzed {
+    /// Makes the batch (its bytes, or a copy of them) what is to be stored, in place; gives its header.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the offsets would leave their range, or the batch has to be rebuilt
+    /// ([`Analyzed::must_rebuild`]).
+    pub fn stamp(&self, batch: &mut [u8], base_offset: i64, leader_epoch: i32) -> Result<BatchHeader> {
+        if self.must_rebuild() {
+            let found = self.header.attributes.codec().map_or("unknown", super::Codec::name);
+            return Err(Error::config("batch", format!("one in {}", self.codec.name()), found));
+        }
+        let span = self.header.last_offset - self.header.base_offset;
+        let is_possible =
+            base_offset >= 0 && base_offset.checked_add(span).is_some_and(|last| last < i64::MAX);
+        if !is_possible {
+            let found = format!("{base_offset}, and {span} more");
+            return Err(Error::config("base_offset", "offsets from 0 to 2^63 - 2", found));
+        }
+        stamp(batch, base_offset, leader_epoch);
+        stamp_timestamps(batch, self.timestamp_type, self.max_timestamp);
+        let available = u64::try_from(batch.len()).unwrap_or(u64::MAX);
+        BatchHeader::parse(batch, available).map_err(|found| refused(found, ""))
+    }
+
+    /// Appends the batch to `out` under the codec that it is to be stored in, made anew from its records. `batch` are its
+    /// bytes; `builder` lends its buffers and is cleared; of `options` base offset, leader epoch and level count.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where [`BatchBuilder`] refuses a record or the batch. The limit of the new batch's size is the
+    /// caller's to check.
+    ///
+    /// # Source
+    /// Kafka: `LogValidator.buildRecordsAndAssignOffsets`.
+    pub fn rebuild(
+        &self,
+        batch: &[u8],
+        builder: &mut BatchBuilder,
+        options: &BatchOptions,
+        out: &mut Vec<u8>,
+    ) -> Result<BatchHeader> {
+        builder.clear();
+        let mut read_as = self.header;
+        read_as.attributes.0 &= !APPEND_TIME;
+        let mut plain = Vec::new();
+        let mut headers = Vec::new();
+        let (mut records, payload) =
+            Records::open(read_as, batch, &mut plain).map_err(|found| refused(found, ""))?;
+        let payload = payload.of(batch, &plain);
+        while let Some(record) = records.next(payload).map_err(|found| refused(found, " in a record"))? {
+            headers.clear();
+            headers.extend(record.headers);
+            builder.append(&NewRecord {
+                timestamp: record.timestamp,
+                key: record.key,
+                value: record.value,
+                headers: &headers,
+            })?;
+        }
+        let options = BatchOptions {
+            codec: self.codec,
+            timestamp_type: self.timestamp_type,
+            log_append_time: self.max_timestamp,
+            ..*options
+        };
+        let start = out.len();
+        let mut header = builder.finish(&options, out)?;
+        if (self.header.producer_epoch, self.header.base_sequence) != (-1, -1) {
+            // without a producer id they mean nothing; Kafka keeps them, and so the bytes are its own
+            let stored = out.get_mut(start..).unwrap_or_default();
+            put(stored, 51, self.header.producer_epoch.to_be_bytes());
+            put(stored, 53, self.header.base_sequence.to_be_bytes());
+            header.crc = seal(stored);
+            (header.producer_epoch, header.base_sequence) =
+                (self.header.producer_epoch, self.header.base_sequence);
+        }
+        Ok(header)
+    }
+}
+
+/// Writes the checksum of what lies under it.
+fn seal(batch: &mut [u8]) -> u32 {
+    let crc = crc::crc32c(batch.get(21..).unwrap_or_default());
+    put(batch, 17, crc.to_be_bytes());
+    crc
+}
+
+fn refused(found: Malformed, place: &str) -> Error {
+    Error::config("batch", found.expected, found.found + place)
+}
+
+/// Writes a field, if the bytes reach that far.
+fn put<const N: usize>(bytes: &mut [u8], position: usize, field: [u8; N]) {
+    if let Some(room) = bytes.get_mut(position..).and_then(<[u8]>::first_chunk_mut) {
+        *room = field;
+    }
+}

@@ -1,0 +1,292 @@
+//! Judges v2 batches that somebody hands in, before they are written: as a leader that gives them offsets, or as a
+//! follower that keeps theirs.
+//!
+//! Nothing is believed: lengths, checksums, counts, attributes and every record are looked at, compressed ones too. What
+//! Kafka rejects is rejected. Of what it accepts these are refused too, or treated otherwise:
+//!
+//! - magic 0 and 1; producer ids and transactions, which need producer state; attribute bits without a meaning; batches
+//!   of more than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES), stored or decompressed, which our reader would refuse;
+//! - a partial batch at the end, which Kafka drops silently;
+//! - a leader's records whose relative offsets are not 0, 1, 2, …, which Kafka checks in compressed batches only;
+//! - a follower's batches whose records break the format, which Kafka does not read, or are younger than the header says
+//!   (a search by time would miss them), and leader epochs that fall (readers take them for damage);
+//! - a leader takes several batches at once, each as if it came alone, whatever base offset they carry.
+//!
+//! Kafka: `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`.
+
+use std::ops::Range;
+
+use super::control::ControlType;
+use super::{BatchHeader, Codec, NewRecord, Records, V2_HEADER};
+use crate::error::{Error, Malformed, Result};
+use crate::types::TimestampType;
+
+/// Who gives the batches their offsets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// This log does: what the batches say of offsets and epochs is not looked at.
+    Leader,
+    /// Whoever wrote them did: offsets rise and start at the log's end or above it (gaps are legal).
+    Follower {
+        /// The lowest offset that the first batch may have.
+        log_end_offset: i64,
+        /// The newest leader epoch of the log, −1 before the first: the batches' must not be lower.
+        leader_epoch: i32,
+    },
+}
+
+/// The rules, as a topic's settings have them.
+#[derive(Debug, Clone, Copy)]
+pub struct Validation {
+    /// Who gives the offsets. All the other fields are a leader's alone.
+    pub origin: Origin,
+    /// `max.message.bytes`: of a whole batch as it comes in, and again if it is compressed anew.
+    pub max_message_bytes: u32,
+    /// `message.timestamp.type`.
+    pub timestamp_type: TimestampType,
+    /// `message.timestamp.before.max.ms`.
+    pub before_max_ms: i64,
+    /// `message.timestamp.after.max.ms`.
+    pub after_max_ms: i64,
+    /// The clock, ms since the epoch.
+    pub now: i64,
+    /// `cleanup.policy` contains `compact`: every record needs a key.
+    pub is_compacted: bool,
+    /// `compression.type`; `None` is `producer`, which keeps each batch's own.
+    pub codec: Option<Codec>,
+}
+
+/// A batch that was found in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Analyzed {
+    /// As the batch has it; a leader's has base offset 0 and no leader epoch, whatever the bytes say.
+    pub header: BatchHeader,
+    /// Where its bytes lie in the buffer.
+    pub range: Range<usize>,
+    /// What it is to be stored under: of another type than the header's, [`Analyzed::rebuild`] has to make it anew.
+    pub codec: Codec,
+    /// What its records' timestamps are to mean once stored.
+    pub timestamp_type: TimestampType,
+    /// The largest timestamp it is to have once stored, ms; −1 where no record has one.
+    pub max_timestamp: i64,
+}
+
+impl Analyzed {
+    /// False where the bytes only want [`Analyzed::stamp`].
+    pub fn must_rebuild(&self) -> bool {
+        self.header.attributes.codec() != Ok(self.codec)
+    }
+}
+
+/// Every batch of `bytes`, in their order; none for no bytes. All are in order, or it is an error: nothing was changed.
+///
+/// Cost: one pass for the checksums and one over the records; compressed ones are decompressed.
+///
+/// # Errors
+/// [`Error::Config`] for `raw` (bytes that break a rule), `max.message.bytes`, `timestamp` or `key`. Where it speaks of
+/// a batch, it says which (from 0) and at which position of `bytes`.
+///
+/// # Source
+/// Kafka: `UnifiedLog.analyzeAndValidateRecords`, `LogValidator.validateMessagesAndAssignOffsets`.
+pub fn analyze(bytes: &[u8], rules: &Validation) -> Result<Vec<Analyzed>> {
+    let mut batches: Vec<Analyzed> = Vec::new();
+    let mut plain = Vec::new();
+    let mut position = 0;
+    while let Some(rest) = bytes.get(position..).filter(|rest| !rest.is_empty()) {
+        let place = Place { batch: batches.len(), position };
+        let (header, batch) = whole(rest, rules.origin).map_err(|found| place.refuse(found))?;
+        if let Origin::Follower { log_end_offset, leader_epoch } = rules.origin {
+            let before = batches.last().map(|batch| &batch.header);
+            let (least, epoch) = before.map_or((log_end_offset, leader_epoch), |before| {
+                (before.last_offset + 1, before.leader_epoch)
+            });
+            follows(&header, least, epoch).map_err(|found| place.refuse(found))?;
+        } else if header.size > rules.max_message_bytes {
+            return Err(place.too_large(rules.max_message_bytes, header.size));
+        }
+        let max_timestamp = rules.records(&header, batch, &mut plain, place)?;
+        let end = position + batch.len();
+        batches
+            .push(rules.analyzed(header, position..end, max_timestamp).map_err(|found| place.refuse(found))?);
+        position = end;
+    }
+    Ok(batches)
+}
+
+impl Validation {
+    /// Judges one record of our own, as [`analyze`] does those of a leader's batches.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for `timestamp` (too far from the clock) or `key` (a compacted log needs one).
+    ///
+    /// # Source
+    /// Kafka: `LogValidator.validateRecord`.
+    #[inline]
+    pub fn check(&self, record: &NewRecord<'_>) -> Result<()> {
+        self.check_fields(record.timestamp, record.key.is_some(), &|| String::new())
+    }
+
+    /// `at` is asked for the place only where something is wrong.
+    #[inline]
+    fn check_fields(&self, timestamp: i64, has_key: bool, at: &dyn Fn() -> String) -> Result<()> {
+        if self.is_compacted && !has_key {
+            return Err(Error::config("key", "a key, as the log is compacted", format!("null{}", at())));
+        }
+        if self.timestamp_type == TimestampType::LogAppendTime || timestamp == -1 {
+            return Ok(());
+        }
+        // as Java's: the difference may wrap
+        let age = self.now.wrapping_sub(timestamp);
+        if age > self.before_max_ms || age.wrapping_neg() > self.after_max_ms {
+            let expected = format!(
+                "a time no more than {} ms before and {} ms after {}",
+                self.before_max_ms, self.after_max_ms, self.now
+            );
+            return Err(Error::config("timestamp", expected, format!("{timestamp}{}", at())));
+        }
+        Ok(())
+    }
+
+    /// Walks the records of a batch; gives their largest timestamp, −1 where none has one.
+    fn records(&self, header: &BatchHeader, batch: &[u8], plain: &mut Vec<u8>, place: Place) -> Result<i64> {
+        let is_leader = self.origin == Origin::Leader;
+        let mut read_as = *header;
+        if is_leader {
+            // what a record says itself: the flag will be the topic's
+            read_as.attributes.0 &= !APPEND_TIME;
+        }
+        let claims_append_time = header.timestamp_type() == TimestampType::LogAppendTime;
+        let (mut records, payload) =
+            Records::open(read_as, batch, plain).map_err(|found| place.refuse(found))?;
+        let payload = payload.of(batch, plain);
+        let mut largest = -1;
+        let mut index = 0u64;
+        while let Some(record) = records.next(payload).map_err(|found| place.refuse_record(index, found))? {
+            if is_leader {
+                let at = || format!(" in record {index}{}", place.words());
+                self.check_fields(record.timestamp, record.key.is_some(), &at)?;
+                let has_own_time = self.timestamp_type == TimestampType::CreateTime && record.timestamp != -1;
+                if claims_append_time && !has_own_time {
+                    let found = format!("LogAppendTime{}", at());
+                    return Err(Error::config("timestamp", "CreateTime from whoever sends a batch", found));
+                }
+            } else if record.timestamp > header.max_timestamp {
+                let found = Malformed::new(
+                    format!("timestamps up to {}, the batch's largest", header.max_timestamp),
+                    record.timestamp.to_string(),
+                );
+                return Err(place.refuse_record(index, found));
+            } else if header.is_control() {
+                ControlType::parse(record.key).map_err(|found| place.refuse_record(index, found))?;
+            }
+            largest = largest.max(record.timestamp);
+            index += 1;
+        }
+        Ok(largest)
+    }
+
+    fn analyzed(
+        &self,
+        header: BatchHeader,
+        range: Range<usize>,
+        max_timestamp: i64,
+    ) -> std::result::Result<Analyzed, Malformed> {
+        let own = header.codec()?;
+        let (codec, timestamp_type, max_timestamp) = match (self.origin, self.timestamp_type) {
+            (Origin::Follower { .. }, _) => (own, header.timestamp_type(), header.max_timestamp),
+            (Origin::Leader, TimestampType::LogAppendTime) => {
+                (self.codec.unwrap_or(own), TimestampType::LogAppendTime, self.now)
+            }
+            (Origin::Leader, _) => (self.codec.unwrap_or(own), TimestampType::CreateTime, max_timestamp),
+        };
+        Ok(Analyzed { header, range, codec, timestamp_type, max_timestamp })
+    }
+}
+
+/// The bit of the attributes that says [`TimestampType::LogAppendTime`].
+pub(super) const APPEND_TIME: i16 = 1 << 3;
+/// The bits that nothing has defined.
+const RESERVED: i16 = !0x7f;
+
+/// The batch at the front of `bytes`, once everything but its records is in order.
+fn whole(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader, &[u8]), Malformed> {
+    let partial = || Malformed::new("whole batches", format!("{} bytes of one", bytes.len()));
+    // before the magic, lengths may be those of another format
+    if let Some(magic) = bytes.get(16).filter(|magic| **magic != 2) {
+        return Err(Malformed::new("batches of magic 2", format!("magic {magic}")));
+    }
+    let mut head: [u8; V2_HEADER] = *bytes.first_chunk().ok_or_else(partial)?;
+    if origin == Origin::Leader {
+        super::stamp(&mut head, 0, -1);
+    }
+    let header = BatchHeader::parse(&head, u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
+    let size = usize::try_from(header.size).unwrap_or(usize::MAX);
+    let batch = bytes.get(..size).ok_or_else(partial)?;
+    header.ensure_valid(batch)?;
+    if header.attributes.0 & RESERVED != 0 {
+        let found = format!("attributes {:#06x}", header.attributes.0);
+        return Err(Malformed::new("attribute bits from 0 to 6", found));
+    }
+    if header.producer_id > -1 || header.is_transactional() {
+        let found = if header.is_transactional() { "a transactional batch, " } else { "" };
+        return Err(Malformed::unsupported(
+            "batches without producer id and transaction, until producer state is kept",
+            format!("{found}producer id {}", header.producer_id),
+        ));
+    }
+    if origin == Origin::Leader {
+        if header.is_control() {
+            return Err(Malformed::new("batches of data", "a control batch"));
+        }
+        let count = i64::from(header.count.unwrap_or(0));
+        if count == 0 || count != header.last_offset + 1 {
+            return Err(Malformed::new(
+                "as many records as offsets, and at least one",
+                format!("{count} records and last relative offset {}", header.last_offset),
+            ));
+        }
+    }
+    Ok((header, batch))
+}
+
+/// Whether a follower's batch may stand behind what it has: offsets from `least` on, epochs from `epoch` on.
+fn follows(header: &BatchHeader, least: i64, epoch: i32) -> std::result::Result<(), Malformed> {
+    if header.base_offset < least {
+        let found = format!("{} to {}", header.base_offset, header.last_offset);
+        return Err(Malformed::new(format!("offsets from {least} on"), found));
+    }
+    if header.leader_epoch < epoch.max(0) {
+        let expected = format!("a leader epoch from {} on", epoch.max(0));
+        return Err(Malformed::new(expected, header.leader_epoch.to_string()));
+    }
+    Ok(())
+}
+
+/// Which batch of a buffer, and where it starts.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    batch: usize,
+    position: usize,
+}
+
+impl Place {
+    fn words(self) -> String {
+        format!(" in batch {} at position {}", self.batch, self.position)
+    }
+
+    #[cold]
+    fn refuse(self, found: Malformed) -> Error {
+        Error::config("raw", found.expected, found.found + &self.words())
+    }
+
+    #[cold]
+    fn refuse_record(self, index: u64, found: Malformed) -> Error {
+        Error::config("raw", found.expected, format!("{} in record {index}{}", found.found, self.words()))
+    }
+
+    #[cold]
+    fn too_large(self, most: u32, size: u32) -> Error {
+        let found = format!("{size} bytes{}", self.words());
+        Error::config("max.message.bytes", format!("a batch of at most {most} bytes"), found)
+    }
+}
