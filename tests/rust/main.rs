@@ -22,6 +22,8 @@
     reason = "nothing outside this binary sees it"
 )]
 
+mod batch_builder;
+mod batch_validation;
 mod builder_and_oracle;
 mod builder_on_golden;
 mod counters;
