@@ -88,6 +88,10 @@ trait MapHandle: Debug + Send + Sync {
     fn bytes(&self) -> &[u8];
     /// Replaces bytes from a position on; all must lie inside.
     fn store(&mut self, position: usize, bytes: &[u8]);
+    /// Has the pages of a range ready for stores, so that these need no page fault. Only advice: it may do nothing.
+    fn populate(&self, position: usize, length: usize) {
+        let _ = (position, length);
+    }
     /// Makes it durable (`msync`).
     fn sync(&self) -> io::Result<()>;
 }

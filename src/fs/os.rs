@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::{Mmap, MmapMut};
+use memmap2::{Advice, Mmap, MmapMut};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -213,6 +213,15 @@ impl MapHandle for SystemMap {
     fn store(&mut self, position: usize, bytes: &[u8]) {
         if let Some(into) = self.0.get_mut(position..).and_then(|rest| rest.get_mut(..bytes.len())) {
             into.copy_from_slice(bytes);
+        }
+    }
+
+    fn populate(&self, position: usize, length: usize) {
+        // beyond the end there may be somebody else's mapping
+        let length = length.min(self.0.len().saturating_sub(position));
+        if length > 0 {
+            // an older system does not know this advice; then the stores fault, and nothing else is different
+            let _ = self.0.advise_range(Advice::PopulateWrite, position, length);
         }
     }
 

@@ -126,6 +126,12 @@ impl WritableMap {
         self.handle.store(position, bytes);
     }
 
+    /// Has the pages of `length` bytes from `position` on ready for stores, so that these need no page fault. Only advice:
+    /// it may do nothing.
+    pub fn populate(&self, position: usize, length: usize) {
+        self.handle.populate(position, length);
+    }
+
     /// Makes it durable (`msync`).
     ///
     /// # Errors

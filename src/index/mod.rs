@@ -1,4 +1,4 @@
-//! The three indexes that lie beside a segment's `.log`, read only.
+//! The three indexes that lie beside a segment's `.log`, read and written.
 //!
 //! ```text
 //! .index         8 bytes an entry     0               4               8
@@ -48,6 +48,17 @@
 //! Where a real entry follows, it is an entry. Where none does, it cannot be told from an index that was made and never
 //! used, and it does not count. Nothing is lost: it would say "start at the beginning", and so does an empty index.
 //!
+//! # Writing
+//!
+//! A writer is an index that grows as well: [`OffsetIndexWriter`] and [`TimeIndexWriter`] hold a file of full size in a
+//! mapping and cut it to its entries when they are closed, [`TransactionIndexWriter`] appends to a file that is made for
+//! the first entry. Each has one owner, and every method that reads works on it, too. The bytes are Kafka's, but for one
+//! thing: what a truncation cuts off is overwritten with zeros at once. Kafka leaves it behind the last entry until the file
+//! is cut, and a reader that looks for the start of the zeros would take it for entries. A file that was closed is the same.
+//!
+//! A file that is there already is taken as it is, as in Kafka: all its whole slots are entries, and what a crash left at
+//! full size has to be reset and built again from the `.log`.
+//!
 //! # The warm section
 //!
 //! Almost every search of a growing log asks for something near its end: consumers that keep up, followers. Plain binary
@@ -66,11 +77,16 @@
 //! in an index of 13 full pages the newest entry costs [`Method::Binary`] the pages 0, 6, 9, 11, 12, and
 //! [`Method::Warm`] the pages 10, 11, 12.
 
+mod appended;
 mod offset_index;
+mod offset_index_writer;
+mod preallocated;
 mod search;
 mod slots;
 mod time_index;
+mod time_index_writer;
 mod transaction_index;
+mod transaction_index_writer;
 
 #[cfg(test)]
 mod tests;
@@ -78,9 +94,12 @@ mod tests;
 use std::path::Path;
 
 pub use offset_index::OffsetIndex;
+pub use offset_index_writer::OffsetIndexWriter;
 pub use search::Method;
 pub use time_index::TimeIndex;
+pub use time_index_writer::TimeIndexWriter;
 pub use transaction_index::{AbortedTransaction, TransactionIndex};
+pub use transaction_index_writer::TransactionIndexWriter;
 
 use crate::error::{Error, Result};
 use crate::fs::{FileBytes, SystemFile};
@@ -89,16 +108,25 @@ use crate::fs::{FileBytes, SystemFile};
 fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<(FileBytes, i64)> {
     let file = SystemFile::open(path)?;
     let base_offset = match base_offset {
-        Some(given) if given < 0 => {
-            return Err(Error::config("base_offset", "an offset, 0 or above", given.to_string()));
-        }
-        Some(given) => given,
-        None => base_offset_in_name(path).ok_or_else(|| {
-            let expected = "an offset, because the file's name does not begin with one";
-            Error::config("base_offset", expected, format!("none for {}", path.display()))
-        })?,
+        Some(given) => checked_base_offset(given)?,
+        None => base_offset_of(path)?,
     };
     Ok((FileBytes::new(file, None, map)?, base_offset))
+}
+
+fn checked_base_offset(given: i64) -> Result<i64> {
+    if given < 0 {
+        return Err(Error::config("base_offset", "an offset, 0 or above", given.to_string()));
+    }
+    Ok(given)
+}
+
+/// The digits that a file's name begins with.
+pub(crate) fn base_offset_of(path: &Path) -> Result<i64> {
+    base_offset_in_name(path).ok_or_else(|| {
+        let expected = "an offset, because the file's name does not begin with one";
+        Error::config("base_offset", expected, format!("none for {}", path.display()))
+    })
 }
 
 /// Any number of leading digits will do: files that were copied away from their directory have all kinds of names.
@@ -106,6 +134,28 @@ fn base_offset_in_name(path: &Path) -> Option<i64> {
     let name = path.file_name()?.to_str()?;
     let digits = name.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(name.len());
     name.get(..digits)?.parse().ok()
+}
+
+/// What an entry holds of an offset: how far it is from the segment's base offset.
+///
+/// Source: `AbstractIndex.relativeOffset`.
+fn relative(offset: i64, base_offset: i64) -> Result<i32> {
+    let relative = offset.checked_sub(base_offset).and_then(|relative| i32::try_from(relative).ok());
+    relative.filter(|relative| *relative >= 0).ok_or_else(|| {
+        let expected = format!("0 to {} above the base offset {base_offset}", i32::MAX);
+        Error::config("offset", expected, offset.to_string())
+    })
+}
+
+/// The error of an append for which there is no slot.
+fn full(path: &Path, entries: u64, max_entries: u64) -> Error {
+    let found = format!("{entries} entries of {max_entries} in {}", path.display());
+    Error::config("entries", "a free slot in the index", found)
+}
+
+/// Whether a file is not there.
+fn is_missing(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
 }
 
 /// The error of an `entry(n)` that is not there.

@@ -19,10 +19,10 @@ const KEY_BYTES: u64 = 4;
 /// *Source*: `OffsetIndex`.
 #[derive(Debug)]
 pub struct OffsetIndex {
-    slots: Slots<8>,
+    pub(super) slots: Slots<8>,
     base_offset: i64,
-    entries: u64,
-    last_entry: OffsetPosition,
+    pub(super) entries: u64,
+    pub(super) last_entry: OffsetPosition,
 }
 
 impl OffsetIndex {
@@ -47,16 +47,19 @@ impl OffsetIndex {
     pub fn from_bytes(bytes: FileBytes, base_offset: i64) -> Result<Self> {
         let slots = Slots::new(bytes);
         let entries = slots.before_zeros()?;
-        let last_entry = match entries.checked_sub(1) {
-            None => OffsetPosition { offset: base_offset, position: 0 },
-            Some(last) => decode(slots.slot(last)?, base_offset),
-        };
-        Ok(Self { slots, base_offset, entries, last_entry })
+        Self::of(slots, base_offset, entries)
+    }
+
+    pub(super) fn of(slots: Slots<8>, base_offset: i64, entries: u64) -> Result<Self> {
+        let last_entry = OffsetPosition { offset: base_offset, position: 0 };
+        let mut index = Self { slots, base_offset, entries, last_entry };
+        index.keep(entries)?;
+        Ok(index)
     }
 
     /// The file, as it was opened.
     pub fn path(&self) -> &Path {
-        self.slots.bytes().path()
+        self.slots.path()
     }
 
     /// The segment's base offset.
@@ -197,6 +200,25 @@ impl OffsetIndex {
         slot.map(|slot| self.entry(slot)).transpose()
     }
 
+    /// Takes the first `entries` slots for all there are.
+    pub(super) fn keep(&mut self, entries: u64) -> Result<()> {
+        let last_entry = match entries.checked_sub(1) {
+            None => OffsetPosition { offset: self.base_offset, position: 0 },
+            Some(last) => decode(self.slots.slot(last)?, self.base_offset),
+        };
+        (self.entries, self.last_entry) = (entries, last_entry);
+        Ok(())
+    }
+
+    /// The first slot whose offset is at or above `offset`.
+    pub(super) fn first_at_or_above(&self, offset: i64) -> Result<u64> {
+        match self.search(Method::Warm).lower_bound(offset, |slot| self.key(slot))? {
+            None => Ok(0),
+            Some(slot) if self.key(slot)? < offset => Ok(slot + 1),
+            Some(slot) => Ok(slot),
+        }
+    }
+
     fn search(&self, method: Method) -> Search {
         Search { entries: self.entries, entry_size: self.entry_size(), method }
     }
@@ -205,6 +227,14 @@ impl OffsetIndex {
     fn key(&self, slot: u64) -> Result<i64> {
         Ok(absolute(self.slots.start(slot)?, self.base_offset))
     }
+}
+
+pub(super) fn encode(relative: i32, position: i32) -> Slot {
+    let mut slot = [0; 8];
+    let (key, value) = slot.split_at_mut(4);
+    key.copy_from_slice(&relative.to_be_bytes());
+    value.copy_from_slice(&position.to_be_bytes());
+    slot
 }
 
 fn decode(slot: Slot, base_offset: i64) -> OffsetPosition {

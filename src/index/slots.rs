@@ -1,7 +1,10 @@
 //! The bytes of an index file as slots of one size.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
+use super::appended::Appended;
+use super::preallocated::Preallocated;
 use crate::error::{Malformed, Result};
 use crate::fs::FileBytes;
 
@@ -13,12 +16,23 @@ const PAGE_BYTES: u64 = PAGE as u64;
 /// configured more; without a limit, a file of any size would end up in memory.
 const KEPT_BYTES: u64 = 64 << 20;
 
-/// Slots of `SIZE` bytes: mapped, or read by pages. Any number of threads may read.
+/// Slots of `SIZE` bytes. Any number of threads may read.
 #[derive(Debug)]
-pub(super) struct Slots<const SIZE: usize> {
-    bytes: FileBytes,
-    /// One cell for each page of the file; none where the bytes are mapped or the file is too large to be kept.
-    pages: Box<[OnceLock<Box<[u8]>>]>,
+pub(super) struct Slots<const SIZE: usize>(Source<SIZE>);
+
+/// Where the bytes are.
+#[derive(Debug)]
+enum Source<const SIZE: usize> {
+    /// In a file that is only read.
+    Opened {
+        bytes: FileBytes,
+        /// One cell for each page of the file; none where the bytes are mapped or the file is too large to be kept.
+        pages: Box<[OnceLock<Box<[u8]>>]>,
+    },
+    /// In an offset or time index that is being written.
+    Preallocated(Preallocated<SIZE>),
+    /// In a transaction index that is being written.
+    Appended(Appended<SIZE>),
 }
 
 impl<const SIZE: usize> Slots<SIZE> {
@@ -31,12 +45,45 @@ impl<const SIZE: usize> Slots<SIZE> {
             0
         };
         let pages = (0..kept).map(|_| OnceLock::new()).collect();
-        Self { bytes, pages }
+        Self(Source::Opened { bytes, pages })
     }
 
-    /// The file.
-    pub(super) fn bytes(&self) -> &FileBytes {
-        &self.bytes
+    /// The slots of an offset or time index that is being written.
+    pub(super) fn preallocated(slots: Preallocated<SIZE>) -> Self {
+        Self(Source::Preallocated(slots))
+    }
+
+    /// The slots of a transaction index that is being written.
+    pub(super) fn appended(slots: Appended<SIZE>) -> Self {
+        Self(Source::Appended(slots))
+    }
+
+    /// The writing half; `None` for a file that is only read.
+    pub(super) fn preallocated_mut(&mut self) -> Option<&mut Preallocated<SIZE>> {
+        if let Source::Preallocated(slots) = &mut self.0 { Some(slots) } else { None }
+    }
+
+    /// The writing half; `None` for a file that is only read.
+    pub(super) fn appended_mut(&mut self) -> Option<&mut Appended<SIZE>> {
+        if let Source::Appended(slots) = &mut self.0 { Some(slots) } else { None }
+    }
+
+    /// The file, as it was opened.
+    pub(super) fn path(&self) -> &Path {
+        match &self.0 {
+            Source::Opened { bytes, .. } => bytes.path(),
+            Source::Preallocated(slots) => slots.path(),
+            Source::Appended(slots) => slots.path(),
+        }
+    }
+
+    /// Bytes of the file.
+    fn file_size(&self) -> u64 {
+        match &self.0 {
+            Source::Opened { bytes, .. } => bytes.size(),
+            Source::Preallocated(slots) => slots.file_size(),
+            Source::Appended(slots) => slots.file_size(),
+        }
     }
 
     /// Bytes of one slot.
@@ -46,7 +93,7 @@ impl<const SIZE: usize> Slots<SIZE> {
 
     /// How many whole slots the file has; a fragment behind the last is none.
     pub(super) fn whole(&self) -> u64 {
-        self.bytes.size() / Self::size()
+        self.file_size() / Self::size()
     }
 
     /// How many slots come before the zero tail; the module `index` says why the zeros are not entries.
@@ -88,58 +135,64 @@ impl<const SIZE: usize> Slots<SIZE> {
 
     /// Fails where the file is not a whole number of slots.
     pub(super) fn check_length(&self) -> Result<()> {
-        let size = self.bytes.size();
+        let size = self.file_size();
         if size.is_multiple_of(Self::size()) {
             return Ok(());
         }
         let expected = format!("a file length that is a multiple of {SIZE} bytes");
         let end = self.whole() * Self::size();
-        Err(Malformed::new(expected, format!("{size} bytes")).at(self.bytes.path(), end, None))
+        Err(Malformed::new(expected, format!("{size} bytes")).at(self.path(), end, None))
     }
 
     fn read<const N: usize>(&self, position: u64) -> Result<[u8; N]> {
-        let found = if let Some(map) = self.bytes.mapped() {
-            chunk_at(map, position)
-        } else if self.pages.is_empty() {
-            self.bytes.read(position, N, &mut Vec::new())?.first_chunk().copied()
-        } else {
-            match chunk_at(self.page(position)?, position % PAGE_BYTES) {
-                Some(found) => Some(found),
-                None => self.across_pages(position)?,
-            }
+        let found = match &self.0 {
+            Source::Preallocated(slots) => chunk_at(slots.bytes(), position),
+            Source::Appended(slots) => Some(slots.read(position)?),
+            Source::Opened { bytes, pages } => match bytes.mapped() {
+                Some(map) => chunk_at(map, position),
+                None if pages.is_empty() => bytes.read(position, N, &mut Vec::new())?.first_chunk().copied(),
+                None => match chunk_at(page(bytes, pages, position)?, position % PAGE_BYTES) {
+                    Some(found) => Some(found),
+                    None => across_pages(bytes, pages, position)?,
+                },
+            },
         };
         found.ok_or_else(|| {
-            let found = format!("the end of the file, {} bytes", self.bytes.size());
-            Malformed::new(format!("{N} bytes"), found).at(self.bytes.path(), position, None)
+            let found = format!("the end of the file, {} bytes", self.file_size());
+            Malformed::new(format!("{N} bytes"), found).at(self.path(), position, None)
         })
     }
+}
 
-    /// The page that holds a position, read when it is first wanted; empty behind the end of the file.
-    fn page(&self, position: u64) -> Result<&[u8]> {
-        let page = position / PAGE_BYTES;
-        let Some(kept) = usize::try_from(page).ok().and_then(|page| self.pages.get(page)) else {
-            return Ok(&[]);
+/// The page that holds a position, read when it is first wanted; empty behind the end of the file.
+fn page<'a>(bytes: &FileBytes, pages: &'a [OnceLock<Box<[u8]>>], position: u64) -> Result<&'a [u8]> {
+    let page = position / PAGE_BYTES;
+    let Some(kept) = usize::try_from(page).ok().and_then(|page| pages.get(page)) else {
+        return Ok(&[]);
+    };
+    if let Some(bytes) = kept.get() {
+        return Ok(bytes);
+    }
+    let mut buffer = Vec::new();
+    let read = bytes.read(page * PAGE_BYTES, PAGE, &mut buffer)?;
+    // two threads may read the same page; the first one's bytes are kept, so all see the same
+    Ok(kept.get_or_init(|| read.into()))
+}
+
+/// A slot of 12 or 34 bytes can begin on one page and end on the next.
+fn across_pages<const N: usize>(
+    bytes: &FileBytes,
+    pages: &[OnceLock<Box<[u8]>>],
+    position: u64,
+) -> Result<Option<[u8; N]>> {
+    let mut found = [0; N];
+    for (byte, position) in found.iter_mut().zip(position..) {
+        let Some([read]) = chunk_at::<1>(page(bytes, pages, position)?, position % PAGE_BYTES) else {
+            return Ok(None);
         };
-        if let Some(bytes) = kept.get() {
-            return Ok(bytes);
-        }
-        let mut buffer = Vec::new();
-        let read = self.bytes.read(page * PAGE_BYTES, PAGE, &mut buffer)?;
-        // two threads may read the same page; the first one's bytes are kept, so all see the same
-        Ok(kept.get_or_init(|| read.into()))
+        *byte = read;
     }
-
-    /// A slot of 12 or 34 bytes can begin on one page and end on the next.
-    fn across_pages<const N: usize>(&self, position: u64) -> Result<Option<[u8; N]>> {
-        let mut found = [0; N];
-        for (byte, position) in found.iter_mut().zip(position..) {
-            let Some([read]) = chunk_at::<1>(self.page(position)?, position % PAGE_BYTES) else {
-                return Ok(None);
-            };
-            *byte = read;
-        }
-        Ok(Some(found))
-    }
+    Ok(Some(found))
 }
 
 fn chunk_at<const N: usize>(bytes: &[u8], position: u64) -> Option<[u8; N]> {

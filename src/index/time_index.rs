@@ -20,10 +20,10 @@ const KEY_BYTES: u64 = 8;
 /// *Source*: `TimeIndex`.
 #[derive(Debug)]
 pub struct TimeIndex {
-    slots: Slots<12>,
+    pub(super) slots: Slots<12>,
     base_offset: i64,
-    entries: u64,
-    last_entry: TimestampOffset,
+    pub(super) entries: u64,
+    pub(super) last_entry: TimestampOffset,
 }
 
 impl TimeIndex {
@@ -48,16 +48,19 @@ impl TimeIndex {
     pub fn from_bytes(bytes: FileBytes, base_offset: i64) -> Result<Self> {
         let slots = Slots::new(bytes);
         let entries = slots.before_zeros()?;
-        let last_entry = match entries.checked_sub(1) {
-            None => TimestampOffset { timestamp: -1, offset: base_offset },
-            Some(last) => decode(slots.slot(last)?, base_offset),
-        };
-        Ok(Self { slots, base_offset, entries, last_entry })
+        Self::of(slots, base_offset, entries)
+    }
+
+    pub(super) fn of(slots: Slots<12>, base_offset: i64, entries: u64) -> Result<Self> {
+        let last_entry = TimestampOffset { timestamp: -1, offset: base_offset };
+        let mut index = Self { slots, base_offset, entries, last_entry };
+        index.keep(entries)?;
+        Ok(index)
     }
 
     /// The file, as it was opened.
     pub fn path(&self) -> &Path {
-        self.slots.bytes().path()
+        self.slots.path()
     }
 
     /// The segment's base offset.
@@ -192,6 +195,33 @@ impl TimeIndex {
         Ok(touched.into_pages())
     }
 
+    /// Takes the first `entries` slots for all there are.
+    pub(super) fn keep(&mut self, entries: u64) -> Result<()> {
+        let last_entry = match entries.checked_sub(1) {
+            None => TimestampOffset { timestamp: -1, offset: self.base_offset },
+            Some(last) => decode(self.slots.slot(last)?, self.base_offset),
+        };
+        (self.entries, self.last_entry) = (entries, last_entry);
+        Ok(())
+    }
+
+    /// The first slot whose offset is at or above `offset`; offsets do not fall from slot to slot.
+    pub(super) fn first_at_or_above(&self, offset: i64) -> Result<u64> {
+        let offset_of = |slot: u64| Ok(decode(self.slots.slot(slot)?, self.base_offset).offset);
+        let found = self.search(Method::Warm).lower_bound(offset, offset_of)?;
+        let Some(mut slot) = found else { return Ok(0) };
+        if offset_of(slot)? < offset {
+            return Ok(slot + 1);
+        }
+        // several timestamps can stand at one offset, and the search ends at any of them
+        while let Some(before) = slot.checked_sub(1)
+            && offset_of(before)? >= offset
+        {
+            slot = before;
+        }
+        Ok(slot)
+    }
+
     fn search(&self, method: Method) -> Search {
         Search { entries: self.entries, entry_size: self.entry_size(), method }
     }
@@ -199,6 +229,14 @@ impl TimeIndex {
     fn key(&self, slot: u64) -> Result<i64> {
         Ok(i64::from_be_bytes(self.slots.start(slot)?))
     }
+}
+
+pub(super) fn encode(timestamp: i64, relative: i32) -> Slot {
+    let mut slot = [0; 12];
+    let (key, value) = slot.split_at_mut(8);
+    key.copy_from_slice(&timestamp.to_be_bytes());
+    value.copy_from_slice(&relative.to_be_bytes());
+    slot
 }
 
 fn decode(slot: Slot, base_offset: i64) -> TimestampOffset {

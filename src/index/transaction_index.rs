@@ -28,7 +28,7 @@ pub struct AbortedTransaction {
 /// *Source*: `TransactionIndex`.
 #[derive(Debug)]
 pub struct TransactionIndex {
-    slots: Slots<34>,
+    pub(super) slots: Slots<34>,
     base_offset: i64,
 }
 
@@ -46,12 +46,16 @@ impl TransactionIndex {
 
     /// Takes a file that is open already; `base_offset` is the segment's.
     pub fn from_bytes(bytes: FileBytes, base_offset: i64) -> Self {
-        Self { slots: Slots::new(bytes), base_offset }
+        Self::of(Slots::new(bytes), base_offset)
+    }
+
+    pub(super) fn of(slots: Slots<34>, base_offset: i64) -> Self {
+        Self { slots, base_offset }
     }
 
     /// The file, as it was opened.
     pub fn path(&self) -> &Path {
-        self.slots.bytes().path()
+        self.slots.path()
     }
 
     /// The segment's base offset.
@@ -142,6 +146,18 @@ impl TransactionIndex {
         }
         Ok((aborted, false))
     }
+}
+
+pub(super) fn encode(aborted: AbortedTransaction) -> [u8; 34] {
+    let AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset } = aborted;
+    let mut slot = [0; 34];
+    let (_version, fields) = slot.split_at_mut(2);
+    for (field, number) in
+        fields.chunks_exact_mut(8).zip([producer_id, first_offset, last_offset, last_stable_offset])
+    {
+        field.copy_from_slice(&number.to_be_bytes());
+    }
+    slot
 }
 
 fn decode(slot: &[u8; 34]) -> Result<AbortedTransaction, Malformed> {

@@ -3,6 +3,8 @@
 mod damage;
 mod examples;
 mod properties;
+mod writing;
+mod writing_properties;
 
 use std::path::PathBuf;
 

@@ -1,0 +1,83 @@
+//! The slots of a transaction index that is being written.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Result;
+use crate::fs::{Directory, WritableFile};
+
+/// A file that grows by a slot at a time, and is made when it gets its first.
+#[derive(Debug)]
+pub(super) struct Appended<const SIZE: usize> {
+    directory: Directory,
+    name: String,
+    path: PathBuf,
+    file: Option<WritableFile>,
+    /// Bytes of the file. Where a write was torn, more than its whole slots.
+    length: u64,
+}
+
+impl<const SIZE: usize> Appended<SIZE> {
+    /// Opens the file if it is there.
+    pub(super) fn open(directory: &Directory, name: &str) -> Result<Self> {
+        let file = match directory.open_writable(name) {
+            Ok(file) => Some(file),
+            Err(error) if super::is_missing(&error) => None,
+            Err(error) => return Err(error),
+        };
+        let length = file.as_ref().map_or(Ok(0), |file| file.identity().map(|identity| identity.size))?;
+        let path = directory.path_of(name);
+        Ok(Self { directory: directory.clone(), name: name.to_owned(), path, file, length })
+    }
+
+    /// The path, whether or not there is a file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub(super) fn file_size(&self) -> u64 {
+        self.length
+    }
+
+    /// Reads what must be there.
+    pub(super) fn read<const N: usize>(&self, position: u64) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        if let Some(file) = &self.file {
+            file.read_exact_at(&mut bytes, position)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Writes a slot behind the last whole one. Where it fails, none was added.
+    pub(super) fn append(&mut self, bytes: &[u8; SIZE]) -> Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(self.directory.create(&self.name)?),
+        };
+        let end = self.length - self.length % SIZE as u64;
+        if let Err(error) = file.write_all_at(bytes, end) {
+            // the part that was written is a fragment, which readers ignore; but it need not stay
+            let _ = file.set_size(self.length);
+            return Err(error);
+        }
+        self.length = end + SIZE as u64;
+        Ok(())
+    }
+
+    /// Cuts the file to its first `slots`.
+    pub(super) fn truncate(&mut self, slots: u64) -> Result<()> {
+        let length = slots * SIZE as u64;
+        if let Some(file) = &self.file
+            && length < self.length
+        {
+            file.set_size(length)?;
+            self.length = length;
+        }
+        Ok(())
+    }
+
+    /// Makes contents and size durable. A file that is not there is no error.
+    pub(super) fn flush(&self) -> Result<()> {
+        self.file.as_ref().map_or(Ok(()), WritableFile::sync)
+    }
+}

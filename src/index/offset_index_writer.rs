@@ -1,0 +1,179 @@
+//! `.index`, the half that writes.
+
+use std::ops::Deref;
+
+use super::offset_index::encode;
+use super::preallocated::Preallocated;
+use super::slots::Slots;
+use super::{OffsetIndex, checked_base_offset, full, is_missing, relative};
+use crate::error::{Error, Result};
+use crate::fs::Directory;
+use crate::types::OffsetPosition;
+
+/// An offset index that its one owner appends to. It is an [`OffsetIndex`] as well: all that reads works on it.
+///
+/// Dropped without [`OffsetIndexWriter::close`], it leaves the file at its full size.
+///
+/// *Concurrency*: `&mut self` writes, `&self` reads; who shares it puts a lock around it.
+/// *Source*: `OffsetIndex`, `AbstractIndex`.
+#[derive(Debug)]
+pub struct OffsetIndexWriter {
+    index: OffsetIndex,
+    max_index_size: u64,
+}
+
+impl OffsetIndexWriter {
+    /// Makes a file of `max_index_size` bytes, rounded down to whole entries of 8: 67 bytes give 64. Its blocks are on the
+    /// disk, so storing an entry cannot fail. `base_offset`: the segment's.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where not one entry fits, or `base_offset` is negative; [`Error::Io`], also where the name is
+    /// taken. No file is left behind.
+    pub fn create(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
+        let base_offset = checked_base_offset(base_offset)?;
+        let slots = Slots::preallocated(Preallocated::create(directory, name, max_index_size)?);
+        Ok(Self { index: OffsetIndex::of(slots, base_offset, 0)?, max_index_size })
+    }
+
+    /// Opens a file, which is made (as by [`OffsetIndexWriter::create`]) where there is none. All whole slots of an
+    /// existing one are entries, so it is full until it is resized, and the zeros that a crash left are entries, too.
+    /// `max_index_size` (bytes) is what [`OffsetIndexWriter::reset`] goes back to.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where `base_offset` is negative, or a file has to be made and not one entry fits; [`Error::Io`].
+    pub fn open(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
+        let base_offset = checked_base_offset(base_offset)?;
+        let slots = match Preallocated::open(directory, name) {
+            Err(error) if is_missing(&error) => {
+                return Self::create(directory, name, base_offset, max_index_size);
+            }
+            slots => Slots::preallocated(slots?),
+        };
+        let entries = slots.whole();
+        Ok(Self { index: OffsetIndex::of(slots, base_offset, entries)?, max_index_size })
+    }
+
+    /// Adds an entry: a batch with `offset` in it (Kafka: its last) begins at `position`, in bytes from the start of the
+    /// `.log`.
+    ///
+    /// *Cost*: a few nanoseconds, no system call but one for every 64 KiB of entries.
+    /// *Source*: `OffsetIndex.append`.
+    ///
+    /// # Errors
+    /// [`Error::Config`], and nothing is written: where the index is full; where `offset` is not above
+    /// [`OffsetIndexWriter::last_offset`] of an index with entries; where it is below the base offset or more than
+    /// 2³¹ − 1 above it.
+    pub fn append(&mut self, offset: i64, position: i32) -> Result<()> {
+        let index = &mut self.index;
+        let entries = index.entries;
+        if entries >= index.max_entries() {
+            return Err(full(index.path(), entries, index.max_entries()));
+        }
+        if entries != 0 && offset <= index.last_entry.offset {
+            let expected = format!("above {}, the last offset of the index", index.last_entry.offset);
+            return Err(Error::config("offset", expected, offset.to_string()));
+        }
+        let slot = encode(relative(offset, index.base_offset())?, position);
+        if let Some(slots) = index.slots.preallocated_mut() {
+            slots.store(entries, &slot);
+        }
+        index.entries = entries + 1;
+        index.last_entry = OffsetPosition { offset, position };
+        Ok(())
+    }
+
+    /// The offset of the last entry; the base offset where there is none.
+    pub fn last_offset(&self) -> i64 {
+        self.index.last_entry.offset
+    }
+
+    /// Drops the entries at or above `offset`. The file keeps its size; their slots are zeros.
+    ///
+    /// *Source*: `OffsetIndex.truncateTo`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn truncate_to(&mut self, offset: i64) -> Result<()> {
+        self.keep(self.index.first_at_or_above(offset)?)
+    }
+
+    /// Drops all entries. The file keeps its size.
+    ///
+    /// *Source*: `OffsetIndex.truncate`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn truncate(&mut self) -> Result<()> {
+        self.keep(0)
+    }
+
+    /// Makes the file `max_index_size` bytes long, rounded down to whole entries. Whether its size changed.
+    ///
+    /// *Source*: `AbstractIndex.resize`; Kafka also takes a size in which the entries do not fit, and breaks.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the entries do not fit; [`Error::Io`], and the index is as it was, unless the system would
+    /// not map a file that it cut: then there is no room for entries until another resize succeeds.
+    pub fn resize(&mut self, max_index_size: u64) -> Result<bool> {
+        let entries = self.index.entries;
+        self.index.slots.preallocated_mut().map_or(Ok(false), |slots| slots.resize(max_index_size, entries))
+    }
+
+    /// Cuts the file to its entries. Whether its size changed.
+    ///
+    /// *Source*: `AbstractIndex.trimToValidSize`.
+    ///
+    /// # Errors
+    /// Those of [`OffsetIndexWriter::resize`].
+    pub fn trim(&mut self) -> Result<bool> {
+        self.resize(self.index.entries * self.index.entry_size())
+    }
+
+    /// Drops all entries, and gives the file the size that the writer was opened with.
+    ///
+    /// *Source*: `AbstractIndex.reset`.
+    ///
+    /// # Errors
+    /// Those of [`OffsetIndexWriter::resize`].
+    pub fn reset(&mut self) -> Result<()> {
+        self.truncate()?;
+        self.resize(self.max_index_size).map(drop)
+    }
+
+    /// Makes contents and size durable. The name is durable after [`Directory::sync`].
+    ///
+    /// # Errors
+    /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
+    pub fn flush(&mut self) -> Result<()> {
+        let entries = self.index.entries;
+        self.index.slots.preallocated_mut().map_or(Ok(()), |slots| slots.flush(entries))
+    }
+
+    /// Cuts the file to its entries and gives it back. Nothing is flushed.
+    ///
+    /// *Source*: `AbstractIndex.close`.
+    ///
+    /// # Errors
+    /// Those of [`OffsetIndexWriter::resize`].
+    pub fn close(mut self) -> Result<()> {
+        self.trim().map(drop)
+    }
+
+    /// Keeps the first `entries`; what is behind them becomes zeros, as the module says.
+    fn keep(&mut self, entries: u64) -> Result<()> {
+        let cut = self.index.entries;
+        self.index.keep(entries)?;
+        if let Some(slots) = self.index.slots.preallocated_mut() {
+            slots.clear(entries, cut);
+        }
+        Ok(())
+    }
+}
+
+impl Deref for OffsetIndexWriter {
+    type Target = OffsetIndex;
+
+    fn deref(&self) -> &OffsetIndex {
+        &self.index
+    }
+}

@@ -1,0 +1,105 @@
+//! `.txnindex`, the half that writes.
+
+use std::ops::Deref;
+
+use super::appended::Appended;
+use super::slots::Slots;
+use super::transaction_index::encode;
+use super::{AbortedTransaction, TransactionIndex, checked_base_offset};
+use crate::error::{Error, Result};
+use crate::fs::Directory;
+
+/// A transaction index that its one owner appends to. It is a [`TransactionIndex`] as well: all that reads works on it.
+///
+/// *Concurrency*: `&mut self` writes, `&self` reads; who shares it puts a lock around it.
+/// *Source*: `TransactionIndex`.
+#[derive(Debug)]
+pub struct TransactionIndexWriter {
+    index: TransactionIndex,
+    /// The last offset of the last entry, once that was looked at.
+    last_offset: Option<i64>,
+}
+
+impl TransactionIndexWriter {
+    /// Opens a file; where there is none, the first append makes it. `base_offset`: the segment's. What lies behind the
+    /// last whole entry is ignored, and the next one replaces it.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where `base_offset` is negative; [`Error::Io`].
+    pub fn open(directory: &Directory, name: &str, base_offset: i64) -> Result<Self> {
+        let base_offset = checked_base_offset(base_offset)?;
+        let slots = Slots::appended(Appended::open(directory, name)?);
+        Ok(Self { index: TransactionIndex::of(slots, base_offset), last_offset: None })
+    }
+
+    /// Adds an entry.
+    ///
+    /// *Source*: `TransactionIndex.append`; Kafka compares with what it appended since it opened the file, this also with
+    /// what was there.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where its last offset is not above that of the last entry; those of
+    /// [`TransactionIndex::last_entry`]; [`Error::Io`]. No entry is added.
+    pub fn append(&mut self, aborted: AbortedTransaction) -> Result<()> {
+        if self.last_offset.is_none() {
+            self.last_offset = self.index.last_entry()?.map(|last| last.last_offset);
+        }
+        if let Some(last) = self.last_offset
+            && aborted.last_offset <= last
+        {
+            let expected = format!("above {last}, the last offset of the last entry");
+            return Err(Error::config("last_offset", expected, aborted.last_offset.to_string()));
+        }
+        if let Some(slots) = self.index.slots.appended_mut() {
+            slots.append(&encode(aborted))?;
+        }
+        self.last_offset = Some(aborted.last_offset);
+        Ok(())
+    }
+
+    /// Cuts the file at the first entry whose last offset is at or above `offset`.
+    ///
+    /// *Source*: `TransactionIndex.truncateTo`.
+    ///
+    /// # Errors
+    /// Those of [`TransactionIndex::entry`]; [`Error::Io`].
+    pub fn truncate_to(&mut self, offset: i64) -> Result<()> {
+        for n in 0..self.index.entries() {
+            if self.index.entry(n)?.last_offset >= offset {
+                return self.keep(n);
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops all entries; the file stays, empty.
+    ///
+    /// *Source*: `TransactionIndex.reset`.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn reset(&mut self) -> Result<()> {
+        self.keep(0)
+    }
+
+    /// Makes contents and size durable, where there is a file. Its name is durable after [`Directory::sync`].
+    ///
+    /// # Errors
+    /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
+    pub fn flush(&mut self) -> Result<()> {
+        self.index.slots.appended_mut().map_or(Ok(()), |slots| slots.flush())
+    }
+
+    fn keep(&mut self, entries: u64) -> Result<()> {
+        self.last_offset = None;
+        self.index.slots.appended_mut().map_or(Ok(()), |slots| slots.truncate(entries))
+    }
+}
+
+impl Deref for TransactionIndexWriter {
+    type Target = TransactionIndex;
+
+    fn deref(&self) -> &TransactionIndex {
+        &self.index
+    }
+}
