@@ -11,6 +11,8 @@
 
 mod directory;
 mod file;
+#[cfg(feature = "crash-disk")]
+pub mod mem;
 pub mod names;
 mod os;
 pub mod planted;
