@@ -55,6 +55,12 @@ impl Directory {
         }
     }
 
+    /// A directory of another kind than the system's.
+    #[cfg(feature = "crash-disk")]
+    pub(super) fn of_memory(folder: Arc<dyn Folder>, path: PathBuf) -> Self {
+        Self { folder, path }
+    }
+
     /// The absolute path by which the directory was opened.
     pub fn path(&self) -> &Path {
         &self.path

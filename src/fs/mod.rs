@@ -11,7 +11,8 @@
 
 mod directory;
 mod file;
-mod lock;
+#[cfg(feature = "crash-disk")]
+pub mod mem;
 pub mod names;
 mod os;
 pub mod planted;

@@ -1,0 +1,274 @@
+//! What a disk may hold after the power went: the legal states at one point, as images.
+
+use std::sync::Arc;
+
+use super::MemoryDisk;
+use super::state::{Entries, FileState, FolderState, Node, State};
+
+/// A point at which the power may go.
+#[derive(Debug, Clone)]
+pub struct CrashPoint {
+    state: Arc<State>,
+}
+
+/// Which of the changes that are not durable survive.
+///
+/// A change of a file is two things that survive on their own: its sectors and the size. Of a sector that several changes
+/// wrote, what the last surviving one left is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Survivors {
+    /// None.
+    None,
+    /// All.
+    All,
+    /// All but one change, by its number.
+    AllBut(usize),
+    /// One change, by its number.
+    Only(usize),
+    /// All names and sizes, and no contents: files have grown by zeros.
+    NoContents,
+    /// All but the contents of one change, by its number.
+    AllButContentsOf(usize),
+    /// All but the size that one change gave a file, by its number.
+    AllButSizeOf(usize),
+    /// A random set, by its seed: sector by sector, size by size, name by name.
+    Random(u64),
+}
+
+/// What a disk holds after a crash. Contents that no change touched are shared with the disk it comes from.
+#[derive(Debug, Clone)]
+pub struct Image {
+    sector: usize,
+    names: Vec<Arc<str>>,
+    files: Vec<Arc<Vec<u8>>>,
+    folders: Vec<Arc<Entries>>,
+    hash: u128,
+}
+
+impl CrashPoint {
+    pub(super) fn new(state: State) -> Self {
+        Self { state: Arc::new(state) }
+    }
+
+    /// How many changes are not durable.
+    pub fn changes(&self) -> usize {
+        let files: usize = self.state.files.iter().map(|file| file.pending.len()).sum();
+        files + self.state.folders.iter().map(|folder| folder.pending.len()).sum::<usize>()
+    }
+
+    /// The sets of survivors that are looked at: none, all, each change lost alone and kept alone, sizes without contents
+    /// and contents without sizes, and so many random ones, of which each seed gives others.
+    pub fn survivors(&self, random: u64, seed: u64) -> Vec<Survivors> {
+        let changes = self.changes();
+        if changes == 0 {
+            return vec![Survivors::All];
+        }
+        let mut sets = vec![Survivors::None, Survivors::All, Survivors::NoContents];
+        for change in 0..changes {
+            sets.extend([
+                Survivors::AllBut(change),
+                Survivors::Only(change),
+                Survivors::AllButContentsOf(change),
+                Survivors::AllButSizeOf(change),
+            ]);
+        }
+        sets.extend((0..random).map(|number| Survivors::Random(mixed(seed ^ mixed(number)))));
+        sets
+    }
+
+    /// The image in which a set of changes survived.
+    pub fn image(&self, survivors: Survivors) -> Image {
+        let mut dice = Dice::new(survivors);
+        let State { sector, files, folders } = &*self.state;
+        let mut first = 0;
+        let mut contents = Vec::with_capacity(files.len());
+        for file in files {
+            contents.push(if file.pending.is_empty() {
+                Arc::clone(&file.durable)
+            } else {
+                dice.contents(file, first, *sector)
+            });
+            first += file.pending.len();
+        }
+        let mut names = Vec::with_capacity(folders.len());
+        for folder in folders {
+            names.push(folder.surviving(|number| dice.survives(first + number)));
+            first += folder.pending.len();
+        }
+        let mut image = Image {
+            sector: *sector,
+            names: files.iter().map(|file| Arc::clone(&file.name)).collect(),
+            files: contents,
+            folders: names,
+            hash: 0,
+        };
+        image.hash = image.hashed();
+        image
+    }
+}
+
+impl Image {
+    /// Stands for names, sizes and bytes: equal images have equal hashes, others (as good as) never.
+    pub fn hash(&self) -> u128 {
+        self.hash
+    }
+
+    /// A disk that holds it, all durable.
+    pub fn disk(&self) -> MemoryDisk {
+        let files = self.names.iter().zip(&self.files);
+        MemoryDisk::holding(State {
+            sector: self.sector,
+            files: files
+                .map(|(name, bytes)| FileState::holding(Arc::clone(name), Arc::clone(bytes), self.sector))
+                .collect(),
+            folders: self.folders.iter().map(|entries| FolderState::holding(Arc::clone(entries))).collect(),
+        })
+    }
+
+    /// Its files: paths below the root, in order, and what they hold.
+    pub fn files(&self) -> Vec<(String, Arc<Vec<u8>>)> {
+        let mut found = Vec::new();
+        self.walk(0, "", &mut |path, bytes| {
+            if let Some(bytes) = bytes {
+                found.push((path, Arc::clone(bytes)));
+            }
+        });
+        found
+    }
+
+    fn walk(&self, folder: usize, path: &str, visit: &mut impl FnMut(String, Option<&Arc<Vec<u8>>>)) {
+        for (name, node) in self.folders.get(folder).into_iter().flat_map(|entries| &**entries) {
+            let path = if path.is_empty() { name.to_string() } else { format!("{path}/{name}") };
+            match node {
+                Node::File(file) => visit(path, self.files.get(*file)),
+                Node::Folder(folder) => {
+                    visit(path.clone(), None);
+                    self.walk(*folder, &path, visit);
+                }
+            }
+        }
+    }
+
+    fn hashed(&self) -> u128 {
+        let mut hash = Hash::default();
+        self.add_folder(0, &mut hash);
+        hash.value()
+    }
+
+    fn add_folder(&self, folder: usize, hash: &mut Hash) {
+        let Some(entries) = self.folders.get(folder) else { return };
+        hash.word(entries.len() as u64);
+        for (name, node) in &**entries {
+            hash.bytes(name.as_bytes());
+            match node {
+                Node::File(file) => hash.bytes(self.files.get(*file).map_or(&[], |bytes| bytes)),
+                Node::Folder(folder) => {
+                    hash.word(u64::MAX);
+                    self.add_folder(*folder, hash);
+                }
+            }
+        }
+    }
+}
+
+/// Says of each change, sector and size whether it survives.
+struct Dice {
+    survivors: Survivors,
+    state: u64,
+    /// Of 256 what does not survive: differs from set to set, so that some lose little and some nearly all.
+    lost: u64,
+}
+
+impl Dice {
+    fn new(survivors: Survivors) -> Self {
+        let seed = if let Survivors::Random(seed) = survivors { seed } else { 0 };
+        let lost = [32, 96, 128, 160, 224].get(usize::from(seed.to_be_bytes()[0] % 5)).copied();
+        Self { survivors, state: seed, lost: lost.unwrap_or(128) }
+    }
+
+    fn roll(&mut self) -> bool {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mixed(self.state) & 255 >= self.lost
+    }
+
+    /// A name.
+    fn survives(&mut self, change: usize) -> bool {
+        match self.survivors {
+            Survivors::None => false,
+            Survivors::All
+            | Survivors::NoContents
+            | Survivors::AllButContentsOf(_)
+            | Survivors::AllButSizeOf(_) => true,
+            Survivors::AllBut(lost) => change != lost,
+            Survivors::Only(kept) => change == kept,
+            Survivors::Random(_) => self.roll(),
+        }
+    }
+
+    /// The contents of a file, whose changes are numbered from `first` on.
+    fn contents(&mut self, file: &FileState, first: usize, sector: usize) -> Arc<Vec<u8>> {
+        let sizes: Vec<_> =
+            (first..).take(file.pending.len()).map(|change| self.size_survives(change)).collect();
+        Arc::new(file.surviving(
+            sector,
+            |number, _| match self.survivors {
+                Survivors::NoContents => false,
+                Survivors::AllButContentsOf(lost) => first + number != lost,
+                _ => self.survives(first + number),
+            },
+            |number| sizes.get(number) == Some(&true),
+        ))
+    }
+
+    fn size_survives(&mut self, change: usize) -> bool {
+        match self.survivors {
+            Survivors::AllButSizeOf(lost) => change != lost,
+            _ => self.survives(change),
+        }
+    }
+}
+
+/// Two folded products side by side.
+struct Hash(u64, u64);
+
+impl Default for Hash {
+    fn default() -> Self {
+        Self(0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344)
+    }
+}
+
+impl Hash {
+    fn word(&mut self, word: u64) {
+        self.0 = folded(self.0 ^ word, 0xa076_1d64_78bd_642f).wrapping_add(word);
+        self.1 = folded(self.1.rotate_left(29) ^ word, 0xe703_7ed1_a0b4_28db).wrapping_add(self.0);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.word(bytes.len() as u64);
+        let (words, rest) = bytes.as_chunks::<8>();
+        for word in words {
+            self.word(u64::from_be_bytes(*word));
+        }
+        let mut last = [0; 8];
+        for (into, byte) in last.iter_mut().zip(rest) {
+            *into = *byte;
+        }
+        self.word(u64::from_be_bytes(last));
+    }
+
+    fn value(&self) -> u128 {
+        u128::from(mixed(self.0)) << 64 | u128::from(mixed(self.1))
+    }
+}
+
+fn folded(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product >> 64) as u64 ^ a.wrapping_mul(b)
+}
+
+/// Bits spread over a word (the finaliser of `splitmix64`).
+fn mixed(mut word: u64) -> u64 {
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}

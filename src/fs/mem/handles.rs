@@ -1,0 +1,344 @@
+//! Folders, files and mappings of a disk of memory, as the seam asks for them.
+
+use std::io;
+use std::sync::Arc;
+
+use memmap2::Mmap;
+use rustix::fs::FileType;
+use rustix::io::Errno;
+
+use super::faults::{Operation, Outcome};
+use super::state::{EntryChange, FileState, FolderState, Node};
+use super::{Inner, MemoryDisk};
+use crate::fs::{Access, FileIdentity, Folder, Handle, MapHandle};
+
+/// A folder, by its place in the state.
+#[derive(Debug)]
+pub(super) struct MemoryFolder {
+    disk: MemoryDisk,
+    folder: usize,
+}
+
+impl MemoryFolder {
+    pub(super) fn root(disk: MemoryDisk) -> Self {
+        Self { disk, folder: 0 }
+    }
+
+    fn change(
+        &self,
+        operation: impl FnOnce() -> Operation,
+        needs_space: bool,
+        change: impl FnOnce(&mut Inner) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        match inner.begin(operation, needs_space) {
+            Outcome::Failed(error) | Outcome::Spoilt(error) => Err(error),
+            Outcome::Done | Outcome::Short => change(&mut inner),
+        }
+    }
+
+    fn node(&self, name: &str) -> Option<Node> {
+        self.disk.lock().entries(self.folder).get(name).copied()
+    }
+}
+
+impl Folder for MemoryFolder {
+    fn entries(&self) -> io::Result<Vec<(String, FileType)>> {
+        let mut inner = self.disk.lock();
+        inner.read_fails()?;
+        let kind =
+            |node| if matches!(node, Node::File(_)) { FileType::RegularFile } else { FileType::Directory };
+        Ok(inner.entries(self.folder).iter().map(|(name, node)| (name.to_string(), kind(*node))).collect())
+    }
+
+    fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Handle>> {
+        let opened = |file| -> Arc<dyn Handle> { Arc::new(MemoryHandle { disk: self.disk.clone(), file }) };
+        let file = match (self.node(name), access) {
+            (Some(_), Access::Create) => return Err(Errno::EXIST.into()),
+            (Some(Node::Folder(_)), _) => return Err(io::Error::other("not a regular file")),
+            (Some(Node::File(file)), _) => Some(file),
+            (None, Access::Create) => None,
+            (None, _) => return Err(Errno::NOENT.into()),
+        };
+        if let Some(file) = file {
+            if access == Access::Write {
+                self.change(|| Operation::Open(name.into()), false, |_| Ok(()))?;
+            } else {
+                self.disk.lock().read_fails()?;
+            }
+            return Ok(opened(file));
+        }
+        let mut made = 0;
+        self.change(
+            || Operation::Create(name.into()),
+            true,
+            |inner| {
+                let name: Arc<str> = name.into();
+                inner.state.files.push(FileState::new(Arc::clone(&name)));
+                made = inner.state.files.len() - 1;
+                inner.folder(self.folder)?.change(EntryChange::Put(name, Node::File(made)));
+                inner.touched(made);
+                Ok(())
+            },
+        )?;
+        Ok(opened(made))
+    }
+
+    fn identity_of(&self, name: &str) -> io::Result<Option<FileIdentity>> {
+        match self.node(name) {
+            Some(Node::File(file)) => MemoryHandle { disk: self.disk.clone(), file }.identity().map(Some),
+            Some(Node::Folder(folder)) => {
+                Ok(Some(FileIdentity { inode: u64::MAX - folder as u64, size: 0, modified: (0, 0) }))
+            }
+            None => Ok(None),
+        }
+    }
+
+    fn is_locked(&self) -> bool {
+        false
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let node = self.node(from).ok_or(Errno::NOENT)?;
+        self.change(
+            || Operation::Rename(from.into(), to.into()),
+            false,
+            |inner| {
+                let (from, to): (Arc<str>, Arc<str>) = (from.into(), to.into());
+                if let Node::File(file) = node {
+                    inner.file(file)?.name = Arc::clone(&to);
+                }
+                inner.folder(self.folder)?.change(EntryChange::Rename(from, to, node));
+                Ok(())
+            },
+        )
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        if !matches!(self.node(name).ok_or(Errno::NOENT)?, Node::File(_)) {
+            return Err(Errno::ISDIR.into());
+        }
+        self.change(
+            || Operation::Remove(name.into()),
+            false,
+            |inner| {
+                inner.folder(self.folder)?.change(EntryChange::Remove(name.into()));
+                Ok(())
+            },
+        )
+    }
+
+    fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        let folder = match self.node(name) {
+            Some(Node::Folder(folder)) => folder,
+            Some(Node::File(_)) => return Err(Errno::NOTDIR.into()),
+            None => {
+                let mut made = 0;
+                self.change(
+                    || Operation::MakeFolder(name.into()),
+                    true,
+                    |inner| {
+                        inner.state.folders.push(FolderState::default());
+                        made = inner.state.folders.len() - 1;
+                        inner.folder(self.folder)?.change(EntryChange::Put(name.into(), Node::Folder(made)));
+                        Ok(())
+                    },
+                )?;
+                made
+            }
+        };
+        Ok(Arc::new(Self { disk: self.disk.clone(), folder }))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        let outcome = inner.begin(|| Operation::SyncFolder, false);
+        let folder = inner.folder(self.folder)?;
+        match outcome {
+            Outcome::Done | Outcome::Short => {
+                folder.sync();
+                Ok(())
+            }
+            Outcome::Failed(error) | Outcome::Spoilt(error) => {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    folder.fail_sync();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn parent(&self) -> io::Result<Option<Arc<dyn Folder>>> {
+        Ok(None)
+    }
+}
+
+/// An open file, by its place in the state.
+#[derive(Debug)]
+struct MemoryHandle {
+    disk: MemoryDisk,
+    file: usize,
+}
+
+impl MemoryHandle {
+    fn sync_as(&self, operation: fn(Arc<str>) -> Operation) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        let name = Arc::clone(&inner.file(self.file)?.name);
+        let outcome = inner.begin(|| operation(name), false);
+        let file = inner.file(self.file)?;
+        match outcome {
+            Outcome::Done | Outcome::Short => {
+                file.sync();
+                Ok(())
+            }
+            Outcome::Failed(error) | Outcome::Spoilt(error) => {
+                if error.kind() != io::ErrorKind::Interrupted {
+                    file.fail_sync();
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn change_size(
+        &self,
+        size: u64,
+        operation: fn(Arc<str>, u64) -> Operation,
+        needs_space: bool,
+        change: impl FnOnce(&mut FileState, usize, usize),
+    ) -> io::Result<()> {
+        let mut inner = self.disk.lock();
+        let name = Arc::clone(&inner.file(self.file)?.name);
+        match inner.begin(|| operation(name, size), needs_space) {
+            Outcome::Failed(error) | Outcome::Spoilt(error) => return Err(error),
+            Outcome::Done | Outcome::Short => {}
+        }
+        let (sector, size) = (inner.state.sector, offset(size)?);
+        change(inner.file(self.file)?, sector, size);
+        inner.touched(self.file);
+        Ok(())
+    }
+}
+
+impl Handle for MemoryHandle {
+    fn identity(&self) -> io::Result<FileIdentity> {
+        let mut inner = self.disk.lock();
+        let inode = self.file as u64 + 1;
+        let file = inner.file(self.file)?;
+        let modified = i64::try_from(file.modified).unwrap_or(i64::MAX);
+        Ok(FileIdentity { inode, size: file.shown.len() as u64, modified: (0, modified) })
+    }
+
+    fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+        let mut inner = self.disk.lock();
+        inner.read_fails()?;
+        let shown = &inner.file(self.file)?.shown;
+        let rest = usize::try_from(position).ok().and_then(|from| shown.get(from..)).unwrap_or_default();
+        let length = rest.len().min(buffer.len());
+        for (into, from) in buffer.iter_mut().zip(rest) {
+            *into = *from;
+        }
+        Ok(length)
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<usize> {
+        let mut inner = self.disk.lock();
+        let (sector, start) = (inner.state.sector, offset(position)?);
+        let file = inner.file(self.file)?;
+        let name = Arc::clone(&file.name);
+        let needs_space = !file.has_blocks(sector, start, bytes.len());
+        let outcome = inner.begin(|| Operation::Write(name, position, bytes.len()), needs_space);
+        let (length, failed) = match outcome {
+            Outcome::Done => (bytes.len(), None),
+            Outcome::Short => (bytes.len().div_ceil(2), None),
+            Outcome::Spoilt(error) => (bytes.len() / 2, Some(error)),
+            Outcome::Failed(error) => (0, Some(error)),
+        };
+        if length > 0 {
+            inner.file(self.file)?.write(sector, start, bytes.get(..length).unwrap_or_default());
+            inner.touched(self.file);
+        }
+        failed.map_or(Ok(length), Err)
+    }
+
+    fn set_size(&self, size: u64) -> io::Result<()> {
+        self.change_size(size, Operation::SetSize, false, FileState::set_size)
+    }
+
+    fn allocate(&self, size: u64) -> io::Result<()> {
+        self.change_size(size, Operation::Allocate, true, FileState::allocate)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.sync_as(Operation::Sync)
+    }
+
+    fn forget_cached(&self, position: u64) -> io::Result<()> {
+        let position = offset(position)?;
+        self.disk.lock().file(self.file)?.forget_cached(position);
+        Ok(())
+    }
+
+    fn map(&self, _: usize) -> Option<Mmap> {
+        None
+    }
+
+    fn map_writable(&self, length: usize) -> io::Result<Box<dyn MapHandle>> {
+        let mut inner = self.disk.lock();
+        let file = inner.file(self.file)?;
+        let mut bytes = file.shown.get(..length.min(file.shown.len())).unwrap_or_default().to_vec();
+        bytes.resize(length, 0);
+        drop(inner);
+        Ok(Box::new(MemoryMap { handle: Self { disk: self.disk.clone(), file: self.file }, bytes }))
+    }
+}
+
+/// A mapping: what was stored is seen in it and in the file.
+#[derive(Debug)]
+struct MemoryMap {
+    handle: MemoryHandle,
+    bytes: Vec<u8>,
+}
+
+impl MapHandle for MemoryMap {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn store(&mut self, position: usize, bytes: &[u8]) {
+        let Some(into) = self.bytes.get_mut(position..).and_then(|rest| rest.get_mut(..bytes.len())) else {
+            return;
+        };
+        into.copy_from_slice(bytes);
+        let mut inner = self.handle.disk.lock();
+        let sector = inner.state.sector;
+        let Ok(file) = inner.file(self.handle.file) else { return };
+        let name = Arc::clone(&file.name);
+        let wrong = if position + bytes.len() > file.shown.len() {
+            Some("behind the end")
+        } else if !file.has_blocks(sector, position, bytes.len()) {
+            Some("into a hole")
+        } else {
+            None
+        };
+        if let Some(wrong) = wrong {
+            inner.violations.push(format!("{name}: a store at {position} {wrong}"));
+            return;
+        }
+        let operation = || Operation::Store(name, position as u64, bytes.len());
+        // it cannot fail, whatever is to come
+        let _ = inner.begin(operation, false);
+        if let Ok(file) = inner.file(self.handle.file) {
+            file.write(sector, position, bytes);
+        }
+        inner.touched(self.handle.file);
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.handle.sync_as(Operation::SyncMap)
+    }
+}
+
+fn offset(position: u64) -> io::Result<usize> {
+    usize::try_from(position).map_err(|_| Errno::FBIG.into())
+}
