@@ -75,12 +75,12 @@ fmt: $(VENV)/.tools ## format Rust and Python
 extension: $(VENV)/.extension ## .venv with cordwood in it, built again where a source changed
 
 clean: ## remove what was built here
-	rm -rf $(VENV) dist python/cordwood/_core*.so
+	rm -rf $(VENV) dist python/cordwood/_core*.so tests/interop/target
 	$(CARGO) clean
 
 # What some tests need and a machine may lack: there they are skipped, by name; in CI that is a failure.
 prerequisites:
-	@for tool in strace java; do \
+	@for tool in strace java javac mvn; do \
 		command -v $$tool > /dev/null && continue; \
 		echo "skipped: the tests that need $$tool, which is not installed"; \
 		[[ -z "$${CI:-}" ]] || exit 1; \

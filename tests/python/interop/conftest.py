@@ -1,0 +1,35 @@
+"""The JVM with Kafka's own classes, one for the whole session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from kafka_classes import KafkaClasses, missing_tools
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).resolve().parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker("interop")
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaClasses]:
+    missing = missing_tools()
+    if missing:
+        reason = f"needs {' and '.join(missing)}"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with (tmp_path_factory.mktemp("kafka") / "said.txt").open("w+", encoding="utf-8") as said:
+        classes = KafkaClasses(said)
+        yield classes
+        classes.close()
