@@ -11,6 +11,7 @@
 
 mod directory;
 mod file;
+mod lock;
 #[cfg(feature = "crash-disk")]
 pub mod mem;
 pub mod names;

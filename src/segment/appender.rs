@@ -129,11 +129,6 @@ impl SegmentAppender {
         self.size
     }
 
-    /// The largest timestamp, and the last offset of the first batch that has it.
-    pub(crate) fn largest(&self) -> TimestampOffset {
-        self.largest
-    }
-
     /// The `.log`.
     pub(crate) fn log(&self) -> &WritableFile {
         &self.log
@@ -152,12 +147,22 @@ impl SegmentAppender {
         }
     }
 
-    /// Whether the indexes have room for `batches` more entries, should each need one: an append of many batches must not
-    /// find them full in its middle.
-    pub(crate) fn has_index_room(&self, batches: usize) -> bool {
-        let free = self.offset_index.max_entries() - self.offset_index.entries();
-        let free_times = self.time_index.max_entries().saturating_sub(self.time_index.entries() + 1);
-        free.min(free_times) >= batches as u64
+    /// Whether the indexes have room for the entries that an append of these batches makes. An empty segment takes any.
+    ///
+    /// Kafka looks before an append only whether an index is full already, and fails in the middle of one that fills it.
+    pub(crate) fn has_index_room(&self, headers: &[BatchHeader]) -> bool {
+        let mut since = self.bytes_since_last_index_entry;
+        let mut entries = 0;
+        for header in headers {
+            if since > self.index_interval_bytes {
+                entries += 1;
+                since = 0;
+            }
+            since += u64::from(header.size);
+        }
+        let has_room = self.offset_index.entries() + entries <= self.offset_index.max_entries()
+            && self.time_index.entries() + entries < self.time_index.max_entries();
+        entries == 0 || self.size == 0 || has_room
     }
 
     /// Appends whole batches, which `headers` describe: all of them, or none where this fails. The second value of an
@@ -189,11 +194,11 @@ impl SegmentAppender {
             if self.bytes_since_last_index_entry > self.index_interval_bytes {
                 // a `.log` ends below 2 GiB, or the roll was forgotten
                 let position = i32::try_from(self.size).unwrap_or(i32::MAX);
-                let done = self.offset_index.append(header.last_offset, position).and_then(|()| {
+                // the batches are written: where the indexes of an empty segment are too small for them, they lag, which
+                // is only slower
+                let _ = self.offset_index.append(header.last_offset, position).and_then(|()| {
                     self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, false)
                 });
-                // the batches are written: an index that lags is only slower
-                debug_assert!(done.is_ok(), "room was looked for before");
                 self.bytes_since_last_index_entry = 0;
             }
             self.size += u64::from(header.size);

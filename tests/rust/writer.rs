@@ -41,7 +41,10 @@ fn read(path: &Path) -> Vec<(i64, i64, Vec<u8>)> {
             found.push((record.offset, record.timestamp, record.value.unwrap().to_vec()));
         }
     }
-    assert_eq!(log.warnings(), [""; 0]);
+    // what lies below the log start is named, and is no fault
+    let warnings: Vec<_> =
+        log.warnings().into_iter().filter(|warning| !warning.contains("are hidden below")).collect();
+    assert_eq!(warnings, [""; 0]);
     found
 }
 

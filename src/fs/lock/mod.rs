@@ -19,6 +19,7 @@ mod holder;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -65,6 +66,22 @@ impl Lock {
         Self::take(directory, name, Kind::Shared)
     }
 
+    /// [`Lock::exclusive`], but waits up to 10 seconds for others that hold it for a moment.
+    ///
+    /// # Errors
+    /// As [`Lock::exclusive`].
+    pub fn wait_exclusive(directory: &Directory, name: &str) -> Result<Self> {
+        let until = Instant::now() + Duration::from_secs(10);
+        loop {
+            match Self::exclusive(directory, name) {
+                Err(Error::Locked { .. }) if Instant::now() < until => {
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+                done => return done,
+            }
+        }
+    }
+
     /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
@@ -97,10 +114,15 @@ impl Lock {
     }
 }
 
+/// Seen from a partition directory.
+const DATA_DIRECTORYS: &str = "../.lock";
+
 /// The locks of a partition's one writer.
 #[derive(Debug)]
 pub struct PartitionLocks {
     data_directory: Option<Lock>,
+    /// Which file the data directory's lock is on.
+    inode: Option<u64>,
     partition: Lock,
 }
 
@@ -114,25 +136,46 @@ impl PartitionLocks {
     /// # Errors
     /// As [`Lock::exclusive`].
     pub fn take(directory: &Directory) -> Result<Self> {
-        const DATA_DIRECTORYS: &str = "../.lock";
         const MARKS: [&str; 3] =
             ["../meta.properties", DATA_DIRECTORYS, "../recovery-point-offset-checkpoint"];
-        let mut data_directory = None;
+        let (mut data_directory, mut inode) = (None, None);
         if directory.descriptor().is_some() {
             for mark in MARKS {
                 if directory.identity_of(mark)?.is_some() {
-                    data_directory = Some(Lock::shared(directory, DATA_DIRECTORYS)?);
+                    let (lock, found) = shared(directory)?;
+                    (data_directory, inode) = (Some(lock), found);
                     break;
                 }
             }
         }
-        Ok(Self { data_directory, partition: Lock::exclusive(directory, Self::NAME)? })
+        Ok(Self { data_directory, inode, partition: Lock::exclusive(directory, Self::NAME)? })
+    }
+
+    /// Looks once more whether the data directory's lock still has its name, and takes it again where not: a broker that
+    /// stops gives its lock back, and then deletes the file, which may be the one that was locked in between.
+    ///
+    /// # Errors
+    /// As [`PartitionLocks::take`].
+    pub fn renew(&mut self, directory: &Directory) -> Result<()> {
+        if self.data_directory.is_some()
+            && directory.identity_of(DATA_DIRECTORYS)?.map(|found| found.inode) != self.inode
+        {
+            let (lock, inode) = shared(directory)?;
+            (self.data_directory, self.inode) = (Some(lock), inode);
+        }
+        Ok(())
     }
 
     /// Whether this process holds them: false in a forked child.
     pub fn are_held(&self) -> bool {
         self.partition.is_held() && self.data_directory.as_ref().is_none_or(Lock::is_held)
     }
+}
+
+/// The lock that writers in a data directory share, and which file it is on.
+fn shared(directory: &Directory) -> Result<(Lock, Option<u64>)> {
+    let lock = Lock::shared(directory, DATA_DIRECTORYS)?;
+    Ok((lock, directory.identity_of(DATA_DIRECTORYS)?.map(|found| found.inode)))
 }
 
 /// Whether somebody holds an exclusive lock on the file, or none can be asked for. Takes none; the descriptor need not be

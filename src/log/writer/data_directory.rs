@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::fs::names::{PartitionName, PartitionState};
-use crate::fs::{Directory, Lock};
+use crate::fs::{Directory, Lock, PartitionLocks};
 use crate::log::checkpoint::{LOG_START_OFFSETS, MOST_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
 
 /// There from the close of a broker to its next start.
@@ -70,7 +70,7 @@ impl DataDirectory {
 
     fn write(&self, name: &str, offset: i64) -> Result<()> {
         // two partitions may have two writers, which rewrite the same file
-        let _others_wait = Lock::exclusive(&self.folder, ".x")?;
+        let _others_wait = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
         let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
         let mut checkpoint = OffsetCheckpoint::parse(&text).map_err(|wrong| {
             let expected =

@@ -145,7 +145,11 @@ impl LogWriter {
         let advice = "make the folder that is to hold the partition directory first";
         let directory = Directory::open_or_create(path.as_ref(), advice)?;
         let locks = PartitionLocks::take(&directory)?;
-        Self::start(directory, options, Some(locks))
+        let mut writer = Self::start(directory, options, Some(locks))?;
+        if let Some(locks) = &mut writer.locks {
+            locks.renew(&writer.directory)?;
+        }
+        Ok(writer)
     }
 
     /// [`LogWriter::open`] of a directory that is open already, without a lock: the caller says that there is no other

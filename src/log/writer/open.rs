@@ -43,7 +43,7 @@ struct Found {
 #[derive(Debug)]
 enum Active {
     /// Was made just now.
-    Made(SegmentAppender),
+    Made(Box<SegmentAppender>),
     /// Lies in the directory, and holds this.
     Found(i64, Held),
 }
@@ -79,7 +79,7 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
     let random = options.random | 1;
     let jitter = options.config.random_segment_jitter(random.cast_signed());
     let active = match found.active {
-        Active::Made(active) => active,
+        Active::Made(active) => *active,
         Active::Found(base_offset, held) => {
             SegmentAppender::open(&directory, base_offset, held, &layout, now, jitter)?
         }
@@ -221,7 +221,7 @@ fn begin(directory: &Directory, options: &WriterOptions, start: Option<i64>) -> 
     let active = SegmentAppender::create(directory, start, &layout, (options.clock)(), 0)?;
     Ok(Found {
         sealed: Vec::new(),
-        active: Active::Made(active),
+        active: Active::Made(Box::new(active)),
         log_end_offset: start,
         log_start_offset: start,
         epochs: LeaderEpochs::default(),

@@ -103,10 +103,7 @@ impl Partition {
             size,
             now: (self.clock)(),
         };
-        let is_first = self.active.size() == 0 && self.active.base_offset() >= first.base_offset;
-        if should_roll(&params, &self.active.roll_state())
-            || !self.active.has_index_room(headers.len()) && !is_first
-        {
+        if should_roll(&params, &self.active.roll_state()) || !self.active.has_index_room(headers) {
             self.roll(first.base_offset, commit)?;
         }
         self.assign_epochs(headers).inspect_err(|error| {
@@ -122,6 +119,8 @@ impl Partition {
             error
         })?;
         self.log_end_offset = last.last_offset + 1;
+        // what another leader wrote is not followed by a lower epoch
+        self.leader_epoch = self.leader_epoch.max(last.leader_epoch);
         commit.appended(size);
         Ok(Appended { first: first.base_offset, last: last.last_offset, max_timestamp, durable: false })
     }
