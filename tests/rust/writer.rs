@@ -200,10 +200,10 @@ fn appends_of_many_threads_are_all_durable_and_in_order() {
                 for number in 0..25 {
                     let value = format!("{thread} {number}").into_bytes();
                     let record = NewRecord { timestamp: -1, key: None, value: Some(&value), headers: &[] };
-                    let appended = appender.append(&record).unwrap();
-                    assert!(appended.durable && appended.first > last);
-                    assert!(appender.durable_offset() > appended.last);
-                    last = appended.last;
+                    let done = appender.append(&record).unwrap();
+                    assert!(done.durable && done.first > last);
+                    assert!(appender.durable_offset() > done.last);
+                    last = done.last;
                 }
             });
         }

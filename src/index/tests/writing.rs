@@ -320,7 +320,7 @@ fn a_fragment_behind_the_last_entry_is_cut_by_trim() {
     let index = TimeIndexWriter::open(&folder.directory, "f", 0, 60).unwrap();
     assert_eq!((index.entries(), index.max_entries()), (0, 0));
     index.close().unwrap();
-    assert_eq!(folder.bytes("f"), [0u8; 0]);
+    assert_eq!(folder.bytes("f"), b"");
 }
 
 #[test]
@@ -372,7 +372,7 @@ fn the_last_offset_of_a_transaction_must_exceed_the_one_before() {
     index.truncate_to(11).unwrap();
     index.append(aborted(3, 7, 11)).unwrap();
     index.reset().unwrap();
-    assert_eq!(folder.bytes("x"), [0u8; 0]);
+    assert_eq!(folder.bytes("x"), b"");
     index.append(aborted(3, 7, 8)).unwrap();
     assert_eq!(folder.bytes("x"), transaction_bytes(&[[3, 7, 8, 7]]));
 }
