@@ -38,7 +38,7 @@ lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and the stub held again
 
 rust: ## Rust tests and doc examples; the layer check is one of them
 	$(CARGO) test --locked --no-default-features --lib
-	$(CARGO) test --locked --features arrow
+	$(CARGO) test --locked --features arrow,crash-disk
 
 python: extension ## Python tests, and the examples of the README, the stub and the docstrings
 	$(BIN)/python -m pytest

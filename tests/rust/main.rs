@@ -38,6 +38,8 @@ mod layers;
 mod locks;
 mod log_configs;
 mod lookups_many;
+#[cfg(feature = "crash-disk")]
+mod memory_disk;
 mod old_wrappers;
 mod openings;
 mod oracle_on_golden;

@@ -1,8 +1,8 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::Error;
 use crate::fs::FileType;
-use crate::{Error, Log, LogOptions};
 
 fn disk() -> (MemoryDisk, Directory) {
     let disk = MemoryDisk::new(8);
@@ -212,23 +212,4 @@ fn equal_images_have_equal_hashes_and_others_have_not() {
     let contents: HashSet<_> = by_hash.values().map(|content| format!("{content:?}")).collect();
     assert_eq!(contents.len(), by_hash.len());
     assert!(by_hash.len() > 20, "{}", by_hash.len());
-}
-
-#[test]
-fn a_real_log_is_read_from_memory() {
-    let disk = MemoryDisk::default();
-    for entry in std::fs::read_dir("tests/golden/01-plain/orders-0").unwrap() {
-        let entry = entry.unwrap();
-        disk.put(entry.file_name().to_str().unwrap(), &std::fs::read(entry.path()).unwrap());
-    }
-    let log = Log::open_in(disk.directory("/data/orders-0"), LogOptions::default()).unwrap();
-    assert_eq!(
-        (log.topic(), log.partition(), log.log_end_offset().unwrap()),
-        (Some("orders"), Some(0), 1500)
-    );
-    assert_eq!(log.offset_for_time(1_700_000_010_000).unwrap().unwrap().offset, 488);
-    assert_eq!(log.warnings(), [""; 0]);
-    disk.set_failing_read(Some(0));
-    assert!(Log::open_in(disk.directory("/data/orders-0"), LogOptions::default()).is_err());
-    assert!(disk.read_has_failed());
 }
