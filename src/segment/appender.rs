@@ -102,8 +102,9 @@ impl SegmentAppender {
         let mut offset_index =
             OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
         let mut time_index = TimeIndexWriter::open(directory, &name(FileKind::TimeIndex), base_offset, max)?;
-        offset_index.resize(max)?;
-        time_index.resize(max)?;
+        // under lowered settings they may hold more already: then they are full
+        offset_index.resize(max.max(offset_index.entries() * offset_index.entry_size()))?;
+        time_index.resize(max.max(time_index.entries() * time_index.entry_size()))?;
         Ok(Self {
             base_offset,
             log,

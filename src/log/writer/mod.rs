@@ -100,6 +100,8 @@ struct Shared {
     /// The process that opened it: a forked child must not touch it.
     process: u32,
     last_sync: Mutex<(Instant, i64)>,
+    /// Held until the log is closed, or the last appender is gone.
+    locks: Mutex<Option<PartitionLocks>>,
 }
 
 /// The one writer of a partition directory.
@@ -128,7 +130,6 @@ pub struct LogWriter {
     shared: Arc<Shared>,
     directory: Directory,
     reader: Option<Log>,
-    locks: Option<PartitionLocks>,
 }
 
 impl LogWriter {
@@ -144,11 +145,10 @@ impl LogWriter {
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
         let advice = "make the folder that is to hold the partition directory first";
         let directory = Directory::open_or_create(path.as_ref(), advice)?;
-        let locks = PartitionLocks::take(&directory)?;
-        let mut writer = Self::start(directory, options, Some(locks))?;
-        if let Some(locks) = &mut writer.locks {
-            locks.renew(&writer.directory)?;
-        }
+        let mut locks = PartitionLocks::take(&directory)?;
+        let writer = Self::start(directory, options)?;
+        locks.renew(&writer.directory)?;
+        *writer.shared.locks.lock().unwrap_or_else(PoisonError::into_inner) = Some(locks);
         Ok(writer)
     }
 
@@ -158,10 +158,10 @@ impl LogWriter {
     /// # Errors
     /// As [`LogWriter::open`].
     pub fn open_in(directory: Directory, options: &WriterOptions) -> Result<Self> {
-        Self::start(directory, options, None)
+        Self::start(directory, options)
     }
 
-    fn start(directory: Directory, options: &WriterOptions, locks: Option<PartitionLocks>) -> Result<Self> {
+    fn start(directory: Directory, options: &WriterOptions) -> Result<Self> {
         let flush = match options.flush {
             FlushMode::Interval { messages: None, ms: None } => FlushMode::Interval {
                 messages: u64::try_from(options.config.flush_messages).ok(),
@@ -174,8 +174,9 @@ impl LogWriter {
         commit.synced(partition.log_end_offset);
         let last_sync = Mutex::new((Instant::now(), partition.log_end_offset));
         let process = std::process::id();
-        let shared = Shared { partition: Mutex::new(partition), commit, flush, process, last_sync };
-        Ok(Self { shared: Arc::new(shared), directory, reader: None, locks })
+        let (partition, locks) = (Mutex::new(partition), Mutex::default());
+        let shared = Shared { partition, commit, flush, process, last_sync, locks };
+        Ok(Self { shared: Arc::new(shared), directory, reader: None })
     }
 
     /// A handle that appends, for another thread.
@@ -336,7 +337,7 @@ impl LogWriter {
             self.shared.commit.check()?;
             partition.close(&self.shared.commit).inspect_err(|error| self.shared.commit.poison(error))
         });
-        self.locks = None;
+        *self.shared.locks.lock().unwrap_or_else(PoisonError::into_inner) = None;
         closed
     }
 
@@ -368,17 +369,17 @@ impl Shared {
     /// Returns once everything below `offset` is durable.
     fn reach(&self, offset: i64, wait: Option<(Duration, u64)>) -> Result<()> {
         self.commit.reach(offset, wait, || {
-            let (file, end, truncations) = self.lock().unsynced();
+            let unsynced = self.lock().unsynced();
             if !planted::is(Planted::AckBeforeFsync) {
-                let synced = file.sync();
+                let synced = unsynced.file.sync();
                 if planted::is(Planted::FsyncRetriedAfterError) && synced.is_err() {
-                    file.sync()?;
+                    unsynced.file.sync()?;
                 } else {
                     synced?;
                 }
             }
-            self.lock().note_synced(end, truncations)?;
-            Ok(end)
+            self.lock().note_synced(&unsynced)?;
+            Ok(unsynced.log_end_offset)
         })
     }
 
@@ -409,13 +410,13 @@ impl Partition {
     fn close(&mut self, commit: &Commit) -> Result<()> {
         self.active.seal()?;
         self.directory.sync()?;
-        self.watermark.lower(self.log_end_offset)?;
+        self.watermark.lower(self.data_end)?;
         commit.synced(self.log_end_offset);
         self.checkpoint = Checkpoint { recovery_point: self.log_end_offset, ..self.checkpoint };
         self.checkpoint.write(&self.directory)?;
         if let Some(data_directory) = &self.data_directory {
             data_directory.write_recovery_point(self.log_end_offset)?;
         }
-        CleanMarker::of(&self.directory, self.log_end_offset)?.write(&self.directory)
+        CleanMarker::of(&self.directory, self.data_end)?.write(&self.directory)
     }
 }

@@ -34,6 +34,7 @@ struct Found {
     /// Base offsets, but for the active segment's.
     sealed: Vec<i64>,
     active: Active,
+    data_end: i64,
     log_end_offset: i64,
     log_start_offset: i64,
     epochs: LeaderEpochs,
@@ -94,6 +95,7 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
         active,
         log_start_offset: found.log_start_offset,
         log_end_offset: found.log_end_offset,
+        data_end: found.data_end,
         checkpoint: Checkpoint {
             recovery_point: found.log_end_offset,
             log_start_offset: found.log_start_offset,
@@ -119,7 +121,7 @@ impl Partition {
             self.directory.sync()?;
         }
         // lower than before only where nothing of what it named was lost
-        self.watermark.lower(self.log_end_offset)?;
+        self.watermark.lower(self.data_end)?;
         self.write_epochs_if_changed()?;
         self.checkpoint.write(&self.directory)
     }
@@ -222,6 +224,7 @@ fn begin(directory: &Directory, options: &WriterOptions, start: Option<i64>) -> 
     Ok(Found {
         sealed: Vec::new(),
         active: Active::Made(Box::new(active)),
+        data_end: start,
         log_end_offset: start,
         log_start_offset: start,
         epochs: LeaderEpochs::default(),
@@ -297,7 +300,7 @@ fn find(
     let epochs = epochs(directory, &segments, &scanned, log_start_offset, log_end_offset)?;
     let mut sealed: Vec<_> = segments.iter().take(kept).map(|segment| segment.base_offset()).collect();
     let active = Active::Found(sealed.pop().unwrap_or(log_start_offset), held);
-    Ok(Found { sealed, active, log_end_offset, log_start_offset, epochs })
+    Ok(Found { sealed, active, data_end: end, log_end_offset, log_start_offset, epochs })
 }
 
 /// Refuses a log in which batches have producer ids: what they may append next is not known here.
@@ -326,9 +329,8 @@ fn is_clean(segments: &[Arc<Segment>], marker: CleanMarker) -> Result<bool> {
     let Some(last) = segments.last() else { return Ok(false) };
     let is_whole = last.torn_tail()?.is_none() && last.end_offset()? == marker.log_end_offset;
     let (Some(index), Some(times)) = (last.offset_index()?, last.time_index()?) else { return Ok(false) };
-    Ok(is_whole
-        && last.confirms_last_entry(&index)?
-        && times.last_entry().offset < marker.log_end_offset.max(1))
+    let is_inside = times.entries() == 0 || times.last_entry().offset < marker.log_end_offset;
+    Ok(is_whole && is_inside && last.confirms_last_entry(&index)?)
 }
 
 fn scan_all(

@@ -28,6 +28,9 @@ pub(super) struct Partition {
     pub(super) active: SegmentAppender,
     pub(super) log_start_offset: i64,
     pub(super) log_end_offset: i64,
+    /// The offset after the last batch that lies in a file (or the base offset of an empty last segment): where the log
+    /// would be found to end. Lower than the log's end behind a truncation inside a batch.
+    pub(super) data_end: i64,
     pub(super) checkpoint: Checkpoint,
     pub(super) watermark: Watermark,
     pub(super) data_directory: Option<DataDirectory>,
@@ -36,6 +39,15 @@ pub(super) struct Partition {
     pub(super) builder: BatchBuilder,
     pub(super) random: u32,
     pub(super) is_closed: bool,
+}
+
+/// What is to be synced, and what that makes durable.
+#[derive(Debug)]
+pub(super) struct Unsynced {
+    pub(super) file: WritableFile,
+    pub(super) log_end_offset: i64,
+    data_end: i64,
+    truncations: u64,
 }
 
 impl Partition {
@@ -119,6 +131,7 @@ impl Partition {
             error
         })?;
         self.log_end_offset = last.last_offset + 1;
+        self.data_end = self.log_end_offset;
         // what another leader wrote is not followed by a lower epoch
         self.leader_epoch = self.leader_epoch.max(last.leader_epoch);
         commit.appended(size);
@@ -170,6 +183,10 @@ impl Partition {
         }
         self.sealed.insert(self.active.base_offset());
         self.active = fresh;
+        if base_offset == self.log_end_offset {
+            // an empty segment says so by its name
+            self.data_end = base_offset;
+        }
         commit.synced(self.log_end_offset);
         Ok(())
     }
@@ -178,42 +195,43 @@ impl Partition {
         let checkpoint = Checkpoint { recovery_point: base_offset, ..self.checkpoint };
         if planted::is(Planted::RecoveryPointBeforeFsync) {
             checkpoint.write(&self.directory)?;
-            self.watermark.lower(self.log_end_offset)?;
+            self.watermark.lower(self.data_end)?;
         }
         self.active.seal()?;
         if !planted::is(Planted::NoDirectorySyncOnCreate) {
             self.directory.sync()?;
         }
-        self.watermark.note(self.log_end_offset)?;
+        self.watermark.note(self.data_end)?;
         // the new segment is empty: recovery may begin with it
         self.checkpoint = checkpoint;
         self.checkpoint.write(&self.directory)
     }
 
     /// What a sync of everything appended so far has to sync, and how far it will reach.
-    pub(super) fn unsynced(&self) -> (WritableFile, i64, u64) {
-        (self.active.log().clone(), self.log_end_offset, self.truncations)
+    pub(super) fn unsynced(&self) -> Unsynced {
+        Unsynced {
+            file: self.active.log().clone(),
+            log_end_offset: self.log_end_offset,
+            data_end: self.data_end,
+            truncations: self.truncations,
+        }
     }
 
-    /// A sync that began at `truncations` has reached `offset`.
-    pub(super) fn note_synced(&self, offset: i64, truncations: u64) -> Result<()> {
-        if self.truncations == truncations { self.watermark.note(offset) } else { Ok(()) }
+    /// A sync has been done.
+    pub(super) fn note_synced(&self, synced: &Unsynced) -> Result<()> {
+        if self.truncations == synced.truncations { self.watermark.note(synced.data_end) } else { Ok(()) }
     }
 
     /// Syncs everything under the lock.
     pub(super) fn sync(&mut self, commit: &Commit) -> Result<()> {
-        let (file, end, truncations) = self.unsynced();
-        let synced = file.sync().and_then(|()| self.note_synced(end, truncations));
-        match synced {
-            Ok(()) => {
-                commit.synced(end);
-                Ok(())
-            }
-            Err(error) => {
-                commit.poison(&error);
-                Err(error)
-            }
-        }
+        let unsynced = self.unsynced();
+        unsynced
+            .file
+            .sync()
+            .and_then(|()| self.note_synced(&unsynced))
+            .inspect_err(|error| commit.poison(error))?;
+        commit.synced(unsynced.log_end_offset);
+        Ok(())
     }
 
     /// An [`Error::OffsetOutOfRange`].

@@ -43,15 +43,14 @@ impl Partition {
         let target = self.floor(offset);
         let location = log.locate(offset)?;
         let held = log.segments().floor(offset).map_or(Ok(0), |segment| segment.size())?;
-        let (size, end) = match location {
-            Some(location) if location.segment == target => {
-                (location.position, location.batch_base_offset.min(offset))
-            }
+        let size = match location {
+            Some(location) if location.segment == target => location.position,
             // a gap up to the segment's end: all of it stays
-            _ => (if target == self.active.base_offset() { self.active.size() } else { held }, offset),
+            _ if target == self.active.base_offset() => self.active.size(),
+            _ => held,
         };
         drop(log);
-        self.cut(offset, target, size, end, commit).inspect_err(|error| commit.poison(error))?;
+        self.cut(offset, target, size, commit).inspect_err(|error| commit.poison(error))?;
         Ok(true)
     }
 
@@ -63,17 +62,18 @@ impl Partition {
         self.sealed.range(..=offset).next_back().copied().unwrap_or(0)
     }
 
-    /// `size`: of what stays of the target's `.log`; `end`: the offset below which records stay.
-    fn cut(&mut self, offset: i64, target: i64, size: u64, end: i64, commit: &Commit) -> Result<()> {
+    /// `size`: of what stays of the target's `.log`.
+    fn cut(&mut self, offset: i64, target: i64, size: u64, commit: &Commit) -> Result<()> {
         self.truncations += 1;
         commit.truncated(offset);
         let file = self.directory.open_writable(&segment_file(target, FileKind::Log))?;
         if planted::is(Planted::SwappedDeleteOrder) {
             file.set_size(size)?;
         }
-        self.watermark.lower(end.min(commit.durable()))?;
+        // where the batch before the cut ends is known once it is done
+        self.watermark.lower(target.min(commit.durable()))?;
         let log_start_offset = self.log_start_offset.min(offset);
-        let recovery_point = self.checkpoint.recovery_point.min(end);
+        let recovery_point = self.checkpoint.recovery_point.min(target);
         self.write_checkpoint(Checkpoint { recovery_point, log_start_offset, starting_at: None })?;
         if self.epochs.truncate_from_end(offset) {
             self.write_epochs()?;
@@ -88,15 +88,17 @@ impl Partition {
         self.active.truncate_indexes(&self.directory, target, offset, &layout)?;
         // the reader looks at what is there now
         let log = self.as_read()?;
-        let held = log.segments().last().map(|segment| scan::held(segment)).transpose()?;
-        let held = held.ok_or_else(|| Error::config("path", "a directory with a segment", "none"))?;
+        let last = log.segments().last();
+        let last = last.ok_or_else(|| Error::config("path", "a directory with a segment", "none"))?;
+        let held = scan::held(last)?;
+        self.data_end = last.end_offset()?;
         let jitter = self.jitter();
         self.active = SegmentAppender::open(&self.directory, target, held, &layout, (self.clock)(), jitter)?;
         self.log_end_offset = offset;
         self.log_start_offset = log_start_offset;
-        self.sync(commit)?;
-        // a hole between the last batch and this end is no record that was lost
-        self.watermark.lower(end)
+        self.watermark.lower(self.data_end)?;
+        commit.synced(offset);
+        Ok(())
     }
 
     /// Removes every record; the log starts and ends at `offset` then.
@@ -128,6 +130,7 @@ impl Partition {
         self.directory.sync()?;
         self.log_start_offset = offset;
         self.log_end_offset = offset;
+        self.data_end = offset;
         self.watermark.lower(offset)?;
         commit.synced(offset);
         self.write_checkpoint(checkpoint)
