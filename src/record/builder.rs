@@ -11,7 +11,7 @@
 //!
 //! Kafka: `MemoryRecordsBuilder`, `DefaultRecord.writeTo`, `DefaultRecordBatch.writeHeader`.
 
-use super::{Attributes, BatchHeader, Codec, MAX_BATCH_BYTES, V2_HEADER, codec, crc, varint};
+use super::{Attributes, BatchHeader, Codec, MAX_BATCH_BYTES, V2_HEADER, codec, put, seal, varint};
 use crate::error::{Error, Result};
 use crate::types::TimestampType;
 
@@ -251,13 +251,8 @@ impl BatchBuilder {
             base_sequence: -1,
             count: Some(self.count),
         };
-        if let Some(gap) = bytes.first_chunk_mut() {
-            *gap = header_bytes(&header, last_delta, self.base_timestamp, self.count);
-        }
-        header.crc = crc::crc32c(bytes.get(21..).unwrap_or_default());
-        if let Some(field) = bytes.get_mut(17..21) {
-            field.copy_from_slice(&header.crc.to_be_bytes());
-        }
+        write_header(bytes, &header, last_delta, self.base_timestamp, self.count);
+        header.crc = seal(bytes);
         Ok((header, bytes))
     }
 
@@ -287,29 +282,23 @@ impl BatchBuilder {
     }
 }
 
-/// The 61 bytes, with the checksum left at what the header says.
-fn header_bytes(header: &BatchHeader, last_delta: i32, base_timestamp: i64, count: i32) -> [u8; V2_HEADER] {
-    let mut bytes = [0; V2_HEADER];
-    let mut rest = bytes.as_mut_slice();
-    let mut put = |field: &[u8]| {
-        let (room, after) = std::mem::take(&mut rest).split_at_mut(field.len());
-        room.copy_from_slice(field);
-        rest = after;
-    };
-    put(&header.base_offset.to_be_bytes());
-    put(&header.size.saturating_sub(12).to_be_bytes());
-    put(&header.leader_epoch.to_be_bytes());
-    put(&[header.magic]);
-    put(&header.crc.to_be_bytes());
-    put(&header.attributes.0.to_be_bytes());
-    put(&last_delta.to_be_bytes());
-    put(&base_timestamp.to_be_bytes());
-    put(&header.max_timestamp.to_be_bytes());
-    put(&header.producer_id.to_be_bytes());
-    put(&header.producer_epoch.to_be_bytes());
-    put(&header.base_sequence.to_be_bytes());
-    put(&count.to_be_bytes());
-    bytes
+/// Writes the 61 bytes, with the checksum left at what the header says.
+fn write_header(bytes: &mut [u8], header: &BatchHeader, last_delta: i32, base_timestamp: i64, count: i32) {
+    let Some(gap) = bytes.first_chunk_mut::<V2_HEADER>() else { return };
+    put(gap, 0, header.base_offset.to_be_bytes());
+    // the length counts from behind itself (LOG_OVERHEAD)
+    put(gap, 8, header.size.saturating_sub(12).to_be_bytes());
+    put(gap, 12, header.leader_epoch.to_be_bytes());
+    put(gap, 16, [header.magic]);
+    put(gap, 17, header.crc.to_be_bytes());
+    put(gap, 21, header.attributes.0.to_be_bytes());
+    put(gap, 23, last_delta.to_be_bytes());
+    put(gap, 27, base_timestamp.to_be_bytes());
+    put(gap, 35, header.max_timestamp.to_be_bytes());
+    put(gap, 43, header.producer_id.to_be_bytes());
+    put(gap, 51, header.producer_epoch.to_be_bytes());
+    put(gap, 53, header.base_sequence.to_be_bytes());
+    put(gap, 57, count.to_be_bytes());
 }
 
 /// A length (−1 for null) and the bytes.
