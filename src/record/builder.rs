@@ -72,28 +72,24 @@ pub struct BatchOptions {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct BatchBuilder {
-    /// Room for the header, then the records.
+    /// Room for the header, then the records; empty before the first record of all, so that a builder that only stands in
+    /// for another costs nothing.
     plain: Vec<u8>,
     /// The same for a compressed batch.
     packed: Vec<u8>,
     count: i32,
+    /// Known once there is a record.
     base_timestamp: i64,
+    /// The same.
     max_timestamp: i64,
 }
 
-impl Default for BatchBuilder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl BatchBuilder {
-    /// Without records.
+    /// Without records, and without memory until the first one.
     pub fn new() -> Self {
-        let plain = vec![0; V2_HEADER];
-        Self { plain, packed: Vec::new(), count: 0, base_timestamp: -1, max_timestamp: -1 }
+        Self::default()
     }
 
     /// Adds a record behind the others; a record that is refused leaves the batch as it was.
@@ -116,11 +112,12 @@ impl BatchBuilder {
         let body = self.body_size(record, delta);
         // wide sums: the parts may be as long as memory is
         let size = varint::size(as_i64(body)).saturating_add(body);
-        if size > MAX_BATCH_BYTES - self.plain.len() {
+        if size > MAX_BATCH_BYTES - self.size() {
             return Err(self.too_large(size));
         }
         if self.count == 0 {
-            self.base_timestamp = record.timestamp;
+            self.plain.resize(V2_HEADER, 0);
+            (self.base_timestamp, self.max_timestamp) = (record.timestamp, record.timestamp);
         }
         let out = &mut self.plain;
         out.reserve(size);
@@ -153,7 +150,7 @@ impl BatchBuilder {
 
     /// Bytes that the batch takes uncompressed, its header included.
     pub fn size(&self) -> usize {
-        self.plain.len()
+        self.plain.len().max(V2_HEADER)
     }
 
     /// Bytes that the batch would take uncompressed with one more record, exactly.
@@ -162,19 +159,19 @@ impl BatchBuilder {
     /// Kafka: `MemoryRecordsBuilder.hasRoomFor` (an upper bound there).
     pub fn size_with(&self, record: &NewRecord<'_>) -> usize {
         let body = self.body_size(record, self.delta(record));
-        self.plain.len().saturating_add(varint::size(as_i64(body))).saturating_add(body)
+        self.size().saturating_add(varint::size(as_i64(body))).saturating_add(body)
     }
 
     /// The largest timestamp so far, ms; −1 where no record has one.
     pub fn max_timestamp(&self) -> i64 {
-        self.max_timestamp
+        if self.count == 0 { -1 } else { self.max_timestamp }
     }
 
     /// Forgets the records and keeps the memory.
     pub fn clear(&mut self) {
         self.plain.truncate(V2_HEADER);
         self.packed.clear();
-        (self.count, self.base_timestamp, self.max_timestamp) = (0, -1, -1);
+        self.count = 0;
     }
 
     /// Appends the whole batch to `out` and starts a new one. After an error the records are still there and `out` is as it
@@ -278,7 +275,7 @@ impl BatchBuilder {
     #[cold]
     fn too_large(&self, size: usize) -> Error {
         let expected = format!("a batch of at most {MAX_BATCH_BYTES} bytes");
-        Error::config("record", expected, format!("{} bytes and {size} more", self.plain.len()))
+        Error::config("record", expected, format!("{} bytes and {size} more", self.size()))
     }
 }
 
