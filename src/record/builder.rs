@@ -11,7 +11,7 @@
 //!
 //! Kafka: `MemoryRecordsBuilder`, `DefaultRecord.writeTo`, `DefaultRecordBatch.writeHeader`.
 
-use super::{Attributes, BatchHeader, Codec, MAX_BATCH_BYTES, V2_HEADER, codec, crc, varint};
+use super::{Attributes, BatchHeader, Codec, MAX_BATCH_BYTES, V2_HEADER, codec, put, seal, varint};
 use crate::error::{Error, Result};
 use crate::types::TimestampType;
 
@@ -72,28 +72,24 @@ pub struct BatchOptions {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct BatchBuilder {
-    /// Room for the header, then the records.
+    /// Room for the header, then the records; empty before the first record of all, so that a builder that only stands in
+    /// for another costs nothing.
     plain: Vec<u8>,
     /// The same for a compressed batch.
     packed: Vec<u8>,
     count: i32,
+    /// Known once there is a record.
     base_timestamp: i64,
+    /// The same.
     max_timestamp: i64,
 }
 
-impl Default for BatchBuilder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl BatchBuilder {
-    /// Without records.
+    /// Without records, and without memory until the first one.
     pub fn new() -> Self {
-        let plain = vec![0; V2_HEADER];
-        Self { plain, packed: Vec::new(), count: 0, base_timestamp: -1, max_timestamp: -1 }
+        Self::default()
     }
 
     /// Adds a record behind the others; a record that is refused leaves the batch as it was.
@@ -116,11 +112,12 @@ impl BatchBuilder {
         let body = self.body_size(record, delta);
         // wide sums: the parts may be as long as memory is
         let size = varint::size(as_i64(body)).saturating_add(body);
-        if size > MAX_BATCH_BYTES - self.plain.len() {
+        if size > MAX_BATCH_BYTES - self.size() {
             return Err(self.too_large(size));
         }
         if self.count == 0 {
-            self.base_timestamp = record.timestamp;
+            self.plain.resize(V2_HEADER, 0);
+            (self.base_timestamp, self.max_timestamp) = (record.timestamp, record.timestamp);
         }
         let out = &mut self.plain;
         out.reserve(size);
@@ -153,7 +150,7 @@ impl BatchBuilder {
 
     /// Bytes that the batch takes uncompressed, its header included.
     pub fn size(&self) -> usize {
-        self.plain.len()
+        self.plain.len().max(V2_HEADER)
     }
 
     /// Bytes that the batch would take uncompressed with one more record, exactly.
@@ -162,19 +159,19 @@ impl BatchBuilder {
     /// Kafka: `MemoryRecordsBuilder.hasRoomFor` (an upper bound there).
     pub fn size_with(&self, record: &NewRecord<'_>) -> usize {
         let body = self.body_size(record, self.delta(record));
-        self.plain.len().saturating_add(varint::size(as_i64(body))).saturating_add(body)
+        self.size().saturating_add(varint::size(as_i64(body))).saturating_add(body)
     }
 
     /// The largest timestamp so far, ms; −1 where no record has one.
     pub fn max_timestamp(&self) -> i64 {
-        self.max_timestamp
+        if self.count == 0 { -1 } else { self.max_timestamp }
     }
 
     /// Forgets the records and keeps the memory.
     pub fn clear(&mut self) {
         self.plain.truncate(V2_HEADER);
         self.packed.clear();
-        (self.count, self.base_timestamp, self.max_timestamp) = (0, -1, -1);
+        self.count = 0;
     }
 
     /// Appends the whole batch to `out` and starts a new one. After an error the records are still there and `out` is as it
@@ -251,13 +248,8 @@ impl BatchBuilder {
             base_sequence: -1,
             count: Some(self.count),
         };
-        if let Some(gap) = bytes.first_chunk_mut() {
-            *gap = header_bytes(&header, last_delta, self.base_timestamp, self.count);
-        }
-        header.crc = crc::crc32c(bytes.get(21..).unwrap_or_default());
-        if let Some(field) = bytes.get_mut(17..21) {
-            field.copy_from_slice(&header.crc.to_be_bytes());
-        }
+        write_header(bytes, &header, last_delta, self.base_timestamp, self.count);
+        header.crc = seal(bytes);
         Ok((header, bytes))
     }
 
@@ -283,33 +275,27 @@ impl BatchBuilder {
     #[cold]
     fn too_large(&self, size: usize) -> Error {
         let expected = format!("a batch of at most {MAX_BATCH_BYTES} bytes");
-        Error::config("record", expected, format!("{} bytes and {size} more", self.plain.len()))
+        Error::config("record", expected, format!("{} bytes and {size} more", self.size()))
     }
 }
 
-/// The 61 bytes, with the checksum left at what the header says.
-fn header_bytes(header: &BatchHeader, last_delta: i32, base_timestamp: i64, count: i32) -> [u8; V2_HEADER] {
-    let mut bytes = [0; V2_HEADER];
-    let mut rest = bytes.as_mut_slice();
-    let mut put = |field: &[u8]| {
-        let (room, after) = std::mem::take(&mut rest).split_at_mut(field.len());
-        room.copy_from_slice(field);
-        rest = after;
-    };
-    put(&header.base_offset.to_be_bytes());
-    put(&header.size.saturating_sub(12).to_be_bytes());
-    put(&header.leader_epoch.to_be_bytes());
-    put(&[header.magic]);
-    put(&header.crc.to_be_bytes());
-    put(&header.attributes.0.to_be_bytes());
-    put(&last_delta.to_be_bytes());
-    put(&base_timestamp.to_be_bytes());
-    put(&header.max_timestamp.to_be_bytes());
-    put(&header.producer_id.to_be_bytes());
-    put(&header.producer_epoch.to_be_bytes());
-    put(&header.base_sequence.to_be_bytes());
-    put(&count.to_be_bytes());
-    bytes
+/// Writes the 61 bytes, with the checksum left at what the header says.
+fn write_header(bytes: &mut [u8], header: &BatchHeader, last_delta: i32, base_timestamp: i64, count: i32) {
+    let Some(gap) = bytes.first_chunk_mut::<V2_HEADER>() else { return };
+    put(gap, 0, header.base_offset.to_be_bytes());
+    // the length counts from behind itself (LOG_OVERHEAD)
+    put(gap, 8, header.size.saturating_sub(12).to_be_bytes());
+    put(gap, 12, header.leader_epoch.to_be_bytes());
+    put(gap, 16, [header.magic]);
+    put(gap, 17, header.crc.to_be_bytes());
+    put(gap, 21, header.attributes.0.to_be_bytes());
+    put(gap, 23, last_delta.to_be_bytes());
+    put(gap, 27, base_timestamp.to_be_bytes());
+    put(gap, 35, header.max_timestamp.to_be_bytes());
+    put(gap, 43, header.producer_id.to_be_bytes());
+    put(gap, 51, header.producer_epoch.to_be_bytes());
+    put(gap, 53, header.base_sequence.to_be_bytes());
+    put(gap, 57, count.to_be_bytes());
 }
 
 /// A length (−1 for null) and the bytes.

@@ -83,3 +83,18 @@ fn u32_at(bytes: &[u8], position: usize) -> Option<u32> {
 fn i16_at(bytes: &[u8], position: usize) -> Option<i16> {
     Some(i16::from_be_bytes(*bytes.get(position..)?.first_chunk()?))
 }
+
+/// Writes a field at `position`, if the bytes reach that far.
+#[inline]
+fn put<const N: usize>(bytes: &mut [u8], position: usize, field: [u8; N]) {
+    if let Some(room) = bytes.get_mut(position..).and_then(<[u8]>::first_chunk_mut) {
+        *room = field;
+    }
+}
+
+/// Writes the checksum of a whole v2 batch, and gives it.
+fn seal(batch: &mut [u8]) -> u32 {
+    let crc = crc::crc32c(batch.get(21..).unwrap_or_default());
+    put(batch, 17, crc.to_be_bytes());
+    crc
+}

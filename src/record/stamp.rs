@@ -5,7 +5,9 @@
 //! `setMaxTimestamp`.
 
 use super::validate::APPEND_TIME;
-use super::{Analyzed, BatchBuilder, BatchHeader, BatchOptions, NewRecord, Records, crc, i16_at, i64_at};
+use super::{
+    Analyzed, BatchBuilder, BatchHeader, BatchOptions, NewRecord, Records, i16_at, i64_at, put, seal,
+};
 use crate::error::{Error, Malformed, Result};
 use crate::types::TimestampType;
 
@@ -115,20 +117,6 @@ impl Analyzed {
     }
 }
 
-/// Writes the checksum of what lies under it.
-fn seal(batch: &mut [u8]) -> u32 {
-    let crc = crc::crc32c(batch.get(21..).unwrap_or_default());
-    put(batch, 17, crc.to_be_bytes());
-    crc
-}
-
 fn refused(found: Malformed, place: &str) -> Error {
     Error::config("batch", found.expected, found.found + place)
-}
-
-/// Writes a field, if the bytes reach that far.
-fn put<const N: usize>(bytes: &mut [u8], position: usize, field: [u8; N]) {
-    if let Some(room) = bytes.get_mut(position..).and_then(<[u8]>::first_chunk_mut) {
-        *room = field;
-    }
 }

@@ -47,7 +47,7 @@ fn built(builder: &mut BatchBuilder, records: &[Rec], options: &BatchOptions) ->
     let mut bytes = Vec::new();
     let header = builder.finish(options, &mut bytes).unwrap();
     assert_eq!(BatchHeader::parse(&bytes, bytes.len() as u64).unwrap(), header);
-    assert!(builder.is_empty() && builder.size() == V2_HEADER);
+    assert_eq!((builder.size(), builder.count(), builder.max_timestamp()), (V2_HEADER, 0, -1));
     bytes
 }
 
@@ -163,6 +163,7 @@ fn a_record_that_is_refused_leaves_the_batch_as_it_was() {
 fn a_batch_that_cannot_be_keeps_its_records() {
     let mut builder = BatchBuilder::new();
     let mut bytes = vec![7];
+    assert_eq!((builder.size(), builder.count(), builder.max_timestamp()), (V2_HEADER, 0, -1));
     assert!(builder.finish(&options(0), &mut bytes).is_err(), "no record");
     append(&mut builder, &Rec::at(1).value("a"));
     append(&mut builder, &Rec::at(2).value("b"));
