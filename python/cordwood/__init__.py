@@ -28,6 +28,7 @@ from cordwood._core import (
     TimestampOffset,
     TransactionIndex,
 )
+from cordwood.config import LogConfig
 from cordwood.errors import (
     ConfigError,
     CordwoodError,
@@ -55,6 +56,7 @@ __all__ = [
     "LockedError",
     "Log",
     "LogChangedError",
+    "LogConfig",
     "LogDir",
     "LogNotFoundError",
     "OffsetIndex",

@@ -38,6 +38,9 @@ __all__ = [
     "TimeIndex",
     "TimestampOffset",
     "TransactionIndex",
+    "_log_config_of",
+    "_log_config_properties",
+    "_log_config_settings",
 ]
 
 _T = TypeVar("_T")
@@ -803,3 +806,14 @@ class TransactionIndex:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
+
+def _log_config_settings() -> list[tuple[str, str, str, list[tuple[str, int, str | None]]]]:
+    """Return the core's table of settings: name, default, what is allowed, a broker's names with factors and limits."""
+
+def _log_config_properties(
+    properties: dict[str, str], kind: str | None = None, overrides: dict[str, str] | None = None
+) -> dict[str, str]:
+    """Return what the core makes of properties, as `LogConfig.from_properties(…).to_properties()` does."""
+
+def _log_config_of(config: object) -> dict[str, str]:
+    """Return the properties that the core makes of a configuration, or of `None`."""

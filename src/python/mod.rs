@@ -1,6 +1,7 @@
 //! The extension module `cordwood._core`: frozen classes whose methods convert, [`enter`](enter::enter), convert.
 
 mod arguments;
+mod config;
 mod dir;
 mod enter;
 mod error;
@@ -19,6 +20,8 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core", gil_used = true)]
 mod core_module {
+    #[pymodule_export]
+    use super::config::{log_config_of, log_config_properties, log_config_settings};
     #[pymodule_export]
     use super::dir::PyLogDir;
     #[pymodule_export]

@@ -1,0 +1,170 @@
+"""The settings of a log, under Kafka's names, with the defaults and limits of Kafka 4.3.1."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any, Literal, Self
+
+from cordwood import properties as files
+from cordwood.settings import SETTINGS, refused
+from cordwood.types import TimestampType
+
+__all__ = ["LogConfig"]
+
+_NEVER = 2**63 - 1
+_HOUR = 3_600_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogConfig:
+    """The settings of one log. Each field's Kafka name has dots for its underscores.
+
+    >>> config = LogConfig(segment_bytes=4096, compression_type="zstd")
+    >>> config.to_properties()["internal.segment.bytes"]
+    '4096'
+    >>> LogConfig.from_properties({"log.roll.ms": "5000", "log.roll.hours": "1"}).segment_ms
+    5000
+
+    A value of the wrong type or outside its limits is a `ConfigError` that names the setting, the value and what is
+    allowed.
+    """
+
+    segment_bytes: int = 1 << 30
+    """Largest size of a segment's `.log`, bytes: 14 to 2³¹-1; 1 GiB. Kafka calls one below 1 MiB
+    `internal.segment.bytes`."""
+
+    segment_ms: int = 168 * _HOUR
+    """Longest time between a segment's first record and its last, ms: at least 1; 7 days."""
+
+    segment_jitter_ms: int = 0
+    """At most this much is taken from `segment_ms` at random, ms: at least 0; 0."""
+
+    segment_index_bytes: int = 10 << 20
+    """Size of each index file of the active segment, bytes: 4 to 2³¹-1; 10 MiB. Rounded down to whole entries."""
+
+    index_interval_bytes: int = 4096
+    """An index entry after more than this many bytes: 0 to 2³¹-1; 4096."""
+
+    flush_messages: int = _NEVER
+    """Flush after this many records: at least 1; 2⁶³-1, which is never."""
+
+    flush_ms: int = _NEVER
+    """Flush after this long, ms: at least 0; 2⁶³-1, which is never."""
+
+    retention_bytes: int = -1
+    """Oldest segments go while the log stays at least this large, bytes; -1 (or any other negative): never."""
+
+    retention_ms: int = 168 * _HOUR
+    """Segments go when all their records are older, ms: at least -1; 7 days. -1: never."""
+
+    max_message_bytes: int = (1 << 20) + 12
+    """Largest batch, bytes: 0 to 2³¹-1; 1 MiB + 12."""
+
+    delete_retention_ms: int = 24 * _HOUR
+    """How long compaction keeps tombstones and markers, ms: at least 0; 1 day."""
+
+    min_compaction_lag_ms: int = 0
+    """Records younger than this are not compacted, ms: at least 0; 0. At most `max_compaction_lag_ms`."""
+
+    max_compaction_lag_ms: int = _NEVER
+    """A record is not left uncompacted for longer, ms: at least 1; 2⁶³-1, which is no limit."""
+
+    min_cleanable_dirty_ratio: float = 0.5
+    """Share of the log that must be dirty before it is compacted: 0 to 1; 0.5."""
+
+    cleanup_policy: str = "delete"
+    """What becomes of old records: `"delete"`, `"compact"`, `"compact,delete"`, or `""`, which keeps everything."""
+
+    file_delete_delay_ms: int = 60_000
+    """How long a deleted segment's files stay under their `.deleted` names, ms: at least 0; 1 minute."""
+
+    compression_type: str = "producer"
+    """How batches are compressed: `"uncompressed"`, `"zstd"`, `"lz4"`, `"snappy"`, `"gzip"`, or `"producer"`: as the
+    batch came, and our own records not at all."""
+
+    compression_gzip_level: int = -1
+    """gzip's level: 1 to 9, or -1, zlib's own default; -1."""
+
+    compression_lz4_level: int = 9
+    """LZ4's level: 1 to 17; 9."""
+
+    compression_zstd_level: int = 3
+    """Zstandard's level: -131072 to 22; 3."""
+
+    preallocate: bool = False
+    """Whether the active segment's `.log` gets its full size when it is made: no."""
+
+    message_timestamp_type: TimestampType = TimestampType.CreateTime
+    """What a record's timestamp means: `CreateTime` or `LogAppendTime`; the name will do, too."""
+
+    message_timestamp_before_max_ms: int = _NEVER
+    """A record's time may lie this far before now, ms: at least 0; 2⁶³-1, which is no limit."""
+
+    message_timestamp_after_max_ms: int = _HOUR
+    """A record's time may lie this far after now, ms: at least 0; 1 hour."""
+
+    min_insync_replicas: int = 1
+    """Replicas that must have a record before it counts as written: at least 1; 1. For a cluster; one log only keeps
+    it."""
+
+    unclean_leader_election_enable: bool = False
+    """Whether a replica that is behind may lead: no. For a cluster; one log only keeps it."""
+
+    def __post_init__(self) -> None:
+        """Check every setting, alone and beside the others, and give each the one form of its value."""
+        for setting in SETTINGS:
+            value = getattr(self, setting.field)
+            try:
+                value = setting.allowed.check(value)
+            except ValueError:
+                raise refused(setting.field, str(setting.allowed), repr(value)) from None
+            object.__setattr__(self, setting.field, value)
+        if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
+            most = f"at most max_compaction_lag_ms, which is {self.max_compaction_lag_ms}"
+            raise refused("min_compaction_lag_ms", most, str(self.min_compaction_lag_ms))
+
+    @classmethod
+    def from_properties(
+        cls,
+        properties: str | PathLike[str] | Mapping[str, object],
+        *,
+        overrides: Mapping[str, object] | None = None,
+        kind: Literal["broker", "topic"] | None = None,
+    ) -> Self:
+        """Take the settings from a `.properties` file, or a mapping, of a broker or a topic.
+
+        `kind="broker"`: the broker's own names (`log.segment.bytes`); whatever else is there is ignored. Where a
+        setting has several names, Kafka's precedence holds: `log.roll.ms` over `log.roll.hours`.
+
+        `kind="topic"`: a topic's overrides (`segment.bytes`). An unknown name is a `ConfigError` that names the
+        nearest.
+
+        `None` takes it for a broker's where a name begins with `log.`, or is `broker.id`, `node.id` or `process.roles`.
+
+        `overrides` are a topic's, upon the rest. What nobody names has its default.
+        """
+        if kind not in {"broker", "topic", None}:
+            raise refused("kind", '"broker" or "topic"', repr(kind))
+        given = files.texts(properties) if isinstance(properties, Mapping) else files.read(properties)
+        if kind is None:
+            kind = "broker" if files.is_brokers(given) else "topic"
+        values = files.of_broker(given) if kind == "broker" else files.of_topic(given)
+        config = cls._checked(values)
+        return config if overrides is None else cls._checked(values | files.of_topic(files.texts(overrides)))
+
+    def to_properties(self) -> dict[str, str]:
+        """Give all settings under their topic names; `from_properties` makes the same of them."""
+        properties = {setting.name: setting.allowed.text(getattr(self, setting.field)) for setting in SETTINGS}
+        if self.segment_bytes < files.LEAST_SEGMENT_BYTES:
+            properties[files.INTERNAL_SEGMENT_BYTES] = properties.pop(files.SEGMENT_BYTES)
+        return properties
+
+    @classmethod
+    def _checked(cls, values: dict[str, Any]) -> Self:
+        """Make the configuration; what two settings say of each other is said in the words of properties."""
+        least = values.get("min_compaction_lag_ms", cls.min_compaction_lag_ms)
+        most = values.get("max_compaction_lag_ms", cls.max_compaction_lag_ms)
+        if least > most:
+            words = f"at most max.compaction.lag.ms, which is {most}"
+            raise refused("min.compaction.lag.ms", words, str(least))
+        return cls(**values)
