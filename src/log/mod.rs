@@ -148,11 +148,13 @@ impl Log {
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
         let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
         let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
+        let written = written_start(&open_files, &mut opening);
         let claimed = options.log_start_offset.or_else(|| {
-            let own = written_start(&open_files, &mut opening);
-            own.max(checkpointed_start(&open_files, topic.as_deref(), partition, &mut opening))
+            written.max(checkpointed_start(&open_files, topic.as_deref(), partition, &mut opening))
         });
-        let log_start_offset = log_start(claimed, first.base_offset(), last, &path, &mut opening)?;
+        // a log that was emptied may start behind its last batch
+        let is_sure = claimed.is_some() && claimed == written;
+        let log_start_offset = log_start(claimed, is_sure, first.base_offset(), last, &path, &mut opening)?;
         let segments = match earlier {
             Some(earlier) => earlier.refreshed(loaded),
             None => Segments::new(loaded),
@@ -203,7 +205,8 @@ impl Log {
     /// # Errors
     /// [`Error::Io`]; [`Error::LogChanged`] where the last segment is not the file it was at the opening.
     pub fn log_end_offset(&self) -> Result<i64> {
-        self.segments().last().map_or(Ok(self.log_start_offset()), |last| last.end_offset())
+        let start = self.log_start_offset();
+        self.segments().last().map_or(Ok(start), |last| Ok(last.end_offset()?.max(start)))
     }
 
     /// Whether an offset lies below the log end offset, which is asked for only where the last segment's base offset does
@@ -339,6 +342,7 @@ fn checkpointed_start(
 /// A claimed log start offset counts only inside the log; no claim hides everything.
 fn log_start(
     claimed: Option<i64>,
+    is_sure: bool,
     first: i64,
     last: &Segment,
     path: &Path,
@@ -348,7 +352,7 @@ fn log_start(
     // the end is asked for only where the last segment's base offset does not answer
     let outside = match claimed {
         _ if claimed < first => Some(format!("starts at offset {first}")),
-        _ if claimed <= last.base_offset() => None,
+        _ if is_sure || claimed <= last.base_offset() => None,
         _ => {
             let end = last.end_offset()?;
             (claimed > end).then(|| format!("holds offsets {first} to {end}"))

@@ -457,12 +457,12 @@ fn epochs(
         }
         epochs
     };
+    epochs.truncate_from_start(log_start_offset);
     epochs.truncate_from_end(log_end_offset);
     for (epoch, offset) in scanned.iter().flat_map(|scanned| &scanned.epochs) {
         if epochs.latest().is_none_or(|latest| *epoch > latest) {
-            epochs.assign(*epoch, *offset);
+            epochs.assign(*epoch, (*offset).max(log_start_offset));
         }
     }
-    epochs.truncate_from_start(log_start_offset);
     Ok(epochs)
 }
