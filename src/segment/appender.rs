@@ -50,8 +50,7 @@ pub(crate) struct SegmentAppender {
 }
 
 impl SegmentAppender {
-    /// Makes an empty segment. Its names are durable after the directory's sync. What was made is removed again where
-    /// this fails.
+    /// Makes an empty segment. Its names are durable after the directory's sync. Where this fails, files of it may be left.
     pub(crate) fn create(
         directory: &Directory,
         base_offset: i64,
@@ -59,19 +58,13 @@ impl SegmentAppender {
         now: i64,
         jitter_ms: i64,
     ) -> Result<Self> {
-        let make = || {
-            let log = directory.create(&segment_file(base_offset, FileKind::Log))?;
-            if layout.initial_size > 0 {
-                log.allocate(layout.initial_size)?;
-            }
-            let held = Held {
-                size: 0,
-                first_batch_timestamp: None,
-                largest: TimestampOffset { timestamp: -1, offset: base_offset },
-            };
-            Self::new(directory, base_offset, log, held, layout, now, jitter_ms)
-        };
-        make().inspect_err(|_| remove_segment(directory, base_offset).unwrap_or_default())
+        let log = directory.create(&segment_file(base_offset, FileKind::Log))?;
+        if layout.initial_size > 0 {
+            log.allocate(layout.initial_size)?;
+        }
+        let largest = TimestampOffset { timestamp: -1, offset: base_offset };
+        let held = Held { size: 0, first_batch_timestamp: None, largest };
+        Self::new(directory, base_offset, log, held, layout, now, jitter_ms)
     }
 
     /// Takes a segment that is there; its indexes must be right, and are made anew where they are missing.

@@ -175,7 +175,16 @@ impl Partition {
         let jitter = self.jitter();
         let layout = Self::layout(&self.config);
         let now = (self.clock)();
-        let fresh = SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter)?;
+        let fresh = match SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter) {
+            Ok(fresh) => fresh,
+            Err(error) => {
+                // what is left of it would end the segment before it, which goes on
+                let undone =
+                    remove_segment(&self.directory, base_offset).and_then(|()| self.directory.sync());
+                undone.inspect_err(|error| commit.poison(error))?;
+                return Err(error);
+            }
+        };
         let sealed = self.seal_before(base_offset);
         if let Err(error) = sealed {
             commit.poison(&error);
