@@ -197,7 +197,8 @@ impl Partition {
             self.data_end = base_offset;
         }
         commit.synced(self.log_end_offset);
-        Ok(())
+        // the segment that was active may hold nothing at or above the log start
+        self.remove_passed().inspect_err(|error| commit.poison(error))
     }
 
     fn seal_before(&mut self, base_offset: i64) -> Result<()> {
