@@ -78,7 +78,8 @@ pub enum IsolationLevel {
 /// Which files are mapped into memory; see SECURITY.md for what a mapping risks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Io {
-    /// Nothing while another process holds the data directory's `.lock`; else everything but the last segment's files.
+    /// Nothing while another process holds the data directory's `.lock` or a writer the partition's `.cordwood.lock`; else
+    /// everything but the last segment's files.
     #[default]
     Auto,
     /// Everything: the caller says that the directory is at rest.

@@ -70,8 +70,9 @@ class Log:
     or wrong. `refresh()` sees what was appended since. Threads may share a `Log`; in a forked child it reopens itself;
     it pickles as a recipe with its absolute path.
 
-    *io*: `"auto"` maps nothing while another process holds the data directory's lock, else everything but the last
-    segment's files; `"mmap"` maps everything (you say that the directory is at rest); `"pread"` maps nothing.
+    *io*: `"auto"` maps nothing while a broker holds the data directory's lock or a writer the partition's, else
+    everything but the last segment's files; `"mmap"` maps everything (you say that the directory is at rest);
+    `"pread"` maps nothing.
     *log_start_offset* overrides the data directory's checkpoint; *topic* and *partition* override the directory's name.
     *max_open_files* bounds open files and mappings together.
 
