@@ -585,6 +585,7 @@ class OffsetPosition:
 class AbortedTransaction:
     """An entry of a transaction index."""
 
+    def __new__(cls, *, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int) -> Self: ...
     @property
     def version(self) -> int:
         """The entry's format; 0."""
@@ -626,10 +627,18 @@ class Record:
 
 @final
 class OffsetIndex:
-    """An `.index`: 8-byte entries of (relative offset, position), opened for reading.
+    """An `.index`: 8-byte entries of (relative offset, position).
 
     *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
     not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
+
+    With `writable=True` the file is made where it is missing: *max_index_size* bytes (default 10 MiB) of zeros,
+    rounded down to whole entries: 67 gives 64. All whole entries of an existing file count as entries, so it is
+    full until `resize`, and what a crash left at full size is `reset` and written again. `close()` cuts the file to
+    its entries; an index that is dropped without it stays at full size. Nobody else may write the partition
+    meanwhile (a broker, a `LogWriter`, another writable handle of this file): *Errors*: `LockedError`. In a forked
+    child a writable index refuses: `ForkedHandleError`. What changes an index that was opened for reading is a
+    `ConfigError`.
 
     >>> with cw.OffsetIndex("tests/golden/01-plain/orders-0/00000000000000000000.index") as index:
     ...     entry = index.lookup(23)
@@ -637,7 +646,14 @@ class OffsetIndex:
     (22, 2904)
     """
 
-    def __new__(cls, path: _Path, base_offset: int | None = None) -> Self: ...
+    def __new__(
+        cls,
+        path: _Path,
+        base_offset: int | None = None,
+        *,
+        writable: bool = False,
+        max_index_size: int | None = None,
+    ) -> Self: ...
     @property
     def path(self) -> str:
         """The file, absolute."""
@@ -687,8 +703,38 @@ class OffsetIndex:
         at 32 bits, and a sum that is exactly the first entry's position gives the second entry.
         *Source*: Kafka `OffsetIndex.fetchUpperBoundOffset`.
         """
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry: a batch with `offset` in it (Kafka: its last) begins `position` bytes into the `.log`.
+
+        *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` is not above the last
+        entry's; where it is below the base offset or more than 2,147,483,647 above it.
+        *Source*: Kafka `OffsetIndex.append`.
+        """
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or above `offset`; the file keeps its size.
+
+        *Source*: Kafka `OffsetIndex.truncateTo`.
+        """
+    def resize(self, max_index_size: int) -> bool:
+        """Make the file `max_index_size` bytes long, rounded down to whole entries; return whether its size changed.
+
+        *Errors*: `ConfigError` where the entries do not fit (Kafka breaks there); `OSError`.
+        *Source*: Kafka `AbstractIndex.resize`.
+        """
+    def trim(self) -> bool:
+        """Cut the file to its entries; return whether its size changed.
+
+        *Source*: Kafka `AbstractIndex.trimToValidSize`.
+        """
+    def reset(self) -> None:
+        """Drop all entries and give the file the size it was opened with.
+
+        *Source*: Kafka `AbstractIndex.reset`.
+        """
+    def flush(self) -> None:
+        """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
     def close(self) -> None:
-        """Give the file back. More than once does no harm."""
+        """Give the file back; one opened for writing is cut to its entries first. More than once does no harm."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[OffsetPosition]: ...
     def __enter__(self) -> Self: ...
@@ -698,10 +744,18 @@ class OffsetIndex:
 
 @final
 class TimeIndex:
-    """A `.timeindex`: 12-byte entries of (timestamp, relative offset), opened for reading.
+    """A `.timeindex`: 12-byte entries of (timestamp, relative offset).
 
     *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
     not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
+
+    With `writable=True` the file is made where it is missing: *max_index_size* bytes (default 10 MiB) of zeros,
+    rounded down to whole entries: 67 gives 60. All whole entries of an existing file count as entries, so it is
+    full until `resize`, and what a crash left at full size is `reset` and written again. `close()` cuts the file to
+    its entries; an index that is dropped without it stays at full size. Nobody else may write the partition
+    meanwhile (a broker, a `LogWriter`, another writable handle of this file): *Errors*: `LockedError`. In a forked
+    child a writable index refuses: `ForkedHandleError`. What changes an index that was opened for reading is a
+    `ConfigError`.
 
     >>> with cw.TimeIndex("tests/golden/01-plain/orders-0/00000000000000000000.timeindex") as index:
     ...     entry = index.lookup(0)
@@ -709,7 +763,14 @@ class TimeIndex:
     (-1, 0)
     """
 
-    def __new__(cls, path: _Path, base_offset: int | None = None) -> Self: ...
+    def __new__(
+        cls,
+        path: _Path,
+        base_offset: int | None = None,
+        *,
+        writable: bool = False,
+        max_index_size: int | None = None,
+    ) -> Self: ...
     @property
     def path(self) -> str:
         """The file, absolute."""
@@ -752,8 +813,41 @@ class TimeIndex:
         """
     def trace(self, target: int, method: _Method | None = None) -> list[int]:
         """Return the 4 KiB pages that `lookup(target, method)` touches, each once, in the order of the first touch."""
+    def maybe_append(self, timestamp: _Time, offset: int, skip_full_check: bool = False) -> bool:
+        """Add an entry if `timestamp` (ms) is above the last entry's; return whether it was added.
+
+        It says that nothing up to the batch with `offset` in it (Kafka: its last) is later. An equal timestamp adds
+        nothing, whatever the offset, and neither does -1 in an empty index. `skip_full_check` gives the slot that
+        `is_full` keeps for the entry that closes a segment.
+        *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` or `timestamp` is below
+        the last entry's; where `offset` is below the base offset or more than 2,147,483,647 above it.
+        *Source*: Kafka `TimeIndex.maybeAppend`.
+        """
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or above `offset`; the file keeps its size.
+
+        *Source*: Kafka `TimeIndex.truncateTo`.
+        """
+    def resize(self, max_index_size: int) -> bool:
+        """Make the file `max_index_size` bytes long, rounded down to whole entries; return whether its size changed.
+
+        *Errors*: `ConfigError` where the entries do not fit (Kafka breaks there); `OSError`.
+        *Source*: Kafka `AbstractIndex.resize`.
+        """
+    def trim(self) -> bool:
+        """Cut the file to its entries; return whether its size changed.
+
+        *Source*: Kafka `AbstractIndex.trimToValidSize`.
+        """
+    def reset(self) -> None:
+        """Drop all entries and give the file the size it was opened with.
+
+        *Source*: Kafka `AbstractIndex.reset`.
+        """
+    def flush(self) -> None:
+        """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
     def close(self) -> None:
-        """Give the file back. More than once does no harm."""
+        """Give the file back; one opened for writing is cut to its entries first. More than once does no harm."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[TimestampOffset]: ...
     def __enter__(self) -> Self: ...
@@ -763,17 +857,22 @@ class TimeIndex:
 
 @final
 class TransactionIndex:
-    """A `.txnindex`: 34-byte entries, one for each aborted transaction, opened for reading.
+    """A `.txnindex`: 34-byte entries, one for each aborted transaction.
 
     A fragment of an entry at the end is ignored, as in Kafka. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`;
     a use after `close()`: `ValueError`.
+
+    With `writable=True` a missing file is one without entries, and the first append makes it. Nobody else may write
+    the partition meanwhile (a broker, a `LogWriter`, another writable handle of this file): *Errors*:
+    `LockedError`. In a forked child a writable index refuses: `ForkedHandleError`. What changes an index that was
+    opened for reading is a `ConfigError`.
 
     >>> index = cw.TransactionIndex("tests/golden/11-transactions/payments-0/00000000000000000012.txnindex")
     >>> all(aborted.first_offset < aborted.last_offset for aborted in index)
     True
     """
 
-    def __new__(cls, path: _Path, base_offset: int | None = None) -> Self: ...
+    def __new__(cls, path: _Path, base_offset: int | None = None, *, writable: bool = False) -> Self: ...
     @property
     def path(self) -> str:
         """The file, absolute."""
@@ -799,6 +898,31 @@ class TransactionIndex:
         `False` means that the next segment's index has to be asked too.
         *Source*: Kafka `TransactionIndex.collectAbortedTxns`.
         """
+    def append(
+        self,
+        aborted: AbortedTransaction | None = None,
+        /,
+        *,
+        producer_id: int | None = None,
+        first_offset: int | None = None,
+        last_offset: int | None = None,
+        last_stable_offset: int | None = None,
+    ) -> None:
+        """Add an entry: an `AbortedTransaction`, or its four numbers.
+
+        *Errors*: `ConfigError` where its last offset is not above that of the last entry (Kafka compares with what it
+        appended since it opened the file, this also with what was there); `OSError`. No entry is added.
+        *Source*: Kafka `TransactionIndex.append`.
+        """
+    def truncate_to(self, offset: int) -> None:
+        """Cut the file at the first entry whose last offset is at or above `offset`.
+
+        *Source*: Kafka `TransactionIndex.truncateTo`.
+        """
+    def reset(self) -> None:
+        """Drop all entries; the file stays, empty. *Source*: Kafka `TransactionIndex.reset`."""
+    def flush(self) -> None:
+        """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
     def close(self) -> None:
         """Give the file back. More than once does no harm."""
     def __len__(self) -> int: ...

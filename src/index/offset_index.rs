@@ -214,8 +214,8 @@ impl OffsetIndex {
     pub(super) fn first_at_or_above(&self, offset: i64) -> Result<u64> {
         match self.search(Method::Warm).lower_bound(offset, |slot| self.key(slot))? {
             None => Ok(0),
-            Some(slot) if self.key(slot)? < offset => Ok(slot + 1),
-            Some(slot) => Ok(slot),
+            Some(slot) if self.key(slot)? == offset => Ok(slot),
+            Some(slot) => Ok(slot + 1),
         }
     }
 

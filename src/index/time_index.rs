@@ -210,12 +210,12 @@ impl TimeIndex {
         let offset_of = |slot: u64| Ok(decode(self.slots.slot(slot)?, self.base_offset).offset);
         let found = self.search(Method::Warm).lower_bound(offset, offset_of)?;
         let Some(mut slot) = found else { return Ok(0) };
-        if offset_of(slot)? < offset {
+        if offset_of(slot)? != offset {
             return Ok(slot + 1);
         }
         // several timestamps can stand at one offset, and the search ends at any of them
         while let Some(before) = slot.checked_sub(1)
-            && offset_of(before)? >= offset
+            && offset_of(before)? == offset
         {
             slot = before;
         }

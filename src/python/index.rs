@@ -1,37 +1,44 @@
 //! `OffsetIndex`, `TimeIndex` and `TransactionIndex`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use super::arguments;
 use super::enter::enter;
+use super::error::to_python;
+use super::index_handle::IndexHandle;
 use super::results::{PyAbortedTransaction, PyOffsetPosition, PyTimestampOffset};
-use super::{arguments, error};
 use crate::error::{Error, Result};
-use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
+use crate::fs::Directory;
+use crate::index::{
+    AbortedTransaction, OffsetIndex, OffsetIndexWriter, TimeIndex, TimeIndexWriter, TransactionIndex,
+    TransactionIndexWriter, base_offset_of,
+};
 
-/// An index that can be closed.
-struct Closable<I>(Mutex<Option<Arc<I>>>);
+/// Kafka's default for `segment.index.bytes`.
+const MAX_INDEX_SIZE: i64 = 10 << 20;
 
-impl<I> Closable<I> {
-    fn of(index: Arc<I>) -> Self {
-        Self(Mutex::new(Some(index)))
+/// The size for an index that is written, or `None` for one that is read.
+fn size(writable: bool, max_index_size: Option<i64>) -> Result<Option<u64>> {
+    match (writable, max_index_size) {
+        (false, None) => Ok(None),
+        (false, Some(_)) => Err(Error::config("max_index_size", "writable=True with it", "writable=False")),
+        (true, size) => bytes(size.unwrap_or(MAX_INDEX_SIZE)).map(Some),
     }
+}
 
-    fn get(&self, py: Python<'_>) -> PyResult<Arc<I>> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .ok_or_else(|| error::closed(py, "index"))
-    }
+fn bytes(size: i64) -> Result<u64> {
+    u64::try_from(size).map_err(|_| Error::config("max_index_size", "0 or more bytes", size.to_string()))
+}
 
-    fn close(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-    }
+/// The given base offset, else the digits that the file's name begins with.
+fn base(name: &str, base_offset: Option<i64>) -> Result<i64> {
+    base_offset.map_or_else(|| base_offset_of(Path::new(name)), Ok)
 }
 
 fn no_entry(n: i64) -> Error {
@@ -63,61 +70,66 @@ impl EntryIterator {
 
 /// What the three classes have in common. PyO3 takes one block of methods a class, so the block is written once here.
 macro_rules! index_class {
-    ($class:ident, $name:literal, $index:ident, $entry:ident, $open:expr, { $($methods:tt)* }) => {
-        #[doc = concat!("A file of kind `", $name, "`, opened for reading.")]
+    ($class:ident, $name:literal, $index:ident, $writer:ident, $entry:ident, $close:expr, { $($methods:tt)* }) => {
+        #[doc = concat!("A file of kind `", $name, "`, opened for reading or for writing.")]
         #[pyclass(frozen, module = "cordwood", name = $name)]
-        pub(super) struct $class(Closable<$index>);
+        pub(super) struct $class(IndexHandle<$index, $writer>);
 
         impl $class {
             pub(super) fn of(index: Arc<$index>) -> Self {
-                Self(Closable::of(index))
+                Self(IndexHandle::reading(index))
             }
 
-            fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(&$index) -> Result<T> + Send) -> PyResult<T> {
-                let index = self.0.get(py)?;
-                enter(py, || question(&index))
+            /// A file that is opened by its path may be one that a broker writes, so it is not mapped.
+            fn read(py: Python<'_>, path: PathBuf, base_offset: Option<i64>) -> PyResult<Self> {
+                enter(py, || $index::open(&path, base_offset, false)).map(|index| Self::of(Arc::new(index)))
             }
         }
 
         #[pymethods]
         impl $class {
-            #[new]
-            #[pyo3(signature = (path, base_offset=None))]
-            fn new(py: Python<'_>, path: PathBuf, base_offset: Option<i64>) -> PyResult<Self> {
-                let open: fn(&std::path::Path, Option<i64>) -> Result<$index> = $open;
-                enter(py, || open(&path, base_offset)).map(|index| Self::of(Arc::new(index)))
-            }
-
             #[getter]
             fn path(&self, py: Python<'_>) -> PyResult<OsString> {
-                Ok(self.0.get(py)?.path().as_os_str().to_owned())
+                self.0.ask(py, |index| Ok(index.path().as_os_str().to_owned()))
             }
 
             #[getter]
             fn base_offset(&self, py: Python<'_>) -> PyResult<i64> {
-                Ok(self.0.get(py)?.base_offset())
+                self.0.ask(py, |index| Ok(index.base_offset()))
             }
 
             #[getter]
             fn entry_size(&self, py: Python<'_>) -> PyResult<u64> {
-                Ok(self.0.get(py)?.entry_size())
+                self.0.ask(py, |index| Ok(index.entry_size()))
             }
 
             #[getter]
             fn entries(&self, py: Python<'_>) -> PyResult<u64> {
-                Ok(self.0.get(py)?.entries())
+                self.0.ask(py, |index| Ok(index.entries()))
             }
 
             fn entry(&self, py: Python<'_>, n: i64) -> PyResult<$entry> {
-                self.ask(py, |index| index.entry(u64::try_from(n).map_err(|_| no_entry(n))?)).map(Into::into)
+                self.0.ask(py, |index| index.entry(u64::try_from(n).map_err(|_| no_entry(n))?)).map(Into::into)
             }
 
             fn sanity_check(&self, py: Python<'_>) -> PyResult<()> {
-                self.ask(py, $index::sanity_check)
+                self.0.ask(py, $index::sanity_check)
             }
 
-            fn close(&self) {
-                self.0.close();
+            fn truncate_to(&self, py: Python<'_>, offset: i64) -> PyResult<()> {
+                self.0.change(py, |index| index.truncate_to(offset))
+            }
+
+            fn reset(&self, py: Python<'_>) -> PyResult<()> {
+                self.0.change(py, $writer::reset)
+            }
+
+            fn flush(&self, py: Python<'_>) -> PyResult<()> {
+                self.0.change(py, $writer::flush)
+            }
+
+            fn close(&self, py: Python<'_>) -> PyResult<()> {
+                self.0.close(py, $close)
             }
 
             fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
@@ -126,9 +138,9 @@ macro_rules! index_class {
 
             fn __iter__(&self, py: Python<'_>) -> PyResult<EntryIterator> {
                 let index = self.0.get(py)?;
-                let entries = index.entries();
+                let entries = index.ask(py, |index| Ok(index.entries()))?;
                 let entry = move |py: Python<'_>, n| {
-                    let entry = enter(py, || index.entry(n))?;
+                    let entry = index.ask(py, |index| index.entry(n))?;
                     Ok(Py::new(py, $entry::from(entry))?.into_any())
                 };
                 Ok(EntryIterator { next: AtomicU64::new(0), entries, entry: Box::new(entry) })
@@ -141,17 +153,22 @@ macro_rules! index_class {
             #[pyo3(signature = (exc_type, exc_value, traceback))]
             fn __exit__(
                 &self,
+                py: Python<'_>,
                 exc_type: &Bound<'_, PyAny>,
                 exc_value: &Bound<'_, PyAny>,
                 traceback: &Bound<'_, PyAny>,
-            ) {
+            ) -> PyResult<()> {
                 let _ = (exc_type, exc_value, traceback);
-                self.0.close();
+                self.0.close(py, $close)
             }
 
             fn __repr__(&self, py: Python<'_>) -> String {
-                match self.0.get(py) {
-                    Ok(index) => format!("<{} {} with {} entries>", $name, index.path().display(), index.entries()),
+                let words = |index: &$index| {
+                    Ok(format!("<{} {} with {} entries>", $name, index.path().display(), index.entries()))
+                };
+                match self.0.get(py).map(|index| index.ask(py, words)) {
+                    Ok(Ok(words)) => words,
+                    Ok(Err(_)) => format!("<{} of the parent process>", $name),
                     Err(_) => format!("<{}, closed>", $name),
                 }
             }
@@ -161,50 +178,67 @@ macro_rules! index_class {
     };
 }
 
-// a file that is opened by its path may be one that a broker writes, so it is not mapped
 index_class!(
     PyOffsetIndex,
     "OffsetIndex",
     OffsetIndex,
+    OffsetIndexWriter,
     PyOffsetPosition,
-    |path, base| OffsetIndex::open(path, base, false),
+    OffsetIndexWriter::close,
     {
+        #[new]
+        #[pyo3(signature = (path, base_offset=None, *, writable=false, max_index_size=None))]
+        fn new(
+            py: Python<'_>,
+            path: PathBuf,
+            base_offset: Option<i64>,
+            writable: bool,
+            max_index_size: Option<i64>,
+        ) -> PyResult<Self> {
+            let size = size(writable, max_index_size).map_err(|wrong| to_python(py, wrong))?;
+            let Some(size) = size else { return Self::read(py, path, base_offset) };
+            let open = |directory: &Directory, name: &str| {
+                OffsetIndexWriter::open(directory, name, base(name, base_offset)?, size)
+            };
+            IndexHandle::writing(py, "OffsetIndex", path, open).map(Self)
+        }
+
         #[getter]
         fn max_entries(&self, py: Python<'_>) -> PyResult<u64> {
-            Ok(self.0.get(py)?.max_entries())
+            self.0.ask(py, |index| Ok(index.max_entries()))
         }
 
         #[getter]
         fn max_index_size(&self, py: Python<'_>) -> PyResult<u64> {
-            Ok(self.0.get(py)?.max_index_size())
+            self.0.ask(py, |index| Ok(index.max_index_size()))
         }
 
         #[getter]
         fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
-            Ok(self.0.get(py)?.is_full())
+            self.0.ask(py, |index| Ok(index.is_full()))
         }
 
         #[getter]
         fn last_entry(&self, py: Python<'_>) -> PyResult<PyOffsetPosition> {
-            Ok(self.0.get(py)?.last_entry().into())
+            self.0.ask(py, |index| Ok(index.last_entry())).map(Into::into)
         }
 
         #[pyo3(signature = (target, method=None))]
         fn lookup(&self, py: Python<'_>, target: i64, method: Option<&str>) -> PyResult<PyOffsetPosition> {
             let method = arguments::method(py, method)?;
-            self.ask(py, |index| index.lookup(target, method)).map(Into::into)
+            self.0.ask(py, |index| index.lookup(target, method)).map(Into::into)
         }
 
         #[pyo3(signature = (target, method=None))]
         fn slot_range(&self, py: Python<'_>, target: i64, method: Option<&str>) -> PyResult<(i64, i64)> {
             let method = arguments::method(py, method)?;
-            self.ask(py, |index| index.slot_range(target, method))
+            self.0.ask(py, |index| index.slot_range(target, method))
         }
 
         #[pyo3(signature = (target, method=None))]
         fn trace(&self, py: Python<'_>, target: i64, method: Option<&str>) -> PyResult<Vec<u64>> {
             let method = arguments::method(py, method)?;
-            self.ask(py, |index| index.trace(target, method))
+            self.0.ask(py, |index| index.trace(target, method))
         }
 
         fn upper_bound(
@@ -213,7 +247,18 @@ index_class!(
             position: i32,
             fetch_size: i32,
         ) -> PyResult<Option<PyOffsetPosition>> {
-            Ok(self.ask(py, |index| index.upper_bound(position, fetch_size))?.map(Into::into))
+            Ok(self.0.ask(py, |index| index.upper_bound(position, fetch_size))?.map(Into::into))
+        }
+        fn append(&self, py: Python<'_>, offset: i64, position: i32) -> PyResult<()> {
+            self.0.change(py, |index| index.append(offset, position))
+        }
+
+        fn resize(&self, py: Python<'_>, max_index_size: i64) -> PyResult<bool> {
+            self.0.change(py, |index| index.resize(bytes(max_index_size)?))
+        }
+
+        fn trim(&self, py: Python<'_>) -> PyResult<bool> {
+            self.0.change(py, OffsetIndexWriter::trim)
         }
     }
 );
@@ -222,27 +267,45 @@ index_class!(
     PyTimeIndex,
     "TimeIndex",
     TimeIndex,
+    TimeIndexWriter,
     PyTimestampOffset,
-    |path, base| TimeIndex::open(path, base, false),
+    TimeIndexWriter::close,
     {
+        #[new]
+        #[pyo3(signature = (path, base_offset=None, *, writable=false, max_index_size=None))]
+        fn new(
+            py: Python<'_>,
+            path: PathBuf,
+            base_offset: Option<i64>,
+            writable: bool,
+            max_index_size: Option<i64>,
+        ) -> PyResult<Self> {
+            let size = size(writable, max_index_size).map_err(|wrong| to_python(py, wrong))?;
+            let Some(size) = size else { return Self::read(py, path, base_offset) };
+            let open = |directory: &Directory, name: &str| {
+                TimeIndexWriter::open(directory, name, base(name, base_offset)?, size)
+            };
+            IndexHandle::writing(py, "TimeIndex", path, open).map(Self)
+        }
+
         #[getter]
         fn max_entries(&self, py: Python<'_>) -> PyResult<u64> {
-            Ok(self.0.get(py)?.max_entries())
+            self.0.ask(py, |index| Ok(index.max_entries()))
         }
 
         #[getter]
         fn max_index_size(&self, py: Python<'_>) -> PyResult<u64> {
-            Ok(self.0.get(py)?.max_index_size())
+            self.0.ask(py, |index| Ok(index.max_index_size()))
         }
 
         #[getter]
         fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
-            Ok(self.0.get(py)?.is_full())
+            self.0.ask(py, |index| Ok(index.is_full()))
         }
 
         #[getter]
         fn last_entry(&self, py: Python<'_>) -> PyResult<PyTimestampOffset> {
-            Ok(self.0.get(py)?.last_entry().into())
+            self.0.ask(py, |index| Ok(index.last_entry())).map(Into::into)
         }
 
         #[pyo3(signature = (target, method=None))]
@@ -253,7 +316,7 @@ index_class!(
             method: Option<&str>,
         ) -> PyResult<PyTimestampOffset> {
             let method = arguments::method(py, method)?;
-            self.ask(py, |index| index.lookup(target.0, method)).map(Into::into)
+            self.0.ask(py, |index| index.lookup(target.0, method)).map(Into::into)
         }
 
         #[pyo3(signature = (target, method=None))]
@@ -264,13 +327,31 @@ index_class!(
             method: Option<&str>,
         ) -> PyResult<(i64, i64)> {
             let method = arguments::method(py, method)?;
-            self.ask(py, |index| index.slot_range(target.0, method))
+            self.0.ask(py, |index| index.slot_range(target.0, method))
         }
 
         #[pyo3(signature = (target, method=None))]
         fn trace(&self, py: Python<'_>, target: arguments::Time, method: Option<&str>) -> PyResult<Vec<u64>> {
             let method = arguments::method(py, method)?;
-            self.ask(py, |index| index.trace(target.0, method))
+            self.0.ask(py, |index| index.trace(target.0, method))
+        }
+        #[pyo3(signature = (timestamp, offset, skip_full_check=false))]
+        fn maybe_append(
+            &self,
+            py: Python<'_>,
+            timestamp: arguments::Time,
+            offset: i64,
+            skip_full_check: bool,
+        ) -> PyResult<bool> {
+            self.0.change(py, |index| index.maybe_append(timestamp.0, offset, skip_full_check))
+        }
+
+        fn resize(&self, py: Python<'_>, max_index_size: i64) -> PyResult<bool> {
+            self.0.change(py, |index| index.resize(bytes(max_index_size)?))
+        }
+
+        fn trim(&self, py: Python<'_>) -> PyResult<bool> {
+            self.0.change(py, TimeIndexWriter::trim)
         }
     }
 );
@@ -279,12 +360,57 @@ index_class!(
     PyTransactionIndex,
     "TransactionIndex",
     TransactionIndex,
+    TransactionIndexWriter,
     PyAbortedTransaction,
-    |path, base| TransactionIndex::open(path, base, false),
+    |writer: TransactionIndexWriter| {
+        drop(writer);
+        Ok(())
+    },
     {
+        #[new]
+        #[pyo3(signature = (path, base_offset=None, *, writable=false))]
+        fn new(py: Python<'_>, path: PathBuf, base_offset: Option<i64>, writable: bool) -> PyResult<Self> {
+            if !writable {
+                return Self::read(py, path, base_offset);
+            }
+            let open = |directory: &Directory, name: &str| {
+                TransactionIndexWriter::open(directory, name, base(name, base_offset)?)
+            };
+            IndexHandle::writing(py, "TransactionIndex", path, open).map(Self)
+        }
+
+        #[pyo3(signature = (aborted=None, /, *, producer_id=None, first_offset=None, last_offset=None, last_stable_offset=None))]
+        fn append(
+            &self,
+            py: Python<'_>,
+            aborted: Option<&Bound<'_, PyAbortedTransaction>>,
+            producer_id: Option<i64>,
+            first_offset: Option<i64>,
+            last_offset: Option<i64>,
+            last_stable_offset: Option<i64>,
+        ) -> PyResult<()> {
+            let entry = match (aborted, producer_id, first_offset, last_offset, last_stable_offset) {
+                (Some(aborted), None, None, None, None) => aborted.get().into(),
+                (
+                    None,
+                    Some(producer_id),
+                    Some(first_offset),
+                    Some(last_offset),
+                    Some(last_stable_offset),
+                ) => AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset },
+                _ => {
+                    return Err(PyTypeError::new_err(
+                        "append takes an AbortedTransaction, or producer_id=, first_offset=, last_offset= and \
+                         last_stable_offset=",
+                    ));
+                }
+            };
+            self.0.change(py, |index| index.append(entry))
+        }
+
         #[getter]
         fn last_entry(&self, py: Python<'_>) -> PyResult<Option<PyAbortedTransaction>> {
-            Ok(self.ask(py, TransactionIndex::last_entry)?.map(Into::into))
+            Ok(self.0.ask(py, TransactionIndex::last_entry)?.map(Into::into))
         }
 
         fn collect_aborted(
@@ -294,7 +420,7 @@ index_class!(
             upper_bound: i64,
         ) -> PyResult<(Vec<PyAbortedTransaction>, bool)> {
             let (aborted, complete) =
-                self.ask(py, |index| index.collect_aborted(fetch_offset, upper_bound))?;
+                self.0.ask(py, |index| index.collect_aborted(fetch_offset, upper_bound))?;
             Ok((aborted.into_iter().map(Into::into).collect(), complete))
         }
     }

@@ -8,6 +8,7 @@ mod error;
 mod exchange;
 mod handle;
 mod index;
+mod index_handle;
 mod log;
 mod lookups;
 mod results;

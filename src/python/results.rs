@@ -97,8 +97,22 @@ impl From<AbortedTransaction> for PyAbortedTransaction {
     }
 }
 
+impl From<&PyAbortedTransaction> for AbortedTransaction {
+    fn from(aborted: &PyAbortedTransaction) -> Self {
+        let PyAbortedTransaction { version: _, producer_id, first_offset, last_offset, last_stable_offset } =
+            *aborted;
+        Self { producer_id, first_offset, last_offset, last_stable_offset }
+    }
+}
+
 #[pymethods]
 impl PyAbortedTransaction {
+    #[new]
+    #[pyo3(signature = (*, producer_id, first_offset, last_offset, last_stable_offset))]
+    fn new(producer_id: i64, first_offset: i64, last_offset: i64, last_stable_offset: i64) -> Self {
+        AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset }.into()
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "AbortedTransaction(producer_id={}, first_offset={}, last_offset={}, last_stable_offset={})",

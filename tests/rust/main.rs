@@ -34,6 +34,7 @@ mod damaged_markers;
 mod directories;
 mod exhaustive;
 mod golden_log;
+mod index_cases;
 mod layers;
 mod locks;
 mod log_configs;
