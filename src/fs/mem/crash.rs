@@ -56,6 +56,17 @@ impl CrashPoint {
         files + self.state.folders.iter().map(|folder| folder.pending.len()).sum::<usize>()
     }
 
+    /// How many things survive or do not, each on its own: sectors, sizes, names.
+    fn choices(&self) -> u32 {
+        let State { sector, files, folders } = &*self.state;
+        let changes = files.iter().flat_map(|file| &file.pending);
+        let of_files: usize = changes
+            .map(|change| change.sectors.len().div_ceil(*sector) + usize::from(change.size.is_some()))
+            .sum();
+        let names: usize = folders.iter().map(|folder| folder.pending.len()).sum();
+        u32::try_from(of_files + names).unwrap_or(u32::MAX)
+    }
+
     /// The sets of survivors that are looked at: none, all, each change lost alone and kept alone, sizes without contents
     /// and contents without sizes, and so many random ones, of which each seed gives others.
     pub fn survivors(&self, random: u64, seed: u64) -> Vec<Survivors> {
@@ -72,6 +83,8 @@ impl CrashPoint {
                 Survivors::AllButSizeOf(change),
             ]);
         }
+        // few changes have few subsets, and most of them were among these
+        let random = random.min(1u64.checked_shl(self.choices()).unwrap_or(u64::MAX));
         sets.extend((0..random).map(|number| Survivors::Random(mixed(seed ^ mixed(number)))));
         sets
     }

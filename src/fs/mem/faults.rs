@@ -57,7 +57,7 @@ impl fmt::Display for Operation {
 /// How an operation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FaultKind {
-    /// The device fails. A write has done half of its work by then; of what a sync was for, the contents are lost.
+    /// The device fails. A write has done half of its work by then; of what a file's sync was for, the contents are lost.
     InputOutput,
     /// The disk is full: a write is short and the next one fails; what needs no space goes on working.
     NoSpace,

@@ -159,12 +159,8 @@ impl Folder for MemoryFolder {
                 folder.sync();
                 Ok(())
             }
-            Outcome::Failed(error) | Outcome::Spoilt(error) => {
-                if error.kind() != io::ErrorKind::Interrupted {
-                    folder.fail_sync();
-                }
-                Err(error)
-            }
+            // names are in a journal: they are not lost, and not durable either
+            Outcome::Failed(error) | Outcome::Spoilt(error) => Err(error),
         }
     }
 

@@ -40,6 +40,7 @@ struct Inner {
     /// The read that fails, counted down.
     failing_read: Option<u64>,
     recorded: Option<Vec<(Operation, CrashPoint)>>,
+    failed: Vec<Operation>,
     violations: Vec<String>,
 }
 
@@ -64,6 +65,7 @@ impl MemoryDisk {
             plan: None,
             failing_read: None,
             recorded: None,
+            failed: Vec::new(),
             violations: Vec::new(),
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
@@ -152,6 +154,11 @@ impl MemoryDisk {
         self.lock().plan.is_some_and(|plan| plan.is_over())
     }
 
+    /// What has failed since the disk was made.
+    pub fn failed(&self) -> Vec<Operation> {
+        self.lock().failed.clone()
+    }
+
     /// Lets a read fail (EIO), counted from now on; `None`: none.
     pub fn set_failing_read(&self, read: Option<u64>) {
         self.lock().failing_read = read;
@@ -189,6 +196,9 @@ impl Inner {
         }
         let operation = operation();
         let outcome = self.plan.as_mut().map_or(Outcome::Done, |plan| plan.next(&operation, needs_space));
+        if matches!(outcome, Outcome::Failed(_) | Outcome::Spoilt(_)) {
+            self.failed.push(operation.clone());
+        }
         // opening changes nothing: the point before it is that before the next operation
         if let Some(recorded) = &mut self.recorded
             && !matches!(operation, Operation::Open(_))

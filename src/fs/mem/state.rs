@@ -229,13 +229,12 @@ pub(super) struct FolderState {
     pub(super) durable: Arc<Entries>,
     /// In the order in which they were made.
     pub(super) pending: Vec<EntryChange>,
-    diverged: bool,
 }
 
 impl FolderState {
     /// A folder that is wholly durable.
     pub(super) fn holding(entries: Arc<Entries>) -> Self {
-        Self { shown: Arc::clone(&entries), durable: entries, pending: Vec::new(), diverged: false }
+        Self { shown: Arc::clone(&entries), durable: entries, pending: Vec::new() }
     }
 
     /// Changes a name.
@@ -246,14 +245,8 @@ impl FolderState {
 
     /// All names become durable.
     pub(super) fn sync(&mut self) {
-        self.durable = if self.diverged { self.surviving(|_| true) } else { Arc::clone(&self.shown) };
+        self.durable = Arc::clone(&self.shown);
         self.pending.clear();
-    }
-
-    /// A sync that fails: what was not durable is shown on, and is lost.
-    pub(super) fn fail_sync(&mut self) {
-        self.pending.clear();
-        self.diverged = true;
     }
 
     /// The names of which some changes survived, numbered from 0 on.

@@ -1,0 +1,126 @@
+//! Every file operation of some scripts fails once, or from then on: nothing acknowledged is missing afterwards, and after a
+//! failed sync nothing is acknowledged.
+
+use std::collections::HashSet;
+
+use cordwood::Error;
+use cordwood::fs::mem::{Fault, FaultKind, Operation};
+use cordwood::log::FlushMode;
+
+use crate::judge::{Judge, Tally};
+use crate::model::Expected;
+use crate::script::{Before, Call, Client, Op, Setup};
+
+const KINDS: [FaultKind; 4] =
+    [FaultKind::InputOutput, FaultKind::NoSpace, FaultKind::Interrupted, FaultKind::ShortWrite];
+
+/// What the scripts do, and what is there before.
+const SCRIPTS: [(Before, &[Op]); 12] = [
+    (Before::Nothing, &[Op::Reopen, Op::Append]),
+    (Before::Nothing, &[Op::Reopen, Op::Append, Op::Append, Op::Flush, Op::Append]),
+    (Before::Nothing, &[Op::Reopen, Op::Append, Op::Roll, Op::Append, Op::Roll]),
+    (Before::Nothing, &[Op::Reopen, Op::Append, Op::Close, Op::Reopen, Op::Append, Op::Close]),
+    (Before::Closed, &[Op::Reopen, Op::Append, Op::Append, Op::Append]),
+    (Before::Closed, &[Op::Reopen, Op::Truncate, Op::Append, Op::Flush]),
+    (Before::Closed, &[Op::Reopen, Op::Truncate, Op::Truncate, Op::Append]),
+    (Before::Closed, &[Op::Reopen, Op::Retain, Op::Append, Op::Retain]),
+    (Before::Killed, &[Op::Reopen, Op::Append, Op::Retain, Op::Truncate, Op::Append]),
+    (Before::Killed, &[Op::Reopen, Op::Roll, Op::Append, Op::Close]),
+    (Before::Killed, &[Op::Reopen, Op::Append, Op::Reopen, Op::Append, Op::Flush]),
+    (Before::Killed, &[Op::Reopen, Op::Close, Op::Reopen, Op::Truncate, Op::Close]),
+];
+
+const MODES: [FlushMode; 2] = [FlushMode::Always, FlushMode::None];
+
+fn is_sync_of_a_log(operation: &Operation) -> bool {
+    matches!(operation, Operation::Sync(name) if name.ends_with(".log"))
+}
+
+type Judged = HashSet<(u128, Vec<Expected>)>;
+
+/// A script under one fault. False where the fault comes too late to matter.
+fn run(setup: Setup, script: &[Op], fault: Fault, judge: &mut Judge, judged: &mut Judged) -> bool {
+    let words = |what: &str| format!("{} {:?} {script:?} {fault:?}: {what}", setup.flush, setup.before);
+    let mut client = Client::of(setup);
+    client.writer = None;
+    client.disk.set_fault(Some(fault));
+    // of calls that failed and may have done their work, or a part of it
+    let mut doubts: Vec<Expected> = Vec::new();
+    let mut unsynced = false;
+    for op in script {
+        let disk = client.disk.clone();
+        client.apply(*op, &mut |call: Call| {
+            match &call.error {
+                None if call.name == "open" => unsynced = false,
+                None if unsynced && call.acknowledges => {
+                    judge.tally.note("lost", &|| words(call.name), "acknowledged after a failed sync");
+                }
+                None | Some(Error::Poisoned { .. }) => {}
+                Some(_) => doubts.push(Expected::during(call.effect, &call.before, &call.wanted)),
+            }
+            if call.error.is_none() {
+                // what goes well says how the calls before it ended
+                doubts.clear();
+            }
+            let failed = disk.failed();
+            unsynced |= call.error.is_some() && failed.iter().any(is_sync_of_a_log);
+        });
+    }
+    let has_come = client.disk.fault_is_over();
+    for violation in client.disk.violations() {
+        judge.tally.note("unstable", &|| words("a store"), &violation);
+    }
+    let seen_failing = client.disk.failed();
+    client.writer = None;
+    client.disk.set_fault(None);
+    let mut expected = vec![Expected::after(&client.model).with_unsure(&client.unsure)];
+    expected.extend(doubts.into_iter().map(|doubt| doubt.with_unsure(&client.unsure)));
+
+    let point = client.disk.crash_point();
+    for survivors in point.survivors(2, fault.at) {
+        judge.tally.images += 1;
+        let place = || words(&format!("{survivors:?}"));
+        let image = point.image(survivors);
+        if judged.insert((image.hash(), expected.clone())) {
+            judge.judge_disk(image.disk(), &expected, false, &place);
+        }
+    }
+    // the process ends, the system lives on; what a sync failed for is not on the disk all the same
+    let is_shown = !seen_failing.iter().any(|failed| matches!(failed, Operation::Sync(_)));
+    judge.tally.images += 1;
+    judge.judge_disk(client.disk, &expected, is_shown, &|| words("the process ended"));
+    has_come
+}
+
+/// All of it, and how many faults there were.
+pub fn sweep(scripts: &[(Before, &[Op])], kinds: &[FaultKind]) -> (Tally, u64) {
+    let mut faults = 0;
+    let mut tally = Tally::default();
+    for (before, script) in scripts {
+        for flush in MODES {
+            let setup = Setup { flush, sector: 16, before: *before };
+            let (mut judge, mut judged) = (Judge::new(setup.options()), Judged::new());
+            for kind in kinds {
+                for forever in [false, true] {
+                    let came = |at: &u64| {
+                        run(setup, script, Fault { at: *at, kind: *kind, forever }, &mut judge, &mut judged)
+                    };
+                    faults += (0..).take_while(came).count() as u64;
+                }
+            }
+            tally.add(judge.tally);
+        }
+    }
+    (tally, faults)
+}
+
+#[test]
+fn no_failed_operation_loses_what_was_acknowledged() {
+    let (tally, faults) = sweep(&SCRIPTS, &KINDS);
+    println!(
+        "{{\"rig\": \"faults\", \"faults\": {faults}, \"lost\": {}, \"invented\": {}, \"unopened\": {}, \"unstable\": {}}}",
+        tally.lost, tally.invented, tally.unopened, tally.unstable
+    );
+    tally.assert_none();
+    assert!(faults > 5_000, "{faults} faults");
+}

@@ -1,0 +1,301 @@
+//! Opens an image as a writer does, and judges what it finds there.
+
+use std::collections::{BTreeMap, HashSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cordwood::fs::mem::{Image, MemoryDisk, Survivors};
+use cordwood::log::{LogWriter, WriterOptions};
+use cordwood::{Log, LogOptions};
+
+use crate::found::{self, Files, Reader};
+use crate::model::{Expected, Fault};
+use crate::naive::Batch;
+
+/// What was looked at, and what was wrong.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Images that were made.
+    pub images: u64,
+    /// Pairs of an image and what was expected of it that were judged: each once.
+    pub judged: u64,
+    pub lost: u64,
+    pub invented: u64,
+    /// The log was not opened.
+    pub unopened: u64,
+    /// Recovering again, or after another crash, gave something else.
+    pub unstable: u64,
+    /// Bytes were cut and not kept.
+    pub not_kept: u64,
+    /// A reader gave another answer than the naive one.
+    pub misread: u64,
+    /// Of recoveries that crashed themselves.
+    pub nested: u64,
+    pub read: u64,
+    /// By kind: the first one, which is the shortest.
+    pub examples: BTreeMap<&'static str, String>,
+}
+
+impl Tally {
+    pub fn violations(&self) -> u64 {
+        self.lost + self.invented + self.unopened + self.unstable + self.not_kept + self.misread
+    }
+
+    pub fn add(&mut self, other: Self) {
+        self.images += other.images;
+        self.judged += other.judged;
+        self.lost += other.lost;
+        self.invented += other.invented;
+        self.unopened += other.unopened;
+        self.unstable += other.unstable;
+        self.not_kept += other.not_kept;
+        self.misread += other.misread;
+        self.nested += other.nested;
+        self.read += other.read;
+        for (kind, example) in other.examples {
+            let held = self.examples.entry(kind).or_insert_with(|| example.clone());
+            if example.len() < held.len() {
+                *held = example;
+            }
+        }
+    }
+
+    pub fn note(&mut self, kind: &'static str, place: &dyn Fn() -> String, what: &str) {
+        match kind {
+            "lost" => self.lost += 1,
+            "invented" => self.invented += 1,
+            "unopened" => self.unopened += 1,
+            "unstable" => self.unstable += 1,
+            "not kept" => self.not_kept += 1,
+            "misread" => self.misread += 1,
+            other => panic!("{other}"),
+        }
+        self.examples.entry(kind).or_insert_with(|| format!("{}: {what}", place()));
+    }
+
+    /// In words.
+    pub fn counts(&self) -> String {
+        format!(
+            "{} images, {} judged: {} lost, {} invented, {} unopened, {} unstable, {} not kept, {} misread; \
+             {} nested recoveries, {} logs read",
+            self.images,
+            self.judged,
+            self.lost,
+            self.invented,
+            self.unopened,
+            self.unstable,
+            self.not_kept,
+            self.misread,
+            self.nested,
+            self.read
+        )
+    }
+
+    /// Fails where anything was wrong.
+    pub fn assert_none(&self) {
+        let examples: Vec<_> = self.examples.iter().map(|(kind, what)| format!("{kind}: {what}")).collect();
+        assert_eq!(self.violations(), 0, "{}\n{}", self.counts(), examples.join("\n"));
+    }
+}
+
+/// Judges images, and remembers what it has judged.
+pub struct Judge {
+    options: WriterOptions,
+    reader: Reader,
+    /// Logs as recovery left them that were looked at in all ways.
+    settled: HashSet<u64>,
+    pub tally: Tally,
+}
+
+/// What recovery made of an image.
+pub struct Recovered {
+    pub disk: MemoryDisk,
+    /// Log start and end offset.
+    pub bounds: (i64, i64),
+    pub files: Files,
+    pub hash: u128,
+}
+
+impl Judge {
+    pub fn new(options: WriterOptions) -> Self {
+        Self { options, reader: Reader::default(), settled: HashSet::new(), tally: Tally::default() }
+    }
+
+    /// Opens what is on a disk, and leaves it as a process does that is killed right after.
+    pub fn recover(&self, disk: MemoryDisk) -> Result<Recovered, String> {
+        let writer = LogWriter::open_in(disk.directory("/orders-0"), &self.options)
+            .map_err(|error| error.to_string())?;
+        let bounds = (writer.log_start_offset(), writer.log_end_offset());
+        if writer.durable_offset() != bounds.1 {
+            return Err(format!("durable up to {} of {}", writer.durable_offset(), bounds.1));
+        }
+        let shown = disk.shown();
+        drop(writer);
+        Ok(Recovered { bounds, files: shown.files(), hash: shown.hash(), disk })
+    }
+
+    /// Judges an image. `place` says where it comes from. `process_only`: the system has lived on.
+    pub fn judge(
+        &mut self,
+        image: &Image,
+        expected: &Expected,
+        process_only: bool,
+        place: &dyn Fn() -> String,
+    ) -> Option<Recovered> {
+        self.judge_disk(image.disk(), std::slice::from_ref(expected), process_only, place)
+    }
+
+    /// Judges what is on a disk, of which one of several things may be expected.
+    pub fn judge_disk(
+        &mut self,
+        disk: MemoryDisk,
+        expected: &[Expected],
+        process_only: bool,
+        place: &dyn Fn() -> String,
+    ) -> Option<Recovered> {
+        self.tally.judged += 1;
+        // what the disk holds, not what is only seen after a sync has failed
+        let before = disk.crash_point().image(Survivors::All).files();
+        let recovered = match self.recover(disk) {
+            Ok(recovered) => recovered,
+            Err(error) => {
+                self.tally.note("unopened", place, &error);
+                return None;
+            }
+        };
+        let batches = match self.reader.read(&recovered.files) {
+            Ok(batches) => batches,
+            Err(what) => {
+                self.tally.note("unopened", place, &format!("not a whole log: {what}"));
+                return None;
+            }
+        };
+        let records = found::records(&batches);
+        let mut wrong =
+            expected.iter().map(|expected| expected.check(recovered.bounds, &records, process_only));
+        let first = wrong.next().expect("something is expected");
+        if let Err((fault, what)) = first
+            && wrong.all(|checked| checked.is_err())
+        {
+            let kind = if fault == Fault::Lost { "lost" } else { "invented" };
+            self.tally.note(kind, place, &what);
+        }
+        if expected.iter().all(|expected| expected.keeps_what_it_cuts)
+            && let Some(what) = found::not_kept(&before, &recovered.files)
+        {
+            self.tally.note("not kept", place, &what);
+        }
+        if self.settled.insert(found::hash_of_log(&recovered.files)) {
+            let was_closed = before.iter().any(|(name, _)| name == ".cordwood.clean");
+            self.settle(&recovered, was_closed, &batches, place);
+        }
+        Some(recovered)
+    }
+
+    /// What recovery left is durable, is left as it is by another one, and is read as it is.
+    fn settle(
+        &mut self,
+        recovered: &Recovered,
+        was_closed: bool,
+        batches: &[Rc<Batch>],
+        place: &dyn Fn() -> String,
+    ) {
+        let violations = recovered.disk.violations();
+        if !violations.is_empty() {
+            self.tally.note("unstable", place, &violations.join("; "));
+        }
+        // after a close the indexes stay as the writer had them, which may be sparser than those that recovery builds
+        let rebuilt;
+        let recovered = if was_closed {
+            match self.recover(recovered.disk.fork()) {
+                Ok(again) if again.bounds == recovered.bounds => rebuilt = again,
+                Ok(again) => {
+                    let what = format!("{:?} after a close, then {:?}", recovered.bounds, again.bounds);
+                    return self.tally.note("unstable", place, &what);
+                }
+                Err(error) => return self.tally.note("unstable", place, &format!("after a close: {error}")),
+            }
+            &rebuilt
+        } else {
+            recovered
+        };
+        let power = recovered.disk.crash_point();
+        let again = [
+            ("again", recovered.disk.fork()),
+            ("after a power loss", power.image(Survivors::None).disk()),
+            ("after a power loss that kept all", power.image(Survivors::All).disk()),
+        ];
+        for (when, disk) in again {
+            self.tally.nested += 1;
+            match self.recover(disk) {
+                Err(error) => self.tally.note("unstable", place, &format!("recovered {when}: {error}")),
+                Ok(other) => {
+                    if let Some(what) = differs(recovered, &other) {
+                        self.tally.note("unstable", place, &format!("recovered {when}: {what}"));
+                    }
+                }
+            }
+        }
+        self.tally.read += 1;
+        if let Err(what) = read_as_it_is(recovered, batches) {
+            self.tally.note("misread", place, &what);
+        }
+    }
+}
+
+/// Where two recovered logs are not the same, byte for byte.
+pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
+    if one.bounds != other.bounds {
+        return Some(format!("{:?} was {:?}", other.bounds, one.bounds));
+    }
+    if one.hash == other.hash {
+        return None;
+    }
+    let by_name = |files: &Files| files.iter().cloned().collect::<BTreeMap<String, Arc<Vec<u8>>>>();
+    let (one, other) = (by_name(&one.files), by_name(&other.files));
+    let names: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();
+    let changed: Vec<_> = names
+        .into_iter()
+        // staged in vain, and replaced when it is needed again
+        .filter(|name| !name.ends_with(".tmp") && one.get(*name) != other.get(*name))
+        .map(|name| {
+            let bytes = |files: &BTreeMap<_, Arc<Vec<u8>>>| {
+                let hex = |bytes: &Arc<Vec<u8>>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                files.get(name).map_or("nothing".to_owned(), hex)
+            };
+            format!("{name} is {}, was {}", bytes(&other), bytes(&one))
+        })
+        .collect();
+    (!changed.is_empty()).then(|| changed.join(", "))
+}
+
+/// The answers of a reader with indexes, beside those of the naive one.
+fn read_as_it_is(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), String> {
+    let fail = |error: cordwood::Error| error.to_string();
+    let log = Log::open_in(recovered.disk.directory("/orders-0"), LogOptions::default()).map_err(fail)?;
+    let (start, end) = recovered.bounds;
+    let read = (log.log_start_offset(), log.log_end_offset().map_err(fail)?);
+    let data_end = batches.last().map_or(start, |batch| batch.last_offset + 1).max(start);
+    let last_base = found::segments(&recovered.files).last().map_or(0, |(base, _)| *base);
+    if read.0 != start || read.1 != data_end.max(last_base) || read.1 > end {
+        return Err(format!("the reader says {read:?}, the writer {:?}", recovered.bounds));
+    }
+    for offset in start..read.1 {
+        let found = log.locate(offset).map_err(fail)?.map(|at| (at.batch_base_offset, at.size));
+        let naive = batches.iter().find(|batch| batch.last_offset >= offset);
+        let naive = naive.map(|batch| (batch.base_offset, batch.size));
+        let found = found.map(|(base, size)| (base, u64::from(size)));
+        if found != naive {
+            return Err(format!("offset {offset} is at {found:?}, naively {naive:?}"));
+        }
+    }
+    let records = || batches.iter().flat_map(|batch| &batch.records);
+    for target in records().map(|record| record.timestamp).chain([0, i64::MAX]) {
+        let found = log.offset_for_time(target).map_err(fail)?.map(|found| found.offset);
+        let naive = records().find(|record| record.offset >= start && record.timestamp >= target);
+        if found != naive.map(|record| record.offset) {
+            return Err(format!("time {target} is at {found:?}, naively {:?}", naive.map(|r| r.offset)));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! What is left of a log after a crash, a failed operation or a torn write: one binary, a module per behaviour.
+//!
+//! The writer works on a disk of memory, `cordwood::fs::mem`, which knows every state that a crash may leave. In each of
+//! them the log is opened again, and what is found is judged by code of these tests alone: [`model`] knows what was
+//! appended and acknowledged, [`found`] reads the files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::missing_panics_doc,
+    reason = "a test fails by panicking"
+)]
+#![allow(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "the sizes here are made by the tests themselves; overflow checks are on"
+)]
+#![allow(clippy::little_endian_bytes, reason = "lz4 frames are little-endian")]
+#![allow(
+    clippy::must_use_candidate,
+    missing_docs,
+    unreachable_pub,
+    dead_code,
+    unused_imports,
+    reason = "nothing outside this binary sees it; the naive reader has more than is used here"
+)]
+
+mod explore;
+mod faults;
+mod found;
+mod judge;
+mod model;
+#[path = "../support/naive/mod.rs"]
+mod naive;
+mod nested;
+mod planted;
+mod script;
+mod tails;

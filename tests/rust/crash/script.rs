@@ -1,0 +1,318 @@
+//! A client that does a few things to a log, and notes what it was told.
+
+use cordwood::config::LogConfig;
+use cordwood::fs::mem::{CrashPoint, MemoryDisk, Operation};
+use cordwood::log::{Appended, FlushMode, LogWriter, WriterOptions};
+use cordwood::record::NewRecord;
+use cordwood::{Error, Result};
+
+use crate::found::fingerprint;
+use crate::model::{Effect, Expected, Model, Sent};
+
+/// What sequences are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// A batch of two records, then one of one.
+    Append,
+    Flush,
+    Roll,
+    /// The log start goes up by two, then retention by size.
+    Retain,
+    /// The last two offsets go, which may cut a batch in two; the second time all goes.
+    Truncate,
+    Close,
+    /// Without a close: as after `kill -9`.
+    Reopen,
+}
+
+impl Op {
+    pub const ALL: [Self; 7] =
+        [Self::Append, Self::Flush, Self::Roll, Self::Retain, Self::Truncate, Self::Close, Self::Reopen];
+}
+
+pub const NOW: i64 = 1_700_000_000_000;
+
+/// How the log is written, and what is there before the sequence begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    pub flush: FlushMode,
+    pub sector: usize,
+    pub before: Before,
+}
+
+/// What is there before a sequence begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Before {
+    Nothing,
+    /// Segments that were closed in order.
+    Closed,
+    /// Segments of a writer that was killed.
+    Killed,
+}
+
+impl Setup {
+    pub fn options(self) -> WriterOptions {
+        let config = LogConfig {
+            segment_bytes: 400,
+            index_interval_bytes: 1,
+            segment_index_bytes: 48,
+            retention_bytes: 500,
+            retention_ms: -1,
+            ..LogConfig::default()
+        };
+        WriterOptions { config, flush: self.flush, clock: || NOW, random: 1, ..WriterOptions::default() }
+    }
+}
+
+/// A call of the writer, and the points at which the power may go in it.
+pub struct Call {
+    pub name: &'static str,
+    pub effect: Effect,
+    pub error: Option<Error>,
+    /// What was known before, and what would be known had it returned in order.
+    pub before: Model,
+    pub wanted: Model,
+    /// Whether it said that something is durable.
+    pub acknowledges: bool,
+    /// Before each operation but the first, and after the last: what may be found there.
+    pub points: Vec<(String, CrashPoint, Expected)>,
+}
+
+/// A log that is being written.
+pub struct Client {
+    pub disk: MemoryDisk,
+    pub options: WriterOptions,
+    pub writer: Option<LogWriter>,
+    pub model: Model,
+    /// What a failed append may have left behind.
+    pub unsure: Vec<Sent>,
+    appends: i64,
+    truncations: u32,
+}
+
+impl Client {
+    pub fn new(disk: MemoryDisk, options: WriterOptions) -> Self {
+        Self {
+            disk,
+            options,
+            writer: None,
+            model: Model::default(),
+            unsure: Vec::new(),
+            appends: 0,
+            truncations: 0,
+        }
+    }
+
+    /// On an empty disk, or on one that has a log already; which is not looked at.
+    pub fn of(setup: Setup) -> Self {
+        let mut client = Self::new(MemoryDisk::new(setup.sector), setup.options());
+        let ops = match setup.before {
+            Before::Nothing => &[][..],
+            Before::Closed => &[Op::Reopen, Op::Append, Op::Append, Op::Roll, Op::Append, Op::Close],
+            Before::Killed => &[Op::Reopen, Op::Append, Op::Roll, Op::Append, Op::Append],
+        };
+        for op in ops {
+            client.apply(*op, &mut |_| ());
+        }
+        client
+    }
+
+    /// Does what an operation stands for, and shows every call.
+    pub fn apply(&mut self, op: Op, see: &mut dyn FnMut(Call)) {
+        match op {
+            Op::Append => {
+                see(self.append(2));
+                see(self.append(1));
+            }
+            Op::Flush => see(self.flush()),
+            Op::Roll => see(self.call("roll", Effect::Grows, |writer| writer.roll(), |_| (), |_, ()| ())),
+            Op::Retain => {
+                let offset = (self.model.start + 2).min(self.model.end);
+                see(self.delete_before(offset));
+                see(self.retain());
+            }
+            Op::Truncate => {
+                self.truncations += 1;
+                see(if self.truncations.is_multiple_of(2) {
+                    self.restart_at(self.model.end + 3)
+                } else {
+                    self.truncate_to((self.model.end - 2).max(self.model.start))
+                });
+            }
+            Op::Close => {
+                let close = |writer: &mut LogWriter| writer.close();
+                see(self.call("close", Effect::Grows, close, |_| (), |_, ()| ()));
+            }
+            Op::Reopen => see(self.reopen()),
+        }
+    }
+
+    pub fn append(&mut self, count: i64) -> Call {
+        self.appends += 1;
+        let number = self.appends;
+        let values: Vec<_> =
+            (0..count).map(|n| format!("{number} {n} {}", "x".repeat(9 + n as usize * 5))).collect();
+        let records: Vec<_> = (0..count)
+            .zip(&values)
+            .map(|(n, value)| NewRecord {
+                timestamp: NOW + number * 10 - n * 7,
+                key: (n == 0).then_some(b"key"),
+                value: Some(value.as_bytes()),
+                headers: &[],
+            })
+            .collect();
+        let sent = |first: i64| -> Vec<Sent> {
+            (first..)
+                .zip(&records)
+                .map(|(offset, record)| Sent {
+                    offset,
+                    batch_end: first + count,
+                    fingerprint: fingerprint(record.timestamp, record.key, record.value, &[]),
+                })
+                .collect()
+        };
+        let next = self.model.end;
+        let call = self.call(
+            "append",
+            Effect::Grows,
+            |writer| writer.append_many(&records),
+            |_| (),
+            |model: &mut Model, appended: Appended| {
+                assert_eq!((appended.first, appended.last), (next, next + count - 1));
+                model.end = appended.last + 1;
+                model.records.extend(sent(appended.first));
+                if appended.durable {
+                    model.durable = model.end;
+                }
+            },
+        );
+        self.unsure = match call.error {
+            // what failed before is not there: this one has its offset
+            None => Vec::new(),
+            Some(Error::Poisoned { .. }) => std::mem::take(&mut self.unsure),
+            Some(_) => sent(next),
+        };
+        call
+    }
+
+    pub fn flush(&mut self) -> Call {
+        let flush = |writer: &mut LogWriter| writer.flush();
+        self.call("flush", Effect::Grows, flush, |_| (), |model, ()| model.durable = model.end)
+    }
+
+    pub fn delete_before(&mut self, offset: i64) -> Call {
+        self.call(
+            "delete_before",
+            Effect::Passes,
+            |writer| writer.delete_before(offset),
+            |model| model.start = model.start.max(offset),
+            |_, _| (),
+        )
+    }
+
+    pub fn retain(&mut self) -> Call {
+        self.call(
+            "apply_retention",
+            Effect::Passes,
+            |writer| writer.apply_retention(Some(NOW)),
+            // how far is seen when it returns
+            |model| model.start = model.end,
+            |model, plan| {
+                model.start = plan.log_start_offset;
+            },
+        )
+    }
+
+    pub fn truncate_to(&mut self, offset: i64) -> Call {
+        self.call(
+            "truncate_to",
+            Effect::Truncates,
+            |writer| writer.truncate_to(offset),
+            |model| model.truncate_to(offset),
+            |_, _| (),
+        )
+    }
+
+    pub fn restart_at(&mut self, offset: i64) -> Call {
+        self.call(
+            "truncate_fully_and_start_at",
+            Effect::Restarts,
+            |writer| writer.truncate_fully_and_start_at(offset),
+            |model| model.restart_at(offset),
+            |_, ()| (),
+        )
+    }
+
+    pub fn reopen(&mut self) -> Call {
+        self.writer = None;
+        self.disk.record();
+        let before = self.model.clone();
+        let opened = LogWriter::open_in(self.disk.directory("/orders-0"), &self.options);
+        let error = match opened {
+            Ok(writer) => {
+                let model = &mut self.model;
+                model.end = writer.log_end_offset();
+                model.durable = writer.durable_offset();
+                model.start = writer.log_start_offset();
+                model.records.append(&mut self.unsure);
+                model.records.retain(|sent| sent.offset < model.end);
+                self.writer = Some(writer);
+                None
+            }
+            Err(error) => Some(error),
+        };
+        let wanted = self.model.clone();
+        self.called("open", Effect::Grows, error, before, wanted)
+    }
+
+    /// A call, and what the client knows once it has returned: `wanted` says what it would be, `returned` adds what the
+    /// call says itself.
+    fn call<T>(
+        &mut self,
+        name: &'static str,
+        effect: Effect,
+        call: impl FnOnce(&mut LogWriter) -> Result<T>,
+        want: impl FnOnce(&mut Model),
+        returned: impl FnOnce(&mut Model, T),
+    ) -> Call {
+        let before = self.model.clone();
+        let mut wanted = before.clone();
+        want(&mut wanted);
+        self.disk.record();
+        let Some(writer) = &mut self.writer else {
+            let error = Error::Poisoned { reason: "there is no writer".to_owned() };
+            return self.called(name, effect, Some(error), before, wanted);
+        };
+        let error = match call(writer) {
+            Ok(value) => {
+                returned(&mut wanted, value);
+                wanted.durable = wanted.durable.max(writer.durable_offset().min(wanted.end));
+                self.model = wanted.clone();
+                None
+            }
+            Err(error) => Some(error),
+        };
+        self.called(name, effect, error, before, wanted)
+    }
+
+    fn called(
+        &self,
+        name: &'static str,
+        effect: Effect,
+        error: Option<Error>,
+        before: Model,
+        wanted: Model,
+    ) -> Call {
+        let during = Expected::during(effect, &before, &wanted);
+        let recorded = self.disk.recorded();
+        let words = |operation: Operation| format!("{name}, before \"{operation}\"");
+        let mut points: Vec<_> = recorded
+            .into_iter()
+            .skip(1)
+            .map(|(operation, point)| (words(operation), point, during.clone()))
+            .collect();
+        points.push((format!("{name}, returned"), self.disk.crash_point(), Expected::after(&self.model)));
+        let acknowledges = error.is_none() && wanted.durable > before.durable;
+        Call { name, effect, error, before, wanted, acknowledges, points }
+    }
+}
