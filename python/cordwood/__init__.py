@@ -1,4 +1,4 @@
-"""Kafka's log as a library: open, search and read partition directories with no broker.
+"""Kafka's log as a library: open, search, read and write partition directories with no broker.
 
 >>> import cordwood as cw
 >>> log = cw.Log("tests/golden/01-plain/orders-0")
@@ -11,14 +11,17 @@ from importlib.metadata import version
 
 from cordwood._core import (
     AbortedTransaction,
+    Appended,
     Gap,
     Location,
     Log,
     LogDir,
+    LogWriter,
     OffsetIndex,
     OffsetPosition,
     Record,
     Records,
+    RetentionPlan,
     Scan,
     ScanStats,
     Segment,
@@ -27,6 +30,7 @@ from cordwood._core import (
     TimeIndex,
     TimestampOffset,
     TransactionIndex,
+    plan_retention,
 )
 from cordwood.config import LogConfig
 from cordwood.errors import (
@@ -42,10 +46,12 @@ from cordwood.errors import (
     PoisonedError,
     UnsupportedFormatError,
 )
+from cordwood.flush import group, interval
 from cordwood.types import TimestampType
 
 __all__ = [
     "AbortedTransaction",
+    "Appended",
     "ConfigError",
     "CordwoodError",
     "CorruptLogError",
@@ -59,12 +65,14 @@ __all__ = [
     "LogConfig",
     "LogDir",
     "LogNotFoundError",
+    "LogWriter",
     "OffsetIndex",
     "OffsetOutOfRangeError",
     "OffsetPosition",
     "PoisonedError",
     "Record",
     "Records",
+    "RetentionPlan",
     "Scan",
     "ScanStats",
     "Segment",
@@ -76,6 +84,9 @@ __all__ = [
     "TransactionIndex",
     "UnsupportedFormatError",
     "__version__",
+    "group",
+    "interval",
+    "plan_retention",
 ]
 
 __version__ = version("cordwood")

@@ -2,12 +2,13 @@
 
 Words used everywhere: an *offset* is logical and absolute; a *position* is bytes from the start of a `.log` (or of the
 file that is named beside it); a *timestamp* is milliseconds since the epoch, -1 where there is none. Ranges are
-half-open, `[start, end)`. Results are frozen objects with attributes. Reading never writes a byte.
+half-open, `[start, end)`. Results are frozen objects with attributes. Reading never writes a byte; only `LogWriter`
+writes.
 
 The examples run from the root of the repository; `cw` is `cordwood`.
 """
 
-from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence, ValuesView
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
@@ -18,18 +19,22 @@ import polars as pl
 import pyarrow as pa
 from typing_extensions import Buffer
 
+from cordwood.config import LogConfig
 from cordwood.types import TimestampType
 
 __all__ = [
     "AbortedTransaction",
+    "Appended",
     "Gap",
     "Location",
     "Log",
     "LogDir",
+    "LogWriter",
     "OffsetIndex",
     "OffsetPosition",
     "Record",
     "Records",
+    "RetentionPlan",
     "Scan",
     "ScanStats",
     "Segment",
@@ -41,6 +46,7 @@ __all__ = [
     "_log_config_of",
     "_log_config_properties",
     "_log_config_settings",
+    "plan_retention",
 ]
 
 _T = TypeVar("_T")
@@ -61,6 +67,11 @@ _OnDamage: TypeAlias = Literal["raise", "skip", "report"]
 _HeaderKeys: TypeAlias = Literal["utf8", "binary"]
 _TimestampUnit: TypeAlias = Literal["ms", "us"]
 _Method: TypeAlias = Literal["binary", "warm"]
+_Bytes: TypeAlias = Buffer | str
+_Headers: TypeAlias = Iterable[Sequence[_Bytes | None]] | Mapping[str, _Bytes | None] | Mapping[bytes, _Bytes | None]
+
+class _Settings(Protocol):
+    def to_properties(self) -> dict[str, str]: ...
 
 @final
 class Log:
@@ -604,11 +615,26 @@ class AbortedTransaction:
 
 @final
 class Record:
-    """One record, as `Log.records()` gives it."""
+    """One record, as `Log.records()` gives it, and as `LogWriter.append_many` takes it.
 
+    *value* and *key*: bytes of any kind, text (as UTF-8) or `None`. *headers*: pairs of a name and a value, or a mapping.
+    *timestamp*: int ms, an aware datetime, -1 for none; by default the time at which the record is made.
+
+    >>> record = cw.Record("paid", key="order-7", headers={"trace": b"\\x01"}, timestamp=1700000000000)
+    >>> record.value, record.headers, record.offset
+    (b'paid', [('trace', b'\\x01')], -1)
+    """
+
+    def __new__(
+        cls,
+        value: _Bytes | None,
+        key: _Bytes | None = None,
+        headers: _Headers = (),
+        timestamp: _Time | None = None,
+    ) -> Self: ...
     @property
     def offset(self) -> int:
-        """Absolute."""
+        """Absolute; -1 for a record that a program made."""
     @property
     def timestamp(self) -> int:
         """Milliseconds since the epoch, -1 = none."""
@@ -624,6 +650,214 @@ class Record:
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
         """In their order, duplicates kept; keys decoded as Kafka's client does."""
+
+@final
+class LogWriter:
+    """The one writer of a partition directory, which it makes where there is none: a durable log.
+
+    What it writes is what Kafka writes: any broker, tool, or `Log` opens it. After an unclean stop the log is recovered
+    when it is opened: nothing that was acknowledged is lost, and only a torn last write is cut, and kept in `quarantine/`.
+
+    *config*: a `LogConfig`. *topic_id*: 22 letters, as Kafka prints it, for `partition.metadata`. *leader_epoch*: what
+    batches are stamped with. *flush* says when an append is acknowledged:
+
+    - `"always"`: every append returns when its records are durable; appends of several threads share one flush.
+    - `cw.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others, which gives many threads
+      more throughput.
+    - `cw.interval(messages=…, ms=…)`: an append returns at once, and every so often one flushes first. What came after the
+      last flush may be lost with the machine (not with the process).
+    - `"none"`: only `flush()`, a roll and `close()` make records durable.
+
+    Threads may share it. `close()`, or the end of a `with` block, ends the log in order; one that is dropped without is
+    recovered when it is opened again. In a forked child every call is a `ForkedHandleError`; it cannot be pickled.
+
+    *Errors*: `LockedError` where another writer or a broker has it; `CorruptLogError` where it is damaged other than by a
+    torn write: nothing is changed then; `UnsupportedFormatError` where its batches have producer ids; `ConfigError`,
+    `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`: `ConfigError`.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
+    ...     appended = writer.append("paid", key="order-7", timestamp=1700000000000)
+    >>> appended
+    Appended(first=0, last=0, max_timestamp=1700000000000, durable=True)
+    >>> [record.value for record in cw.Log(f"{folder.name}/orders-0").records()]
+    [b'paid']
+    >>> folder.cleanup()
+    """
+
+    def __new__(
+        cls,
+        path: _Path,
+        *,
+        config: _Settings | None = None,
+        flush: str = "always",
+        topic_id: str | None = None,
+        leader_epoch: int = 0,
+    ) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The partition directory, absolute."""
+    @property
+    def config(self) -> LogConfig:
+        """The settings, as they were given."""
+    @property
+    def flush_mode(self) -> str:
+        """When an append is acknowledged, as `flush` takes it."""
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` was called."""
+    @property
+    def log_start_offset(self) -> int:
+        """The lowest offset that is still there (inclusive)."""
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record gets."""
+    @property
+    def durable_offset(self) -> int:
+        """Everything below survives a power loss. *Source*: Kafka's recovery point."""
+    @property
+    def leader_epochs(self) -> list[tuple[int, int]]:
+        """The history of leader epochs: epoch and the offset that it began at, both rising."""
+    def end_offset_for(self, epoch: int) -> tuple[int, int] | None:
+        """Return where an epoch's records end: the largest known epoch <= `epoch`, and the offset after its last record.
+
+        `None` where the history says nothing of it. *Source*: Kafka `LeaderEpochFileCache.endOffsetFor`.
+        """
+    def append(
+        self,
+        value: _Bytes | None,
+        key: _Bytes | None = None,
+        headers: _Headers = (),
+        timestamp: _Time | None = None,
+    ) -> Appended:
+        """Append one record, as a batch of its own; nothing is held back.
+
+        `None` is null (as a value: a tombstone), which is not the same as empty. *timestamp*: int ms, an aware datetime
+        (a part of a millisecond counts as a whole one), -1 for none; by default now.
+
+        *Errors*: `ConfigError` for what the settings refuse (`max.message.bytes`, its time, a compacted log's missing key);
+        `OSError` where it could not be written: it is not in the log then; `PoisonedError`.
+        """
+    def append_many(self, records: Iterable[Record | _Bytes]) -> Appended:
+        """Append records, or bare values: as one batch if they fit `max.message.bytes` and `segment.bytes`, else as several.
+
+        All of them are held in memory, and one flush makes them durable. A batch is there as a whole or not at all; where a
+        later one fails, those before it stay. A record that is refused is found before anything is written.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
+        ...     appended = writer.append_many([cw.Record("a", key="1"), b"b", "c"])
+        >>> appended.first, appended.last
+        (0, 2)
+        >>> folder.cleanup()
+        """
+    def append_arrow(self, table: _ArrowStream) -> Appended:
+        """Append the rows of anything with `__arrow_c_stream__`: a `pyarrow` table or reader, a Polars frame, a scan.
+
+        Columns: `value`, and if wanted `key` (both binary or string, of any kind), `timestamp` (with a time zone, of any
+        unit, or int64 ms; null is now, -1 ms is none) and `headers` (a list of structs of key and value, or a map).
+        `offset` and `timestamp_type` are passed over, so that what a scan gave can be appended; another column is a
+        `ConfigError` that names it. *Cost*: no Python object is made for a record, and one record batch at a time is in
+        memory; each is one `append_many`. Where a later one fails, those before it stay. Needs no pyarrow.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with cw.LogWriter(f"{folder.name}/copy-0") as writer:
+        ...     appended = writer.append_arrow(cw.Log("tests/golden/01-plain/orders-0").scan())
+        >>> appended.last
+        1499
+        >>> folder.cleanup()
+        """
+    def append_batches(self, raw: _Bytes, keep_offsets: bool = False) -> Appended:
+        """Append v2 batches as they are, one behind the other; all of them are there afterwards, or none.
+
+        They get the next offsets and the writer's epoch, as from a leader. With *keep_offsets* they keep their own, as a
+        follower's do: these have to rise, from the log end offset on, and may leave gaps.
+
+        *Errors*: as `append`, and `ConfigError` or `CorruptLogError` for bytes that break a rule of the format.
+        *Source*: Kafka `UnifiedLog.appendAsLeader`, `appendAsFollower`.
+        """
+    def flush(self) -> None:
+        """Make everything appended so far durable."""
+    def wait_durable(self, offset: int) -> None:
+        """Return once the record at `offset` is durable; flushes if nobody else does.
+
+        *Errors*: `OffsetOutOfRangeError` where it was not appended yet.
+        """
+    def roll(self) -> None:
+        """End the active segment and begin a new one at the log's end. An empty one stays."""
+    def truncate_to(self, offset: int) -> bool:
+        """Remove every batch that reaches to `offset` or beyond; the log ends at `offset` then.
+
+        A batch that holds `offset` goes as a whole. False where the log ended there or before. When this returns, the
+        records do not come back. *Source*: Kafka `UnifiedLog.truncateTo`.
+        """
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove every record; the log starts and ends at `offset` then."""
+    def delete_before(self, offset: int) -> bool:
+        """Let the log start at `offset`: records below are gone, and segments without others are deleted.
+
+        False where it started there or above. When this returns, the records do not come back.
+        *Errors*: `OffsetOutOfRangeError` above the log's end. *Source*: Kafka `UnifiedLog.maybeIncrementLogStartOffset`.
+        """
+    def apply_retention(self, now: _Time | None = None) -> RetentionPlan:
+        """Delete the segments that have had their time by `retention.ms` and `retention.bytes`, and say which.
+
+        *now*: int ms or an aware datetime; by default the clock's. `plan_retention` says it without doing it.
+        *Source*: Kafka `UnifiedLog.deleteOldSegments`.
+        """
+    def reader(self) -> Log:
+        """Return a reader of the log as it is now, which reads beside the writer and stays as it is; cheap."""
+    def close(self) -> None:
+        """Make everything durable and end the log in order. More than once does no harm."""
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@final
+class Appended:
+    """What an append did."""
+
+    @property
+    def first(self) -> int:
+        """The offset of the first record."""
+    @property
+    def last(self) -> int:
+        """The offset of the last record (inclusive); below `first` where nothing was given."""
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp as it was stored, ms; -1 where no record has one."""
+    @property
+    def durable(self) -> bool:
+        """Whether the records survive a power loss."""
+
+@final
+class RetentionPlan:
+    """The segments that retention deletes, or deleted."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """The log start offset afterwards."""
+    @property
+    def segments(self) -> list[int]:
+        """The base offsets of the segments that go, oldest first."""
+    @property
+    def bytes(self) -> int:
+        """The bytes of their `.log` files."""
+    @property
+    def rolls(self) -> bool:
+        """Whether all of them go: a new segment is begun first."""
+
+def plan_retention(log: Log, config: _Settings | None = None, now: _Time | None = None) -> RetentionPlan:
+    """Say what `LogWriter.apply_retention` would delete of a log under these settings; changes nothing.
+
+    >>> log = cw.Log("tests/golden/01-plain/orders-0")
+    >>> cw.plan_retention(log, cw.LogConfig(retention_ms=-1, retention_bytes=150_000)).segments
+    [0]
+    """
 
 @final
 class OffsetIndex:

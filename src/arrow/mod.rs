@@ -1,4 +1,4 @@
-//! Columns out: scans as Arrow record batches.
+//! Columns out: scans as Arrow record batches; and in: [`NewRecords`].
 //!
 //! | column | type | |
 //! |---|---|---|
@@ -21,6 +21,7 @@
 mod batches;
 mod columns;
 mod headers;
+mod new_records;
 mod reader;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 #[cfg(feature = "python")]
 pub(crate) use headers::java_string;
+pub use new_records::{HeaderPair, NewRecords};
 pub use reader::{Progress, Reader, ReaderOptions};
 
 use crate::error::{Error, Result};

@@ -6,14 +6,19 @@ mod dir;
 mod enter;
 mod error;
 mod exchange;
+mod given;
 mod handle;
+mod import;
 mod index;
 mod index_handle;
 mod log;
 mod lookups;
+mod record;
 mod results;
+mod retention;
 mod scan;
 mod segment;
+mod writer;
 
 use pyo3::prelude::*;
 
@@ -30,12 +35,18 @@ mod core_module {
     #[pymodule_export]
     use super::log::PyLog;
     #[pymodule_export]
+    use super::record::PyRecord;
+    #[pymodule_export]
     use super::results::{
-        PyAbortedTransaction, PyGap, PyLocation, PyOffsetPosition, PyRecord, PyScanStats, PySplit,
+        PyAbortedTransaction, PyGap, PyLocation, PyOffsetPosition, PyScanStats, PySplit,
         PyTimestampOffset,
     };
+    #[pymodule_export]
+    use super::retention::{PyRetentionPlan, plan_retention};
     #[pymodule_export]
     use super::scan::{PyRecords, PyScan};
     #[pymodule_export]
     use super::segment::{PySegment, PySegments};
+    #[pymodule_export]
+    use super::writer::{PyAppended, PyLogWriter};
 }

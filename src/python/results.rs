@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::index::AbortedTransaction;
 use crate::log::{AbortedRange, Gap, ScanStats, Split};
@@ -252,57 +251,5 @@ impl PySplit {
         let Self { start_offset, end_offset, size, .. } = self;
         let path = self.path.to_string_lossy();
         format!("Split(path={path:?}, start_offset={start_offset}, end_offset={end_offset}, size={size})")
-    }
-}
-
-/// A record as the core hands it over: owned, and not yet Python's.
-pub(super) struct OwnedRecord {
-    pub(super) offset: i64,
-    pub(super) timestamp: i64,
-    pub(super) timestamp_type: i8,
-    pub(super) key: Option<Vec<u8>>,
-    pub(super) value: Option<Vec<u8>>,
-    pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
-}
-
-/// One record.
-#[pyclass(frozen, get_all, module = "cordwood", name = "Record")]
-pub(super) struct PyRecord {
-    offset: i64,
-    timestamp: i64,
-    timestamp_type: Py<PyAny>,
-    key: Option<Py<PyBytes>>,
-    value: Option<Py<PyBytes>>,
-    headers: Py<PyList>,
-}
-
-impl PyRecord {
-    pub(super) fn new(py: Python<'_>, record: OwnedRecord) -> PyResult<Self> {
-        let bytes = |bytes: Option<Vec<u8>>| bytes.map(|bytes| PyBytes::new(py, &bytes).unbind());
-        let headers = record.headers.into_iter().map(|(key, value)| (key, bytes(value)));
-        Ok(Self {
-            offset: record.offset,
-            timestamp: record.timestamp,
-            timestamp_type: py
-                .import("cordwood.types")?
-                .getattr("TimestampType")?
-                .call1((record.timestamp_type,))?
-                .unbind(),
-            key: bytes(record.key),
-            value: bytes(record.value),
-            headers: PyList::new(py, headers.collect::<Vec<_>>())?.unbind(),
-        })
-    }
-}
-
-#[pymethods]
-impl PyRecord {
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let shown = PyDict::new(py);
-        shown.set_item("key", &self.key)?;
-        shown.set_item("value", &self.value)?;
-        shown.set_item("headers", &self.headers)?;
-        let shown = shown.repr()?;
-        Ok(format!("<Record offset={} timestamp={} {shown}>", self.offset, self.timestamp))
     }
 }

@@ -10,7 +10,8 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use super::enter::enter;
 use super::handle::{DirHandle, LogHandle};
-use super::results::{OwnedRecord, PyGap, PyRecord, PyScanStats, PySplit};
+use super::record::{OwnedRecord, PyRecord};
+use super::results::{PyGap, PyScanStats, PySplit};
 use super::{error, exchange};
 use crate::arrow::{HeaderKeys, Progress, Reader, ReaderOptions, java_string};
 use crate::error::Result;

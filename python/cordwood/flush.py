@@ -1,0 +1,28 @@
+"""The flush modes of a `LogWriter` that have numbers, as the text that it takes."""
+
+__all__ = ["group", "interval"]
+
+
+def group(ms: int = 2, bytes: int = 1 << 20) -> str:  # noqa: A002  (the mode's own word)
+    """Every append waits until it is durable, and several share one flush.
+
+    The first of several appends at once waits for others, for at most `ms` milliseconds or until `bytes` were appended,
+    and then flushes for all of them. Many threads get more done that way; a single one only waits longer.
+
+    >>> group(ms=5)
+    'group(ms=5, bytes=1048576)'
+    """
+    return f"group(ms={ms}, bytes={bytes})"
+
+
+def interval(messages: int | None = None, ms: int | None = None) -> str:
+    """An append returns at once; the one that finds so many records, or so much time, since the last flush flushes first.
+
+    No thread looks at the clock: a pause after the last append leaves its records to `flush()` or `close()`. Without
+    either number, the settings `flush.messages` and `flush.ms` say it.
+
+    >>> interval(messages=1000, ms=50)
+    'interval(messages=1000, ms=50)'
+    """
+    numbers = [f"{name}={value}" for name, value in (("messages", messages), ("ms", ms)) if value is not None]
+    return f"interval({', '.join(numbers)})"

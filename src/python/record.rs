@@ -1,0 +1,107 @@
+//! `Record`: as a reading gives it, and as a program makes it to append.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList};
+
+use super::arguments::Time;
+use super::given::{Blob, GivenHeaders, GivenRecord, name_text};
+use crate::types::TimestampType;
+
+/// A record as the core hands it over: owned, and not yet Python's.
+pub(super) struct OwnedRecord {
+    pub(super) offset: i64,
+    pub(super) timestamp: i64,
+    pub(super) timestamp_type: i8,
+    pub(super) key: Option<Vec<u8>>,
+    pub(super) value: Option<Vec<u8>>,
+    pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
+}
+
+/// One record.
+#[pyclass(frozen, get_all, module = "cordwood", name = "Record")]
+pub(super) struct PyRecord {
+    offset: i64,
+    timestamp: i64,
+    timestamp_type: Py<PyAny>,
+    key: Option<Py<PyBytes>>,
+    value: Option<Py<PyBytes>>,
+    headers: Py<PyList>,
+}
+
+impl PyRecord {
+    pub(super) fn new(py: Python<'_>, record: OwnedRecord) -> PyResult<Self> {
+        let bytes = |bytes: Option<Vec<u8>>| bytes.map(|bytes| PyBytes::new(py, &bytes).unbind());
+        let headers = record.headers.into_iter().map(|(key, value)| (key, bytes(value)));
+        Ok(Self {
+            offset: record.offset,
+            timestamp: record.timestamp,
+            timestamp_type: timestamp_type(py, record.timestamp_type)?,
+            key: bytes(record.key),
+            value: bytes(record.value),
+            headers: PyList::new(py, headers.collect::<Vec<_>>())?.unbind(),
+        })
+    }
+
+    /// What a writer appends of it.
+    pub(super) fn given(&self, py: Python<'_>) -> PyResult<GivenRecord> {
+        let blob = |bytes: &Option<Py<PyBytes>>| {
+            bytes.as_ref().map(|bytes| Blob::Bytes(bytes.bind(py).clone().into()))
+        };
+        let headers = self.headers.bind(py);
+        let headers =
+            if headers.is_empty() { GivenHeaders::default() } else { headers.extract::<GivenHeaders>()? };
+        Ok(GivenRecord {
+            value: blob(&self.value),
+            key: blob(&self.key),
+            headers,
+            timestamp: Some(self.timestamp),
+        })
+    }
+}
+
+fn timestamp_type(py: Python<'_>, id: i8) -> PyResult<Py<PyAny>> {
+    Ok(py.import("cordwood.types")?.getattr("TimestampType")?.call1((id,))?.unbind())
+}
+
+/// The system's clock, ms since the epoch.
+pub(super) fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+#[pymethods]
+impl PyRecord {
+    #[new]
+    #[pyo3(signature = (value, key=None, headers=None, timestamp=None), text_signature = "(value, key=None, headers=(), timestamp=None)")]
+    #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
+    fn made(
+        py: Python<'_>,
+        value: Option<Blob>,
+        key: Option<Blob>,
+        headers: Option<GivenHeaders>,
+        timestamp: Option<Time>,
+    ) -> PyResult<Self> {
+        let bytes = |blob: &Option<Blob>| blob.as_ref().map(|blob| PyBytes::new(py, blob.as_slice()).unbind());
+        let headers = headers.unwrap_or_default().0;
+        let headers = headers.iter().map(|(name, value)| Ok((name_text(name)?, bytes(value))));
+        Ok(Self {
+            offset: -1,
+            timestamp: timestamp.map_or_else(now, |Time(ms)| ms),
+            timestamp_type: timestamp_type(py, TimestampType::CreateTime.id())?,
+            key: bytes(&key),
+            value: bytes(&value),
+            headers: PyList::new(py, headers.collect::<PyResult<Vec<_>>>()?)?.unbind(),
+        })
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let shown = PyDict::new(py);
+        shown.set_item("key", &self.key)?;
+        shown.set_item("value", &self.value)?;
+        shown.set_item("headers", &self.headers)?;
+        let shown = shown.repr()?;
+        Ok(format!("<Record offset={} timestamp={} {shown}>", self.offset, self.timestamp))
+    }
+}

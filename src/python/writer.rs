@@ -1,0 +1,346 @@
+//! `LogWriter`.
+//!
+//! Appends go through the core's `Appender`, which many threads share: one that waits for the disk holds nothing of this
+//! side. What changes the log's structure takes the writer, under a lock that is waited for detached from the interpreter.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+use super::arguments::Time;
+use super::config::config_of;
+use super::enter::{SIGNALS, enter};
+use super::given::{Blob, GivenHeaders, GivenRecord, GivenRecords};
+use super::log::PyLog;
+use super::record::now;
+use super::retention::PyRetentionPlan;
+use super::{error, import};
+use crate::arrow::NewRecords;
+use crate::error::{Error, Result};
+use crate::log::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
+
+const NAME: &str = "LogWriter";
+
+/// What an append did.
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Appended")]
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PyAppended {
+    first: i64,
+    last: i64,
+    max_timestamp: i64,
+    durable: bool,
+}
+
+impl From<Appended> for PyAppended {
+    fn from(Appended { first, last, max_timestamp, durable }: Appended) -> Self {
+        Self { first, last, max_timestamp, durable }
+    }
+}
+
+#[pymethods]
+impl PyAppended {
+    fn __repr__(&self) -> String {
+        let Self { first, last, max_timestamp, durable } = self;
+        let durable = if *durable { "True" } else { "False" };
+        format!("Appended(first={first}, last={last}, max_timestamp={max_timestamp}, durable={durable})")
+    }
+}
+
+#[derive(Debug)]
+struct Handle {
+    appender: Appender,
+    writer: Mutex<LogWriter>,
+    process: u32,
+    is_closed: AtomicBool,
+}
+
+impl Handle {
+    fn writer(&self) -> MutexGuard<'_, LogWriter> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Before any lock: a thread that held one may not exist in a forked child.
+    fn is_of_another_process(&self) -> bool {
+        std::process::id() != self.process
+    }
+}
+
+/// The one writer of a partition directory.
+#[pyclass(frozen, module = "cordwood", name = "LogWriter")]
+pub(super) struct PyLogWriter {
+    handle: Arc<Handle>,
+    path: PathBuf,
+    config: Py<PyAny>,
+    flush_mode: FlushMode,
+}
+
+impl Drop for PyLogWriter {
+    fn drop(&mut self) {
+        if self.handle.is_of_another_process() {
+            // nothing of the parent's is closed, flushed or unmapped here
+            std::mem::forget(Arc::clone(&self.handle));
+        }
+    }
+}
+
+impl PyLogWriter {
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        if self.handle.is_of_another_process() {
+            return Err(error::to_python(py, Error::Forked { handle: NAME }));
+        }
+        if self.handle.is_closed.load(Ordering::Acquire) {
+            return Err(error::closed(py, NAME));
+        }
+        Ok(())
+    }
+
+    /// From many threads at once.
+    fn append_with<T: Send>(
+        &self,
+        py: Python<'_>,
+        append: impl FnOnce(&Appender) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        self.check(py)?;
+        enter(py, || append(&self.handle.appender))
+    }
+
+    /// One at a time.
+    fn with_writer<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
+    ) -> PyResult<T> {
+        self.check(py)?;
+        enter(py, || work(&mut self.handle.writer()))
+    }
+}
+
+#[pymethods]
+impl PyLogWriter {
+    #[new]
+    #[pyo3(signature = (path, *, config=None, flush="always", topic_id=None, leader_epoch=0))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        config: Option<Bound<'_, PyAny>>,
+        flush: &str,
+        topic_id: Option<&str>,
+        leader_epoch: i32,
+    ) -> PyResult<Self> {
+        let refused = |wrong| error::to_python(py, wrong);
+        let config = match config {
+            Some(config) => config,
+            None => py.import("cordwood.config")?.getattr("LogConfig")?.call0()?,
+        };
+        let options = WriterOptions {
+            config: config_of(Some(&config))?,
+            flush: flush.parse().map_err(refused)?,
+            topic_id: topic_id.map(str::parse::<TopicId>).transpose().map_err(refused)?,
+            leader_epoch,
+            interrupt: SIGNALS,
+            ..WriterOptions::default()
+        };
+        let flush_mode = options.flush;
+        let writer = enter(py, || LogWriter::open(path, &options))?;
+        let path = writer.path().to_owned();
+        let handle = Handle {
+            appender: writer.appender(),
+            writer: Mutex::new(writer),
+            process: std::process::id(),
+            is_closed: AtomicBool::new(false),
+        };
+        Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode })
+    }
+
+    #[getter]
+    fn path(&self) -> OsString {
+        self.path.as_os_str().to_owned()
+    }
+
+    #[getter]
+    fn config<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.config.bind(py).clone()
+    }
+
+    #[getter]
+    fn flush_mode(&self) -> String {
+        self.flush_mode.to_string()
+    }
+
+    #[getter]
+    fn closed(&self) -> bool {
+        self.handle.is_closed.load(Ordering::Acquire)
+    }
+
+    #[getter]
+    fn log_start_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.with_writer(py, |writer| Ok(writer.log_start_offset()))
+    }
+
+    #[getter]
+    fn log_end_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.append_with(py, |appender| Ok(appender.log_end_offset()))
+    }
+
+    #[getter]
+    fn durable_offset(&self, py: Python<'_>) -> PyResult<i64> {
+        self.append_with(py, |appender| Ok(appender.durable_offset()))
+    }
+
+    #[getter]
+    fn leader_epochs(&self, py: Python<'_>) -> PyResult<Vec<(i32, i64)>> {
+        self.with_writer(py, |writer| Ok(writer.leader_epochs().entries().to_vec()))
+    }
+
+    fn end_offset_for(&self, py: Python<'_>, epoch: i32) -> PyResult<Option<(i32, i64)>> {
+        self.with_writer(py, |writer| Ok(writer.leader_epochs().end_offset_for(epoch, writer.log_end_offset())))
+    }
+
+    #[pyo3(signature = (value, key=None, headers=None, timestamp=None),
+        text_signature = "($self, value, key=None, headers=(), timestamp=None)")]
+    fn append(
+        &self,
+        py: Python<'_>,
+        value: Option<Blob>,
+        key: Option<Blob>,
+        headers: Option<GivenHeaders>,
+        timestamp: Option<Time>,
+    ) -> PyResult<PyAppended> {
+        let headers = headers.unwrap_or_default();
+        let timestamp = timestamp.map(|Time(ms)| ms);
+        let record = GivenRecords::one(GivenRecord { value, key, headers, timestamp });
+        let appended =
+            self.append_with(py, |appender| record.with(now(), |records| appender.append_many(records)))?;
+        Ok(appended.into())
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
+    fn append_many(&self, py: Python<'_>, records: GivenRecords) -> PyResult<PyAppended> {
+        let appended =
+            self.append_with(py, |appender| records.with(now(), |records| appender.append_many(records)))?;
+        Ok(appended.into())
+    }
+
+    fn append_arrow(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
+        self.check(py)?;
+        let mut stream = import::stream(table)?;
+        NewRecords::check(&arrow_array::RecordBatchReader::schema(&stream))
+            .map_err(|wrong| error::to_python(py, wrong))?;
+        // where no row comes, it says where the next would go
+        let mut all = self.append_with(py, |appender| appender.append_many(&[]))?;
+        let mut is_first = true;
+        loop {
+            let next = enter(py, || stream.next().transpose().map_err(|wrong| import::refused(&wrong)));
+            // a signal may be why the stream broke off
+            py.check_signals()?;
+            let Some(batch) = next? else { return Ok(all.into()) };
+            if batch.num_rows() == 0 {
+                continue;
+            }
+            let appended = self.append_with(py, |appender| {
+                let records = NewRecords::of(&batch)?;
+                let headers = records.headers()?;
+                appender.append_many(&records.records(&headers, now()))
+            })?;
+            let max_timestamp = all.max_timestamp.max(appended.max_timestamp);
+            let first = if is_first { appended.first } else { all.first };
+            is_first = false;
+            all = Appended { first, max_timestamp, ..appended };
+        }
+    }
+
+    #[pyo3(signature = (raw, keep_offsets=false))]
+    #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
+    fn append_batches(&self, py: Python<'_>, raw: Blob, keep_offsets: bool) -> PyResult<PyAppended> {
+        let appended =
+            self.append_with(py, |appender| appender.append_batches(raw.as_slice(), keep_offsets))?;
+        Ok(appended.into())
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.append_with(py, Appender::flush)
+    }
+
+    fn wait_durable(&self, py: Python<'_>, offset: i64) -> PyResult<()> {
+        self.append_with(py, |appender| appender.wait_durable(offset))
+    }
+
+    fn roll(&self, py: Python<'_>) -> PyResult<()> {
+        self.with_writer(py, LogWriter::roll)
+    }
+
+    fn truncate_to(&self, py: Python<'_>, offset: i64) -> PyResult<bool> {
+        self.with_writer(py, |writer| writer.truncate_to(offset))
+    }
+
+    fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: i64) -> PyResult<()> {
+        self.with_writer(py, |writer| writer.truncate_fully_and_start_at(offset))
+    }
+
+    fn delete_before(&self, py: Python<'_>, offset: i64) -> PyResult<bool> {
+        self.with_writer(py, |writer| writer.delete_before(offset))
+    }
+
+    #[pyo3(signature = (now=None))]
+    fn apply_retention(&self, py: Python<'_>, now: Option<Time>) -> PyResult<PyRetentionPlan> {
+        let now = now.map(|Time(ms)| ms);
+        Ok(self.with_writer(py, |writer| writer.apply_retention(now))?.into())
+    }
+
+    fn reader(&self, py: Python<'_>) -> PyResult<PyLog> {
+        self.with_writer(py, LogWriter::reader).map(PyLog::of)
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.handle.is_of_another_process() {
+            return Err(error::to_python(py, Error::Forked { handle: NAME }));
+        }
+        enter(py, || {
+            let closed = self.handle.writer().close();
+            self.handle.is_closed.store(true, Ordering::Release);
+            closed
+        })
+    }
+
+    fn __enter__(this: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
+        this.check(this.py())?;
+        Ok(this)
+    }
+
+    #[pyo3(signature = (exc_type, exc_value, traceback))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        exc_type: Option<&Bound<'_, PyAny>>,
+        exc_value: Option<&Bound<'_, PyAny>>,
+        traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let _ = (exc_value, traceback);
+        match self.close(py) {
+            // what ended the block is what went wrong, and closing would only repeat it or hide it
+            Err(_) if exc_type.is_some() => Ok(()),
+            closed => closed,
+        }
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        let message = "a LogWriter is the one writer of its log and cannot be pickled; open it where it is used";
+        Err(PyTypeError::new_err(message))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let path = self.path.display();
+        if self.handle.is_of_another_process() {
+            return Ok(format!("<LogWriter {path} of another process>"));
+        }
+        if self.closed() {
+            return Ok(format!("<LogWriter {path} closed>"));
+        }
+        let end = self.append_with(py, |appender| Ok(appender.log_end_offset()))?;
+        Ok(format!("<LogWriter {path} next offset {end}, flush {}>", self.flush_mode))
+    }
+}
