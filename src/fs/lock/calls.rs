@@ -15,6 +15,11 @@ pub(super) fn set(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<bool> {
     }
 }
 
+/// Gives the lock back, for every copy of the descriptor.
+pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    call_for(descriptor, libc::F_OFD_SETLK, libc::F_UNLCK).map(|_| ())
+}
+
 /// Whether somebody holds a lock that would keep this one out.
 pub(super) fn is_refused(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<bool> {
     let found = call(descriptor, libc::F_OFD_GETLK, kind)?;
@@ -46,6 +51,10 @@ fn call(descriptor: BorrowedFd<'_>, command: c_int, kind: Kind) -> io::Result<li
         Kind::Exclusive => libc::F_WRLCK,
         Kind::Shared => libc::F_RDLCK,
     };
+    call_for(descriptor, command, kind)
+}
+
+fn call_for(descriptor: BorrowedFd<'_>, command: c_int, kind: c_int) -> io::Result<libc::flock> {
     let mut lock = libc::flock {
         l_type: c_short::try_from(kind).map_err(io::Error::other)?,
         l_whence: c_short::try_from(libc::SEEK_SET).map_err(io::Error::other)?,

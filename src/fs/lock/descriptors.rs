@@ -13,14 +13,15 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::calls;
 
 enum Entry {
     Free,
-    Open(#[expect(dead_code, reason = "kept open by being there")] OwnedFd),
+    /// With the process that opened it.
+    Open(OwnedFd, u32),
     /// Closed, because this is a child of the process that opened it. The entry is still the lock's, and not free.
     Lost,
 }
@@ -48,23 +49,30 @@ impl Descriptor {
         let Some(descriptor) = open()? else { return Ok(None) };
         let entry = table.iter().position(|entry| matches!(entry, Entry::Free)).unwrap_or(table.len());
         match table.get_mut(entry) {
-            Some(free) => *free = Entry::Open(descriptor),
-            None => table.push(Entry::Open(descriptor)),
+            Some(free) => *free = Entry::Open(descriptor, std::process::id()),
+            None => table.push(Entry::Open(descriptor, std::process::id())),
         }
         Ok(Some(Self { entry }))
     }
 
     /// False in a child of the process that opened it.
     pub(super) fn is_open(&self) -> bool {
-        matches!(table().get(self.entry), Some(Entry::Open(_)))
+        matches!(table().get(self.entry), Some(Entry::Open(..)))
     }
 }
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        if let Some(entry) = table().get_mut(self.entry) {
-            *entry = Entry::Free;
+        let mut table = table();
+        let Some(entry) = table.get_mut(self.entry) else { return };
+        if let Entry::Open(descriptor, opener) = entry
+            && *opener == std::process::id()
+        {
+            // a child that is just being started still has a copy, until its program runs; where this is refused, the lock
+            // goes with that copy
+            let _ = calls::unlock(descriptor.as_fd());
         }
+        *entry = Entry::Free;
     }
 }
 
@@ -95,7 +103,7 @@ extern "C" fn after_in_parent() {
 extern "C" fn after_in_child() {
     let _ = FORKING.try_with(|forking| {
         if let Some(mut table) = forking.borrow_mut().take() {
-            for entry in table.iter_mut().filter(|entry| matches!(entry, Entry::Open(_))) {
+            for entry in table.iter_mut().filter(|entry| matches!(entry, Entry::Open(..))) {
                 *entry = Entry::Lost;
             }
         }

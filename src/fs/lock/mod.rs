@@ -8,7 +8,7 @@
 //! `flock` would not do: the JVM's lock is an `fcntl` one, and the two do not see each other. Nor would a plain `fcntl` lock:
 //! it is the process's, so a second handle of the process gets it too, and it goes when any descriptor of the file closes.
 //!
-//! A lock is given back by closing its descriptor, never by unlocking: unlocking in a forked child would take the parent's
+//! A lock is given back by the process that took it, and by no other: unlocking in a forked child would take the parent's
 //! lock. A child's copy of the descriptor keeps the lock, so it is closed as soon as there is a child ([`descriptors`]).
 //! The files stay for ever: whoever deletes one lets two others hold "the" lock.
 
