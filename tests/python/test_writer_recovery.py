@@ -1,0 +1,86 @@
+"""Real brokers' directories, opened for writing: recovered as Kafka recovers them, or refused and left alone."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import corpus
+import pytest
+
+import cordwood as cw
+
+MANIFEST = json.loads((corpus.GOLDEN / "MANIFEST.json").read_text())
+
+
+def settings(part: corpus.Partition) -> dict[str, str]:
+    """The topic's, under the names that 4.3.1 has for them."""
+    (entry,) = (entry for entry in MANIFEST["cases"] if entry["case"] == part.case)
+    found = entry["settings"]
+    found = dict(found.get(part.topic, found))
+    if any(isinstance(value, dict) for value in found.values()):
+        return {}
+    found.pop("message.format.version", None)
+    if int(found.get("segment.bytes", 1 << 20)) < 1 << 20:
+        found["internal.segment.bytes"] = found.pop("segment.bytes")
+    return found
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in sorted(path.iterdir()) if file.name != ".cordwood.lock"}
+
+
+def has_producers(part: corpus.Partition) -> bool:
+    batches = [line for line in part.lines("records.jsonl.gz") if line["type"] == "batch"]
+    return any(batch["producerId"] >= 0 for batch in batches)
+
+
+def unclean(part: corpus.Partition) -> dict:
+    """What Kafka says of it after an unclean stop."""
+    return next(line for line in part.lines("open.jsonl.gz") if not line["clean"])
+
+
+REBUILT = [part for part in corpus.partitions() if part.lines("rebuild.jsonl")]
+KNOWN = [part for part in REBUILT if not has_producers(part) and unclean(part)["ok"]]
+REFUSED = [part for part in REBUILT if has_producers(part)]
+
+
+def test_the_corpus_has_cases_of_both_kinds() -> None:
+    assert len(KNOWN) >= 20
+    assert len(REFUSED) >= 4
+    assert {part.case for part in KNOWN} & set(corpus.KILLED) == {"14-killed-preallocated-log"}
+
+
+@pytest.mark.parametrize("part", KNOWN, ids=str)
+def test_a_brokers_log_is_recovered_as_kafka_does(part: corpus.Partition, tmp_path: Path) -> None:
+    path = tmp_path / part.name
+    shutil.copytree(part.path, path)
+    for name in path.glob("*index"):
+        name.unlink()
+    expected = unclean(part)
+    with cw.LogWriter(path, config=cw.LogConfig.from_properties(settings(part), kind="topic")) as writer:
+        assert writer.log_end_offset == expected["logEndOffset"]
+        assert writer.log_start_offset == expected["segments"][0]["base"]
+        assert writer.leader_epochs == [(line["epoch"], line["startOffset"]) for line in expected["epochs"]]
+    log = cw.Log(path)
+    assert [segment.base_offset for segment in log.segments] == [line["base"] for line in expected["segments"]]
+    assert [segment.size for segment in log.segments] == [line["size"] for line in expected["segments"]]
+    for line in part.lines("rebuild.jsonl"):
+        if line["type"] == "file" and line["name"].endswith((".log", ".index", ".timeindex")):
+            assert hashlib.sha256((path / line["name"]).read_bytes()).hexdigest() == line["sha256"], line["name"]
+
+
+@pytest.mark.parametrize("part", REFUSED, ids=str)
+def test_a_log_with_producer_ids_is_refused_and_left_alone(part: corpus.Partition, tmp_path: Path) -> None:
+    path = tmp_path / part.name
+    shutil.copytree(part.path, path)
+    before = contents(path)
+    with pytest.raises(cw.UnsupportedFormatError, match="producer id"):
+        cw.LogWriter(path)
+    assert contents(path) == before
+    start = part.checkpointed_start
+    assert [record.offset for record in cw.Log(path, log_start_offset=start).records()] == [
+        record.offset for record in corpus.visible(part)
+    ]
