@@ -50,10 +50,16 @@ impl NewRecords {
     /// # Errors
     /// [`Error::Config`] that names the columns.
     pub fn check(schema: &Schema) -> Result<()> {
-        let known = |name: &str| [VALUE, KEY, TIMESTAMP, HEADERS].contains(&name) || PASSED_OVER.contains(&name);
+        let known =
+            |name: &str| [VALUE, KEY, TIMESTAMP, HEADERS].contains(&name) || PASSED_OVER.contains(&name);
         let names = || schema.fields().iter().map(|field| field.name().as_str());
         let mut wrong: Vec<_> = names().filter(|name| !known(name)).collect();
-        wrong.extend(names().enumerate().filter(|(at, name)| names().take(*at).any(|other| other == *name)).map(|(_, name)| name));
+        wrong.extend(
+            names()
+                .enumerate()
+                .filter(|(at, name)| names().take(*at).any(|other| other == *name))
+                .map(|(_, name)| name),
+        );
         let expected = "a column value, and key, timestamp and headers if wanted, each once (offset and timestamp_type \
                         are passed over)";
         if !wrong.is_empty() {
@@ -61,7 +67,11 @@ impl NewRecords {
         }
         if names().all(|name| name != VALUE) {
             let found = names().collect::<Vec<_>>().join(", ");
-            return Err(Error::config("columns", expected, if found.is_empty() { "none".to_owned() } else { found }));
+            return Err(Error::config(
+                "columns",
+                expected,
+                if found.is_empty() { "none".to_owned() } else { found },
+            ));
         }
         Ok(())
     }
@@ -94,8 +104,9 @@ impl NewRecords {
         for row in 0..self.rows {
             for at in headers.range(row) {
                 let name = headers.names.get(at).filter(|_| headers.is_there(at));
-                let name = name
-                    .ok_or_else(|| Error::config(HEADERS, "a name for each header", format!("null in row {row}")))?;
+                let name = name.ok_or_else(|| {
+                    Error::config(HEADERS, "a name for each header", format!("null in row {row}"))
+                })?;
                 pairs.push((name, headers.values.get(at)));
             }
         }
@@ -275,7 +286,10 @@ impl HeaderLists {
 
 /// Another library made the buffers, and nothing has looked at them so far.
 fn check_buffers(array: &ArrayRef, column: &str) -> Result<()> {
-    array.to_data().validate_full().map_err(|error| Error::config(column, "a valid Arrow array", error.to_string()))
+    array
+        .to_data()
+        .validate_full()
+        .map_err(|error| Error::config(column, "a valid Arrow array", error.to_string()))
 }
 
 #[cfg(test)]
@@ -287,7 +301,8 @@ mod tests {
     use super::*;
 
     fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
-        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true))).unwrap()
+        RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(name, array)| (name, array, true)))
+            .unwrap()
     }
 
     #[test]
@@ -304,7 +319,8 @@ mod tests {
         .unwrap();
         let headers = records.headers().unwrap();
         let records = records.records(&headers, 42);
-        let seen: Vec<_> = records.iter().map(|record| (record.timestamp, record.key, record.value)).collect();
+        let seen: Vec<_> =
+            records.iter().map(|record| (record.timestamp, record.key, record.value)).collect();
         assert_eq!(seen, [(1001, None, Some(&b"a"[..])), (42, Some(&b"k"[..]), None)]);
     }
 

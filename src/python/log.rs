@@ -30,7 +30,11 @@ impl PyLog {
         Self { handle: Arc::new(LogHandle::new(log)) }
     }
 
-    pub(super) fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(Log) -> Result<T> + Send) -> PyResult<T> {
+    pub(super) fn ask<T: Send>(
+        &self,
+        py: Python<'_>,
+        question: impl FnOnce(Log) -> Result<T> + Send,
+    ) -> PyResult<T> {
         enter(py, || question(self.handle.log()?))
     }
 }

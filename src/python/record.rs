@@ -83,7 +83,8 @@ impl PyRecord {
         headers: Option<GivenHeaders>,
         timestamp: Option<Time>,
     ) -> PyResult<Self> {
-        let bytes = |blob: &Option<Blob>| blob.as_ref().map(|blob| PyBytes::new(py, blob.as_slice()).unbind());
+        let bytes =
+            |blob: &Option<Blob>| blob.as_ref().map(|blob| PyBytes::new(py, blob.as_slice()).unbind());
         let headers = headers.unwrap_or_default().0;
         let headers = headers.iter().map(|(name, value)| Ok((name_text(name)?, bytes(value))));
         Ok(Self {

@@ -197,7 +197,9 @@ impl PyLogWriter {
     }
 
     fn end_offset_for(&self, py: Python<'_>, epoch: i32) -> PyResult<Option<(i32, i64)>> {
-        self.with_writer(py, |writer| Ok(writer.leader_epochs().end_offset_for(epoch, writer.log_end_offset())))
+        self.with_writer(py, |writer| {
+            Ok(writer.leader_epochs().end_offset_for(epoch, writer.log_end_offset()))
+        })
     }
 
     #[pyo3(signature = (value, key=None, headers=None, timestamp=None),
@@ -328,7 +330,8 @@ impl PyLogWriter {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        let message = "a LogWriter is the one writer of its log and cannot be pickled; open it where it is used";
+        let message =
+            "a LogWriter is the one writer of its log and cannot be pickled; open it where it is used";
         Err(PyTypeError::new_err(message))
     }
 

@@ -18,7 +18,7 @@ pub enum Op {
     Roll,
     /// The log start goes up by two, then retention by size.
     Retain,
-    /// The last two offsets go, which may cut a batch in two; the second time all goes.
+    /// The last two or five offsets go, which may cut a batch in two; the second time all goes.
     Truncate,
     Close,
     /// Without a close: as after `kill -9`.
@@ -136,7 +136,9 @@ impl Client {
                 see(if self.truncations.is_multiple_of(2) {
                     self.restart_at(self.model.end + 3)
                 } else {
-                    self.truncate_to((self.model.end - 2).max(self.model.start))
+                    // into the last batches, or into a segment further back
+                    let depth = if self.model.end % 2 == 0 { 2 } else { 5 };
+                    self.truncate_to((self.model.end - depth).max(self.model.start))
                 });
             }
             Op::Close => {

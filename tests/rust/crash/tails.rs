@@ -56,7 +56,7 @@ fn write(sizes: &[usize], first: u8) -> Whole {
 }
 
 /// Every cut in the last three batches (each `step`-th byte), with each filling.
-fn cut(size: usize, step: usize) -> Tally {
+pub fn cut(size: usize, step: usize) -> Tally {
     let whole = write(&[size / 2, size, size + 77, size - 33], b'n');
     let stale = write(&[size / 3, size + 900, size / 2, size * 2], b's').bytes;
     let mut judge = Judge::new(whole.client.options.clone());
