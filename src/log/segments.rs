@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::skip_list::{SkipList, View};
+use crate::fs::planted::{self, Planted};
 use crate::segment::Segment;
 
 /// The segments as of one opening or refresh. Cloning shares them.
@@ -43,7 +44,10 @@ impl Segments {
             let from = |segment: &Arc<Segment>| segment.base_offset();
             let start =
                 [current.get(kept).map(from), segments.get(kept).map(from)].into_iter().flatten().min();
-            let changed = segments.into_iter().skip(kept).map(|segment| (segment.base_offset(), segment));
+            // what a reader would see between two steps
+            let most = if planted::is(Planted::SegmentsReplacedOneByOne) { 1 } else { usize::MAX };
+            let changed =
+                segments.into_iter().skip(kept).take(most).map(|segment| (segment.base_offset(), segment));
             let done = list.change(start.unwrap_or(0)..i64::MAX, changed);
             debug_assert!(done.is_ok(), "segments come in rising order");
         }

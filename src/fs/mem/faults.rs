@@ -63,7 +63,7 @@ pub enum FaultKind {
     NoSpace,
     /// A signal interrupts; the next try works.
     Interrupted,
-    /// A write does half of its work, and says so.
+    /// A write that lets a file grow does half of its work, and says so.
     ShortWrite,
 }
 
@@ -125,7 +125,7 @@ impl Plan {
                 self.follows = true;
                 Outcome::Failed(Errno::INTR.into())
             }
-            FaultKind::ShortWrite if due && is_write => Outcome::Short,
+            FaultKind::ShortWrite if due && is_write && needs_space => Outcome::Short,
             _ => Outcome::Done,
         }
     }

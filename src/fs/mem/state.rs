@@ -11,6 +11,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::fs::planted::{self, Planted};
+
 /// The names in a folder.
 pub(super) type Entries = BTreeMap<Arc<str>, Node>;
 
@@ -220,6 +222,16 @@ pub(super) enum EntryChange {
     Rename(Arc<str>, Arc<str>, Node),
 }
 
+impl EntryChange {
+    /// Whether it takes a name away from what has it.
+    fn takes(&self, name: &str) -> bool {
+        match self {
+            Self::Put(..) => false,
+            Self::Remove(taken) | Self::Rename(taken, ..) => &**taken == name,
+        }
+    }
+}
+
 /// The names in one folder.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FolderState {
@@ -245,6 +257,21 @@ impl FolderState {
 
     /// All names become durable.
     pub(super) fn sync(&mut self) {
+        if planted::is(Planted::NoDirectorySyncOnCreate) {
+            // as if nobody had synced after making a file; what else there is to sync would hide it
+            let durable = Arc::make_mut(&mut self.durable);
+            let pending = std::mem::take(&mut self.pending);
+            for (number, change) in pending.iter().enumerate() {
+                let later = pending.get(number + 1..).unwrap_or_default();
+                match change {
+                    EntryChange::Put(name, _) if !later.iter().any(|later| later.takes(name)) => {
+                        self.pending.push(change.clone());
+                    }
+                    change => apply(durable, change),
+                }
+            }
+            return;
+        }
         self.durable = Arc::clone(&self.shown);
         self.pending.clear();
     }

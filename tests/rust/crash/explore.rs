@@ -5,11 +5,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use cordwood::fs::mem::Survivors;
+use cordwood::fs::mem::{Image, Survivors};
 use cordwood::log::FlushMode;
 
-use crate::judge::{Judge, Tally};
-use crate::script::{Before, Client, Op, Setup};
+use crate::judge::{Judge, Recovered, Tally};
+use crate::script::{Before, Call, Client, Op, Setup};
 
 /// How far it goes.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +59,9 @@ pub fn sequences(length: usize) -> Vec<Vec<Op>> {
     })
 }
 
+/// Is shown what recovery made of an image.
+pub type Visit<'a> = &'a mut dyn FnMut(&mut Judge, &Recovered, &Image);
+
 /// The crash points of the last operation of a sequence: those of the ones before it are those of shorter sequences.
 pub fn explore_one(
     setup: Setup,
@@ -66,12 +69,7 @@ pub fn explore_one(
     random: u64,
     seen: (&Seen, &Seen),
     judge: &mut Judge,
-    visit: &mut dyn FnMut(
-        &mut Judge,
-        &crate::model::Expected,
-        &crate::judge::Recovered,
-        &cordwood::fs::mem::Image,
-    ),
+    visit: Visit<'_>,
 ) {
     let mut client = Client::of(setup);
     let Some((last, first)) = sequence.split_last() else {
@@ -95,13 +93,8 @@ fn look(
     random: u64,
     (images, pairs): (&Seen, &Seen),
     judge: &mut Judge,
-    call: crate::script::Call,
-    visit: &mut dyn FnMut(
-        &mut Judge,
-        &crate::model::Expected,
-        &crate::judge::Recovered,
-        &cordwood::fs::mem::Image,
-    ),
+    call: Call,
+    visit: Visit<'_>,
 ) {
     for (number, (words, point, expected)) in call.points.into_iter().enumerate() {
         let print = u128::from(expected.fingerprint());
@@ -116,7 +109,7 @@ fn look(
             }
             let place = || format!("{} {:?} {sequence:?} {words} {survivors:?}", setup.flush, setup.before);
             if let Some(recovered) = judge.judge(&image, &expected, process_only, &place) {
-                visit(judge, &expected, &recovered, &image);
+                visit(judge, &recovered, &image);
             }
         }
     }
@@ -139,7 +132,7 @@ pub fn explore(setups: &[Setup], bounds: Bounds, threads: usize) -> (Tally, usiz
     let run = || {
         let mut judge = Judge::new(setups[0].options());
         while let Some((setup, sequence)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-            explore_one(*setup, sequence, bounds.random, (&images, &pairs), &mut judge, &mut |_, _, _, _| ());
+            explore_one(*setup, sequence, bounds.random, (&images, &pairs), &mut judge, &mut |_, _, _| ());
         }
         judge.tally
     };

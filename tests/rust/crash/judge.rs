@@ -121,6 +121,10 @@ impl Judge {
         Self { options, reader: Reader::default(), settled: HashSet::new(), tally: Tally::default() }
     }
 
+    pub fn options(&self) -> WriterOptions {
+        self.options.clone()
+    }
+
     /// Opens what is on a disk, and leaves it as a process does that is killed right after.
     pub fn recover(&self, disk: MemoryDisk) -> Result<Recovered, String> {
         let writer = LogWriter::open_in(disk.directory("/orders-0"), &self.options)
@@ -258,6 +262,12 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
         .into_iter()
         // staged in vain, and replaced when it is needed again
         .filter(|name| !name.ends_with(".tmp") && one.get(*name) != other.get(*name))
+        // an index without its log is nobody's, and Kafka deletes it
+        .filter(|name| {
+            let log = name.split('.').next().map(|base| format!("{base}.log")).unwrap_or_default();
+            let is_index = name.ends_with(".index") || name.ends_with(".timeindex");
+            !is_index || one.contains_key(&log) || other.contains_key(&log)
+        })
         .map(|name| {
             let bytes = |files: &BTreeMap<_, Arc<Vec<u8>>>| {
                 let hex = |bytes: &Arc<Vec<u8>>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -1,1 +1,184 @@
-//! To come.
+//! Bugs that are planted in the writer, one at a time: each must be found by one of the rigs, and nothing without it.
+
+use cordwood::fs::mem::{FaultKind, MemoryDisk};
+use cordwood::fs::planted::{Planted, plant};
+use cordwood::log::FlushMode;
+use cordwood::{Log, LogOptions};
+
+use crate::explore::{Bounds, explore, setups};
+use crate::faults::{SCRIPTS, sweep};
+use crate::found;
+use crate::judge::{Judge, Tally};
+use crate::model::Expected;
+use crate::script::{Before, Client, Op, Setup};
+use crate::tails::cut;
+
+/// Runs a rig with a bug and without. What is planted, is planted in this thread only.
+fn is_caught(bug: Planted, rig: impl Fn() -> Tally) {
+    plant(None);
+    rig().assert_none();
+    plant(Some(bug));
+    let tally = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&rig));
+    plant(None);
+    // an assertion of the writer's own has noticed it, too
+    let Ok(tally) = tally else { return };
+    assert!(tally.violations() > 0, "{bug:?} was not noticed: {}", tally.counts());
+    println!("{bug:?}: {}\n    {}", tally.counts(), tally.examples.values().next().unwrap());
+}
+
+fn short_sequences() -> Tally {
+    explore(&setups(), Bounds { length: 2, random: 2 }, 1).0
+}
+
+fn failed_operations() -> Tally {
+    sweep(&SCRIPTS[..3], &[FaultKind::InputOutput, FaultKind::NoSpace]).0
+}
+
+#[test]
+fn planted_ack_before_fsync_is_caught() {
+    is_caught(Planted::AckBeforeFsync, short_sequences);
+}
+
+#[test]
+fn planted_no_directory_sync_on_create_is_caught() {
+    is_caught(Planted::NoDirectorySyncOnCreate, short_sequences);
+}
+
+#[test]
+fn planted_no_directory_sync_on_rename_is_caught() {
+    is_caught(Planted::NoDirectorySyncOnRename, short_sequences);
+}
+
+#[test]
+fn planted_no_directory_sync_on_delete_is_caught() {
+    is_caught(Planted::NoDirectorySyncOnDelete, short_sequences);
+}
+
+#[test]
+fn planted_swapped_delete_order_is_caught() {
+    is_caught(Planted::SwappedDeleteOrder, short_sequences);
+}
+
+#[test]
+fn planted_new_segment_before_old_flush_is_caught() {
+    is_caught(Planted::NewSegmentBeforeOldFlush, short_sequences);
+}
+
+#[test]
+fn planted_recovery_point_before_fsync_is_caught() {
+    is_caught(Planted::RecoveryPointBeforeFsync, short_sequences);
+}
+
+#[test]
+fn planted_no_truncate_after_short_write_is_caught() {
+    is_caught(Planted::NoTruncateAfterShortWrite, failed_operations);
+}
+
+#[test]
+fn planted_fsync_retried_after_error_is_caught() {
+    is_caught(Planted::FsyncRetriedAfterError, failed_operations);
+}
+
+#[test]
+fn planted_length_trusted_past_end_is_caught() {
+    is_caught(Planted::LengthTrustedPastEnd, || cut(150, 7));
+}
+
+#[test]
+fn planted_index_store_into_hole_is_caught() {
+    is_caught(Planted::IndexStoreIntoHole, short_sequences);
+}
+
+/// Whatever a checkpoint loses, what was deleted does not come back, and where that is not known the log is not opened.
+#[test]
+fn planted_empty_checkpoint_is_zero_is_caught() {
+    is_caught(Planted::EmptyCheckpointIsZero, || {
+        let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Killed };
+        let mut client = Client::of(setup);
+        client.apply(Op::Reopen, &mut |_| ());
+        client.delete_before(2);
+        client.writer = None;
+        assert_eq!(client.model.start, 2);
+        let mut judge = Judge::new(setup.options());
+        let disk = client.disk.shown().disk();
+        disk.put(".cordwood.checkpoint", b"");
+        if let Ok(opened) = judge.recover(disk)
+            && opened.bounds.0 < 2
+        {
+            judge.tally.note("invented", &|| "an empty checkpoint".to_owned(), "what was deleted is back");
+        }
+        judge.tally
+    });
+}
+
+/// A marker of an earlier close, beside a log that has gone on and was torn.
+#[test]
+fn planted_clean_marker_by_existence_is_caught() {
+    is_caught(Planted::CleanMarkerByExistence, || {
+        let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Closed };
+        let mut client = Client::of(setup);
+        let files = client.disk.shown().files();
+        let marker = files.iter().find(|(name, _)| name == ".cordwood.clean").expect("the log was closed");
+        client.apply(Op::Reopen, &mut |_| ());
+        client.append(2);
+        client.writer = None;
+        let mut judge = Judge::new(setup.options());
+        for lost in 1..40 {
+            let disk = client.disk.shown().disk();
+            let files = disk.shown().files();
+            let (base, bytes) = *found::segments(&files).last().unwrap();
+            // the last append was not acknowledged
+            disk.put(&format!("{base:020}.log"), &bytes[..bytes.len() - lost]);
+            disk.take(".cordwood.durable");
+            for contents in [&marker.1[..], b""] {
+                let disk = disk.fork();
+                disk.put(".cordwood.clean", contents);
+                let mut model = client.model.clone();
+                model.durable -= 2;
+                let place = || format!("an old marker, {lost} bytes lost");
+                judge.judge_disk(disk, &[Expected::after(&model)], false, &place);
+            }
+        }
+        judge.tally
+    });
+}
+
+/// A reader that looks again after segments were replaced sees all of the new ones.
+#[test]
+fn planted_segments_replaced_one_by_one_is_caught() {
+    is_caught(Planted::SegmentsReplacedOneByOne, || {
+        let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Killed };
+        let mut client = Client::new(MemoryDisk::new(16), setup.options());
+        client.apply(Op::Reopen, &mut |_| ());
+        let mut judge = Judge::new(setup.options());
+        let mut log = None::<Log>;
+        for op in [Op::Append, Op::Roll, Op::Append, Op::Roll, Op::Truncate, Op::Append, Op::Roll, Op::Append]
+        {
+            client.apply(op, &mut |_| ());
+            let later = match &log {
+                Some(log) => log.refresh().unwrap(),
+                None => Log::open_in(client.disk.directory("/orders-0"), LogOptions::default()).unwrap(),
+            };
+            let files = client.disk.shown().files();
+            let held: Vec<_> = found::segments(&files).iter().map(|(base, _)| *base).collect();
+            let seen: Vec<_> = later.segments().iter().map(|segment| segment.base_offset()).collect();
+            if held != seen {
+                let what = format!("segments {held:?}, and a reader sees {seen:?}");
+                judge.tally.note("misread", &|| format!("after {op:?}"), &what);
+            }
+            // every other reader is an old one
+            if log.is_none() || op == Op::Append {
+                log = Some(later);
+            }
+        }
+        judge.tally
+    });
+}
+
+#[test]
+fn every_bug_that_can_be_planted_has_its_test() {
+    let names = include_str!("planted.rs");
+    for bug in Planted::ALL {
+        assert!(names.contains(&format!("is_caught(Planted::{bug:?},")), "{bug:?} has no test");
+    }
+}

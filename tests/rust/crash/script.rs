@@ -18,7 +18,7 @@ pub enum Op {
     Roll,
     /// The log start goes up by two, then retention by size.
     Retain,
-    /// The last two offsets go, which may cut a batch in two; the second time all goes.
+    /// The last two or five offsets go, which may cut a batch in two; the second time all goes.
     Truncate,
     Close,
     /// Without a close: as after `kill -9`.
@@ -136,7 +136,9 @@ impl Client {
                 see(if self.truncations.is_multiple_of(2) {
                     self.restart_at(self.model.end + 3)
                 } else {
-                    self.truncate_to((self.model.end - 2).max(self.model.start))
+                    // into the last batches, or into a segment further back
+                    let depth = if self.model.end % 2 == 0 { 2 } else { 5 };
+                    self.truncate_to((self.model.end - depth).max(self.model.start))
                 });
             }
             Op::Close => {
@@ -147,17 +149,30 @@ impl Client {
         }
     }
 
+    /// A batch of so many records, which no other one resembles.
     pub fn append(&mut self, count: i64) -> Call {
+        let number = self.appends + 1;
+        let values: Vec<_> = (0..count)
+            .map(|n| format!("{number} {n} {}", "x".repeat(9 + n as usize * 5)).into_bytes())
+            .collect();
+        self.append_values(&values)
+    }
+
+    /// A batch of one record of this value.
+    pub fn append_of(&mut self, value: &[u8]) -> Call {
+        self.append_values(&[value.to_vec()])
+    }
+
+    fn append_values(&mut self, values: &[Vec<u8>]) -> Call {
+        let count = values.len() as i64;
         self.appends += 1;
         let number = self.appends;
-        let values: Vec<_> =
-            (0..count).map(|n| format!("{number} {n} {}", "x".repeat(9 + n as usize * 5))).collect();
         let records: Vec<_> = (0..count)
-            .zip(&values)
+            .zip(values)
             .map(|(n, value)| NewRecord {
                 timestamp: NOW + number * 10 - n * 7,
                 key: (n == 0).then_some(b"key"),
-                value: Some(value.as_bytes()),
+                value: Some(value),
                 headers: &[],
             })
             .collect();
