@@ -12,6 +12,7 @@ from pyarrow import parquet
 
 import cordwood as cw
 import demo_spark
+import demo_write
 from demo_steps import GOLDEN, ROOT, expect, step
 
 ORDERS = GOLDEN / "01-plain" / "orders-0"
@@ -144,8 +145,9 @@ def main() -> None:
     read_committed()
     write_parquet()
     read_damaged()
+    demo_write.main()
     demo_spark.main()
-    print(f"\nAll of it in {time.perf_counter() - start:.2f} s; nothing was written to the partitions.")
+    print(f"\nAll of it in {time.perf_counter() - start:.2f} s; nothing was written to the repository's partitions.")
 
 
 if __name__ == "__main__":

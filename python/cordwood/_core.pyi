@@ -617,12 +617,12 @@ class AbortedTransaction:
 class Record:
     """One record, as `Log.records()` gives it, and as `LogWriter.append_many` takes it.
 
-    *value* and *key*: bytes of any kind, text (as UTF-8) or `None`. *headers*: pairs of a name and a value, or a mapping.
-    *timestamp*: int ms, an aware datetime, -1 for none; by default the time at which the record is made.
+    *value* and *key*: bytes of any kind, text (as UTF-8) or `None`. *headers*: pairs of a name and a value, or a
+    mapping. *timestamp*: int ms, an aware datetime, -1 for none; by default the time at which the record is made.
 
-    >>> record = cw.Record("paid", key="order-7", headers={"trace": b"\\x01"}, timestamp=1700000000000)
+    >>> record = cw.Record("paid", key="order-7", headers={"trace": b"1"}, timestamp=1700000000000)
     >>> record.value, record.headers, record.offset
-    (b'paid', [('trace', b'\\x01')], -1)
+    (b'paid', [('trace', b'1')], -1)
     """
 
     def __new__(
@@ -656,23 +656,24 @@ class LogWriter:
     """The one writer of a partition directory, which it makes where there is none: a durable log.
 
     What it writes is what Kafka writes: any broker, tool, or `Log` opens it. After an unclean stop the log is recovered
-    when it is opened: nothing that was acknowledged is lost, and only a torn last write is cut, and kept in `quarantine/`.
+    when it is opened: nothing that was acknowledged is lost, and only a torn last write is cut, and kept in
+    `quarantine/`.
 
     *config*: a `LogConfig`. *topic_id*: 22 letters, as Kafka prints it, for `partition.metadata`. *leader_epoch*: what
     batches are stamped with. *flush* says when an append is acknowledged:
 
     - `"always"`: every append returns when its records are durable; appends of several threads share one flush.
-    - `cw.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others, which gives many threads
-      more throughput.
-    - `cw.interval(messages=…, ms=…)`: an append returns at once, and every so often one flushes first. What came after the
-      last flush may be lost with the machine (not with the process).
+    - `cw.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others, which gives many
+      threads more throughput.
+    - `cw.interval(messages=…, ms=…)`: an append returns at once, and every so often one flushes first. What came after
+      the last flush may be lost with the machine (not with the process).
     - `"none"`: only `flush()`, a roll and `close()` make records durable.
 
     Threads may share it. `close()`, or the end of a `with` block, ends the log in order; one that is dropped without is
     recovered when it is opened again. In a forked child every call is a `ForkedHandleError`; it cannot be pickled.
 
-    *Errors*: `LockedError` where another writer or a broker has it; `CorruptLogError` where it is damaged other than by a
-    torn write: nothing is changed then; `UnsupportedFormatError` where its batches have producer ids; `ConfigError`,
+    *Errors*: `LockedError` where another writer or a broker has it; `CorruptLogError` where it is damaged other than by
+    a torn write: nothing is changed then; `UnsupportedFormatError` where its batches have producer ids; `ConfigError`,
     `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`: `ConfigError`.
 
     >>> import tempfile
@@ -720,9 +721,10 @@ class LogWriter:
     def leader_epochs(self) -> list[tuple[int, int]]:
         """The history of leader epochs: epoch and the offset that it began at, both rising."""
     def end_offset_for(self, epoch: int) -> tuple[int, int] | None:
-        """Return where an epoch's records end: the largest known epoch <= `epoch`, and the offset after its last record.
+        """Return where an epoch's records end: the epoch that answers, and the offset after its last record.
 
-        `None` where the history says nothing of it. *Source*: Kafka `LeaderEpochFileCache.endOffsetFor`.
+        That is the largest known epoch <= `epoch`; `None` where the history says nothing of it.
+        *Source*: Kafka `LeaderEpochFileCache.endOffsetFor`.
         """
     def append(
         self,
@@ -736,14 +738,14 @@ class LogWriter:
         `None` is null (as a value: a tombstone), which is not the same as empty. *timestamp*: int ms, an aware datetime
         (a part of a millisecond counts as a whole one), -1 for none; by default now.
 
-        *Errors*: `ConfigError` for what the settings refuse (`max.message.bytes`, its time, a compacted log's missing key);
-        `OSError` where it could not be written: it is not in the log then; `PoisonedError`.
+        *Errors*: `ConfigError` for what the settings refuse (`max.message.bytes`, its time, a compacted log's missing
+        key); `OSError` where it could not be written: it is not in the log then; `PoisonedError`.
         """
     def append_many(self, records: Iterable[Record | _Bytes]) -> Appended:
-        """Append records, or bare values: as one batch if they fit `max.message.bytes` and `segment.bytes`, else as several.
+        """Append records, or bare values: as one batch if they fit, else as several.
 
-        All of them are held in memory, and one flush makes them durable. A batch is there as a whole or not at all; where a
-        later one fails, those before it stay. A record that is refused is found before anything is written.
+        `max.message.bytes` and `segment.bytes` say what fits. All of them are held in memory, and one flush makes them
+        durable. A batch is there as a whole or not at all; where a later one fails, those before it stay.
 
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
@@ -756,8 +758,8 @@ class LogWriter:
     def append_arrow(self, table: _ArrowStream) -> Appended:
         """Append the rows of anything with `__arrow_c_stream__`: a `pyarrow` table or reader, a Polars frame, a scan.
 
-        Columns: `value`, and if wanted `key` (both binary or string, of any kind), `timestamp` (with a time zone, of any
-        unit, or int64 ms; null is now, -1 ms is none) and `headers` (a list of structs of key and value, or a map).
+        Columns: `value`, and if wanted `key` (both binary or string, of any kind), `timestamp` (with a time zone, of
+        any unit, or int64 ms; null is now, -1 ms is none) and `headers` (a list of structs of key and value, or a map).
         `offset` and `timestamp_type` are passed over, so that what a scan gave can be appended; another column is a
         `ConfigError` that names it. *Cost*: no Python object is made for a record, and one record batch at a time is in
         memory; each is one `append_many`. Where a later one fails, those before it stay. Needs no pyarrow.
@@ -773,8 +775,8 @@ class LogWriter:
     def append_batches(self, raw: _Bytes, keep_offsets: bool = False) -> Appended:
         """Append v2 batches as they are, one behind the other; all of them are there afterwards, or none.
 
-        They get the next offsets and the writer's epoch, as from a leader. With *keep_offsets* they keep their own, as a
-        follower's do: these have to rise, from the log end offset on, and may leave gaps.
+        They get the next offsets and the writer's epoch, as from a leader. With *keep_offsets* they keep their own, as
+        a follower's do: these have to rise, from the log end offset on, and may leave gaps.
 
         *Errors*: as `append`, and `ConfigError` or `CorruptLogError` for bytes that break a rule of the format.
         *Source*: Kafka `UnifiedLog.appendAsLeader`, `appendAsFollower`.
@@ -799,8 +801,8 @@ class LogWriter:
     def delete_before(self, offset: int) -> bool:
         """Let the log start at `offset`: records below are gone, and segments without others are deleted.
 
-        False where it started there or above. When this returns, the records do not come back.
-        *Errors*: `OffsetOutOfRangeError` above the log's end. *Source*: Kafka `UnifiedLog.maybeIncrementLogStartOffset`.
+        False where it started there or above. When this returns, the records do not come back. *Errors*:
+        `OffsetOutOfRangeError` above the log's end. *Source*: Kafka `UnifiedLog.maybeIncrementLogStartOffset`.
         """
     def apply_retention(self, now: _Time | None = None) -> RetentionPlan:
         """Delete the segments that have had their time by `retention.ms` and `retention.bytes`, and say which.

@@ -16,10 +16,10 @@ def group(ms: int = 2, bytes: int = 1 << 20) -> str:  # noqa: A002  (the mode's 
 
 
 def interval(messages: int | None = None, ms: int | None = None) -> str:
-    """An append returns at once; the one that finds so many records, or so much time, since the last flush flushes first.
+    """Append and return at once; every so many records, or so much time, an append flushes first.
 
-    No thread looks at the clock: a pause after the last append leaves its records to `flush()` or `close()`. Without
-    either number, the settings `flush.messages` and `flush.ms` say it.
+    No thread looks at the clock, only the next append does: a pause after the last one leaves its records to `flush()`
+    or `close()`. Without either number, the settings `flush.messages` and `flush.ms` say it.
 
     >>> interval(messages=1000, ms=50)
     'interval(messages=1000, ms=50)'

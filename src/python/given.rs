@@ -31,7 +31,7 @@ impl<'py> FromPyObject<'_, 'py> for Blob {
             return Ok(Self::Bytes(bytes.to_owned().into()));
         }
         if given.is_instance_of::<PyString>() {
-            return given.extract::<PyBackedStr>().map(Self::Text).map_err(Into::into);
+            return given.extract::<PyBackedStr>().map(Self::Text);
         }
         let Ok(view) = PyMemoryView::from(&given) else {
             let found = class_name(&given);

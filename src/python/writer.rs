@@ -330,9 +330,10 @@ impl PyLogWriter {
     }
 
     fn __reduce__(&self) -> PyResult<()> {
-        let message =
-            "a LogWriter is the one writer of its log and cannot be pickled; open it where it is used";
-        Err(PyTypeError::new_err(message))
+        Err(PyTypeError::new_err(format!(
+            "the LogWriter of {} is its one writer and cannot be pickled; open it where it is used",
+            self.path.display()
+        )))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

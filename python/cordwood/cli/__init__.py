@@ -1,4 +1,4 @@
-"""The command line: `cordwood ls · find · cat · trace`. It needs the extra `cli`."""
+"""The command line: `cordwood ls · find · cat · trace · append · truncate · retain`. It needs the extra `cli`."""
 
 import sys
 from collections.abc import Sequence

@@ -130,6 +130,7 @@ pub struct LogWriter {
     shared: Arc<Shared>,
     directory: Directory,
     reader: Option<Log>,
+    interrupt: Interrupt,
 }
 
 impl LogWriter {
@@ -176,7 +177,7 @@ impl LogWriter {
         let process = std::process::id();
         let (partition, locks) = (Mutex::new(partition), Mutex::default());
         let shared = Shared { partition, commit, flush, process, last_sync, locks };
-        Ok(Self { shared: Arc::new(shared), directory, reader: None })
+        Ok(Self { shared: Arc::new(shared), directory, reader: None, interrupt: options.interrupt })
     }
 
     /// A handle that appends, for another thread.
@@ -315,7 +316,10 @@ impl LogWriter {
         self.shared.check_process()?;
         let log = match self.reader.take() {
             Some(log) => log.refresh()?,
-            None => Log::open_in(self.directory.clone(), LogOptions::default())?,
+            None => Log::open_in(
+                self.directory.clone(),
+                LogOptions { interrupt: self.interrupt, ..LogOptions::default() },
+            )?,
         };
         Ok(self.reader.insert(log).clone())
     }

@@ -1,0 +1,190 @@
+"""`cordwood append`: records from standard input to a log."""
+
+import base64
+import binascii
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from cordwood import Appended, LogWriter, Record
+from cordwood.cli.failure import UsageError, say
+from cordwood.cli.progress import counted
+from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
+from cordwood.cli.terminal import print_json, print_text
+
+__all__ = ["append"]
+
+_CHUNK_BYTES = 1 << 20
+_MADE_BY_CAT = {"offset", "timestamp_type"}
+_FIELDS = {"value", "key", "headers", "timestamp"}
+
+
+class LineError(ValueError):
+    """A line that is no record; the message names it."""
+
+
+def append(  # noqa: PLR0913, PLR0917  (a command's options)
+    path: Annotated[Path, typer.Argument(help="A partition's directory; it is made where there is none.")],
+    input_format: Annotated[
+        Literal["lines", "jsonl"], typer.Option("--format", help="What a line of standard input is.")
+    ] = "lines",
+    key_separator: Annotated[
+        str | None, typer.Option(help="With lines: what stands before it, the first time, is the key.")
+    ] = None,
+    flush: Annotated[
+        str,
+        typer.Option(
+            help="When records are made durable: always, none, 'group(ms=2, bytes=1048576)', 'interval(messages=1000)' "
+            "or 'interval(ms=50)'. At the end all of them are."
+        ),
+    ] = "always",
+    assignments: Annotated[list[str] | None, SETTINGS] = None,
+    properties: Annotated[Path | None, PROPERTIES] = None,
+    topic_id: Annotated[
+        str | None, typer.Option(help="The topic's id, as Kafka prints it, for a partition that is made.")
+    ] = None,
+    leader_epoch: Annotated[int, typer.Option(min=0, help="What batches are stamped with.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a sentence.")] = False,
+) -> None:
+    """Append standard input to a log, a record a line, and say where it went.
+
+    Lines are taken as they come: what a pipe holds at a time is one append. With --format jsonl a line is an object of
+    value, key, headers and timestamp (ms), as `cordwood cat` writes it: text, or {"base64": "…"}; a timestamp of null
+    is none, one that is left out is now. So `cat` of one log can be the `append` of another.
+
+    \b
+    echo 'first line' | cordwood append greetings-0
+    cordwood append orders-0 --key-separator : --flush 'group(ms=5)' < orders.txt
+    cordwood cat orders-0 --since -2h | cordwood append copy-0 --format jsonl --set compression.type=zstd
+
+    Only one writer may use a log at a time, and no broker. What was appended before a line that cannot be read stays.
+    """  # noqa: D301
+    if key_separator is not None and input_format != "lines":
+        raise UsageError("--key-separator is for --format lines; a jsonl line has a key of its own")
+    if key_separator == "":
+        raise UsageError("--key-separator wants at least one letter")
+    config = settings(properties, assignments)
+    made = _maker(input_format, None if key_separator is None else key_separator.encode())
+    first = last = None
+    try:
+        with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
+            where = writer.path
+            for appended in counted(_appended(writer, made), _count, to_file=True):
+                first, last = appended.first if first is None else first, appended.last
+    except BaseException:
+        if first is not None:
+            say(f"appended before that: offsets {first} to {last}")
+        raise
+    _report(where, first, last, as_json=as_json)
+
+
+def _report(path: str, first: int | None, last: int | None, *, as_json: bool) -> None:
+    count = 0 if first is None or last is None else last - first + 1
+    if as_json:
+        print_json({"path": path, "first": first, "last": last, "count": count})
+    elif count == 0:
+        print_text(f"{path}: nothing to append")
+    else:
+        words = "record" if count == 1 else "records"
+        print_text(f"{path}: appended {count} {words}, offsets {first} to {last}")
+
+
+def _count(appended: Appended) -> int:
+    return appended.last - appended.first + 1
+
+
+def _appended(writer: LogWriter, made: Callable[[bytes], Record]) -> Iterator[Appended]:
+    number = 0
+    for lines in _chunks():
+        records, wrong = [], None
+        for line in lines:
+            number += 1
+            try:
+                records.append(made(line))
+            except (ValueError, TypeError, OverflowError) as error:
+                wrong = LineError(f"line {number} is no record: {error}")
+                break
+        if records:
+            yield writer.append_many(records)
+        if wrong is not None:
+            raise wrong
+
+
+def _chunks() -> Iterator[Iterable[bytes]]:
+    """Give whole lines, without their ends, as they come."""
+    source, rest = sys.stdin.fileno(), [b""]
+    while chunk := os.read(source, _CHUNK_BYTES):
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            yield b"".join([*rest, head]).split(b"\n")
+            rest = []
+        rest.append(tail)
+    if any(rest):
+        yield [b"".join(rest)]
+
+
+def _maker(input_format: str, key_separator: bytes | None) -> Callable[[bytes], Record]:
+    if input_format == "jsonl":
+        return _of_json
+    if key_separator is None:
+        return Record
+    separator = key_separator
+
+    def with_key(line: bytes) -> Record:
+        key, found, value = line.partition(separator)
+        if not found:
+            raise LineError(f"there is no {separator.decode()!r} in it")
+        return Record(value, key=key)
+
+    return with_key
+
+
+def _of_json(line: bytes) -> Record:
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise LineError(f"not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise LineError("not an object")
+    unknown = sorted(fields.keys() - _FIELDS - _MADE_BY_CAT)
+    if unknown:
+        raise LineError(f"of {', '.join(unknown)} nothing is known; it may have value, key, headers and timestamp")
+    if "value" not in fields:
+        raise LineError("it has no value (null is one)")
+    timestamp = fields.get("timestamp", "now")
+    if timestamp is None:
+        timestamp = -1
+    elif timestamp == "now":
+        timestamp = None
+    elif not isinstance(timestamp, int):
+        raise LineError("timestamp is a number of milliseconds, or null")
+    headers = _headers(fields.get("headers") or [])
+    return Record(_bytes(fields["value"], "value"), _bytes(fields.get("key"), "key"), headers, timestamp)
+
+
+def _headers(given: object) -> list[tuple[bytes | str, bytes | str | None]]:
+    headers = []
+    for pair in given if isinstance(given, list) else [given]:
+        match pair:
+            case [name, value] if (key := _bytes(name, "a header's name")) is not None:
+                headers.append((key, _bytes(value, "a header")))
+            case _:
+                raise LineError("headers is a list of [name, value]")
+    return headers
+
+
+def _bytes(value: Any, what: str) -> bytes | str | None:  # noqa: ANN401  (whatever JSON can say)
+    match value:
+        case None | str():
+            return value
+        case {"base64": str() as text} if len(value) == 1:
+            try:
+                return base64.b64decode(text, validate=True)
+            except binascii.Error as error:
+                raise LineError(f"{what} is not base64: {error}") from None
+    raise LineError(f'{what} is text, null or {{"base64": "…"}}')

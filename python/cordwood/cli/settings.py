@@ -1,0 +1,28 @@
+"""A log's settings, as options of commands."""
+
+from pathlib import Path
+
+import typer
+
+from cordwood import LogConfig
+from cordwood.cli.failure import UsageError
+
+__all__ = ["PROPERTIES", "SETTINGS", "settings"]
+
+SETTINGS = typer.Option(
+    "--set", metavar="NAME=VALUE", help="A setting under Kafka's name: segment.bytes=1048576. Repeat."
+)
+PROPERTIES = typer.Option("--properties", help="A topic's or a broker's properties file; --set wins over it.")
+
+
+def settings(properties: Path | None, assignments: list[str] | None) -> LogConfig:
+    """Read the settings of both options."""
+    overrides = {}
+    for assignment in assignments or ():
+        name, equals, value = assignment.partition("=")
+        if not equals:
+            raise UsageError(f"--set wants NAME=VALUE, such as retention.ms=86400000, not {assignment!r}")
+        overrides[name.strip()] = value.strip()
+    if properties is None:
+        return LogConfig.from_properties(overrides, kind="topic")
+    return LogConfig.from_properties(properties, overrides=overrides)

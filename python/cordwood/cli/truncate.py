@@ -1,0 +1,93 @@
+"""`cordwood truncate`: cut the end off a log."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cordwood import Log, LogWriter, OffsetOutOfRangeError
+from cordwood.cli.failure import UsageError
+from cordwood.cli.terminal import bytes_in_words, print_json, print_text
+
+__all__ = ["truncate"]
+
+
+def truncate(
+    path: Annotated[Path, typer.Argument(help="A partition's directory.")],
+    to: Annotated[int, typer.Option("--to", help="The offset at which the log is to end.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run/--no-dry-run", help="Only say what would go, and write nothing.")
+    ] = True,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document instead of sentences.")] = False,
+) -> None:
+    """Remove every batch that reaches to an offset or beyond. Without --no-dry-run it only says which those are.
+
+    A batch is whole or not there: one that holds the offset goes with all its records.
+
+    \b
+    cordwood truncate orders-0 --to 1000                  what would go
+    cordwood truncate orders-0 --to 1000 --no-dry-run     it goes, and does not come back
+    """  # noqa: D301
+    if to < 0:
+        raise UsageError(f"--to wants an offset, 0 or above, not {to}")
+    log = Log(path)
+    document = _what_goes(log, to)
+    if not dry_run:
+        with LogWriter(path) as writer:
+            document["truncated"] = writer.truncate_to(to)
+            document["log_end_offset"] = writer.log_end_offset
+    document["dry_run"] = dry_run
+    if json:
+        print_json(document)
+        return
+    _say(log, to, document)
+
+
+def _what_goes(log: Log, to: int) -> dict[str, object]:
+    """Say from which offset on records go, and how many bytes and segments."""
+    document: dict[str, object] = {"path": log.path, "to": to, "log_end_offset": log.log_end_offset}
+    segments = list(log.segments)
+    document |= {"first": None, "bytes": 0, "segments": []}
+    if to >= log.log_end_offset:
+        return document
+    if not segments or to < segments[0].base_offset:
+        first, size = log.log_start_offset, sum(segment.size for segment in segments)
+        gone = [segment.base_offset for segment in segments]
+    else:
+        gone = [segment.base_offset for segment in segments if segment.base_offset > to]
+        size = sum(segment.size for segment in segments if segment.base_offset > to)
+        first = min([to, *gone])
+        # below the log start offset lie batches, too, that readers do not see
+        hidden = Log(log.path, log_start_offset=segments[0].base_offset)
+        location = _located(hidden, to)
+        holding = log.segments.floor(to)
+        if location is not None and holding is not None and location[0] == holding.base_offset:
+            first = min(first, location[1])
+            size += holding.size - location[2]
+    return document | {"first": first, "bytes": size, "segments": gone}
+
+
+def _located(log: Log, offset: int) -> tuple[int, int, int] | None:
+    try:
+        found = log.locate(offset)
+    except OffsetOutOfRangeError:
+        return None
+    return None if found is None else (found.segment, found.batch_base_offset, found.position)
+
+
+def _say(log: Log, to: int, document: dict[str, object]) -> None:
+    if document["first"] is None:
+        print_text(f"{log.path} ends at {log.log_end_offset}: nothing to truncate at {to}")
+        return
+    segments = document["segments"]
+    whole = len(segments) if isinstance(segments, list) else 0
+    size = document["bytes"]
+    what = (
+        f"the records from offset {document['first']} to {log.log_end_offset} (exclusive), "
+        f"{bytes_in_words(size if isinstance(size, int) else 0)}, {whole} whole segments with them"
+    )
+    if document["dry_run"]:
+        print_text(f"{log.path}: would remove {what}")
+        print_text("nothing was written; --no-dry-run does it", style="dim")
+    else:
+        print_text(f"{log.path}: removed {what}; the log ends at {document['log_end_offset']}")

@@ -1,0 +1,256 @@
+"""`cordwood append`, `truncate` and `retain`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+
+import cordwood as cw
+
+pytest.importorskip("typer")
+
+T = 1_700_000_000_000
+
+
+def start(*arguments: object) -> subprocess.Popen[bytes]:
+    paths = os.pathsep.join(p for p in sys.path if p)
+    settings = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
+    command = [sys.executable, "-m", "cordwood.cli", *map(str, arguments)]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=settings)
+
+
+def cordwood(*arguments: object, given: bytes = b"") -> tuple[int, str, str]:
+    with start(*arguments) as process:
+        out, error = process.communicate(given, timeout=60)
+    assert b"Traceback" not in error
+    return process.returncode, out.decode(), error.decode()
+
+
+def ok(*arguments: object, given: bytes = b"") -> str:
+    code, out, error = cordwood(*arguments, given=given)
+    assert code == 0, error
+    return out
+
+
+def fields(path: Path) -> list[Any]:
+    return [(r.timestamp, r.key, r.value, r.headers) for r in cw.Log(path).records()]
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+
+
+def test_lines_are_values(tmp_path: Path) -> None:
+    path = tmp_path / "notes-0"
+    text = ok("append", path, given=b"one\n\n\xff\xfe\r\nlast without an end")
+    assert [r.value for r in cw.Log(path).records()] == [b"one", b"", b"\xff\xfe\r", b"last without an end"]
+    assert text == f"{path}: appended 4 records, offsets 0 to 3\n"
+    document = json.loads(ok("append", path, "--json", given=b"more\n"))
+    assert document == {"path": str(path), "first": 4, "last": 4, "count": 1}
+    assert "nothing to append" in ok("append", path)
+
+
+def test_a_key_stands_before_the_separator(tmp_path: Path) -> None:
+    path = tmp_path / "notes-0"
+    ok("append", path, "--key-separator", ": ", given=b"a: one: two\n: empty\n")
+    assert [(r.key, r.value) for r in cw.Log(path).records()] == [(b"a", b"one: two"), (b"", b"empty")]
+    code, out, error = cordwood("append", path, "--key-separator", ":", given=b"b:kept\nnothing\nc:never\n")
+    assert (code, out) == (1, "")
+    assert "line 2" in error
+    assert "offsets 2 to 2" in error
+    assert [r.value for r in cw.Log(path).records()][2:] == [b"kept"]
+
+
+@pytest.mark.parametrize("name", ["01-plain", "07-edge-values", "17-v0-none"])
+def test_cat_of_one_log_is_the_append_of_another(tmp_path: Path, name: str) -> None:
+    source = corpus.partition(name).path
+    path = tmp_path / "copy-0"
+    lines = ok("cat", source)
+    settings = ("--set", "compression.type=zstd", "--set", "max.message.bytes=2097152")
+    ok("append", path, "--format", "jsonl", "--flush", "none", *settings, given=lines.encode())
+    assert fields(path) == fields(source)
+    codecs = set(cw.Log(path).batches().to_arrow()["codec"].to_pylist())
+    assert codecs == {"zstd"}
+
+
+def test_a_line_of_json_may_leave_everything_but_the_value_out(tmp_path: Path) -> None:
+    path = tmp_path / "notes-0"
+    given = [
+        {"value": "text"},
+        {
+            "value": None,
+            "key": {"base64": "/w=="},
+            "timestamp": None,
+            "headers": [["h", {"base64": "AQ=="}], ["i", None]],
+        },
+        {"value": "é", "timestamp": T},
+    ]
+    ok("append", path, "--format", "jsonl", given="\n".join(map(json.dumps, given)).encode())
+    found = fields(path)
+    assert found[0][0] > T
+    assert found[1:] == [(-1, b"\xff", None, [("h", b"\x01"), ("i", None)]), (T, None, "é".encode(), [])]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("{", "not JSON"),
+        ("5", "not an object"),
+        ('{"key": "k"}', "value"),
+        ('{"value": "v", "colour": 1}', "colour"),
+        ('{"value": 5}', "value is text"),
+        ('{"value": {"base64": "!"}}', "base64"),
+        ('{"value": "v", "headers": {"a": "b"}}', "headers"),
+        ('{"value": "v", "headers": [["a"]]}', "headers"),
+        ('{"value": "v", "headers": [[null, "a"]]}', "name"),
+        ('{"value": "v", "timestamp": "soon"}', "timestamp"),
+        ('{"value": "\\ud800"}', "line 2"),
+        ("", "line 2"),
+    ],
+)
+def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: str, named: str) -> None:
+    path = tmp_path / "notes-0"
+    given = f'{{"value": "kept"}}\n{line}\n{{"value": "never"}}\n'
+    code, out, error = cordwood("append", path, "--format", "jsonl", given=given.encode())
+    assert (code, out) == (1, "")
+    assert "line 2" in error
+    assert named in error
+    assert [r.value for r in cw.Log(path).records()] == [b"kept"]
+
+
+def test_lines_are_appended_as_they_come(tmp_path: Path) -> None:
+    """A pipe that pauses keeps nothing back; Ctrl-C ends the log in order."""
+    path = tmp_path / "notes-0"
+    with start("append", path) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"first\nhalf a li")
+        process.stdin.flush()
+        while True:
+            try:
+                if cw.Log(path).log_end_offset == 1:
+                    break
+            except (cw.LogNotFoundError, cw.LogChangedError):
+                pass
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert b"offsets 0 to 0" in process.stderr.read()
+    assert process.returncode == 130
+    assert [r.value for r in cw.Log(path).records()] == [b"first"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("append",),
+        ("append", "x-0", "--flush", "often"),
+        ("append", "x-0", "--format", "xml"),
+        ("append", "x-0", "--set", "segment.bytes"),
+        ("append", "x-0", "--set", "segment.byts=1"),
+        ("append", "x-0", "--set", "segment.bytes=-1"),
+        ("append", "x-0", "--key-separator", ""),
+        ("append", "x-0", "--key-separator", ":", "--format", "jsonl"),
+        ("truncate", "x-0"),
+        ("truncate", "x-0", "--to", "-1"),
+        ("retain", "x-0", "--now", "soon"),
+        ("retain", "x-0", "--set", "colour=red"),
+    ],
+    ids=str,
+)
+def test_wrong_usage_is_exit_code_2_and_makes_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    paths = [tmp_path / a if a == "x-0" else a for a in arguments]
+    code, out, error = cordwood(*paths)
+    assert code == 2, error
+    assert out == ""
+    assert not (tmp_path / "x-0").exists()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "orders-0"
+    with cw.LogWriter(path) as writer:
+        for number in range(3):
+            writer.append_many([cw.Record(b"x" * 100, timestamp=T + 1000 * number)] * 10)
+            writer.append_many([cw.Record(b"x" * 100, timestamp=T + 1000 * number)] * 10)
+            writer.roll()
+    return path
+
+
+def test_truncate_says_what_would_go_and_writes_nothing(log: Path) -> None:
+    before = files(log)
+    text = ok("truncate", log, "--to", 25)
+    assert "would remove" in text
+    assert "offset 20 to 60" in text
+    assert "--no-dry-run" in text
+    document = json.loads(ok("truncate", log, "--to", 25, "--json"))
+    assert (document["first"], document["segments"], document["dry_run"]) == (20, [40, 60], True)
+    sizes = {s.base_offset: s.size for s in cw.Log(log).segments}
+    assert document["bytes"] == sizes[20] + sizes[40]
+    assert json.loads(ok("truncate", log, "--to", 30, "--json"))["bytes"] == sizes[20] // 2 + sizes[40]
+    assert "nothing to truncate" in ok("truncate", log, "--to", 60)
+    assert files(log) == before
+    for missing in (("truncate", log.with_name("no-0"), "--to", 5), ("retain", log.with_name("no-0"))):
+        for more in ((), ("--no-dry-run",)):
+            assert cordwood(*missing, *more)[0] == 1
+    assert not log.with_name("no-0").exists()
+
+
+def test_truncate_does_it_when_told(log: Path) -> None:
+    text = ok("truncate", log, "--to", 25, "--no-dry-run")
+    assert "removed" in text
+    found = cw.Log(log)
+    assert found.log_end_offset in (20, 25)
+    assert [r.offset for r in found.records()] == list(range(20))
+
+
+def test_retain_says_what_would_go_and_then_does_it(log: Path) -> None:
+    settings = ("--set", "retention.ms=1000", "--now", str(T + 2500))
+    before = files(log)
+    text = ok("retain", log, *settings)
+    assert "would be deleted" in text
+    assert "starts at 40" in text
+    document = json.loads(ok("retain", log, *settings, "--json"))
+    assert (document["segments"], document["log_start_offset"], document["dry_run"]) == ([0, 20], 40, True)
+    assert files(log) == before
+    done = json.loads(ok("retain", log, *settings, "--json", "--no-dry-run"))
+    assert done == {**document, "dry_run": False}
+    assert [s.base_offset for s in cw.Log(log).segments] == [40, 60]
+    assert "no segment" in ok("retain", log, *settings)
+
+
+def test_retain_reads_a_brokers_properties(log: Path) -> None:
+    properties = log.with_name("server.properties")
+    properties.write_text("log.retention.hours=1\nnode.id=1\nlog.retention.bytes=-1\n")
+    arguments = ("retain", log, "--properties", properties, "--now", str(T + 2500), "--json")
+    assert json.loads(ok(*arguments))["segments"] == []
+    assert json.loads(ok(*arguments, "--set", "retention.ms=1000"))["segments"] == [0, 20]
+
+
+def test_a_log_that_has_a_writer_is_refused(log: Path) -> None:
+    with cw.LogWriter(log):
+        for command in (
+            ("append", log),
+            ("truncate", log, "--to", "5", "--no-dry-run"),
+            ("retain", log, "--no-dry-run"),
+        ):
+            code, out, error = cordwood(*command, given=b"x\n")
+            assert (code, out) == (1, "")
+            assert "locked" in error
+        ok("truncate", log, "--to", "5")
+        ok("retain", log)
+
+
+def test_help_names_the_commands_that_write() -> None:
+    text = ok("--help")
+    for command in ("append", "truncate", "retain"):
+        assert command in text
+        assert "cordwood " + command in ok(command, "--help")

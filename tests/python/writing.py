@@ -1,0 +1,75 @@
+"""A process that appends and says what was acknowledged, and what has to be there afterwards."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import cordwood as cw
+
+# Appends for ever, and says the offset after each acknowledged append on its standard output.
+APPENDER = """
+import sys
+import cordwood as cw
+
+path, flush, codec, generation, threads = sys.argv[1:]
+config = cw.LogConfig(segment_bytes=65536, index_interval_bytes=512, compression_type=codec)
+writer = cw.LogWriter(path, config=config, flush=flush)
+
+import os, random, threading
+
+def work(number):
+    choose = random.Random(number)
+    n = 0
+    while True:
+        # every value says what it is, so that one that was never appended would be seen
+        size = choose.choice([0, 10, 300, 5000])
+        values = [b"%d/%d/%d/" % (number, n + k, size) + b"x" * size for k in range(choose.choice([1, 1, 1, 7, 40]))]
+        appended = writer.append(values[0]) if len(values) == 1 else writer.append_many(values)
+        n += len(values)
+        if choose.random() < 0.02:
+            writer.roll()
+        # one write is one line: the pipe tears none of this size
+        os.write(1, b"%d %d %d %d\\n" % (number, n, appended.first, appended.last))
+
+for number in range(int(threads)):
+    # no number is used again in a later generation
+    threading.Thread(target=work, args=(1000 * int(generation) + number,)).start()
+"""
+
+
+def start(
+    script: Path, path: Path, *, flush: str, codec: str, generation: int, threads: int, env: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    command = [sys.executable, str(script), str(path), flush, codec, str(generation), str(threads)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+
+
+def check_recovered(path: Path, told: bytes) -> int:
+    """Every acknowledged record is there at its offset, and nothing else; returns how many were told."""
+    acknowledged = [tuple(map(int, line.split())) for line in told.splitlines(keepends=True) if line.endswith(b"\n")]
+    with cw.LogWriter(path, config=cw.LogConfig(segment_bytes=65536, index_interval_bytes=512)) as writer:
+        assert writer.durable_offset == writer.log_end_offset
+        log = writer.reader()
+        seen: dict[int, list[tuple[int, int]]] = {}
+        end = 0
+        for record in log.records():
+            assert record.offset == end
+            end += 1
+            assert record.value is not None
+            thread, number, size, rest = record.value.split(b"/", 3)
+            assert rest == b"x" * int(size)
+            seen.setdefault(int(thread), []).append((int(number), record.offset))
+        assert end == writer.log_end_offset
+        for numbers in seen.values():
+            # each thread's records are there once, in their order, without a gap
+            assert [number for number, _ in numbers] == list(range(len(numbers)))
+        for thread, count, first, last in acknowledged:
+            offsets = [offset for _, offset in seen[thread]]
+            assert len(offsets) >= count
+            assert offsets[count - 1] == last
+            assert offsets[count - (last - first + 1)] == first
+        # and the log goes on
+        assert writer.append(b"%d/0/0/" % (1_000_000 + end)).first == end
+    return sum(last - first + 1 for _, _, first, last in acknowledged)
