@@ -10,9 +10,10 @@ from pathlib import Path
 
 import corpus
 import pytest
+import scenarios
 from corpus import GOLDEN
 from kafka_classes import KafkaClasses, Row, digest
-from twins import our_lines
+from twins import START, Step, our_lines, write_with_cordwood
 
 import cordwood as cw
 
@@ -68,3 +69,53 @@ def test_a_broker_serves_what_another_left(kafka: KafkaClasses, data_directory: 
     epoch = int(ours[-1].split()[3])
     assert ours[-1] == str(Row(served["end"], 0, now, epoch, None, value, [("h", None)]))
     assert epoch > int(ours[-2].split()[3])
+
+
+SETTINGS = {"segment.bytes": 8192, "index.interval.bytes": 512, "retention.ms": -1}
+
+
+def served_and_continued(kafka: KafkaClasses, data_directory: Path, expected: list[str]) -> list[str]:
+    """Consumes everything, appends through a producer, stops, and reads the lot. Answers what the broker said."""
+    partition = data_directory / PARTITION
+    kafka.ask("start", dir=data_directory)
+    served = kafka.ask("consume", topic=TOPIC, lines=True)
+    assert served["lines"] == expected
+    log = cw.Log(partition)
+    assert (served["beginning"], served["end"]) == (log.log_start_offset, log.log_end_offset)
+    sent = [{"timestamp": START + n, "value": scenarios.text(b"%d" % n)} for n in range(5)]
+    offsets = kafka.ask("produce", topic=TOPIC, records=sent)["offsets"]
+    assert offsets == list(range(served["end"], served["end"] + 5))
+    complaints = about_the_partition(kafka.ask("stop")["complaints"])
+    ours = our_lines(cw.Log(partition))
+    assert ours[:-5] == expected
+    assert [row.value for row in cw.Log(partition).records(start_offset=served["end"])] == [b"%d" % n for n in range(5)]
+    return complaints
+
+
+def test_a_broker_serves_what_we_wrote(kafka: KafkaClasses, data_directory: Path, tmp_path: Path) -> None:
+    """Written elsewhere: the broker believes that it was stopped cleanly, and takes our indexes as they are."""
+    source = tmp_path / PARTITION
+    steps: list[Step] = []
+    for epoch in range(2):
+        if epoch:
+            steps.append({"do": "reopen", "leader_epoch": epoch})
+        steps += scenarios.appends(epoch, 150, "rising")
+    for codec in ("uncompressed", "zstd"):
+        written = write_with_cordwood(source, {**SETTINGS, "compression.type": codec}, steps)
+        assert written.errors() == []
+    expected = our_lines(cw.Log(source))
+    put_in_place(source, data_directory)
+    assert served_and_continued(kafka, data_directory, expected) == []
+
+
+def test_we_write_into_a_stopped_brokers_directory_and_it_goes_on(kafka: KafkaClasses, data_directory: Path) -> None:
+    """The clean marker is gone, so the broker recovers; nothing is cut and nothing is complained of. Twice."""
+    partition = data_directory / PARTITION
+    assert (data_directory / ".kafka_cleanshutdown").exists()
+    for turn in range(2):
+        epoch = max((int(text.split()[3]) for text in our_lines(cw.Log(partition))), default=0)
+        steps = scenarios.appends(turn, 100, "rising")
+        assert write_with_cordwood(partition, SETTINGS, steps, leader_epoch=epoch).errors() == []
+        assert not (data_directory / ".kafka_cleanshutdown").exists()
+        expected = our_lines(cw.Log(partition))
+        assert served_and_continued(kafka, data_directory, expected) == []

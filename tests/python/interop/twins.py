@@ -1,18 +1,155 @@
-"""One list of steps, done by Kafka's UnifiedLog and by `LogWriter`, and what is compared of the two directories.
+"""One list of steps, done by `LogWriter` and then by Kafka's UnifiedLog, and what is compared of the two directories.
 
-A step is a mapping as `tests/interop` takes it (README.md there): `do` and its arguments, bytes in base64.
+Steps are those of `tests/interop/README.md`: mappings with `do` and its arguments, bytes in base64. So they go to Kafka
+as they are.
 """
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
-from kafka_classes import Row
+from kafka_classes import KafkaClasses, Row
 
 import cordwood as cw
 
 COLUMNS = ["offset", "timestamp_type", "timestamp", "leader_epoch", "key", "value", "headers"]
+COMPARED = ("*.log", "*.index", "*.timeindex", "*.txnindex", "leader-epoch-checkpoint", "partition.metadata")
+START = 1_700_000_000_000  # of timestamps: long past, so that none is too far ahead of the clock
+KAFKAS_NOW = START + 90_000_000_000
+
+Step = dict[str, Any]
+
+
+@dataclass
+class Written:
+    """What `LogWriter` made of the steps: for each its answer, or its error."""
+
+    results: list[cw.Appended | cw.CordwoodError | None] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+    def errors(self) -> list[str]:
+        return [str(result) for result in self.results if isinstance(result, cw.CordwoodError)]
+
+
+def write_with_cordwood(partition: Path, settings: dict[str, Any], steps: Iterable[Step], **options: Any) -> Written:
+    """Closes at the end. `options` are arguments of `LogWriter`."""
+    config = cw.LogConfig.from_properties({name: str(value) for name, value in kafkas_names(settings).items()})
+    written = Written()
+    partition.parent.mkdir(parents=True, exist_ok=True)
+    options.setdefault("flush", "none")
+    writer = cw.LogWriter(partition, config=config, **options)
+    for step in steps:
+        try:
+            if step["do"] == "reopen":
+                writer.close()
+                options["leader_epoch"] = step.get("leader_epoch", options.get("leader_epoch", 0))
+                writer = cw.LogWriter(partition, config=config, **options)
+                result = None
+            else:
+                result = done(writer, step)
+        except cw.CordwoodError as error:
+            result = error
+        written.results.append(result)
+        written.ends.append(writer.log_end_offset)
+    writer.close()
+    return written
+
+
+def done(writer: cw.LogWriter, step: Step) -> cw.Appended | None:
+    """One step; only appends have an answer."""
+    match step["do"]:
+        case "append":
+            records = [record(fields) for fields in step["records"]]
+            if len(records) == 1:
+                only = records[0]
+                return writer.append(only.value, key=only.key, headers=only.headers, timestamp=only.timestamp)
+            return writer.append_many(records)
+        case "raw":
+            return writer.append_batches(base64.b64decode(step["batches"]))
+        case "follow":
+            return writer.append_batches(base64.b64decode(step["batches"]), keep_offsets=True)
+        case "roll":
+            writer.roll()
+        case "flush":
+            writer.flush()
+        case "truncate_to":
+            writer.truncate_to(step["offset"])
+        case "delete_before":
+            writer.delete_before(step["offset"])
+        case "retain":
+            writer.apply_retention(now=step["now"])
+        case other:
+            raise AssertionError(other)
+    return None
+
+
+def record(fields: dict[str, Any]) -> cw.Record:
+    return cw.Record(
+        value=unbase64(fields.get("value")),
+        key=unbase64(fields.get("key")),
+        headers=[(name, unbase64(value)) for name, value in fields.get("headers", ())],
+        timestamp=fields["timestamp"],
+    )
+
+
+def unbase64(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+def write_with_kafka(
+    kafka: KafkaClasses, partition: Path, settings: dict[str, Any], steps: Iterable[Step], written: Written, **more: Any
+) -> dict[str, Any]:
+    """The same steps, with Kafka's clock where ours was: LogAppendTime comes out the same."""
+    timed = []
+    for step, result in zip(steps, written.results, strict=True):
+        ours = isinstance(result, cw.Appended) and settings.get("message.timestamp.type") == "LogAppendTime"
+        timed.append({**step, "now": result.max_timestamp} if ours else step)
+    return kafka.ask("write", dir=partition, settings=settings, steps=timed, now=KAFKAS_NOW, **more)
+
+
+def kafkas_names(settings: dict[str, Any]) -> dict[str, Any]:
+    """As a topic has them: a small segment has another name there."""
+    named = dict(settings)
+    if named.get("segment.bytes", 1 << 20) < 1 << 20:
+        named["internal.segment.bytes"] = named.pop("segment.bytes")
+    return named
+
+
+def assert_the_same(written: Written, answer: dict[str, Any], ours: Path, kafkas: Path) -> None:
+    """Answers first: where they differ, the files do for the same reason."""
+    for number, (result, end, step) in enumerate(zip(written.results, written.ends, answer["steps"], strict=True)):
+        where = (number, result, step)
+        assert isinstance(result, cw.CordwoodError) == ("error" in step), where
+        if isinstance(result, cw.Appended) and "error" not in step:
+            assert (result.first, result.last, result.max_timestamp) == (
+                step["first"],
+                step["last"],
+                step["max_timestamp"],
+            ), where
+        assert end == step["log_end_offset"], where
+    assert_the_same_files(ours, kafkas)
+
+
+def assert_the_same_files(ours: Path, kafkas: Path, patterns: Iterable[str] = COMPARED) -> None:
+    mine, theirs = contents(ours, *patterns), contents(kafkas, *patterns)
+    assert sorted(mine) == sorted(theirs)
+    for name, content in theirs.items():
+        assert mine[name] == content, (name, len(mine[name]), len(content), first_difference(mine[name], content))
+
+
+def first_difference(one: bytes, other: bytes) -> tuple[int, str, str]:
+    at = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return at, one[at : at + 24].hex(), other[at : at + 24].hex()
+
+
+def contents(partition: Path, *patterns: str) -> dict[str, bytes]:
+    """The files of these patterns by name."""
+    return {path.name: path.read_bytes() for pattern in patterns for path in sorted(partition.glob(pattern))}
 
 
 def our_lines(log: cw.Log) -> list[str]:
@@ -34,8 +171,3 @@ def our_lines(log: cw.Log) -> list[str]:
         )
         for row in table.to_pylist()
     ]
-
-
-def contents(partition: Path, *patterns: str) -> dict[str, bytes]:
-    """The files of these patterns by name."""
-    return {path.name: path.read_bytes() for pattern in patterns for path in sorted(partition.glob(pattern))}

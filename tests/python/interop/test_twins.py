@@ -1,0 +1,132 @@
+"""The same steps, done by `LogWriter` and by Kafka: the same files, byte for byte."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scenarios
+from kafka_classes import KafkaClasses
+from twins import START, Step, Written, assert_the_same, write_with_cordwood, write_with_kafka
+
+COMBINATIONS = itertools.count()
+
+
+def both(
+    kafka: KafkaClasses, folder: Path, settings: dict[str, Any], steps: list[Step], **options: Any
+) -> tuple[Written, dict[str, Any], Path]:
+    """Done twice and compared. Answers what was written, Kafka's account of it, and our directory."""
+    number = next(COMBINATIONS)
+    ours, kafkas = folder / f"ours-{number}", folder / f"kafkas-{number}"
+    written = write_with_cordwood(ours, settings, steps, **options)
+    answer = write_with_kafka(kafka, kafkas, settings, steps, written)
+    assert_the_same(written, answer, ours, kafkas)
+    return written, answer, ours
+
+
+@pytest.mark.parametrize("index_bytes", [24, 67, 65_536])
+@pytest.mark.parametrize("interval", [0, 1, 512, 4096])
+@pytest.mark.parametrize("segment_bytes", [2000, 16_384])
+def test_appends(kafka: KafkaClasses, tmp_path: Path, segment_bytes: int, interval: int, index_bytes: int) -> None:
+    """67 bytes are 8 entries of an offset index, 5 of a time index; 24 bytes are 3 and 2."""
+    settings = {
+        "segment.bytes": segment_bytes,
+        "index.interval.bytes": interval,
+        "segment.index.bytes": index_bytes,
+        "preallocate": str(interval == 512).lower(),
+        "retention.ms": -1,
+    }
+    for timestamps in scenarios.TIMESTAMPS if index_bytes == 65_536 else ["disordered"]:
+        _, answer, _ = both(kafka, tmp_path, settings, scenarios.appends(interval, 60, timestamps))
+        assert answer["complaints"] == []
+        assert len(answer["segments"]) > 1 or segment_bytes > 2000
+    logged = {**settings, "message.timestamp.type": "LogAppendTime"}
+    _, answer, _ = both(kafka, tmp_path, logged, scenarios.appends(interval + 1, 30, "rising"))
+    assert answer["complaints"] == []
+
+
+def test_appends_at_the_defaults(kafka: KafkaClasses, tmp_path: Path) -> None:
+    _, answer, _ = both(kafka, tmp_path, {}, scenarios.appends(1, 300, "rising"))
+    assert answer["complaints"] == []
+    assert len(answer["segments"]) == 1
+    assert answer["segments"][0]["offset_entries"] > 0
+
+
+@pytest.mark.parametrize("timestamps", ["rising", "disordered", "leaping"])
+def test_segments_roll_by_time(kafka: KafkaClasses, tmp_path: Path, timestamps: str) -> None:
+    """Where records have a time: else it is the clock's, and we have two."""
+    for segment_ms in (1, 60_000, 3_600_000):
+        settings = {
+            "segment.ms": segment_ms,
+            "index.interval.bytes": 100,
+            "segment.index.bytes": 4096,
+            "retention.ms": -1,
+        }
+        _, answer, _ = both(kafka, tmp_path, settings, scenarios.appends(segment_ms, 40, timestamps))
+        if segment_ms == 1:
+            assert len(answer["segments"]) > 5
+
+
+@pytest.mark.parametrize("make", [scenarios.producers_batches, scenarios.leaders_batches])
+@pytest.mark.parametrize("timestamps", ["disordered", "absent", "leaping"])
+@pytest.mark.parametrize("interval", [0, 512])
+def test_raw_batches(kafka: KafkaClasses, tmp_path: Path, interval: int, timestamps: str, make: Any) -> None:
+    for segment_bytes in (3000, 1 << 20):
+        settings = {
+            "segment.bytes": segment_bytes,
+            "index.interval.bytes": interval,
+            "segment.index.bytes": 65_536,
+            "retention.ms": -1,
+        }
+        written, answer, _ = both(kafka, tmp_path, settings, make(interval, 40, timestamps))
+        assert written.errors() == []
+        assert answer["complaints"] == []
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lives(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
+    """Rolls, truncations, deletions, new openings and epochs between the appends."""
+    settings = {
+        "segment.bytes": [1500, 8000][seed % 2],
+        "index.interval.bytes": [0, 200, 512][seed % 3],
+        "segment.index.bytes": [120, 65_536][seed // 2 % 2],
+        "preallocate": str(seed % 4 == 3).lower(),
+        "retention.ms": -1,
+    }
+    timestamps = list(scenarios.TIMESTAMPS)[seed % 5]
+    both(kafka, tmp_path, settings, scenarios.lives(seed, 80, timestamps))
+
+
+@pytest.mark.parametrize(
+    "retention", [{"retention.bytes": 4000}, {"retention.ms": 30}, {"retention.bytes": 6000, "retention.ms": 200}]
+)
+def test_retention(kafka: KafkaClasses, tmp_path: Path, retention: dict[str, int]) -> None:
+    settings = {"segment.bytes": 1500, "index.interval.bytes": 0, "retention.ms": -1, **retention}
+    steps = scenarios.appends(7, 60, "rising")
+    steps.insert(30, {"do": "retain", "now": START + 60})
+    steps.append({"do": "retain", "now": START + 100})
+    _, answer, _ = both(kafka, tmp_path, settings, steps)
+    assert answer["log_start_offset"] > 0
+
+
+def test_an_empty_log(kafka: KafkaClasses, tmp_path: Path) -> None:
+    _, answer, _ = both(kafka, tmp_path, {}, [])
+    assert answer["log_end_offset"] == 0
+
+
+def test_an_empty_segment_after_a_roll(kafka: KafkaClasses, tmp_path: Path) -> None:
+    steps: list[Step] = [*scenarios.appends(1, 3, "rising"), {"do": "roll"}]
+    both(kafka, tmp_path, {}, steps)
+    both(kafka, tmp_path, {}, [*steps, {"do": "reopen"}, *scenarios.appends(2, 3, "rising")])
+
+
+def test_a_topic_id(kafka: KafkaClasses, tmp_path: Path) -> None:
+    topic_id = "wiLAl7EYRG2VvdUL_RRl7A"
+    steps = scenarios.appends(1, 3, "rising")
+    ours, kafkas = tmp_path / "ours-0", tmp_path / "kafkas-0"
+    written = write_with_cordwood(ours, {}, steps, topic_id=topic_id)
+    answer = write_with_kafka(kafka, kafkas, {}, steps, written, topic_id=topic_id)
+    assert_the_same(written, answer, ours, kafkas)
+    assert (ours / "partition.metadata").exists()
