@@ -117,12 +117,10 @@ impl Partition {
     /// Makes what was found durable, and says so.
     fn settle(&mut self) -> Result<()> {
         self.active.log().sync()?;
-        if !planted::is(Planted::NoDirectorySyncOnCreate) {
-            self.directory.sync()?;
-        }
         // lower than before only where nothing of what it named was lost
         self.watermark.lower(self.data_end)?;
         self.write_epochs_if_changed()?;
+        // makes the names of what was made durable, too
         self.checkpoint.write(&self.directory)
     }
 

