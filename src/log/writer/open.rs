@@ -458,8 +458,10 @@ fn epochs(
     epochs.truncate_from_start(log_start_offset);
     epochs.truncate_from_end(log_end_offset);
     for (epoch, offset) in scanned.iter().flat_map(|scanned| &scanned.epochs) {
-        if epochs.latest().is_none_or(|latest| *epoch > latest) {
-            epochs.assign(*epoch, (*offset).max(log_start_offset));
+        let offset = (*offset).max(log_start_offset);
+        // an epoch that begins at the log's end would be gone the next time
+        if offset < log_end_offset && epochs.latest().is_none_or(|latest| *epoch > latest) {
+            epochs.assign(*epoch, offset);
         }
     }
     Ok(epochs)
