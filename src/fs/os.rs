@@ -202,6 +202,8 @@ impl Handle for SystemHandle {
         // SAFETY: S3: who maps for writing holds the partition's lock, has allocated the blocks, and unmaps before it
         // cuts the file.
         let map = unsafe { memmap2::MmapOptions::new().len(length).map_mut(&self.0) }?;
+        // else the first store makes the system fill megabytes of neighbours with zeros; only advice
+        let _ = map.advise(Advice::Random);
         Ok(Box::new(SystemMap(map)))
     }
 }

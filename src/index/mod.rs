@@ -139,15 +139,22 @@ fn base_offset_in_name(path: &Path) -> Option<i64> {
 /// What an entry holds of an offset: how far it is from the segment's base offset.
 ///
 /// Source: `AbstractIndex.relativeOffset`.
+#[inline]
 fn relative(offset: i64, base_offset: i64) -> Result<i32> {
-    let relative = offset.checked_sub(base_offset).and_then(|relative| i32::try_from(relative).ok());
-    relative.filter(|relative| *relative >= 0).ok_or_else(|| {
-        let expected = format!("0 to {} above the base offset {base_offset}", i32::MAX);
-        Error::config("offset", expected, offset.to_string())
-    })
+    match offset.checked_sub(base_offset).map(i32::try_from) {
+        Some(Ok(relative @ 0..)) => Ok(relative),
+        _ => Err(out_of_range(offset, base_offset)),
+    }
+}
+
+#[cold]
+fn out_of_range(offset: i64, base_offset: i64) -> Error {
+    let expected = format!("0 to {} above the base offset {base_offset}", i32::MAX);
+    Error::config("offset", expected, offset.to_string())
 }
 
 /// The error of an append for which there is no slot.
+#[cold]
 fn full(path: &Path, entries: u64, max_entries: u64) -> Error {
     let found = format!("{entries} entries of {max_entries} in {}", path.display());
     Error::config("entries", "a free slot in the index", found)

@@ -84,8 +84,8 @@ impl TimeIndexWriter {
         if timestamp <= last.timestamp {
             return Ok(false);
         }
-        // without the check above there may still be no slot at all
-        if entries >= index.max_entries() {
+        // where the check above was left out there may be no slot at all
+        if skip_full_check && entries >= index.max_entries() {
             return Err(full(index.path(), entries, index.max_entries()));
         }
         let slot = encode(timestamp, relative(offset, index.base_offset())?);
