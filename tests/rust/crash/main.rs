@@ -29,6 +29,7 @@
 mod explore;
 mod faults;
 mod found;
+mod generations;
 mod judge;
 mod model;
 #[path = "../support/naive/mod.rs"]
