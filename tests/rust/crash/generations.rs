@@ -1,5 +1,7 @@
 //! A log that lives on: random operations, a power loss in the middle of one, recovery, and on from what is left.
 
+use std::fmt::Write;
+
 use cordwood::fs::mem::{MemoryDisk, Survivors};
 
 use crate::explore::MODES;
@@ -53,7 +55,7 @@ fn live(seed: u64, crashes: usize, tally: &mut Tally) {
             // a writer that was closed is opened again
             let was_closed = calls.last().is_some_and(|call| call.name == "close");
             let op = if was_closed { Op::Reopen } else { OPS[random.below(OPS.len())] };
-            story += &format!(" {op:?}");
+            write!(story, " {op:?}").unwrap();
             calls.clear();
             client.apply(op, &mut |call| calls.push(call));
         }
@@ -66,7 +68,7 @@ fn live(seed: u64, crashes: usize, tally: &mut Tally) {
             3 => Survivors::Only(random.below(point.changes() + 1)),
             _ => Survivors::Random(random.below(usize::MAX) as u64),
         };
-        story += &format!(" [crash in {words}, {survivors:?}]");
+        write!(story, " [crash in {words}, {survivors:?}]").unwrap();
         client.writer = None;
         let image = point.image(survivors);
         let place = || story.clone();
