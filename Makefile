@@ -16,7 +16,7 @@ CARGO := cargo
 # PyO3's build script asks this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test bench bench-spark wheel fmt lint rust python loom extension prerequisites clean
+.PHONY: help demo test guarantees bench bench-spark wheel fmt lint rust python loom extension prerequisites clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,15 @@ loom: ## the skip list under every interleaving; and a planted fault, which has 
 		echo "loom did not notice the planted fault"; exit 1; fi
 	@grep -q '^test result: FAILED' $(TARGET)/loom/planted.log || { cat $(TARGET)/loom/planted.log; exit 1; }
 	@echo "loom noticed the planted fault, as it has to"
+
+# Optimised, with every assertion: millions of crashed logs are opened again.
+GUARANTEES := $(TARGET)/guarantees.jsonl
+guarantees: ## every crash, torn write and failed operation that the README speaks of; the figures in target/guarantees.jsonl
+	@mkdir -p $(TARGET)
+	$(CARGO) test --locked --profile crash --features crash-disk --test crash -- \
+		--include-ignored --nocapture --test-threads 1 2>&1 | tee $(TARGET)/guarantees.log
+	@grep -o '{"rig".*}' $(TARGET)/guarantees.log > $(GUARANTEES)
+	@cat $(GUARANTEES)
 
 bench: ## criterion; every answer is asserted
 	$(CARGO) bench --locked --features arrow

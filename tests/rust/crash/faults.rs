@@ -108,10 +108,13 @@ pub fn sweep(scripts: &[(Before, &[Op])], kinds: &[FaultKind]) -> (Tally, u64) {
             let (mut judge, mut judged) = (Judge::new(setup.options()), Judged::new());
             for kind in kinds {
                 for forever in [false, true] {
-                    let came = |at: &u64| {
-                        run(setup, script, Fault { at: *at, kind: *kind, forever }, &mut judge, &mut judged)
-                    };
-                    faults += (0..).take_while(came).count() as u64;
+                    for at in 0.. {
+                        let fault = Fault { at, kind: *kind, forever };
+                        if !run(setup, script, fault, &mut judge, &mut judged) {
+                            break;
+                        }
+                        faults += 1;
+                    }
                 }
             }
             tally.add(judge.tally);

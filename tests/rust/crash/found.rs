@@ -49,13 +49,12 @@ impl Reader {
                 let size = size.map_or(usize::MAX, |size| size as usize + 12);
                 let (bytes, behind) =
                     rest.split_at_checked(size).ok_or_else(|| wrong("a batch cut short"))?;
-                let batch = match self.batches.get(bytes) {
-                    Some(batch) => Rc::clone(batch),
-                    None => {
-                        let batch = Rc::new(naive::read_batch(bytes).map_err(|what| wrong(&what))?);
-                        self.batches.insert(bytes.to_vec(), Rc::clone(&batch));
-                        batch
-                    }
+                let batch = if let Some(batch) = self.batches.get(bytes) {
+                    Rc::clone(batch)
+                } else {
+                    let batch = Rc::new(naive::read_batch(bytes).map_err(|what| wrong(&what))?);
+                    self.batches.insert(bytes.to_vec(), Rc::clone(&batch));
+                    batch
                 };
                 let follows = batches.last().is_none_or(|last| batch.base_offset > last.last_offset);
                 if batch.base_offset < lowest || !follows {

@@ -270,8 +270,7 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
         })
         .map(|name| {
             let bytes = |files: &BTreeMap<_, Arc<Vec<u8>>>| {
-                let hex = |bytes: &Arc<Vec<u8>>| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-                files.get(name).map_or("nothing".to_owned(), hex)
+                files.get(name).map_or("nothing".to_owned(), |bytes| format!("{:02x?}", &bytes[..]))
             };
             format!("{name} is {}, was {}", bytes(&other), bytes(&one))
         })

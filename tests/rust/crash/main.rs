@@ -16,6 +16,7 @@
     clippy::cast_sign_loss,
     reason = "the sizes here are made by the tests themselves; overflow checks are on"
 )]
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names have one case")]
 #![allow(clippy::little_endian_bytes, reason = "lz4 frames are little-endian")]
 #![allow(
     clippy::must_use_candidate,
@@ -29,6 +30,7 @@
 mod explore;
 mod faults;
 mod found;
+mod generations;
 mod judge;
 mod model;
 #[path = "../support/naive/mod.rs"]

@@ -130,6 +130,13 @@ impl Expected {
         self
     }
 
+    /// What a client knows that has opened the log again, and found these bounds to be right.
+    pub fn left(&self, (start, end): (i64, i64)) -> Model {
+        let is_restarted = self.restarted == Some(start) && start == end;
+        let there = self.records.iter().filter(|sent| !is_restarted && sent.offset < end);
+        Model { start, end, durable: end, records: there.copied().collect() }
+    }
+
     pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash(&mut hasher);

@@ -20,7 +20,7 @@ fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &mut 
             .chain(
                 (0..point.changes()).flat_map(|change| [Survivors::AllBut(change), Survivors::Only(change)]),
             )
-            .chain([Survivors::Random(number as u64), Survivors::Random(depth as u64 + 1000)]);
+            .chain([Survivors::Random(number as u64), Survivors::Random(u64::from(depth) + 1000)]);
         for survivors in sets {
             let crashed = point.image(survivors);
             // what it is to become is a part of what it is

@@ -125,7 +125,7 @@ impl Client {
                 see(self.append(1));
             }
             Op::Flush => see(self.flush()),
-            Op::Roll => see(self.call("roll", Effect::Grows, |writer| writer.roll(), |_| (), |_, ()| ())),
+            Op::Roll => see(self.call("roll", Effect::Grows, LogWriter::roll, |_| (), |_, ()| ())),
             Op::Retain => {
                 let offset = (self.model.start + 2).min(self.model.end);
                 see(self.delete_before(offset));
