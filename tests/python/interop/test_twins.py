@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 import scenarios
 from kafka_classes import KafkaClasses
-from twins import START, Step, Written, assert_the_same, write_with_cordwood, write_with_kafka
+from twins import (
+    START,
+    Step,
+    Written,
+    assert_the_same,
+    assert_the_same_answers,
+    our_lines,
+    write_with_cordwood,
+    write_with_kafka,
+)
+
+import cordwood as cw
 
 COMBINATIONS = itertools.count()
 
@@ -83,6 +94,27 @@ def test_raw_batches(kafka: KafkaClasses, tmp_path: Path, interval: int, timesta
         written, answer, _ = both(kafka, tmp_path, settings, make(interval, 40, timestamps))
         assert written.errors() == []
         assert answer["complaints"] == []
+
+
+def test_a_producers_batches_at_the_time_of_the_log(kafka: KafkaClasses, tmp_path: Path) -> None:
+    settings = {"message.timestamp.type": "LogAppendTime", "index.interval.bytes": 100, "segment.bytes": 3000}
+    for timestamps in scenarios.TIMESTAMPS:
+        both(kafka, tmp_path, settings, scenarios.producers_batches(9, 30, timestamps))
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_a_producers_batches_in_another_codec(kafka: KafkaClasses, tmp_path: Path, codec: str) -> None:
+    """Compressed bytes depend on the library, and positions on them: the records are compared, and the answers."""
+    settings = {"compression.type": codec, "retention.ms": -1}
+    steps = scenarios.producers_batches(11, 30, "disordered")
+    ours, kafkas = tmp_path / "ours-0", tmp_path / "kafkas-0"
+    written = write_with_cordwood(ours, settings, steps)
+    answer = write_with_kafka(kafka, kafkas, settings, steps, written)
+    assert_the_same_answers(written, answer)
+    mine, theirs = cw.Log(ours), cw.Log(kafkas)
+    assert our_lines(mine) == our_lines(theirs)
+    headers = ["base_offset", "last_offset", "count", "codec", "timestamp_type", "max_timestamp", "leader_epoch"]
+    assert mine.batches().to_arrow().select(headers) == theirs.batches().to_arrow().select(headers)
 
 
 @pytest.mark.parametrize("seed", range(12))
