@@ -2,8 +2,9 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::planted::{self, Planted};
 use super::{FileIdentity, Handle, MapHandle};
 use crate::error::{Error, Result};
 
@@ -12,11 +13,13 @@ use crate::error::{Error, Result};
 pub struct WritableFile {
     handle: Arc<dyn Handle>,
     path: PathBuf,
+    /// Whether a sync has failed: the system tells one of those who ask, and once. All clones share it.
+    has_failed: Arc<Mutex<bool>>,
 }
 
 impl WritableFile {
     pub(super) fn new(handle: Arc<dyn Handle>, path: PathBuf) -> Self {
-        Self { handle, path }
+        Self { handle, path, has_failed: Arc::default() }
     }
 
     /// The path by which it was opened.
@@ -86,7 +89,15 @@ impl WritableFile {
     /// # Errors
     /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
     pub fn sync(&self) -> Result<()> {
-        self.handle.sync().map_err(self.fail("sync"))
+        // one after the other: of two at once, only one would be told of a failure
+        let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if *has_failed && !planted::is(Planted::FsyncRetriedAfterError) {
+            return Err(self.fail("sync")(io::Error::other("an earlier sync of it has failed")));
+        }
+        self.handle.sync().map_err(|error| {
+            *has_failed = true;
+            self.fail("sync")(error)
+        })
     }
 
     /// Forgets what the system keeps of the file in memory from `position` on: what is read next is what the disk has.

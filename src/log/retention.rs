@@ -37,8 +37,9 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
     let start = log.log_start_offset();
     let passed = segments.iter().skip(1).take_while(|next| next.base_offset() <= start).count();
     let mut going = passed;
+    // of the data: a preallocated file is larger
+    let sizes = segments.iter().map(|segment| Ok(segment.bounds()?.end)).collect::<Result<Vec<_>>>()?;
     if config.cleanup_policy.delete {
-        let sizes = segments.iter().map(|segment| segment.size()).collect::<Result<Vec<_>>>()?;
         let may_go =
             |index: usize| index + 1 < segments.len() || sizes.get(index).is_some_and(|size| *size > 0);
         if let Ok(most) = u64::try_from(config.retention_bytes) {
@@ -68,7 +69,7 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
     Ok(RetentionPlan {
         log_start_offset: start.max(next),
         segments: gone.iter().map(|segment| segment.base_offset()).collect(),
-        bytes: gone.iter().map(|segment| segment.size()).sum::<Result<u64>>()?,
+        bytes: sizes.iter().take(going).sum(),
         rolls,
     })
 }

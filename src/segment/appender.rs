@@ -58,6 +58,8 @@ impl SegmentAppender {
         now: i64,
         jitter_ms: i64,
     ) -> Result<Self> {
+        // of an earlier try, or of a crash: an index that is left would be taken for this one's
+        remove_segment(directory, base_offset)?;
         let log = directory.create(&segment_file(base_offset, FileKind::Log))?;
         if layout.initial_size > 0 {
             log.allocate(layout.initial_size)?;

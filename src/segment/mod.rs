@@ -34,7 +34,7 @@ pub(crate) use log_file::LogFile;
 pub(crate) use open_files::{OpenFiles, Opened};
 use prepared::Prepared;
 pub(crate) use resync::Stretch;
-pub(crate) use roll::{RollParams, should_roll};
+pub(crate) use roll::{RollParams, is_relative, should_roll};
 pub(crate) use search::Found;
 pub(crate) use tail::Tail;
 pub(crate) use time_table::TimeTable;

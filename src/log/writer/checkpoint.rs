@@ -85,6 +85,7 @@ impl Checkpoint {
 #[derive(Debug)]
 pub(super) struct Watermark {
     file: WritableFile,
+    noted: i64,
 }
 
 impl Watermark {
@@ -104,20 +105,26 @@ impl Watermark {
             Some(_) => directory.open_writable(DURABLE)?,
             None => directory.create(DURABLE)?,
         };
-        Ok(Self { file })
+        Ok(Self { file, noted: -1 })
     }
 
-    /// Notes that everything below `offset` was synced.
-    pub(super) fn note(&self, offset: i64) -> Result<()> {
+    /// Notes that everything below `offset` was synced; less than before is no news.
+    pub(super) fn note(&mut self, offset: i64) -> Result<()> {
+        if offset <= self.noted {
+            return Ok(());
+        }
         let mut bytes = [0; Self::SIZE];
         let (number, checksum) = bytes.split_at_mut(8);
         number.copy_from_slice(&offset.to_be_bytes());
         checksum.copy_from_slice(&crc::crc32c(&offset.to_be_bytes()).to_be_bytes());
-        self.file.write_all_at(&bytes, 0)
+        self.file.write_all_at(&bytes, 0)?;
+        self.noted = offset;
+        Ok(())
     }
 
-    /// Notes a lower offset, durably: an earlier, higher one must not come back.
-    pub(super) fn lower(&self, offset: i64) -> Result<()> {
+    /// Notes another offset, durably: an earlier, higher one must not come back.
+    pub(super) fn set(&mut self, offset: i64) -> Result<()> {
+        self.noted = -1;
         self.note(offset)?;
         self.file.sync()
     }

@@ -26,6 +26,8 @@ struct State {
     waiting_bytes: u64,
     /// Counts truncations: a sync that began before one says nothing of what came after.
     truncations: u64,
+    /// Where the last truncation cut.
+    truncated_to: i64,
     /// Why nothing is acknowledged any more.
     poisoned: Option<String>,
 }
@@ -76,6 +78,7 @@ impl Commit {
         let mut state = self.lock();
         state.durable = state.durable.min(offset);
         state.truncations += 1;
+        state.truncated_to = offset;
         self.changed.notify_all();
     }
 
@@ -84,18 +87,22 @@ impl Commit {
     /// others before that.
     pub(super) fn reach(
         &self,
-        offset: i64,
+        mut offset: i64,
         wait: Option<(Duration, u64)>,
         sync: impl FnOnce() -> Result<i64>,
     ) -> Result<()> {
         let mut state = self.lock();
-        let began = state.truncations;
+        let mut began = state.truncations;
         loop {
             if let Some(reason) = &state.poisoned {
                 return Err(Error::Poisoned { reason: reason.clone() });
             }
-            // what was truncated meanwhile is not there to be made durable
-            if state.durable >= offset || state.truncations != began {
+            if state.truncations != began {
+                // what was cut meanwhile is not there to be made durable; the rest is
+                began = state.truncations;
+                offset = offset.min(state.truncated_to);
+            }
+            if state.durable >= offset {
                 return Ok(());
             }
             if !state.is_syncing {
@@ -106,13 +113,19 @@ impl Commit {
         state.is_syncing = true;
         if let Some((longest, bytes)) = wait {
             let until = Instant::now() + longest;
-            while state.waiting_bytes < bytes && state.poisoned.is_none() {
+            // a flush, a roll or a close may do it meanwhile
+            while state.waiting_bytes < bytes && state.durable < offset && state.poisoned.is_none() {
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     break;
                 }
                 (state, _) = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
             }
+        }
+        if state.durable >= offset {
+            state.is_syncing = false;
+            self.changed.notify_all();
+            return Ok(());
         }
         state.waiting_bytes = 0;
         let began = state.truncations;

@@ -414,7 +414,7 @@ impl Partition {
     fn close(&mut self, commit: &Commit) -> Result<()> {
         self.active.seal()?;
         self.directory.sync()?;
-        self.watermark.lower(self.data_end)?;
+        self.watermark.set(self.data_end)?;
         commit.synced(self.log_end_offset);
         self.checkpoint = Checkpoint { recovery_point: self.log_end_offset, ..self.checkpoint };
         self.checkpoint.write(&self.directory)?;

@@ -118,10 +118,10 @@ impl Partition {
     fn settle(&mut self) -> Result<()> {
         self.active.log().sync()?;
         // lower than before only where nothing of what it named was lost
-        self.watermark.lower(self.data_end)?;
+        self.watermark.set(self.data_end)?;
         self.write_epochs_if_changed()?;
         // makes the names of what was made durable, too
-        self.checkpoint.write(&self.directory)
+        self.write_checkpoint(self.checkpoint)
     }
 
     fn write_epochs_if_changed(&self) -> Result<()> {
@@ -286,6 +286,8 @@ fn find(
     }
     let layout = Partition::layout(&options.config);
     for (segment, scanned) in unclean.iter().zip(&scanned) {
+        // what the process before did not live to sync; from here on it counts as durable
+        directory.open_writable(&segment_file(segment.base_offset(), FileKind::Log))?.sync()?;
         write_indexes(directory, segment.base_offset(), &scanned.indexes)?;
     }
     for segment in before {
@@ -419,10 +421,12 @@ fn write_indexes(directory: &Directory, base_offset: i64, indexes: &scan::IndexB
             Some(held) if held.size == bytes.len() as u64 => {
                 let mut found = vec![0; bytes.len()];
                 directory.open_file(&name)?.read_exact_at(0, &mut found)?;
+                let file = directory.open_writable(&name)?;
                 if found == *bytes {
+                    file.sync()?;
                     continue;
                 }
-                directory.open_writable(&name)?
+                file
             }
             Some(_) => directory.open_writable(&name)?,
             None => directory.create(&name)?,

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::fs::planted::{self, Planted};
 use crate::fs::{Directory, WritableFile};
 use crate::record::{BatchBuilder, BatchHeader};
-use crate::segment::{RollParams, SegmentAppender, SegmentLayout, remove_segment, should_roll};
+use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, remove_segment, should_roll};
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 
 /// A partition directory that is being written.
@@ -106,6 +106,11 @@ impl Partition {
         if last.last_offset == i64::MAX {
             return Err(Error::config("offset", "an offset below 2^63 - 1", last.last_offset.to_string()));
         }
+        if !is_relative(last.last_offset, first.base_offset) {
+            let most = first.base_offset.saturating_add(i64::from(i32::MAX));
+            let expected = format!("offsets up to {most} in one append: an index has no room for others");
+            return Err(Error::config("raw", expected, last.last_offset.to_string()));
+        }
         let max_timestamp = headers.iter().map(|header| header.max_timestamp).max().unwrap_or(-1);
         let params = RollParams {
             max_segment_ms: self.config.max_segment_ms(),
@@ -118,14 +123,16 @@ impl Partition {
         if should_roll(&params, &self.active.roll_state()) || !self.active.has_index_room(headers) {
             self.roll(first.base_offset, commit)?;
         }
+        // a segment that was begun for what follows a gap must not be followed by what lies in that gap
+        let is_ahead = self.active.base_offset() > self.log_end_offset;
         self.assign_epochs(headers).inspect_err(|error| {
             // what was staged in vain is not there
-            if !matches!(error, Error::Io { action: "create" | "write", .. }) {
+            if is_ahead || !matches!(error, Error::Io { action: "create" | "write", .. }) {
                 commit.poison(error);
             }
         })?;
         self.active.append(bytes, headers).map_err(|(error, is_torn)| {
-            if is_torn {
+            if is_torn || is_ahead {
                 commit.poison(&error);
             }
             error
@@ -170,8 +177,6 @@ impl Partition {
             // only an empty one can have it: its indexes are too small to hold an entry, and stay so
             return Ok(());
         }
-        // of an earlier try, or of a roll that Kafka did not end
-        remove_segment(&self.directory, base_offset)?;
         let jitter = self.jitter();
         let layout = Self::layout(&self.config);
         let now = (self.clock)();
@@ -205,7 +210,7 @@ impl Partition {
         let checkpoint = Checkpoint { recovery_point: base_offset, ..self.checkpoint };
         if planted::is(Planted::RecoveryPointBeforeFsync) {
             checkpoint.write(&self.directory)?;
-            self.watermark.lower(self.data_end)?;
+            self.watermark.set(self.data_end)?;
         }
         self.active.seal()?;
         self.watermark.note(self.data_end)?;
@@ -225,8 +230,12 @@ impl Partition {
     }
 
     /// A sync has been done.
-    pub(super) fn note_synced(&self, synced: &Unsynced) -> Result<()> {
-        if self.truncations == synced.truncations { self.watermark.note(synced.data_end) } else { Ok(()) }
+    pub(super) fn note_synced(&mut self, synced: &Unsynced) -> Result<()> {
+        // after a close the file may be another writer's
+        if self.is_closed || self.truncations != synced.truncations {
+            return Ok(());
+        }
+        self.watermark.note(synced.data_end)
     }
 
     /// Syncs everything under the lock.

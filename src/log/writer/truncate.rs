@@ -71,7 +71,7 @@ impl Partition {
             file.set_size(size)?;
         }
         // where the batch before the cut ends is known once it is done
-        self.watermark.lower(target.min(commit.durable()))?;
+        self.watermark.set(target.min(commit.durable()))?;
         let log_start_offset = self.log_start_offset.min(offset);
         let recovery_point = self.checkpoint.recovery_point.min(target);
         self.write_checkpoint(Checkpoint { recovery_point, log_start_offset, starting_at: None })?;
@@ -96,7 +96,7 @@ impl Partition {
         self.active = SegmentAppender::open(&self.directory, target, held, &layout, (self.clock)(), jitter)?;
         self.log_end_offset = offset;
         self.log_start_offset = log_start_offset;
-        self.watermark.lower(self.data_end)?;
+        self.watermark.set(self.data_end)?;
         commit.synced(offset);
         Ok(())
     }
@@ -115,7 +115,7 @@ impl Partition {
         self.truncations += 1;
         commit.truncated(offset.min(commit.durable()));
         // from here on whoever opens the log goes on with this
-        self.watermark.lower(0)?;
+        self.watermark.set(0)?;
         let checkpoint = Checkpoint { recovery_point: offset, log_start_offset: offset, starting_at: None };
         self.write_checkpoint(Checkpoint { starting_at: Some(offset), ..checkpoint })?;
         self.epochs.clear();
@@ -131,7 +131,7 @@ impl Partition {
         self.log_start_offset = offset;
         self.log_end_offset = offset;
         self.data_end = offset;
-        self.watermark.lower(offset)?;
+        self.watermark.set(offset)?;
         commit.synced(offset);
         self.write_checkpoint(checkpoint)
     }
@@ -183,7 +183,7 @@ impl Partition {
     }
 
     /// Replaces the checkpoint, and the lines of the data directory's that would contradict it.
-    fn write_checkpoint(&mut self, checkpoint: Checkpoint) -> Result<()> {
+    pub(super) fn write_checkpoint(&mut self, checkpoint: Checkpoint) -> Result<()> {
         checkpoint.write(&self.directory)?;
         if let Some(data_directory) = &self.data_directory {
             data_directory.write_recovery_point(checkpoint.recovery_point)?;
