@@ -242,8 +242,14 @@ impl SegmentAppender {
         self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, true)?;
         self.offset_index.trim()?;
         self.time_index.trim()?;
+        self.trim_log()
+    }
+
+    /// Cuts the zeros behind the data of a preallocated file.
+    pub(crate) fn trim_log(&mut self) -> Result<()> {
         if self.is_preallocated {
             self.log.set_size(self.size)?;
+            self.is_preallocated = false;
         }
         Ok(())
     }

@@ -32,6 +32,23 @@ struct State {
     poisoned: Option<String>,
 }
 
+/// Whoever syncs for the others. One that panics leaves them an error, not waiting for ever.
+struct Leader<'a> {
+    commit: &'a Commit,
+    is_done: bool,
+}
+
+impl Drop for Leader<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            let mut state = self.commit.lock();
+            state.is_syncing = false;
+            state.poisoned.get_or_insert_with(|| "a sync panicked".to_owned());
+            self.commit.changed.notify_all();
+        }
+    }
+}
+
 impl Commit {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -130,7 +147,9 @@ impl Commit {
         state.waiting_bytes = 0;
         let began = state.truncations;
         drop(state);
+        let mut leader = Leader { commit: self, is_done: false };
         let synced = sync();
+        leader.is_done = true;
         let mut state = self.lock();
         state.is_syncing = false;
         self.changed.notify_all();

@@ -99,7 +99,7 @@ struct Shared {
     flush: FlushMode,
     /// The process that opened it: a forked child must not touch it.
     process: u32,
-    last_sync: Mutex<(Instant, i64)>,
+    last_sync: Mutex<Instant>,
     /// Held until the log is closed, or the last appender is gone.
     locks: Mutex<Option<PartitionLocks>>,
 }
@@ -173,7 +173,7 @@ impl LogWriter {
         let partition = open::open(directory.clone(), options)?;
         let commit = Commit::default();
         commit.synced(partition.log_end_offset);
-        let last_sync = Mutex::new((Instant::now(), partition.log_end_offset));
+        let last_sync = Mutex::new(Instant::now());
         let process = std::process::id();
         let (partition, locks) = (Mutex::new(partition), Mutex::default());
         let shared = Shared { partition, commit, flush, process, last_sync, locks };
@@ -364,7 +364,15 @@ impl Shared {
     fn enter(&self) -> Result<MutexGuard<'_, Partition>> {
         // before any lock: a thread that held one may not exist in a forked child
         self.check_process()?;
-        let partition = self.lock();
+        let partition = self.partition.lock().unwrap_or_else(|panicked| {
+            // whoever panicked may have left it half changed
+            self.commit.poison(&Error::config(
+                "writer",
+                "a change that ends",
+                "a panic in the middle of one",
+            ));
+            panicked.into_inner()
+        });
         partition.check_open()?;
         self.commit.check()?;
         Ok(partition)
@@ -396,10 +404,10 @@ impl Shared {
             FlushMode::Group { ms, bytes } => self.reach(end, Some((Duration::from_millis(ms), bytes)))?,
             FlushMode::Interval { messages, ms } => {
                 let mut last = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
-                let since = u64::try_from(end - last.1).unwrap_or(0);
-                let waited = u64::try_from(last.0.elapsed().as_millis()).unwrap_or(u64::MAX);
+                let since = u64::try_from(end - self.commit.durable()).unwrap_or(0);
+                let waited = u64::try_from(last.elapsed().as_millis()).unwrap_or(u64::MAX);
                 if messages.is_some_and(|most| since >= most) || ms.is_some_and(|most| waited >= most) {
-                    *last = (Instant::now(), end);
+                    *last = Instant::now();
                     drop(last);
                     self.reach(end, None)?;
                 }

@@ -309,13 +309,7 @@ fn refuse_producers(segments: &[Arc<Segment>], options: &WriterOptions) -> Resul
         let mut walk = segment.walk(-1, crate::segment::SCAN_READ)?;
         while let Step::Batch(batch) = walk.step()? {
             options.interrupt.check()?;
-            if batch.header.producer_id >= 0 {
-                let expected = "batches without producer ids: producer state is not kept yet, so that such a log can be \
-                                read but not written";
-                let found = format!("producer id {}", batch.header.producer_id);
-                let malformed = Malformed::unsupported(expected, found);
-                return Err(malformed.at(segment.path(), batch.position, Some(batch.header.base_offset)));
-            }
+            scan::refuse_producer(segment, &batch)?;
         }
     }
     Ok(())
@@ -417,21 +411,24 @@ fn write_indexes(directory: &Directory, base_offset: i64, indexes: &scan::IndexB
         [(FileKind::OffsetIndex, &indexes.offset_index), (FileKind::TimeIndex, &indexes.time_index)]
     {
         let name = segment_file(base_offset, kind);
-        let file = match directory.identity_of(&name)? {
+        let is_there = match directory.identity_of(&name)? {
             Some(held) if held.size == bytes.len() as u64 => {
                 let mut found = vec![0; bytes.len()];
                 directory.open_file(&name)?.read_exact_at(0, &mut found)?;
-                let file = directory.open_writable(&name)?;
                 if found == *bytes {
-                    file.sync()?;
+                    directory.open_writable(&name)?.sync()?;
                     continue;
                 }
-                file
+                true
             }
-            Some(_) => directory.open_writable(&name)?,
-            None => directory.create(&name)?,
+            Some(_) => true,
+            None => false,
         };
-        file.set_size(bytes.len() as u64)?;
+        if is_there {
+            // not written over: a reader may have it mapped
+            directory.remove(&name)?;
+        }
+        let file = directory.create(&name)?;
         file.write_all_at(bytes, 0)?;
         file.sync()?;
     }

@@ -180,6 +180,8 @@ impl Partition {
         let jitter = self.jitter();
         let layout = Self::layout(&self.config);
         let now = (self.clock)();
+        // zeros behind the data of a segment that is not the last one would be damage
+        self.active.trim_log()?;
         let fresh = match SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter) {
             Ok(fresh) => fresh,
             Err(error) => {

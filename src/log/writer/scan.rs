@@ -1,8 +1,8 @@
 //! A segment read from its first byte to its last: what recovery learns of it, and builds its indexes from.
 
-use crate::error::Result;
+use crate::error::{Malformed, Result};
 use crate::record::BatchHeader;
-use crate::segment::{Before, Bounds, Damage, Held, SCAN_READ, Segment, Step, Walk};
+use crate::segment::{Batch, Before, Bounds, Damage, Held, SCAN_READ, Segment, Step, Walk};
 use crate::types::{Interrupt, TimestampOffset};
 
 /// What was found in a segment.
@@ -106,6 +106,7 @@ pub(super) fn scan(
             Step::Batch(batch) => match walk.verify(&batch)? {
                 Ok(()) => {
                     let header = &batch.header;
+                    refuse_producer(segment, &batch)?;
                     first_batch_timestamp.get_or_insert(header.max_timestamp);
                     if header.leader_epoch >= 0
                         && epochs.last().is_none_or(|(last, _)| *last != header.leader_epoch)
@@ -133,6 +134,17 @@ pub(super) fn scan(
         cut,
         indexes: indexer.bytes,
     })
+}
+
+/// Refuses a batch with a producer id: what its producer may append next is not known here.
+pub(super) fn refuse_producer(segment: &Segment, batch: &Batch) -> Result<()> {
+    if batch.header.producer_id < 0 {
+        return Ok(());
+    }
+    let expected = "batches without producer ids: producer state is not kept yet, so that such a log can be read but not \
+                    written";
+    let malformed = Malformed::unsupported(expected, format!("producer id {}", batch.header.producer_id));
+    Err(malformed.at(segment.path(), batch.position, Some(batch.header.base_offset)))
 }
 
 /// What a segment holds that was closed in order, from its indexes and the headers behind their last entries.
