@@ -411,26 +411,17 @@ fn write_indexes(directory: &Directory, base_offset: i64, indexes: &scan::IndexB
         [(FileKind::OffsetIndex, &indexes.offset_index), (FileKind::TimeIndex, &indexes.time_index)]
     {
         let name = segment_file(base_offset, kind);
-        let is_there = match directory.identity_of(&name)? {
-            Some(held) if held.size == bytes.len() as u64 => {
-                let mut found = vec![0; bytes.len()];
-                directory.open_file(&name)?.read_exact_at(0, &mut found)?;
-                if found == *bytes {
-                    directory.open_writable(&name)?.sync()?;
-                    continue;
-                }
-                true
+        if directory.identity_of(&name)?.is_some_and(|held| held.size == bytes.len() as u64) {
+            let mut found = vec![0; bytes.len()];
+            directory.open_file(&name)?.read_exact_at(0, &mut found)?;
+            if found == *bytes {
+                directory.open_writable(&name)?.sync()?;
+                continue;
             }
-            Some(_) => true,
-            None => false,
-        };
-        if is_there {
-            // not written over: a reader may have it mapped
-            directory.remove(&name)?;
         }
-        let file = directory.create(&name)?;
-        file.write_all_at(bytes, 0)?;
-        file.sync()?;
+        // as a whole: one that is there and empty would be taken for one without entries, and a reader may have the old one
+        // mapped
+        directory.replace(&name, bytes)?;
     }
     Ok(())
 }
