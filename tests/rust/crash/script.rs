@@ -48,6 +48,8 @@ pub enum Before {
     Closed,
     /// Segments of a writer that was killed.
     Killed,
+    /// Segments of which some were taken from either end, and which went on from there.
+    Shortened,
 }
 
 impl Setup {
@@ -110,6 +112,17 @@ impl Client {
             Before::Nothing => &[][..],
             Before::Closed => &[Op::Reopen, Op::Append, Op::Append, Op::Roll, Op::Append, Op::Close],
             Before::Killed => &[Op::Reopen, Op::Append, Op::Roll, Op::Append, Op::Append],
+            Before::Shortened => &[
+                Op::Reopen,
+                Op::Append,
+                Op::Append,
+                Op::Append,
+                Op::Roll,
+                Op::Append,
+                Op::Truncate,
+                Op::Retain,
+                Op::Append,
+            ],
         };
         for op in ops {
             client.apply(*op, &mut |_| ());
