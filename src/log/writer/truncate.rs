@@ -41,7 +41,8 @@ impl Partition {
         }
         let log = self.as_read()?;
         let target = self.floor(offset);
-        let location = log.locate(offset)?;
+        // beyond the data lies the hole that an earlier cut inside a batch left: nothing is found there
+        let location = if offset < self.data_end { log.locate(offset)? } else { None };
         let held = log.segments().floor(offset).map_or(Ok(0), |segment| segment.size())?;
         let size = match location {
             Some(location) if location.segment == target => location.position,
