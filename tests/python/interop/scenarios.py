@@ -87,7 +87,8 @@ def lives(seed: int, count: int, timestamps: str) -> list[Step]:
     """Appends, and all else that befalls a log, always with an append behind it.
 
     Without one, a truncation after a new opening differs: Kafka cuts the last time entry before it has read it, and
-    then takes the segment for one without timestamps.
+    then takes the segment for one without timestamps. At the end retention is applied: a segment that was active when
+    the log's start passed it goes with the roll here, in Kafka when it next looks.
     """
     dice = random.Random(seed)
     steps: list[Step] = []
@@ -111,7 +112,7 @@ def lives(seed: int, count: int, timestamps: str) -> list[Step]:
                 pass
         steps.append({**step, "leader_epoch": epoch})
         end += len(step["records"])
-    return steps
+    return [*steps, {"do": "retain", "now": START}]
 
 
 def producers_batches(seed: int, count: int, timestamps: str) -> list[Step]:

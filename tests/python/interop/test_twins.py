@@ -131,6 +131,18 @@ def test_lives(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
     both(kafka, tmp_path, settings, scenarios.lives(seed, 80, timestamps))
 
 
+def test_a_truncation_inside_a_batch_leaves_a_hole_that_can_be_truncated(kafka: KafkaClasses, tmp_path: Path) -> None:
+    """Whole batches go, but the log's end is where it was asked to be; until it is opened again."""
+    five: Step = {"do": "append", "records": [{"timestamp": START, "value": ""}] * 5}
+    steps: list[Step] = [five, five, {"do": "truncate_to", "offset": 8}, {"do": "truncate_to", "offset": 6}]
+    written, _, _ = both(kafka, tmp_path, {}, steps)
+    assert written.ends == [5, 10, 8, 6]
+    written, _, _ = both(kafka, tmp_path, {}, [*steps, five])
+    assert written.ends[-1] == 11
+    written, _, _ = both(kafka, tmp_path, {}, [*steps, {"do": "reopen"}])
+    assert written.ends[-1] == 5
+
+
 @pytest.mark.parametrize(
     "retention", [{"retention.bytes": 4000}, {"retention.ms": 30}, {"retention.bytes": 6000, "retention.ms": 200}]
 )
