@@ -40,9 +40,18 @@ for number in range(int(threads)):
 
 
 def start(
-    script: Path, path: Path, *, flush: str, codec: str, generation: int, threads: int, env: dict[str, str]
+    script: Path,
+    path: Path,
+    *,
+    flush: str,
+    codec: str,
+    generation: int,
+    threads: int,
+    env: dict[str, str],
+    before: tuple[str, ...] = (),
 ) -> subprocess.Popen[bytes]:
-    command = [sys.executable, str(script), str(path), flush, codec, str(generation), str(threads)]
+    arguments = (script, path, flush, codec, generation, threads)
+    command = [*before, sys.executable, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
 
 
