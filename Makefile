@@ -25,6 +25,7 @@ demo: extension ## the main jobs, on real data in the repository
 	@$(BIN)/python tests/demo.py
 
 test: prerequisites lint rust loom python demo ## all that CI runs
+	$(BIN)/python tests/guarantees.py --tests-have-run
 	@echo "make test: all of it passed"
 
 lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and the stub held against the built module
@@ -58,14 +59,8 @@ loom: ## the skip list under every interleaving; and a planted fault, which has 
 	@grep -q '^test result: FAILED' $(TARGET)/loom/planted.log || { cat $(TARGET)/loom/planted.log; exit 1; }
 	@echo "loom noticed the planted fault, as it has to"
 
-# Optimised, with every assertion: millions of crashed logs are opened again.
-GUARANTEES := $(TARGET)/guarantees.jsonl
-guarantees: ## every crash, torn write and failed operation that the README speaks of; the figures in target/guarantees.jsonl
-	@mkdir -p $(TARGET)
-	$(CARGO) test --locked --profile crash --features crash-disk --test crash -- \
-		--include-ignored --nocapture --test-threads 1 2>&1 | tee $(TARGET)/guarantees.log
-	@grep -o '{"rig".*}' $(TARGET)/guarantees.log > $(GUARANTEES)
-	@cat $(GUARANTEES)
+guarantees: prerequisites extension ## what the README guarantees: its tests, and its rigs at full length; writes the figures
+	$(BIN)/python tests/guarantees.py --write
 
 bench: ## criterion; every answer is asserted
 	$(CARGO) bench --locked --features arrow

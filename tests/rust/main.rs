@@ -53,3 +53,4 @@ mod time_indexes;
 mod transactions;
 mod vectors;
 mod writer;
+mod writer_hints;

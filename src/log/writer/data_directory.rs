@@ -60,6 +60,19 @@ impl DataDirectory {
         self.offset(LOG_START_OFFSETS)
     }
 
+    /// Puts right what lies beyond the log's end and so was not believed: when the log has grown that far, it would be, and
+    /// would hide records.
+    pub(super) fn lower(&self, log_start_offset: i64, log_end_offset: i64) -> Result<()> {
+        let is_beyond = |offset: Option<i64>| offset.is_some_and(|offset| offset > log_end_offset);
+        if is_beyond(self.log_start_offset()?) {
+            self.write_log_start_offset(log_start_offset)?;
+        }
+        if is_beyond(self.recovery_point()?) {
+            self.write_recovery_point(log_end_offset)?;
+        }
+        Ok(())
+    }
+
     pub(super) fn write_recovery_point(&self, offset: i64) -> Result<()> {
         self.write(RECOVERY_POINTS, offset)
     }

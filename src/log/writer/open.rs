@@ -120,6 +120,9 @@ impl Partition {
         // lower than before only where nothing of what it named was lost
         self.watermark.set(self.data_end)?;
         self.write_epochs_if_changed()?;
+        if let Some(data_directory) = &self.data_directory {
+            data_directory.lower(self.log_start_offset, self.log_end_offset)?;
+        }
         // makes the names of what was made durable, too
         self.write_checkpoint(self.checkpoint)
     }

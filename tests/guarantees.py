@@ -1,0 +1,299 @@
+"""Holds the README's guarantees to their tests, and the figures of the rigs behind them to their floors.
+
+`tests/guarantees.toml` says what is guaranteed, by which tests, and which figures are wanted. This fails where a
+sentence has no test, a test is not there (or is never run), a rig fails or a figure is below its floor, and where the
+README says something else. With `--write` the README's list and table are written instead of compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+CARGO = [os.environ.get("CARGO", "cargo"), "test", "--locked"]
+PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+# as `make rust` builds them: nothing is built twice
+BUILT = ["--features", "arrow,crash-disk"]
+# the rigs open millions of logs: optimised
+OPTIMISED = ["--profile", "crash", "--features", "crash-disk"]
+PROMISE = re.compile(r"(?P<start><!-- guarantees: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of guarantees -->)", re.DOTALL)
+FIGURES = re.compile(r"(?P<start><!-- figures: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of figures -->)", re.DOTALL)
+
+
+class Failure(Exception):  # noqa: N818  (it is what is printed)
+    """Something that is promised is not shown."""
+
+
+@dataclass
+class Rig:
+    shows: str
+    guarantees: list[int]
+    run: str
+    counts: str | None = None
+    at_least: dict[str, int] = field(default_factory=dict)
+    exactly: dict[str, int] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def check(self, figures: dict[str, int]) -> list[str]:
+        """What is wrong with its figures."""
+        wanted = [(name, floor, ">=") for name, floor in self.at_least.items()]
+        wanted += [(name, value, "==") for name, value in self.exactly.items()]
+        wrong = []
+        for name, value, how in wanted:
+            found = figures.get(name)
+            if found is None or found < value or (how == "==" and found != value):
+                wrong.append(f"{self.run}: expected {name} {how} {value:,}, found {found}")
+        return wrong
+
+    def floor(self) -> str:
+        least = [f"≥ {value:,} {words(name)}" for name, value in self.at_least.items()]
+        return ", ".join(least + [f"{value:,} {words(name)}" for name, value in self.exactly.items()])
+
+    def row(self, found: str) -> str:
+        numbers = ", ".join(map(str, self.guarantees))
+        return f"| {numbers} | {self.shows} | {self.floor()} | {found} |"
+
+    def found(self, figures: dict[str, int]) -> str:
+        return ", ".join(f"{figures[name]:,} {words(name)}" for name in [*self.at_least, *self.exactly])
+
+
+def words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def say(text: str) -> None:
+    print(f"guarantees: {text}", flush=True)
+
+
+@contextmanager
+def patience(doing: str) -> Iterator[None]:
+    """Says every half minute that it is still at it."""
+    began, done = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        while not done.wait(30):
+            say(f"… {doing}, {time.monotonic() - began:.0f} s")
+
+    say(doing)
+    telling = threading.Thread(target=tell, daemon=True)
+    telling.start()
+    try:
+        yield
+    finally:
+        done.set()
+        telling.join()
+
+
+def output_of(command: list[str], environment: dict[str, str] | None = None) -> str:
+    """What a command prints; it has to go well."""
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, text=True, check=False
+    )
+    if done.returncode:
+        sys.stdout.write(done.stdout)
+        raise Failure(f"exit code {done.returncode}: {' '.join(command[:12])}")
+    return done.stdout
+
+
+# --- which tests there are ------------------------------------------------------------------------------------------
+
+
+class Tests:
+    """The tests that exist, by the names that the promises use."""
+
+    def __init__(self) -> None:
+        with patience("asking which tests there are"):
+            self.rust = {name for binary in ("rust", "crash") for name in self.listed(binary)}
+            # what only a rig or another test runs
+            self.ignored = {name for binary in ("rust", "crash") for name in self.listed(binary, "--ignored")}
+            lines = output_of([*PYTEST, "--collect-only", "-q"]).splitlines()
+            self.python = [line for line in lines if "::" in line]
+
+    @staticmethod
+    def listed(binary: str, *more: str) -> list[str]:
+        lines = output_of([*CARGO, *BUILT, "--test", binary, "--", "--list", *more]).splitlines()
+        return [f"{binary} {name}" for line in lines for name, _, kind in [line.partition(": ")] if kind == "test"]
+
+    def find(self, test: str) -> list[str]:
+        """The tests that a name means: pytest's parameters may be left out."""
+        kind, _, name = test.partition(" ")
+        if kind == "python":
+            path = f"tests/python/{name}"
+            return [found for found in self.python if found == path or found.startswith(f"{path}[")]
+        return [test] if test in self.rust else []
+
+    def beginning(self, test: str) -> list[str]:
+        if test.startswith("python "):
+            return self.find(test)
+        return sorted(found for found in self.rust if found.startswith(test))
+
+
+def wrong_names(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> list[str]:
+    """What is promised with no test that runs."""
+    wrong = []
+    run = [rig.run for rig in rigs]
+    for guarantee in promised["guarantee"]:
+        for promise in guarantee["promises"]:
+            if not promise["tests"]:
+                wrong.append(f"no test: {promise['says']}")
+            for test in promise["tests"]:
+                if not tests.find(test):
+                    wrong.append(f"there is no such test: {test}")
+                elif test in tests.ignored and not any(test.startswith(rig) for rig in run):
+                    wrong.append(f"nothing runs this test: {test}")
+    wrong += [f"there is no such test: {rig}" for rig in run if not tests.beginning(rig)]
+    numbers = range(1, len(promised["guarantee"]) + 1)
+    wrong += [f"there is no guarantee {n}" for rig in rigs for n in rig.guarantees if n not in numbers]
+    return wrong
+
+
+# --- running ----------------------------------------------------------------------------------------------------------
+
+
+def run_named(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> None:
+    """Runs the tests that the promises name, but for what the rigs run anyway."""
+    promises = [promise for guarantee in promised["guarantee"] for promise in guarantee["promises"]]
+    named = sorted({test for promise in promises for test in promise["tests"]})
+    named = [test for test in named if not any(test.startswith(rig.run) for rig in rigs)]
+    with patience(f"running the {len(named)} tests that the guarantees name"):
+        for binary in ("rust", "crash"):
+            names = [test.partition(" ")[2] for test in named if test.startswith(f"{binary} ")]
+            print(output_of([*CARGO, *BUILT, "--test", binary, "--", "--exact", *names]).strip().splitlines()[-1])
+        names = [found for test in named if test.startswith("python ") for found in tests.find(test)]
+        # a test that this machine cannot run is named, with the reason; in CI it fails
+        lines = output_of([*PYTEST, "-q", "-rs", *names]).splitlines()
+        print("\n".join(line for line in lines if line.startswith("SKIPPED") or " passed" in line))
+
+
+def run_rig(rig: Rig, tests: Tests) -> dict[str, int]:
+    """Its figures."""
+    kind, _, name = rig.run.partition(" ")
+    began = time.monotonic()
+    figures: dict[str, int] = {}
+    with patience(rig.shows.replace("`", "")):
+        if kind == "python":
+            passed = run_python(rig)
+        else:
+            exact = ["--exact"] if tests.find(rig.run) else []
+            command = [*CARGO, *OPTIMISED, "--test", kind, "--", "--include-ignored", "--nocapture", *exact, name]
+            output = output_of(command)
+            for line in re.findall(r'\{"rig": .*?\}', output):
+                figures |= {key: value for key, value in json.loads(line).items() if isinstance(value, int)}
+            passed = sum(map(int, re.findall(r"^test result: ok\. (\d+) passed", output, re.MULTILINE)))
+    if rig.counts:
+        figures[rig.counts] = passed
+    say(f"{rig.found(figures) if not rig.check(figures) else figures} in {time.monotonic() - began:.0f} s")
+    return figures
+
+
+def run_python(rig: Rig) -> int:
+    """How many of a parametrised test's cases passed; in some processes, which mostly wait for others and the disk."""
+    name = f"tests/python/{rig.run.partition(' ')[2]}"
+    lines = output_of([*PYTEST, "--collect-only", "-q", name], rig.environment).splitlines()
+    cases = [line for line in lines if "::" in line]
+    shards = min(len(cases), 2 * (os.cpu_count() or 1))
+    with ThreadPoolExecutor(shards) as pool:
+        commands = [[*PYTEST, "-q", *cases[shard::shards]] for shard in range(shards)]
+        outputs = list(pool.map(lambda command: output_of(command, rig.environment), commands))
+    return sum(int(count) for output in outputs for count in re.findall(r"^(\d+) passed", output, re.MULTILINE))
+
+
+# --- the README -------------------------------------------------------------------------------------------------------
+
+
+def promises_text(promised: dict[str, Any]) -> str:
+    items = []
+    for number, guarantee in enumerate(promised["guarantee"], 1):
+        sentences = " ".join(promise["says"] for promise in guarantee["promises"])
+        first = f"{number}. "
+        text = f"{first}**{guarantee['title']}.** {sentences}"
+        items.append(
+            textwrap.fill(text, 120, subsequent_indent=" " * len(first), break_on_hyphens=False, break_long_words=False)
+        )
+    return "\n".join(items) + "\n"
+
+
+def figures_text(rigs: list[Rig], figures: list[dict[str, int]]) -> str:
+    rows = [rig.row(rig.found(found)) for rig, found in zip(rigs, figures, strict=True)]
+    return "\n".join(["| for | what is tried | floor | last time |", "|---|---|---|---|", *rows]) + "\n"
+
+
+def without_figures(table: str) -> list[str]:
+    return [line.rsplit("|", 2)[0] for line in table.splitlines()]
+
+
+def section(readme: str, markers: re.Pattern[str]) -> re.Match[str]:
+    found = markers.search(readme)
+    if found is None:
+        raise Failure(f"{README.name} has no part between the marks {markers.pattern}")
+    return found
+
+
+def write_readme(promised: dict[str, Any], rigs: list[Rig], figures: list[dict[str, int]]) -> None:
+    readme = README.read_text()
+    for markers, text in ((PROMISE, promises_text(promised)), (FIGURES, figures_text(rigs, figures))):
+        found = section(readme, markers)
+        readme = readme[: found.start("text")] + text + readme[found.end("text") :]
+    README.write_text(readme)
+
+
+def wrong_readme(promised: dict[str, Any], rigs: list[Rig]) -> list[str]:
+    """Where the README does not say what is shown; the figures are those of another machine."""
+    readme = README.read_text()
+    empty = dict.fromkeys((name for rig in rigs for name in [*rig.at_least, *rig.exactly]), 0)
+    table = without_figures(figures_text(rigs, [empty for _ in rigs]))
+    wrong = []
+    if section(readme, PROMISE)["text"] != promises_text(promised):
+        wrong.append("the list in README.md is not that of tests/guarantees.toml: run `make guarantees`")
+    if without_figures(section(readme, FIGURES)["text"]) != table:
+        wrong.append("the table in README.md is not that of tests/guarantees.toml: run `make guarantees`")
+    return wrong
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="write the README's list and table")
+    parser.add_argument(
+        "--tests-have-run", action="store_true", help="run the rigs only, as the last step of `make test`"
+    )
+    arguments = parser.parse_args()
+    promised = tomllib.loads((ROOT / "tests" / "guarantees.toml").read_text())
+    rigs = [Rig(**rig) for rig in promised["rig"]]
+    try:
+        wrong = [] if arguments.write else wrong_readme(promised, rigs)
+        tests = Tests()
+        wrong += wrong_names(promised, rigs, tests)
+        if not wrong:
+            if not arguments.tests_have_run:
+                run_named(promised, rigs, tests)
+            figures = [run_rig(rig, tests) for rig in rigs]
+            wrong = [what for rig, found in zip(rigs, figures, strict=True) for what in rig.check(found)]
+            if arguments.write and not wrong:
+                write_readme(promised, rigs, figures)
+    except Failure as failure:
+        wrong = [str(failure)]
+    for what in wrong:
+        say(f"FAILED: {what}")
+    sentences = sum(len(guarantee["promises"]) for guarantee in promised["guarantee"])
+    say(f"{len(promised['guarantee'])} guarantees in {sentences} sentences, {len(rigs)} rigs, {len(wrong)} failed")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
