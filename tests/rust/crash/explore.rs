@@ -165,7 +165,7 @@ fn nothing_acknowledged_is_lost_in_any_short_sequence() {
 #[ignore = "takes minutes; `make guarantees` runs it"]
 fn nothing_acknowledged_is_lost_in_any_sequence_of_four() {
     let began = std::time::Instant::now();
-    let threads = std::thread::available_parallelism().map_or(2, |threads| threads.get());
+    let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
     let (tally, distinct) = explore(&setups(), Bounds { length: 4, random: 256 }, threads);
     println!(
         "{{\"rig\": \"crash states\", \"images\": {}, \"distinct\": {distinct}, \"judged\": {}, \"lost\": {}, \"invented\": {}, \
