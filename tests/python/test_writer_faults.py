@@ -47,7 +47,7 @@ def test_what_was_acknowledged_survives_a_kill_at_any_system_call(
     tmp_path: Path, kill: int, script_environment: dict[str, str]
 ) -> None:
     """The process dies on entering its nth write (or sync, …): while it makes the log, appends, rolls, recovers."""
-    choose = random.Random(kill)  # noqa: S311  (a seed, so that it comes again)
+    choose = random.Random(kill)
     path = tmp_path / "orders-0"
     script = write_script(tmp_path, APPENDER)
     told = b""

@@ -235,7 +235,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, kill: int, script
 
     Twice on the same log, so that the second one goes on where a recovery ended.
     """
-    choose = random.Random(kill)  # noqa: S311  (a seed, so that it comes again)
+    choose = random.Random(kill)
     path = tmp_path / "orders-0"
     script = write_script(tmp_path, APPENDER)
     told = b""
@@ -293,7 +293,7 @@ def test_a_reader_beside_the_writer_never_sees_a_torn_batch(tmp_path: Path) -> N
         threads = [threading.Thread(target=look, args=(refreshed,)) for refreshed in (writer.reader, beside.refresh)]
         for thread in threads:
             thread.start()
-        choose = random.Random(5)  # noqa: S311  (the same)
+        choose = random.Random(5)
         for group in range(1, 600):
             last = choose.choice([0, 3, 30])
             filling = b"y" * choose.choice([0, 50, 500])
