@@ -1,6 +1,6 @@
 //! A disk of memory that crashes and fails, for tests: the writer uses it as if it were the system's.
 //!
-//! It knows what a reader sees, what is durable, and the changes that lie between ([`state`]). Every change is an
+//! It knows what a reader sees, what is durable, and the changes that lie between (`state`). Every change is an
 //! [`Operation`]; before each a [`CrashPoint`] can be kept, which gives the states in which the power may leave the disk
 //! ([`Image`]). An operation can be told to fail ([`Fault`]). Nothing here asks a clock or a random number of the system.
 
