@@ -6,12 +6,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from cordwood import Appended, LogWriter, Record
+from cordwood import Appended, CordwoodError, LogWriter, Record
 from cordwood.cli.failure import UsageError, say
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
@@ -70,28 +71,37 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
         raise UsageError("--key-separator wants at least one letter")
     config = settings(properties, assignments)
     made = _maker(input_format, None if key_separator is None else key_separator.encode())
-    first = last = None
-    try:
-        with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
-            where = writer.path
-            for appended in counted(_appended(writer, made), _count, to_file=True):
-                first, last = appended.first if first is None else first, appended.last
-    except BaseException:
-        if first is not None:
-            say(f"appended before that: offsets {first} to {last}")
-        raise
-    _report(where, first, last, as_json=as_json)
+    with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
+        where, start = writer.path, writer.log_end_offset
+        try:
+            for _ in counted(_appended(writer, made), _count, to_file=True):
+                pass
+        except BaseException:
+            # asked of the log: Ctrl-C may come when an append is done and before anybody has heard of it
+            end = _durable(writer)
+            if end > start:
+                say(f"appended before that: offsets {start} to {end - 1}")
+            raise
+        end = writer.log_end_offset
+    _report(where, start, end, as_json=as_json)
 
 
-def _report(path: str, first: int | None, last: int | None, *, as_json: bool) -> None:
-    count = 0 if first is None or last is None else last - first + 1
+def _durable(writer: LogWriter) -> int:
+    with suppress(CordwoodError, OSError):
+        writer.flush()
+    return writer.durable_offset
+
+
+def _report(path: str, start: int, end: int, *, as_json: bool) -> None:
+    count = end - start
     if as_json:
+        first, last = (start, end - 1) if count else (None, None)
         print_json({"path": path, "first": first, "last": last, "count": count})
     elif count == 0:
         print_text(f"{path}: nothing to append")
     else:
         words = "record" if count == 1 else "records"
-        print_text(f"{path}: appended {count} {words}, offsets {first} to {last}")
+        print_text(f"{path}: appended {count} {words}, offsets {start} to {end - 1}")
 
 
 def _count(appended: Appended) -> int:
