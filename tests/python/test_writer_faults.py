@@ -72,7 +72,7 @@ import errno, sys
 import cordwood as cw
 
 writer = cw.LogWriter(sys.argv[1], config=cw.LogConfig(segment_bytes=1500))
-for number in range(40):
+for number in range(100):
     try:
         print("told", number, writer.append(b"%d/" % number + b"x" * 100).first)
     except cw.PoisonedError:
@@ -122,7 +122,7 @@ def test_a_call_that_fails_is_an_error_and_loses_nothing(
     if said.get("poisoned"):
         # what failed is the last word, and all that came after it was refused
         first = min(int(number) for (number,) in said["poisoned"])
-        assert [int(number) for (number,) in said["poisoned"]] == list(range(first, 40))
+        assert [int(number) for (number,) in said["poisoned"]] == list(range(first, 100))
         assert "closed" not in said
     with cw.LogWriter(path) as writer:
         found = {
