@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -46,6 +47,7 @@ class Rig:
     guarantees: list[int]
     run: str
     counts: str | None = None
+    needs: str | None = None
     at_least: dict[str, int] = field(default_factory=dict)
     exactly: dict[str, int] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
@@ -288,9 +290,16 @@ def main() -> int:
         if not wrong:
             if not arguments.tests_have_run:
                 run_named(promised, rigs, tests)
-            figures = [run_rig(rig, tests) for rig in rigs]
-            wrong = [what for rig, found in zip(rigs, figures, strict=True) for what in rig.check(found)]
-            if arguments.write and not wrong:
+            missing = [rig for rig in rigs if rig.needs and shutil.which(rig.needs) is None]
+            for rig in missing:
+                say(f"skipped, {rig.needs} is not installed: {rig.shows}")
+                wrong += [f"{rig.needs} is missing, and here it must be there"] if "CI" in os.environ else []
+            figures = [{} if rig in missing else run_rig(rig, tests) for rig in rigs]
+            measured = [(rig, found) for rig, found in zip(rigs, figures, strict=True) if rig not in missing]
+            wrong += [what for rig, found in measured for what in rig.check(found)]
+            if arguments.write and missing:
+                wrong.append("the README was not written: a figure is missing")
+            elif arguments.write and not wrong:
                 write_readme(promised, rigs, figures)
     except Failure as failure:
         wrong = [str(failure)]
