@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -46,6 +47,7 @@ class Rig:
     guarantees: list[int]
     run: str
     counts: str | None = None
+    needs: str | None = None
     at_least: dict[str, int] = field(default_factory=dict)
     exactly: dict[str, int] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
@@ -114,15 +116,25 @@ def output_of(command: list[str], environment: dict[str, str] | None = None) -> 
 # --- which tests there are ------------------------------------------------------------------------------------------
 
 
+def each_test(promised: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every sentence with each of its tests."""
+    for guarantee in promised["guarantee"]:
+        for promise in guarantee["promises"]:
+            yield from ((promise["says"], test) for test in promise["tests"])
+
+
 class Tests:
     """The tests that exist, by the names that the promises use."""
 
-    def __init__(self) -> None:
+    def __init__(self, promised: dict[str, Any]) -> None:
+        named = [test for _, test in each_test(promised)] + [rig["run"] for rig in promised["rig"]]
+        files = {f"tests/python/{test.split()[1].split('::')[0]}" for test in named if test.startswith("python ")}
         with patience("asking which tests there are"):
             self.rust = {name for binary in ("rust", "crash") for name in self.listed(binary)}
             # what only a rig or another test runs
             self.ignored = {name for binary in ("rust", "crash") for name in self.listed(binary, "--ignored")}
-            lines = output_of([*PYTEST, "--collect-only", "-q"]).splitlines()
+            there = sorted(file for file in files if (ROOT / file).is_file())
+            lines = output_of([*PYTEST, "--collect-only", "-q", *there]).splitlines()
             self.python = [line for line in lines if "::" in line]
 
     @staticmethod
@@ -146,17 +158,14 @@ class Tests:
 
 def wrong_names(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> list[str]:
     """What is promised with no test that runs."""
-    wrong = []
     run = [rig.run for rig in rigs]
-    for guarantee in promised["guarantee"]:
-        for promise in guarantee["promises"]:
-            if not promise["tests"]:
-                wrong.append(f"no test: {promise['says']}")
-            for test in promise["tests"]:
-                if not tests.find(test):
-                    wrong.append(f"there is no such test: {test}")
-                elif test in tests.ignored and not any(test.startswith(rig) for rig in run):
-                    wrong.append(f"nothing runs this test: {test}")
+    promises = [promise for guarantee in promised["guarantee"] for promise in guarantee["promises"]]
+    wrong = [f"no test: {promise['says']}" for promise in promises if not promise["tests"]]
+    for _, test in each_test(promised):
+        if not tests.find(test):
+            wrong.append(f"there is no such test: {test}")
+        elif test in tests.ignored and not any(test.startswith(rig) for rig in run):
+            wrong.append(f"nothing runs this test: {test}")
     wrong += [f"there is no such test: {rig}" for rig in run if not tests.beginning(rig)]
     numbers = range(1, len(promised["guarantee"]) + 1)
     wrong += [f"there is no guarantee {n}" for rig in rigs for n in rig.guarantees if n not in numbers]
@@ -168,8 +177,7 @@ def wrong_names(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> list
 
 def run_named(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> None:
     """Runs the tests that the promises name, but for what the rigs run anyway."""
-    promises = [promise for guarantee in promised["guarantee"] for promise in guarantee["promises"]]
-    named = sorted({test for promise in promises for test in promise["tests"]})
+    named = sorted({test for _, test in each_test(promised)})
     named = [test for test in named if not any(test.startswith(rig.run) for rig in rigs)]
     with patience(f"running the {len(named)} tests that the guarantees name"):
         for binary in ("rust", "crash"):
@@ -277,14 +285,21 @@ def main() -> int:
     rigs = [Rig(**rig) for rig in promised["rig"]]
     try:
         wrong = [] if arguments.write else wrong_readme(promised, rigs)
-        tests = Tests()
+        tests = Tests(promised)
         wrong += wrong_names(promised, rigs, tests)
         if not wrong:
             if not arguments.tests_have_run:
                 run_named(promised, rigs, tests)
-            figures = [run_rig(rig, tests) for rig in rigs]
-            wrong = [what for rig, found in zip(rigs, figures, strict=True) for what in rig.check(found)]
-            if arguments.write and not wrong:
+            missing = [rig for rig in rigs if rig.needs and shutil.which(rig.needs) is None]
+            for rig in missing:
+                say(f"skipped, {rig.needs} is not installed: {rig.shows}")
+                wrong += [f"{rig.needs} is missing, and here it must be there"] if "CI" in os.environ else []
+            figures = [{} if rig in missing else run_rig(rig, tests) for rig in rigs]
+            measured = [(rig, found) for rig, found in zip(rigs, figures, strict=True) if rig not in missing]
+            wrong += [what for rig, found in measured for what in rig.check(found)]
+            if arguments.write and missing:
+                wrong.append("the README was not written: a figure is missing")
+            elif arguments.write and not wrong:
                 write_readme(promised, rigs, figures)
     except Failure as failure:
         wrong = [str(failure)]
