@@ -10,8 +10,14 @@
     clippy::cast_precision_loss,
     reason = "a bench fails by panicking, and its sizes are its own"
 )]
+#![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]
 
-mod support;
+#[path = "support/kafka.rs"]
+mod kafka;
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/turns.rs"]
+mod turns;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -19,13 +25,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Barrier;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cordwood::bench::Segment;
 use cordwood::config::LogConfig;
+use cordwood::fs::Directory;
 use cordwood::log::{Appender, FlushMode, LogWriter, WriterOptions};
 use cordwood::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
 use cordwood::types::TimestampType;
-use support::kafka::{Kafka, Took};
-use support::random::Random;
-use support::turns::{Clock, Pair, Spent};
+use kafka::{Kafka, Took};
+use random::Random;
+use turns::{Clock, Pair, Spent};
 
 const KIB: usize = 1 << 10;
 /// Kafka's default `index.interval.bytes`.
@@ -81,7 +89,6 @@ impl Asked {
 /// Batches of one record, all of one size: some that fit into a core's own cache, as a batch does that was just received.
 #[derive(Debug)]
 struct Batches {
-    size: usize,
     timestamps: Vec<i64>,
     values: Vec<Vec<u8>>,
     raw: Vec<Vec<u8>>,
@@ -93,7 +100,7 @@ impl Batches {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
         let mut random = Random(size as u64);
         let mut batches =
-            Self { size, timestamps: vec![], values: vec![], raw: vec![], file: scratch.join("batches") };
+            Self { timestamps: vec![], values: vec![], raw: vec![], file: scratch.join("batches") };
         let mut builder = BatchBuilder::new();
         for i in 0..256 * KIB / size {
             let mut value: Vec<u8> = (0..size).map(|_| random.below(256) as u8).collect();
@@ -169,6 +176,24 @@ fn ours(dir: &Path, count: usize, keep: bool, mut append: impl FnMut(&Appender, 
     took
 }
 
+/// `count` batches into an empty segment, as [`ours`].
+fn segment(dir: &Path, count: usize, keep: bool, raw: &mut [Vec<u8>]) -> Took {
+    let directory = Directory::open_or_create(dir, "").unwrap();
+    let mut segment = Segment::create(&directory, INTERVAL.into()).unwrap();
+    let (spent, ()) = Spent::on(|| (0..count).for_each(|i| segment.append(at_offset(raw, i)).unwrap()));
+    if keep {
+        segment.seal().unwrap();
+    }
+    Took { spent, log_end_offset: count as i64, size: segment.size() }
+}
+
+/// The batch that comes at an offset, with that offset.
+fn at_offset(raw: &mut [Vec<u8>], offset: usize) -> &[u8] {
+    let batch = offset % raw.len();
+    raw[batch][..8].copy_from_slice(&(offset as i64).to_be_bytes());
+    &raw[batch]
+}
+
 fn assert_same_files(dirs: [&Path; 2], name: &str) {
     for extension in ["log", "index", "timeindex"] {
         let [ours, theirs] = dirs.map(|dir| fs::read(file(dir, extension)).unwrap());
@@ -182,7 +207,10 @@ fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
         let mut batches = Batches::new(size, &asked.scratch);
         let count = 128 * KIB * KIB / size;
         for (arm, peer, floor) in [
+            // nothing but the header is looked at, as in Kafka
             ("segment", "LogSegment.append", Some(segment_floor)),
+            // the same, but that ours verifies each batch and its records
+            ("raw", "LogSegment.append", None),
             ("follower", "UnifiedLog.appendAsFollower", None),
             ("leader", "UnifiedLog.appendAsLeader", Some(leader_floor)),
         ] {
@@ -196,24 +224,23 @@ fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
             for turn in 0..WARM_UPS + asked.rounds {
                 let keep = turn == 0;
                 let dirs = ["cordwood", "kafka"].map(|side| fresh(&asked.scratch, side));
-                let mut play_ours = || {
-                    if arm == "leader" {
-                        return ours(&dirs[0], count, keep, |appender, i| {
-                            appender.append(&batches.record(i)).unwrap();
-                        });
-                    }
-                    let raw = &mut batches.raw;
-                    ours(&dirs[0], count, keep, |appender, i| {
-                        let batch = i % raw.len();
-                        raw[batch][..8].copy_from_slice(&(i as i64).to_be_bytes());
-                        appender.append_batches(&raw[batch], true).unwrap();
-                    })
+                let raw = &mut batches.raw;
+                let (timestamps, values) = (&batches.timestamps, &batches.values);
+                let mut play_ours = || match arm {
+                    "segment" => segment(&dirs[0], count, keep, raw),
+                    "leader" => ours(&dirs[0], count, keep, |appender, i| {
+                        let batch = i % values.len();
+                        appender.append(&record(timestamps[batch], &values[batch])).unwrap();
+                    }),
+                    _ => ours(&dirs[0], count, keep, |appender, i| {
+                        appender.append_batches(at_offset(raw, i), true).unwrap();
+                    }),
                 };
                 let first = (turn % 2 == 0).then(&mut play_ours);
                 let theirs = kafka.turn(&[
-                    arm,
+                    if arm == "raw" { "segment" } else { arm },
                     dirs[1].to_str().unwrap(),
-                    batches_file(&asked.scratch).to_str().unwrap(),
+                    batches.file.to_str().unwrap(),
                     &count.to_string(),
                     &INTERVAL.to_string(),
                     &keep.to_string(),
@@ -234,10 +261,6 @@ fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
             pairs.push(pair);
         }
     }
-}
-
-fn batches_file(scratch: &Path) -> PathBuf {
-    scratch.join("batches")
 }
 
 /// Many threads that share syncs, beside one that syncs each append.

@@ -18,9 +18,7 @@ mod lz4;
 #[path = "../../tests/rust/support/partition.rs"]
 pub mod partition;
 
-pub mod kafka;
 pub mod naive;
 pub mod race;
 pub mod random;
-pub mod turns;
 pub mod written;
