@@ -51,4 +51,47 @@ pub use log::{Log, LogOptions};
 #[doc(hidden)]
 pub mod bench {
     pub use crate::log::skip_list::{Iter, OutOfOrder, Reader, SkipList, View};
+
+    use crate::error::{Error, Result};
+    use crate::fs::Directory;
+    use crate::record::BatchHeader;
+    use crate::segment::{SegmentAppender, SegmentLayout};
+
+    /// A segment that takes batches as they are, as Kafka's `LogSegment.append` does.
+    #[derive(Debug)]
+    pub struct Segment(SegmentAppender);
+
+    impl Segment {
+        /// An empty one, with indexes of 10 MiB.
+        ///
+        /// # Errors
+        /// [`Error::Io`].
+        pub fn create(directory: &Directory, index_interval_bytes: u64) -> Result<Self> {
+            let layout = SegmentLayout { index_interval_bytes, max_index_size: 10 << 20, initial_size: 0 };
+            SegmentAppender::create(directory, 0, &layout, 0, 0).map(Self)
+        }
+
+        /// Appends one batch, of which nothing but the header is looked at.
+        ///
+        /// # Errors
+        /// [`Error::Config`], [`Error::Io`].
+        pub fn append(&mut self, batch: &[u8]) -> Result<()> {
+            let header = BatchHeader::parse(batch, batch.len() as u64)
+                .map_err(|found| Error::config("batch", found.expected, found.found))?;
+            self.0.append(batch, &[header]).map_err(|(error, _)| error)
+        }
+
+        /// Bytes of its `.log`.
+        pub fn size(&self) -> u64 {
+            self.0.size()
+        }
+
+        /// Closes it in order.
+        ///
+        /// # Errors
+        /// [`Error::Io`].
+        pub fn seal(&mut self) -> Result<()> {
+            self.0.seal()
+        }
+    }
 }

@@ -29,6 +29,7 @@ use memmap2::Mmap;
 pub use directory::Directory;
 pub use file::{FileBytes, FileIdentity, SystemFile};
 pub use lock::{Lock, PartitionLocks};
+pub(crate) use lock::{forks, forks_now};
 pub use rustix::fs::FileType;
 pub use writable::{WritableFile, WritableMap};
 
@@ -81,6 +82,12 @@ trait Handle: Debug + Send + Sync {
     fn set_size(&self, size: u64) -> io::Result<()>;
     /// Lets the file grow to `size` by zeros whose blocks are really there.
     fn allocate(&self, size: u64) -> io::Result<()>;
+    /// Has blocks ready for `length` bytes from a position on, behind the end of the file too, whose size stays. Only
+    /// advice; whether it was taken.
+    fn reserve(&self, position: u64, length: u64) -> bool {
+        let _ = (position, length);
+        false
+    }
     /// Makes contents and size durable (`fdatasync`).
     fn sync(&self) -> io::Result<()>;
     /// Forgets what the system keeps of the file in memory from a position on: what is read next is what the disk has.

@@ -181,6 +181,10 @@ impl Handle for SystemHandle {
         }
     }
 
+    fn reserve(&self, position: u64, length: u64) -> bool {
+        rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::KEEP_SIZE, position, length).is_ok()
+    }
+
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }

@@ -84,6 +84,12 @@ impl WritableFile {
         self.handle.allocate(size).map_err(self.fail("allocate blocks for"))
     }
 
+    /// Has blocks ready for `length` bytes from `position` on, so that writing them there is faster. The file's size stays;
+    /// [`WritableFile::set_size`] gives back what lies behind it. Only advice; whether it was taken.
+    pub fn reserve(&self, position: u64, length: u64) -> bool {
+        self.handle.reserve(position, length)
+    }
+
     /// Makes contents and size durable (`fdatasync`). The name is durable after [`super::Directory::sync`].
     ///
     /// # Errors

@@ -9,6 +9,10 @@ use crate::index::{OffsetIndexWriter, TimeIndexWriter};
 use crate::record::BatchHeader;
 use crate::types::TimestampOffset;
 
+/// How far ahead of the data blocks are reserved, bytes.
+const LEAST_RESERVED: u64 = 64 << 10;
+const MOST_RESERVED: u64 = 4 << 20;
+
 /// How a segment's files are made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentLayout {
@@ -39,6 +43,8 @@ pub(crate) struct SegmentAppender {
     /// Of the data; a preallocated file is larger.
     size: u64,
     is_preallocated: bool,
+    /// Up to where the file has blocks, though it ends before; `None` where it is not asked for them.
+    reserved: Option<u64>,
     offset_index: OffsetIndexWriter,
     time_index: TimeIndexWriter,
     index_interval_bytes: u64,
@@ -105,6 +111,7 @@ impl SegmentAppender {
             log,
             size,
             is_preallocated: layout.initial_size > 0,
+            reserved: (layout.initial_size == 0).then_some(size),
             offset_index,
             time_index,
             index_interval_bytes: layout.index_interval_bytes,
@@ -128,6 +135,15 @@ impl SegmentAppender {
     /// The `.log`.
     pub(crate) fn log(&self) -> &WritableFile {
         &self.log
+    }
+
+    /// Blocks for what comes next. Without them each write has to find some for its pages, which takes a part of its time.
+    /// As much again as there is, so that a small log takes little.
+    fn reserve(&mut self, wanted: u64) {
+        let length = self.size.clamp(LEAST_RESERVED, MOST_RESERVED).max(wanted);
+        let is_taken = self.log.reserve(self.size, length);
+        // where it cannot be had it is not asked for again
+        self.reserved = is_taken.then_some(self.size.saturating_add(length));
     }
 
     /// What the decision to roll looks at.
@@ -174,7 +190,13 @@ impl SegmentAppender {
             headers.iter().all(|header| is_relative(header.last_offset, self.base_offset)),
             "the roll was decided before"
         );
+        let wanted = bytes.len() as u64;
+        if self.reserved.is_some_and(|reserved| self.size + wanted > reserved) {
+            self.reserve(wanted);
+        }
         if let Err(error) = self.log.write_all_at(bytes, self.size) {
+            // what cuts the file gives its blocks back
+            self.reserved = self.reserved.map(|_| self.size);
             let is_undone =
                 planted::is(Planted::NoTruncateAfterShortWrite) || self.log.set_size(self.size).is_ok();
             return Err((error, !is_undone));
@@ -250,6 +272,10 @@ impl SegmentAppender {
         if self.is_preallocated {
             self.log.set_size(self.size)?;
             self.is_preallocated = false;
+        } else if self.reserved.is_some_and(|reserved| reserved > self.size) {
+            // blocks that are not given back cost room and nothing else
+            let _ = self.log.set_size(self.size);
+            self.reserved = Some(self.size);
         }
         Ok(())
     }

@@ -9,11 +9,13 @@
 //! ```
 //!
 //! The table is taken across the fork so that no other thread is between opening a descriptor and entering it, or between
-//! taking one out and closing it. This is the one global of the core: a fork concerns the whole process.
+//! taking one out and closing it. This and a count of forks are the only globals of the core:
+//! a fork concerns the whole process.
 
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::calls;
@@ -28,6 +30,7 @@ enum Entry {
 
 type Table = Vec<Entry>;
 
+static FORKS: AtomicU32 = AtomicU32::new(0);
 static TABLE: Mutex<Table> = Mutex::new(Vec::new());
 
 thread_local! {
@@ -81,6 +84,21 @@ fn table() -> MutexGuard<'static, Table> {
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// How many forks lie between the first process that asked and this one: two processes that share a handle have different
+/// numbers. Cheap, where asking the system for the process takes as long as a small write does.
+///
+/// # Errors
+/// Where the C library does not call us around a fork.
+pub(crate) fn forks() -> io::Result<u32> {
+    watch_forks()?;
+    Ok(FORKS.load(Ordering::Relaxed))
+}
+
+/// [`forks`], by who called it before.
+pub(crate) fn forks_now() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
 fn watch_forks() -> io::Result<()> {
     static WATCHED: OnceLock<Result<(), Option<i32>>> = OnceLock::new();
     let watch =
@@ -101,6 +119,7 @@ extern "C" fn after_in_parent() {
 }
 
 extern "C" fn after_in_child() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
     let _ = FORKING.try_with(|forking| {
         if let Some(mut table) = forking.borrow_mut().take() {
             for entry in table.iter_mut().filter(|entry| matches!(entry, Entry::Open(..))) {

@@ -25,6 +25,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use self::descriptors::Descriptor;
+pub(crate) use self::descriptors::{forks, forks_now};
 use super::Directory;
 use crate::error::{Error, Result};
 

@@ -161,7 +161,7 @@ impl Partition {
         let mut append = |partition: &mut Self, builder: &mut BatchBuilder| {
             let (header, bytes) = builder.seal(&partition.batch_options(&validation))?;
             check_size(&header, validation.max_message_bytes)?;
-            let appended = partition.append(bytes, &[header], commit)?;
+            let appended = partition.append(bytes, &[header], validation.now, commit)?;
             builder.clear();
             all.last = appended.last;
             all.max_timestamp = all.max_timestamp.max(appended.max_timestamp);
@@ -197,14 +197,14 @@ impl Partition {
         let batches = analyze(raw, &validation)?;
         if keep_offsets {
             let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
-            return self.append(raw, &headers, commit);
+            return self.append(raw, &headers, validation.now, commit);
         }
         let mut builder = std::mem::take(&mut self.builder);
         let stamped = self.stamped(raw, &batches, &validation, &mut builder);
         builder.clear();
         self.builder = builder;
         let (bytes, headers) = stamped?;
-        self.append(&bytes, &headers, commit)
+        self.append(&bytes, &headers, validation.now, commit)
     }
 
     /// A leader's batches with their offsets and epochs, compressed anew where the settings say so.

@@ -4,26 +4,34 @@
 //! log's end and the file to sync, syncs without a lock held, publishes the end and wakes the others; who came later finds
 //! the next leader among themselves.
 
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 
 /// What threads that wait for a sync share.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Commit {
     state: Mutex<State>,
+    /// For those who wait for a sync of another thread.
     changed: Condvar,
+    /// For a leader that waits for others' bytes.
+    gathered: Condvar,
+    /// Everything below is durable. Changed under the lock; an append that does not wait only looks at it.
+    durable: AtomicI64,
+    /// Whether there is a reason in the state.
+    is_poisoned: AtomicBool,
+    /// Bytes that were appended since the last sync began.
+    waiting_bytes: AtomicU64,
+    /// What a leader waits for; out of reach where none does.
+    wanted_bytes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Everything below is durable.
-    durable: i64,
     /// Somebody is syncing.
     is_syncing: bool,
-    /// Bytes that were appended since the last sync began.
-    waiting_bytes: u64,
     /// Counts truncations: a sync that began before one says nothing of what came after.
     truncations: u64,
     /// Where the last truncation cut.
@@ -41,62 +49,91 @@ struct Leader<'a> {
 impl Drop for Leader<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            let mut state = self.commit.lock();
-            state.is_syncing = false;
-            state.poisoned.get_or_insert_with(|| "a sync panicked".to_owned());
-            self.commit.changed.notify_all();
+            self.commit.lock().is_syncing = false;
+            self.commit.poison(&Error::config("sync", "one that ends", "a panic"));
         }
     }
 }
 
 impl Commit {
+    /// Of a log in which everything below `offset` is durable.
+    pub(super) fn new(offset: i64) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            gathered: Condvar::new(),
+            durable: AtomicI64::new(offset),
+            is_poisoned: AtomicBool::new(false),
+            waiting_bytes: AtomicU64::new(0),
+            wanted_bytes: AtomicU64::new(u64::MAX),
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Wakes everybody: those who wait for a sync, and a leader that waits for bytes.
+    fn wake(&self) {
+        self.gathered.notify_all();
+        self.changed.notify_all();
+    }
+
     /// The offset below which everything is durable.
     pub(super) fn durable(&self) -> i64 {
-        self.lock().durable
+        self.durable.load(Ordering::Acquire)
     }
 
     /// Fails where the writer is poisoned.
     pub(super) fn check(&self) -> Result<()> {
-        match &self.lock().poisoned {
-            None => Ok(()),
-            Some(reason) => Err(Error::Poisoned { reason: reason.clone() }),
+        if !self.is_poisoned.load(Ordering::Acquire) {
+            return Ok(());
         }
+        let reason = self.lock().poisoned.clone();
+        Err(Error::Poisoned { reason: reason.unwrap_or_default() })
     }
 
     /// From now on nothing is acknowledged. The first reason stays.
     pub(super) fn poison(&self, error: &Error) {
-        self.lock().poisoned.get_or_insert_with(|| error.to_string());
-        self.changed.notify_all();
+        let mut state = self.lock();
+        self.poison_locked(&mut state, error);
+        drop(state);
+        self.wake();
+    }
+
+    fn poison_locked(&self, state: &mut State, error: &Error) {
+        state.poisoned.get_or_insert_with(|| error.to_string());
+        self.is_poisoned.store(true, Ordering::Release);
     }
 
     /// Notes that bytes were appended, which a waiting leader may wait for.
     pub(super) fn appended(&self, bytes: u64) {
-        let mut state = self.lock();
-        state.waiting_bytes += bytes;
-        if state.is_syncing {
-            self.changed.notify_all();
+        // one order of all four accesses: either the leader sees these bytes, or this thread sees the leader
+        let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::SeqCst).saturating_add(bytes);
+        if waiting >= self.wanted_bytes.load(Ordering::SeqCst) {
+            // the leader holds the lock, or waits
+            drop(self.lock());
+            self.gathered.notify_all();
         }
     }
 
     /// Everything below `offset` was synced under the writer's own lock.
     pub(super) fn synced(&self, offset: i64) {
-        let mut state = self.lock();
-        state.durable = state.durable.max(offset);
-        state.waiting_bytes = 0;
-        self.changed.notify_all();
+        let state = self.lock();
+        self.durable.fetch_max(offset, Ordering::AcqRel);
+        self.waiting_bytes.store(0, Ordering::SeqCst);
+        drop(state);
+        self.wake();
     }
 
     /// The log ends at `offset` now, which is lower than before.
     pub(super) fn truncated(&self, offset: i64) {
         let mut state = self.lock();
-        state.durable = state.durable.min(offset);
+        self.durable.fetch_min(offset, Ordering::AcqRel);
         state.truncations += 1;
         state.truncated_to = offset;
-        self.changed.notify_all();
+        drop(state);
+        self.wake();
     }
 
     /// Returns once everything below `offset` is durable, by a sync of this thread or of another one. `sync` is given
@@ -119,7 +156,7 @@ impl Commit {
                 began = state.truncations;
                 offset = offset.min(state.truncated_to);
             }
-            if state.durable >= offset {
+            if self.durable() >= offset {
                 return Ok(());
             }
             if !state.is_syncing {
@@ -130,21 +167,27 @@ impl Commit {
         state.is_syncing = true;
         if let Some((longest, bytes)) = wait {
             let until = Instant::now() + longest;
+            self.wanted_bytes.store(bytes, Ordering::SeqCst);
             // a flush, a roll or a close may do it meanwhile
-            while state.waiting_bytes < bytes && state.durable < offset && state.poisoned.is_none() {
+            while self.waiting_bytes.load(Ordering::SeqCst) < bytes
+                && self.durable() < offset
+                && state.poisoned.is_none()
+            {
                 let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     break;
                 }
-                (state, _) = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
+                (state, _) = self.gathered.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
             }
+            self.wanted_bytes.store(u64::MAX, Ordering::SeqCst);
         }
-        if state.durable >= offset {
+        if self.durable() >= offset {
             state.is_syncing = false;
+            drop(state);
             self.changed.notify_all();
             return Ok(());
         }
-        state.waiting_bytes = 0;
+        self.waiting_bytes.store(0, Ordering::SeqCst);
         let began = state.truncations;
         drop(state);
         let mut leader = Leader { commit: self, is_done: false };
@@ -152,21 +195,22 @@ impl Commit {
         leader.is_done = true;
         let mut state = self.lock();
         state.is_syncing = false;
-        self.changed.notify_all();
-        match synced {
-            Ok(_) if state.poisoned.is_some() => {
-                Err(Error::Poisoned { reason: state.poisoned.clone().unwrap_or_default() })
-            }
-            Ok(reached) => {
+        let done = match (synced, &state.poisoned) {
+            (Ok(_), Some(reason)) => Err(Error::Poisoned { reason: reason.clone() }),
+            (Ok(reached), None) => {
                 if state.truncations == began {
-                    state.durable = state.durable.max(reached);
+                    self.durable.fetch_max(reached, Ordering::AcqRel);
                 }
                 Ok(())
             }
-            Err(error) => {
-                state.poisoned.get_or_insert_with(|| error.to_string());
+            (Err(error), _) => {
+                self.poison_locked(&mut state, &error);
                 Err(error)
             }
-        }
+        };
+        // who is woken wants the lock
+        drop(state);
+        self.changed.notify_all();
+        done
     }
 }

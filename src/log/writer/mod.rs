@@ -33,7 +33,7 @@ use super::{Log, LogOptions};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::fs::planted::{self, Planted};
-use crate::fs::{Directory, PartitionLocks};
+use crate::fs::{Directory, PartitionLocks, forks, forks_now};
 use crate::record::NewRecord;
 use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
@@ -97,8 +97,8 @@ struct Shared {
     partition: Mutex<Partition>,
     commit: Commit,
     flush: FlushMode,
-    /// The process that opened it: a forked child must not touch it.
-    process: u32,
+    /// How many forks there had been when it was opened: a forked child must not touch it.
+    forks: u32,
     last_sync: Mutex<Instant>,
     /// Held until the log is closed, or the last appender is gone.
     locks: Mutex<Option<PartitionLocks>>,
@@ -171,12 +171,11 @@ impl LogWriter {
             flush => flush,
         };
         let partition = open::open(directory.clone(), options)?;
-        let commit = Commit::default();
-        commit.synced(partition.log_end_offset);
+        let commit = Commit::new(partition.log_end_offset);
         let last_sync = Mutex::new(Instant::now());
-        let process = std::process::id();
+        let forks = forks().map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
         let (partition, locks) = (Mutex::new(partition), Mutex::default());
-        let shared = Shared { partition, commit, flush, process, last_sync, locks };
+        let shared = Shared { partition, commit, flush, forks, last_sync, locks };
         Ok(Self { shared: Arc::new(shared), directory, reader: None, interrupt: options.interrupt })
     }
 
@@ -357,7 +356,7 @@ impl Shared {
     }
 
     fn check_process(&self) -> Result<()> {
-        if std::process::id() == self.process { Ok(()) } else { Err(Error::Forked { handle: "LogWriter" }) }
+        if forks_now() == self.forks { Ok(()) } else { Err(Error::Forked { handle: "LogWriter" }) }
     }
 
     /// The partition, where it may be changed.

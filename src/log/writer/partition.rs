@@ -81,13 +81,15 @@ impl Partition {
         Ok(())
     }
 
-    /// Appends whole batches, whose headers have their final offsets and epochs. All are there afterwards, or none.
+    /// Appends whole batches, whose headers have their final offsets and epochs, at `now` (ms). All are there afterwards, or
+    /// none.
     ///
     /// *Source*: `UnifiedLog.append`, from its step 4 on.
     pub(super) fn append(
         &mut self,
         bytes: &[u8],
         headers: &[BatchHeader],
+        now: i64,
         commit: &Commit,
     ) -> Result<Appended> {
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
@@ -118,7 +120,7 @@ impl Partition {
             max_timestamp,
             last_offset: last.last_offset,
             size,
-            now: (self.clock)(),
+            now,
         };
         if should_roll(&params, &self.active.roll_state()) || !self.active.has_index_room(headers) {
             self.roll(first.base_offset, commit)?;

@@ -1,0 +1,365 @@
+//! Writing and recovering a log, beside Kafka's own classes on the same batches, in turns: `make bench-append`.
+//!
+//! What was written is compared byte for byte before anything is told. Exit code 1: it was not the same; with `--strict`
+//! also a missed floor. Not a criterion bench: a turn begins with an empty log, and the other side lives in a JVM.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    reason = "a bench fails by panicking, and its sizes are its own"
+)]
+#![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]
+
+#[path = "support/kafka.rs"]
+mod kafka;
+#[path = "support/random.rs"]
+mod random;
+#[path = "support/turns.rs"]
+mod turns;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cordwood::bench::Segment;
+use cordwood::config::LogConfig;
+use cordwood::fs::Directory;
+use cordwood::log::{Appender, FlushMode, LogWriter, WriterOptions};
+use cordwood::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
+use cordwood::types::TimestampType;
+use kafka::{Kafka, Took};
+use random::Random;
+use turns::{Clock, Pair, Spent};
+
+const KIB: usize = 1 << 10;
+/// Kafka's default `index.interval.bytes`.
+const INTERVAL: u32 = 4096;
+const KEY: &[u8] = b"a key of a record";
+/// Before anything is timed: the JVM compiles what it runs often.
+const WARM_UPS: usize = 3;
+
+/// What was asked for on the command line.
+#[derive(Debug)]
+struct Asked {
+    rounds: usize,
+    /// Parts of names; none is all.
+    only: Vec<String>,
+    is_strict: bool,
+    record: Option<PathBuf>,
+    scratch: PathBuf,
+}
+
+impl Asked {
+    fn of_command_line() -> Self {
+        let mut words = std::env::args().skip(1);
+        // `target/tmp` lies where the repository does: a disk, where a temporary directory may be memory
+        let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-append");
+        let mut asked = Self { rounds: 7, only: Vec::new(), is_strict: false, record: None, scratch };
+        while let Some(word) = words.next() {
+            let mut value = || words.next().expect("a value");
+            match word.as_str() {
+                "--bench" => {}
+                "--rounds" => asked.rounds = value().parse().unwrap(),
+                "--only" => asked.only.push(value()),
+                "--strict" => asked.is_strict = true,
+                "--record" => asked.record = Some(value().into()),
+                "--scratch" => asked.scratch = value().into(),
+                _ => panic!(
+                    "{word}: what is known is --rounds N, --only NAME, --strict, --record FILE, --scratch DIR"
+                ),
+            }
+        }
+        asked
+    }
+
+    /// Whether one of the names that begin like this may be wanted.
+    fn wants_any(&self, start: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only.starts_with(start))
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| name.contains(only.as_str()))
+    }
+}
+
+/// Batches of one record, all of one size: some that fit into a core's own cache, as a batch does that was just received.
+#[derive(Debug)]
+struct Batches {
+    timestamps: Vec<i64>,
+    values: Vec<Vec<u8>>,
+    raw: Vec<Vec<u8>>,
+    file: PathBuf,
+}
+
+impl Batches {
+    fn new(size: usize, scratch: &Path) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        let mut random = Random(size as u64);
+        let mut batches =
+            Self { timestamps: vec![], values: vec![], raw: vec![], file: scratch.join("batches") };
+        let mut builder = BatchBuilder::new();
+        for i in 0..256 * KIB / size {
+            let mut value: Vec<u8> = (0..size).map(|_| random.below(256) as u8).collect();
+            let timestamp = i64::try_from(now).unwrap() + i as i64;
+            // what is not the value; the lengths before and in it take as many bytes when it is shorter
+            let whole = builder.size_with(&record(timestamp, &value));
+            value.truncate(2 * size - whole);
+            builder.append(&record(timestamp, &value)).unwrap();
+            let options = BatchOptions {
+                base_offset: 0,
+                leader_epoch: 0,
+                codec: Codec::None,
+                level: None,
+                timestamp_type: TimestampType::CreateTime,
+                log_append_time: -1,
+            };
+            let mut raw = Vec::new();
+            builder.finish(&options, &mut raw).unwrap();
+            assert_eq!(raw.len(), size);
+            batches.timestamps.push(timestamp);
+            batches.values.push(value);
+            batches.raw.push(raw);
+        }
+        fs::create_dir_all(scratch).unwrap();
+        fs::write(&batches.file, batches.raw.concat()).unwrap();
+        batches
+    }
+
+    fn record(&self, i: usize) -> NewRecord<'_> {
+        let i = i % self.raw.len();
+        record(self.timestamps[i], &self.values[i])
+    }
+}
+
+fn record(timestamp: i64, value: &[u8]) -> NewRecord<'_> {
+    NewRecord { timestamp, key: Some(KEY), value: Some(value), headers: &[] }
+}
+
+fn options(flush: FlushMode, interval: u32) -> WriterOptions {
+    let config = LogConfig { index_interval_bytes: interval, ..LogConfig::default() };
+    WriterOptions { config, flush, ..WriterOptions::default() }
+}
+
+fn name(size: usize) -> String {
+    format!("{}KiB", size / KIB)
+}
+
+/// An empty directory's path; what was there is gone.
+fn fresh(scratch: &Path, side: &str) -> PathBuf {
+    let folder = scratch.join(side);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder.join("orders-0")
+}
+
+fn file(dir: &Path, extension: &str) -> PathBuf {
+    dir.join(format!("{:020}.{extension}", 0))
+}
+
+/// `count` appends to an empty log, timed. Where `keep`, it is closed and stays.
+fn ours(dir: &Path, count: usize, keep: bool, mut append: impl FnMut(&Appender, usize)) -> Took {
+    let mut writer = LogWriter::open(dir, &options(FlushMode::None, INTERVAL)).unwrap();
+    let appender = writer.appender();
+    let (spent, ()) = Spent::on(|| (0..count).for_each(|i| append(&appender, i)));
+    let took = Took {
+        spent,
+        log_end_offset: writer.log_end_offset(),
+        size: file(dir, "log").metadata().unwrap().size(),
+    };
+    if keep {
+        writer.close().unwrap();
+    }
+    took
+}
+
+/// `count` batches into an empty segment, as [`ours`].
+fn segment(dir: &Path, count: usize, keep: bool, raw: &mut [Vec<u8>]) -> Took {
+    let directory = Directory::open_or_create(dir, "").unwrap();
+    let mut segment = Segment::create(&directory, INTERVAL.into()).unwrap();
+    let (spent, ()) = Spent::on(|| (0..count).for_each(|i| segment.append(at_offset(raw, i)).unwrap()));
+    if keep {
+        segment.seal().unwrap();
+    }
+    Took { spent, log_end_offset: count as i64, size: segment.size() }
+}
+
+/// The batch that comes at an offset, with that offset.
+fn at_offset(raw: &mut [Vec<u8>], offset: usize) -> &[u8] {
+    let batch = offset % raw.len();
+    raw[batch][..8].copy_from_slice(&(offset as i64).to_be_bytes());
+    &raw[batch]
+}
+
+fn assert_same_files(dirs: [&Path; 2], name: &str) {
+    for extension in ["log", "index", "timeindex"] {
+        let [ours, theirs] = dirs.map(|dir| fs::read(file(dir, extension)).unwrap());
+        assert!(ours.len() > 8 && ours == theirs, "{name}: the .{extension} files differ");
+    }
+}
+
+/// Appends without a flush, beside `LogSegment` and `UnifiedLog`.
+fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
+    for (size, [segment_floor, leader_floor]) in [(KIB, [1.4, 2.0]), (16 * KIB, [1.1, 1.5])] {
+        let mut batches = Batches::new(size, &asked.scratch);
+        let count = 128 * KIB * KIB / size;
+        for (arm, peer, floor) in [
+            // nothing but the header is looked at, as in Kafka
+            ("segment", "LogSegment.append", Some(segment_floor)),
+            // the same, but that ours verifies each batch and its records
+            ("raw", "LogSegment.append", None),
+            ("follower", "UnifiedLog.appendAsFollower", None),
+            ("leader", "UnifiedLog.appendAsLeader", Some(leader_floor)),
+        ] {
+            let name = format!("append/{arm}/{}", name(size));
+            if !asked.wants(&name) {
+                continue;
+            }
+            let clock = Clock::Cpu;
+            let mut pair =
+                Pair { name, peer, floor, clock, elements: (count as u64, count as u64), turns: vec![] };
+            for turn in 0..WARM_UPS + asked.rounds {
+                let keep = turn == 0;
+                let dirs = ["cordwood", "kafka"].map(|side| fresh(&asked.scratch, side));
+                let raw = &mut batches.raw;
+                let (timestamps, values) = (&batches.timestamps, &batches.values);
+                let mut play_ours = || match arm {
+                    "segment" => segment(&dirs[0], count, keep, raw),
+                    "leader" => ours(&dirs[0], count, keep, |appender, i| {
+                        let batch = i % values.len();
+                        appender.append(&record(timestamps[batch], &values[batch])).unwrap();
+                    }),
+                    _ => ours(&dirs[0], count, keep, |appender, i| {
+                        appender.append_batches(at_offset(raw, i), true).unwrap();
+                    }),
+                };
+                let first = (turn % 2 == 0).then(&mut play_ours);
+                let theirs = kafka.turn(&[
+                    if arm == "raw" { "segment" } else { arm },
+                    dirs[1].to_str().unwrap(),
+                    batches.file.to_str().unwrap(),
+                    &count.to_string(),
+                    &INTERVAL.to_string(),
+                    &keep.to_string(),
+                ]);
+                let ours = first.unwrap_or_else(play_ours);
+                for took in [ours, theirs] {
+                    let expected = (count as i64, (count * size) as u64);
+                    assert_eq!((took.log_end_offset, took.size), expected, "{}", pair.name);
+                }
+                if keep {
+                    assert_same_files([&dirs[0], &dirs[1]], &pair.name);
+                }
+                if turn >= WARM_UPS {
+                    pair.turns.push((ours.spent, theirs.spent));
+                }
+            }
+            println!("{}", pair.line());
+            pairs.push(pair);
+        }
+    }
+}
+
+/// Many threads that share syncs, beside one that syncs each append.
+fn group_commit(asked: &Asked, pairs: &mut Vec<Pair>) {
+    const THREADS: usize = 64;
+    for (size, floor) in [(KIB, Some(20.0)), (16 * KIB, None)] {
+        let name = format!("durable/64-threads/{}", name(size));
+        if !asked.wants(&name) {
+            continue;
+        }
+        let batches = Batches::new(size, &asked.scratch);
+        let (each, alone) = (100, 300);
+        let elements = ((THREADS * each) as u64, alone as u64);
+        let peer = "an fdatasync each";
+        let mut pair = Pair { name, peer, floor, clock: Clock::Wall, elements, turns: vec![] };
+        for turn in 0..=asked.rounds {
+            let mut played = [1, THREADS].map(|threads| {
+                let dir = fresh(&asked.scratch, "cordwood");
+                let writer = LogWriter::open(&dir, &options(FlushMode::Always, INTERVAL)).unwrap();
+                let each = if threads == 1 { alone } else { each };
+                let barrier = Barrier::new(threads);
+                let (spent, ()) = Spent::of_process(|| {
+                    std::thread::scope(|scope| {
+                        for thread in 0..threads {
+                            let (appender, barrier, batches) = (writer.appender(), &barrier, &batches);
+                            scope.spawn(move || {
+                                barrier.wait();
+                                for i in 0..each {
+                                    let appended = appender.append(&batches.record(thread + i)).unwrap();
+                                    assert!(appended.durable);
+                                }
+                            });
+                        }
+                    });
+                });
+                assert_eq!(writer.log_end_offset(), (threads * each) as i64);
+                assert_eq!(writer.durable_offset(), (threads * each) as i64);
+                spent
+            });
+            if turn > 0 {
+                played.reverse();
+                pair.turns.push(played.into());
+            }
+        }
+        println!("{}", pair.line());
+        pairs.push(pair);
+    }
+}
+
+/// Page faults of this thread, of both kinds.
+fn page_faults() -> u64 {
+    let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
+    // the name in parentheses may hold spaces; then state, four ids, terminal, its group, flags
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    fields[7].parse::<u64>().unwrap() + fields[9].parse::<u64>().unwrap()
+}
+
+/// Page faults of appends that make an index entry each, and of such as make none.
+fn faults(asked: &Asked) {
+    if !asked.wants("faults") {
+        return;
+    }
+    let count = 100_000;
+    let batches = Batches::new(KIB, &asked.scratch);
+    for (what, interval) in [("an index entry each", 0), ("no index entry", i32::MAX.unsigned_abs())] {
+        let dir = fresh(&asked.scratch, "cordwood");
+        let writer = LogWriter::open(&dir, &options(FlushMode::None, interval)).unwrap();
+        let appender = writer.appender();
+        appender.append(&batches.record(0)).unwrap();
+        let mut at = Vec::new();
+        let all = page_faults();
+        for i in 1..=count {
+            let before = page_faults();
+            appender.append(&batches.record(i)).unwrap();
+            if page_faults() > before {
+                at.push(i);
+            }
+        }
+        let all = page_faults() - all;
+        println!("{count} appends with {what}: {all} page faults, in {} of them: {at:?}", at.len());
+    }
+}
+
+fn main() {
+    let asked = Asked::of_command_line();
+    let mut pairs = Vec::new();
+    println!("{}", Pair::HEAD);
+    if ["append", "recover"].iter().any(|arm| asked.wants_any(arm)) {
+        let mut kafka = Kafka::start();
+        println!("beside Kafka {}", kafka.version);
+        appends(&asked, &mut kafka, &mut pairs);
+    }
+    group_commit(&asked, &mut pairs);
+    faults(&asked);
+    if let Some(path) = &asked.record {
+        Pair::record(&pairs, path);
+    }
+    let _ = fs::remove_dir_all(&asked.scratch);
+    if asked.is_strict && pairs.iter().any(Pair::is_missed) {
+        std::process::exit(1);
+    }
+}

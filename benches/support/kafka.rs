@@ -1,0 +1,88 @@
+//! Kafka's own classes in a JVM that lives beside us and takes turns: `benches/kafka`.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use super::turns::Spent;
+
+/// The JVM.
+#[derive(Debug)]
+pub struct Kafka {
+    process: Child,
+    turns: Option<ChildStdin>,
+    answers: Lines<BufReader<ChildStdout>>,
+    /// Of Kafka.
+    pub version: String,
+}
+
+/// What a turn took and left.
+#[derive(Debug, Clone, Copy)]
+pub struct Took {
+    pub spent: Spent,
+    pub log_end_offset: i64,
+    /// Of the `.log`, bytes.
+    pub size: u64,
+}
+
+impl Kafka {
+    /// Builds the Maven project, and starts it.
+    ///
+    /// # Panics
+    /// Where Maven or Java is missing or fails.
+    pub fn start() -> Self {
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/kafka");
+        let built =
+            Command::new("mvn").args(["-B", "-q", "-f"]).arg(project.join("pom.xml")).arg("compile").status();
+        assert!(built.expect("mvn is needed").success(), "mvn compile in {}", project.display());
+        let jars = std::fs::read_to_string(project.join("target/classpath.txt")).unwrap();
+        let mut path = OsString::from(project.join("target/classes"));
+        path.push(":");
+        path.push(jars.trim());
+        let mut process = Command::new("java")
+            .args(["-Xms512m", "-Xmx512m", "-cp"])
+            .arg(path)
+            .arg("cordwood.bench.Turns")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // that there is no logger, and why a turn failed
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("java is needed");
+        let turns = process.stdin.take();
+        let mut answers = BufReader::new(process.stdout.take().unwrap()).lines();
+        let version = answers.next().unwrap().unwrap().trim_start_matches("version=").to_owned();
+        Self { process, turns, answers, version }
+    }
+
+    /// Words in, what it took out.
+    ///
+    /// # Panics
+    /// Where Kafka throws.
+    pub fn turn(&mut self, words: &[&str]) -> Took {
+        writeln!(self.turns.as_ref().unwrap(), "{}", words.join("\t")).unwrap();
+        let answer = self.answers.next().expect("the JVM lives").unwrap();
+        let number = |name: &str| -> u64 {
+            let field = answer.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+            field.and_then(|field| field.parse().ok()).unwrap_or_else(|| panic!("{}: {answer}", words[0]))
+        };
+        Took {
+            spent: Spent {
+                wall: Duration::from_nanos(number("wall")),
+                cpu: Duration::from_nanos(number("cpu")),
+            },
+            log_end_offset: number("end").try_into().unwrap(),
+            size: number("size"),
+        }
+    }
+}
+
+impl Drop for Kafka {
+    fn drop(&mut self) {
+        // the end of its input ends it
+        self.turns = None;
+        let _ = self.process.wait();
+    }
+}
