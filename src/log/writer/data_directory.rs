@@ -3,7 +3,7 @@
 //! Kafka believes these files: a recovery point above what was truncated would let it skip what it has to look at, and a
 //! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::names::{PartitionName, PartitionState};
 use crate::fs::{Directory, Lock, PartitionLocks};
 use crate::log::checkpoint::{LOG_START_OFFSETS, MOST_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
@@ -85,11 +85,8 @@ impl DataDirectory {
         // two partitions may have two writers, which rewrite the same file
         let _others_wait = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
         let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
-        let mut checkpoint = OffsetCheckpoint::parse(&text).map_err(|wrong| {
-            let expected =
-                "the offsets of the partitions (remove the file to let the writer begin a new one)";
-            Error::config(self.folder.path_of(name).display().to_string(), expected, wrong)
-        })?;
+        // Kafka takes a broken file for none, which contradicts nothing; it is left for somebody to look at
+        let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { return Ok(()) };
         if checkpoint.set(&self.topic, self.partition, offset) {
             self.folder.replace(name, checkpoint.to_text().as_bytes())?;
         }
