@@ -16,7 +16,7 @@ CARGO := cargo
 # PyO3's build script asks this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test guarantees bench bench-spark wheel fmt lint rust python loom extension prerequisites clean
+.PHONY: help demo test guarantees bench bench-append bench-spark wheel fmt lint rust python loom extension prerequisites clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,9 @@ guarantees: prerequisites extension ## what the README guarantees: its tests, an
 bench: ## criterion; every answer is asserted
 	$(CARGO) bench --locked --features arrow
 
+bench-append: ## writing and recovering beside Kafka's own classes (a JVM, Maven); ARGS are those of benches/append.rs
+	$(CARGO) bench --locked --bench append -- $(ARGS)
+
 bench-spark: extension ## what reading through Spark costs; ARGS are those of benches/spark/run.py
 	$(BIN)/python benches/spark/run.py $(ARGS)
 
@@ -79,7 +82,7 @@ fmt: $(VENV)/.tools ## format Rust and Python
 extension: $(VENV)/.extension ## .venv with cordwood in it, built again where a source changed
 
 clean: ## remove what was built here
-	rm -rf $(VENV) dist python/cordwood/_core*.so tests/interop/target
+	rm -rf $(VENV) dist python/cordwood/_core*.so tests/interop/target benches/kafka/target
 	$(CARGO) clean
 
 # What some tests need and a machine may lack: there they are skipped, by name; in CI that is a failure.

@@ -7,6 +7,9 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::similar_names,
     clippy::cast_precision_loss,
     reason = "a bench fails by panicking, and its sizes are its own"
 )]
@@ -22,15 +25,17 @@ mod turns;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Barrier;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cordwood::bench::Segment;
+use cordwood::bench::{Segment, derived_indexes};
 use cordwood::config::LogConfig;
 use cordwood::fs::Directory;
 use cordwood::log::{Appender, FlushMode, LogWriter, WriterOptions};
 use cordwood::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
-use cordwood::types::TimestampType;
+use cordwood::types::{Io, TimestampType};
+use cordwood::{Log, LogOptions};
 use kafka::{Kafka, Took};
 use random::Random;
 use turns::{Clock, Pair, Spent};
@@ -49,7 +54,8 @@ struct Asked {
     /// Parts of names; none is all.
     only: Vec<String>,
     is_strict: bool,
-    record: Option<PathBuf>,
+    /// The CSV.
+    record: PathBuf,
     scratch: PathBuf,
 }
 
@@ -58,7 +64,10 @@ impl Asked {
         let mut words = std::env::args().skip(1);
         // `target/tmp` lies where the repository does: a disk, where a temporary directory may be memory
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-append");
-        let mut asked = Self { rounds: 7, only: Vec::new(), is_strict: false, record: None, scratch };
+        let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
+        let name = format!("benches/record/{}-append.csv", String::from_utf8(date).unwrap().trim());
+        let record = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+        let mut asked = Self { rounds: 7, only: Vec::new(), is_strict: false, record, scratch };
         while let Some(word) = words.next() {
             let mut value = || words.next().expect("a value");
             match word.as_str() {
@@ -66,7 +75,7 @@ impl Asked {
                 "--rounds" => asked.rounds = value().parse().unwrap(),
                 "--only" => asked.only.push(value()),
                 "--strict" => asked.is_strict = true,
-                "--record" => asked.record = Some(value().into()),
+                "--record" => asked.record = value().into(),
                 "--scratch" => asked.scratch = value().into(),
                 _ => panic!(
                     "{word}: what is known is --rounds N, --only NAME, --strict, --record FILE, --scratch DIR"
@@ -310,6 +319,82 @@ fn group_commit(asked: &Asked, pairs: &mut Vec<Pair>) {
     }
 }
 
+/// A segment of 1 GiB after a kill, recovered, beside `LogSegment.recover`: reading from the disk, and from the page cache.
+fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
+    const CALL: usize = 1024;
+    for (size, [disk_floor, hot_floor]) in [(KIB, [Some(2.0), Some(4.0)]), (16 * KIB, [None, None])] {
+        let names = ["disk", "hot"].map(|how| format!("recover/{how}/{}", name(size)));
+        if !names.iter().any(|name| asked.wants(name)) {
+            continue;
+        }
+        let mut batches = Batches::new(size, &asked.scratch);
+        let dirs = ["cordwood", "kafka"].map(|side| fresh(&asked.scratch, side));
+        // one append short of 1 GiB, or the last one would roll
+        let count = KIB * KIB * KIB / size - CALL;
+        {
+            let mut writer = LogWriter::open(&dirs[0], &options(FlushMode::None, INTERVAL)).unwrap();
+            for start in (0..count).step_by(CALL) {
+                let raw: Vec<u8> =
+                    (start..start + CALL).flat_map(|i| at_offset(&mut batches.raw, i).to_vec()).collect();
+                writer.append_batches(&raw, true).unwrap();
+            }
+            // what is not on the disk cannot be forgotten; the writer is dropped then, as a kill leaves it
+            writer.flush().unwrap();
+        }
+        fs::create_dir_all(&dirs[1]).unwrap();
+        fs::hard_link(file(&dirs[0], "log"), file(&dirs[1], "log")).unwrap();
+        let config = options(FlushMode::None, INTERVAL).config;
+        for (name, floor) in
+            names.into_iter().zip([disk_floor, hot_floor]).filter(|(name, _)| asked.wants(name))
+        {
+            let is_hot = name.contains("hot");
+            let clock = if is_hot { Clock::Cpu } else { Clock::Wall };
+            let elements = (count as u64, count as u64);
+            let mut pair = Pair { name, peer: "LogSegment.recover", floor, clock, elements, turns: vec![] };
+            for turn in 0..=asked.rounds {
+                let forget = || {
+                    let log = fs::File::open(file(&dirs[0], "log")).unwrap();
+                    if !is_hot {
+                        rustix::fs::fadvise(&log, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+                    }
+                };
+                forget();
+                let (ours, end) = if is_hot {
+                    let log =
+                        Log::open(&dirs[0], LogOptions { io: Io::Pread, ..LogOptions::default() }).unwrap();
+                    Spent::on(|| {
+                        let (end, indexes) = derived_indexes(&log, &config).unwrap();
+                        for (extension, bytes) in ["index", "timeindex"].into_iter().zip(indexes) {
+                            fs::write(file(&dirs[0], extension), bytes).unwrap();
+                        }
+                        end
+                    })
+                } else {
+                    let (spent, writer) =
+                        Spent::on(|| LogWriter::open(&dirs[0], &options(FlushMode::None, INTERVAL)).unwrap());
+                    (spent, writer.log_end_offset())
+                };
+                forget();
+                let theirs = kafka.turn(&["recover", dirs[1].to_str().unwrap(), &INTERVAL.to_string()]);
+                assert_eq!((end, theirs.log_end_offset), (count as i64, count as i64), "{}", pair.name);
+                for extension in ["index", "timeindex"] {
+                    let [ours, theirs] =
+                        [&dirs[0], &dirs[1]].map(|dir| fs::read(file(dir, extension)).unwrap());
+                    // that of an open log is longer
+                    let (entries, room) = ours.split_at_checked(theirs.len()).expect("as many entries");
+                    let is_same = entries == theirs && room.iter().all(|byte| *byte == 0);
+                    assert!(theirs.len() > 8 && is_same, "{}: the .{extension} files differ", pair.name);
+                }
+                if turn > 0 {
+                    pair.turns.push((ours, theirs.spent));
+                }
+            }
+            println!("{}", pair.line());
+            pairs.push(pair);
+        }
+    }
+}
+
 /// Page faults of this thread, of both kinds.
 fn page_faults() -> u64 {
     let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
@@ -318,30 +403,38 @@ fn page_faults() -> u64 {
     fields[7].parse::<u64>().unwrap() + fields[9].parse::<u64>().unwrap()
 }
 
-/// Page faults of appends that make an index entry each, and of such as make none.
-fn faults(asked: &Asked) {
+/// In how many of 100,000 appends, each of which makes an entry of both indexes, the thread takes page faults: only where
+/// the next 64 KiB of an index are made ready, in one call. True where it is so.
+fn index_faults(asked: &Asked) -> bool {
+    const COUNT: usize = 100_000;
+    const AHEAD: usize = 64 * KIB;
     if !asked.wants("faults") {
-        return;
+        return true;
     }
-    let count = 100_000;
     let batches = Batches::new(KIB, &asked.scratch);
-    for (what, interval) in [("an index entry each", 0), ("no index entry", i32::MAX.unsigned_abs())] {
+    let most = (COUNT * 8).div_ceil(AHEAD) + (COUNT * 12).div_ceil(AHEAD);
+    let mut is_kept = true;
+    for (what, interval, most) in
+        [("entries of both indexes", 0, most), ("no index entry", i32::MAX.unsigned_abs(), 0)]
+    {
         let dir = fresh(&asked.scratch, "cordwood");
         let writer = LogWriter::open(&dir, &options(FlushMode::None, interval)).unwrap();
         let appender = writer.appender();
-        appender.append(&batches.record(0)).unwrap();
-        let mut at = Vec::new();
-        let all = page_faults();
-        for i in 1..=count {
+        let (mut faults, mut appends) = (0, 0);
+        for i in 0..=COUNT {
+            let i = i as i64;
             let before = page_faults();
-            appender.append(&batches.record(i)).unwrap();
-            if page_faults() > before {
-                at.push(i);
+            appender.append(&record(batches.timestamps[0] + i, &batches.values[0])).unwrap();
+            let new = page_faults() - before;
+            // the first touches the writer's own buffers
+            if i > 0 && new > 0 {
+                (faults, appends) = (faults + new, appends + 1);
             }
         }
-        let all = page_faults() - all;
-        println!("{count} appends with {what}: {all} page faults, in {} of them: {at:?}", at.len());
+        println!("{COUNT} appends with {what}: {faults} page faults, in {appends} of them (at most {most})");
+        is_kept &= appends <= most;
     }
+    is_kept
 }
 
 fn main() {
@@ -352,14 +445,14 @@ fn main() {
         let mut kafka = Kafka::start();
         println!("beside Kafka {}", kafka.version);
         appends(&asked, &mut kafka, &mut pairs);
+        recoveries(&asked, &mut kafka, &mut pairs);
     }
     group_commit(&asked, &mut pairs);
-    faults(&asked);
-    if let Some(path) = &asked.record {
-        Pair::record(&pairs, path);
-    }
+    let is_kept = index_faults(&asked) && !pairs.iter().any(Pair::is_missed);
+    Pair::record(&pairs, &asked.record);
+    println!("recorded in {}", asked.record.display());
     let _ = fs::remove_dir_all(&asked.scratch);
-    if asked.is_strict && pairs.iter().any(Pair::is_missed) {
+    if asked.is_strict && !is_kept {
         std::process::exit(1);
     }
 }

@@ -57,6 +57,15 @@ pub mod bench {
     use crate::record::BatchHeader;
     use crate::segment::{SegmentAppender, SegmentLayout};
 
+    /// What recovery derives from the last segment of a log: its end offset, and the bytes of its offset index and of its
+    /// time index.
+    ///
+    /// # Errors
+    /// As [`LogWriter::open`](crate::log::LogWriter::open).
+    pub fn derived_indexes(log: &crate::Log, config: &crate::LogConfig) -> Result<(i64, [Vec<u8>; 2])> {
+        crate::log::derived_indexes(log, config)
+    }
+
     /// A segment that takes batches as they are, as Kafka's `LogSegment.append` does.
     #[derive(Debug)]
     pub struct Segment(SegmentAppender);

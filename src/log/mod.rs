@@ -32,6 +32,7 @@ pub use segments::Segments;
 pub use transactions::AbortedRange;
 use transactions::{Fate, Transactions};
 use writer::checkpoint::Checkpoint;
+pub(crate) use writer::derived_indexes;
 pub use writer::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
 
 /// How a log is opened.
