@@ -39,7 +39,6 @@ pub enum Survivors {
 #[derive(Debug, Clone)]
 pub struct Image {
     sector: usize,
-    names: Vec<Arc<str>>,
     files: Vec<Arc<Vec<u8>>>,
     folders: Vec<Arc<Entries>>,
     hash: u128,
@@ -108,13 +107,7 @@ impl CrashPoint {
             names.push(folder.surviving(|number| dice.survives(first + number)));
             first += folder.pending.len();
         }
-        let mut image = Image {
-            sector: *sector,
-            names: files.iter().map(|file| Arc::clone(&file.name)).collect(),
-            files: contents,
-            folders: names,
-            hash: 0,
-        };
+        let mut image = Image { sector: *sector, files: contents, folders: names, hash: 0 };
         image.hash = image.hashed();
         image
     }
@@ -126,16 +119,26 @@ impl Image {
         self.hash
     }
 
-    /// A disk that holds it, all durable.
+    /// A disk that holds it, all durable. Files without a name are gone.
     pub fn disk(&self) -> MemoryDisk {
-        let files = self.names.iter().zip(&self.files);
-        MemoryDisk::holding(State {
-            sector: self.sector,
-            files: files
-                .map(|(name, bytes)| FileState::holding(Arc::clone(name), Arc::clone(bytes), self.sector))
-                .collect(),
-            folders: self.folders.iter().map(|entries| FolderState::holding(Arc::clone(entries))).collect(),
-        })
+        let mut files = Vec::new();
+        let mut folders = Vec::with_capacity(self.folders.len());
+        for entries in &self.folders {
+            let mut renumbered = Entries::new();
+            for (name, node) in &**entries {
+                let node = match node {
+                    Node::File(file) => {
+                        let bytes = self.files.get(*file).cloned().unwrap_or_default();
+                        files.push(FileState::holding(Arc::clone(name), bytes, self.sector));
+                        Node::File(files.len() - 1)
+                    }
+                    folder @ Node::Folder(_) => *folder,
+                };
+                renumbered.insert(Arc::clone(name), node);
+            }
+            folders.push(FolderState::holding(Arc::new(renumbered)));
+        }
+        MemoryDisk::holding(State { sector: self.sector, files, folders })
     }
 
     /// Its files: paths below the root, in order, and what they hold.

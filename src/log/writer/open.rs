@@ -294,7 +294,8 @@ fn find(
         write_indexes(directory, segment.base_offset(), &scanned.indexes)?;
     }
     for segment in before {
-        if segment.offset_index()?.is_none() {
+        // either: a crash may have come between the two
+        if segment.offset_index()?.is_none() || segment.time_index()?.is_none() {
             let (interval, max) = (layout.index_interval_bytes, layout.max_index_size);
             let scanned = scan::scan(segment, -1, interval, max, interrupt)?;
             write_indexes(directory, segment.base_offset(), &scanned.indexes)?;

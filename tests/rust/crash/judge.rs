@@ -247,7 +247,7 @@ impl Judge {
     }
 }
 
-/// Where two recovered logs are not the same, byte for byte.
+/// Where two recovered logs are not the same, byte for byte; the second one was disturbed more.
 pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
     if one.bounds != other.bounds {
         return Some(format!("{:?} was {:?}", other.bounds, one.bounds));
@@ -262,6 +262,8 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
         .into_iter()
         // staged in vain, and replaced when it is needed again
         .filter(|name| !name.ends_with(".tmp") && one.get(*name) != other.get(*name))
+        // a cut that the crash undid in part is cut, and what is left of it kept, once more
+        .filter(|name| !name.starts_with("quarantine/") || one.contains_key(*name))
         // an index without its log is nobody's, and Kafka deletes it
         .filter(|name| {
             let log = name.split('.').next().map(|base| format!("{base}.log")).unwrap_or_default();

@@ -98,7 +98,7 @@ fn a_crash_while_a_crash_is_recovered_changes_nothing() {
 #[test]
 #[ignore = "takes a minute; `make guarantees` runs it"]
 fn crashes_up_to_three_deep_change_nothing() {
-    let tally = nest(3, 61, 2);
+    let tally = nest(3, 7, 2);
     println!("{{\"rig\": \"nested crashes\", \"recoveries\": {}}}", tally.nested);
     tally.assert_none();
     assert!(tally.nested > 200_000, "{} nested recoveries", tally.nested);
