@@ -83,7 +83,9 @@ def served_and_continued(kafka: KafkaClasses, data_directory: Path, expected: li
     log = cw.Log(partition)
     assert (served["beginning"], served["end"]) == (log.log_start_offset, log.log_end_offset)
     sent = [{"timestamp": START + n, "value": scenarios.text(b"%d" % n)} for n in range(5)]
-    offsets = kafka.ask("produce", topic=TOPIC, records=sent)["offsets"]
+    # a log with producer ids would be refused for writing from then on
+    settings = {"enable.idempotence": "false"}
+    offsets = kafka.ask("produce", topic=TOPIC, records=sent, settings=settings)["offsets"]
     assert offsets == list(range(served["end"], served["end"] + 5))
     complaints = about_the_partition(kafka.ask("stop")["complaints"])
     ours = our_lines(cw.Log(partition))
