@@ -75,12 +75,14 @@ impl CrashPoint {
         }
         let mut sets = vec![Survivors::None, Survivors::All, Survivors::NoContents];
         for change in 0..changes {
-            sets.extend([
-                Survivors::AllBut(change),
-                Survivors::Only(change),
-                Survivors::AllButContentsOf(change),
-                Survivors::AllButSizeOf(change),
-            ]);
+            sets.extend([Survivors::AllBut(change), Survivors::Only(change)]);
+        }
+        // of files, which come first: what has only one of the two has been lost already
+        let of_files = self.state.files.iter().flat_map(|file| &file.pending);
+        for (change, of_file) in of_files.enumerate() {
+            if of_file.size.is_some() && !of_file.sectors.is_empty() {
+                sets.extend([Survivors::AllButContentsOf(change), Survivors::AllButSizeOf(change)]);
+            }
         }
         // few changes have few subsets, and most of them were among these
         let random = random.min(1u64.checked_shl(self.choices()).unwrap_or(u64::MAX));
