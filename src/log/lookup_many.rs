@@ -12,10 +12,11 @@ use crate::types::{Location, TimestampOffset};
 /// How many look-ups are under way side by side: the memory that they touch is cold, and waiting for it is most of the time.
 const GROUP: usize = 64;
 
-/// Which part of the log a look-up goes to, and which bucket of that part's table if there was one when the group began.
-type Step = (usize, Option<Bucket>);
+/// Which part of the log a look-up goes to, and where in that part's table if there was one when the group began.
+type Step<P> = (usize, Option<P>);
 
-const NOWHERE: Step = (usize::MAX, None);
+/// No part has that number.
+const NOWHERE: usize = usize::MAX;
 
 impl Log {
     /// [`Log::locate`] for many offsets, in their order; `None` also where `locate` would say that the offset is out of
@@ -46,7 +47,7 @@ impl Log {
         let mut run = Placed::NOWHERE;
         for group in offsets.chunks(GROUP) {
             self.options().interrupt.check()?;
-            let mut steps = [NOWHERE; GROUP];
+            let mut steps: [Step<Bucket>; GROUP] = [(NOWHERE, None); GROUP];
             let table = |part: usize| parts.get(part).and_then(|part| part.table);
             for ((part, bucket), offset) in steps.iter_mut().zip(group) {
                 if (first..end).contains(offset) {
@@ -93,7 +94,7 @@ impl Log {
     /// timestamp or of the log's bytes.
     ///
     /// *Cost*: single look-ups at first. A segment that was asked about as much as it costs to read it is then read once,
-    /// and of its records those that are later than all before them are kept in memory, 20 bytes for each, and no more
+    /// and of its records those that are later than all before them are kept in memory, about 7 bytes for each, and no more
     /// than 64 MiB in a log with all that [`Log::locate_many`] keeps; what is asked of it from then on costs tens of
     /// nanoseconds. Refreshed logs share the tables of what is unchanged. A segment with damage, and one whose table finds
     /// no room, keeps single look-ups.
@@ -116,21 +117,21 @@ impl Log {
         let mut parts = TimeParts::new(self);
         for group in timestamps.chunks(GROUP) {
             self.options().interrupt.check()?;
-            let mut steps = [NOWHERE; GROUP];
-            for ((part, bucket), timestamp) in steps.iter_mut().zip(group) {
+            let mut steps: [Step<usize>; GROUP] = [(NOWHERE, None); GROUP];
+            for ((part, place), timestamp) in steps.iter_mut().zip(group) {
                 if *timestamp >= 0 {
                     *part = parts.reaching(*timestamp)?;
-                    *bucket = parts.table(*part).map(|table| table.bucket(*timestamp));
+                    *place = parts.table(*part).map(|table| table.place(*timestamp));
                 }
             }
-            touch(&steps, |part, bucket| parts.table(part).map_or(0, |table| table.touch(bucket)));
-            for ((part, bucket), timestamp) in steps.into_iter().zip(group.iter().copied()) {
+            touch(&steps, |part, place| parts.table(part).map_or(0, |table| table.touch(place)));
+            for ((part, place), timestamp) in steps.into_iter().zip(group.iter().copied()) {
                 let answer = match parts.parts.get_mut(part) {
                     None => None,
                     Some(part) => {
-                        let found = match (part.table, bucket) {
-                            (Some(table), Some(bucket)) => table.find(timestamp, bucket),
-                            _ => part.ask()?.and_then(|table| table.find(timestamp, table.bucket(timestamp))),
+                        let found = match (part.table, place) {
+                            (Some(table), Some(place)) => table.find(timestamp, place),
+                            _ => part.ask()?.and_then(|table| table.find(timestamp, table.place(timestamp))),
                         };
                         match found.filter(|found| found.offset >= start) {
                             None => or_nothing(self.offset_for_time(timestamp))?,
@@ -147,8 +148,8 @@ impl Log {
 
 /// Loads what the look-ups of a group will want, so that the misses of all of them overlap: none waits for another here.
 #[inline]
-fn touch(steps: &[Step; GROUP], load: impl Fn(usize, Bucket) -> u32) {
-    let loaded = |all, (part, bucket): &Step| all ^ bucket.map_or(0, |bucket| load(*part, bucket));
+fn touch<P: Copy>(steps: &[Step<P>; GROUP], load: impl Fn(usize, P) -> u32) {
+    let loaded = |all, (part, place): &Step<P>| all ^ place.map_or(0, |place| load(*part, place));
     black_box(steps.iter().fold(0, loaded));
 }
 

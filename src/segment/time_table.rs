@@ -6,7 +6,7 @@
 //! One reading of the segment makes the table: every batch verified, those decoded that may raise the largest time. Where
 //! it meets anything odd there is no table, and every question is answered on its own.
 
-use super::buckets::{Bucket, Buckets};
+use super::buckets::Buckets;
 use super::prepared::Share;
 use super::walk::{Batch, Step};
 use super::{SCAN_READ, Segment, Walk};
@@ -18,41 +18,75 @@ use crate::types::TimestampOffset;
 #[derive(Debug)]
 pub(crate) struct TimeTable {
     segment: i64,
-    /// Their times rise strictly.
-    rows: Vec<Row>,
+    blocks: Vec<Block>,
+    /// The largest time of each block, apart: few enough to stay in a core's own cache, where the records do not.
+    largest: Vec<i64>,
     buckets: Buckets,
     _share: Share,
 }
 
-/// A record: its time as bytes, so that none is left unused beside its offset, which is relative to the segment's base
-/// offset.
+/// Neighbouring records, as a cache line: a look-up in a table that is too large for the caches waits for one line.
 #[derive(Debug, Clone, Copy)]
-struct Row {
-    time: [u8; 8],
+#[repr(C, align(64))]
+struct Block {
+    /// Of the first record.
+    time: i64,
+    /// Of the first record, relative to the segment's base offset.
     offset: u32,
+    /// How far each lies above the first; they rise strictly, and the last one is repeated to the end.
+    times: [u16; Block::RECORDS],
+    offsets: [u16; Block::RECORDS],
 }
 
-impl Row {
+impl Block {
+    const RECORDS: usize = 12;
+
     fn new(time: i64, offset: u32) -> Self {
-        Self { time: time.to_be_bytes(), offset }
+        Self { time, offset, times: [0; Self::RECORDS], offsets: [0; Self::RECORDS] }
     }
 
+    /// Adds a record as number `place`; false where that is too many, or it lies too far from the first.
+    fn push(&mut self, place: usize, time: i64, offset: u32) -> bool {
+        let (Ok(above), Ok(behind)) =
+            (u16::try_from(time - self.time), u16::try_from(offset.wrapping_sub(self.offset)))
+        else {
+            return false;
+        };
+        let (Some(times), Some(offsets)) = (self.times.get_mut(place..), self.offsets.get_mut(place..))
+        else {
+            return false;
+        };
+        times.fill(above);
+        offsets.fill(behind);
+        !times.is_empty()
+    }
+
+    fn largest(&self) -> i64 {
+        self.time + i64::from(self.times[Self::RECORDS - 1])
+    }
+
+    /// The first record at or above a time, which is not above the block's largest. All are compared, needed or not: no
+    /// branch that random times would mislead.
     #[inline]
-    fn time(&self) -> i64 {
-        i64::from_be_bytes(self.time)
+    fn find(&self, target: i64) -> Option<(i64, u32)> {
+        let above = u16::try_from(target.max(self.time) - self.time).unwrap_or(u16::MAX);
+        let place = self.times.iter().map(|time| usize::from(*time < above)).sum::<usize>();
+        let (time, offset) = (self.times.get(place)?, self.offsets.get(place)?);
+        Some((self.time + i64::from(*time), self.offset + u32::from(*offset)))
     }
 }
 
 impl TimeTable {
-    /// What a record costs: its row and its buckets.
-    const BYTES: usize = size_of::<Row>() + Buckets::BYTES_PER_KEY;
+    /// What a block costs: itself, its largest time, and its buckets.
+    const BYTES: usize = size_of::<Block>() + size_of::<i64>() + Buckets::BYTES_PER_KEY;
     /// A look-up costs about as much as to read and decode this much of the log.
     const LOG_BYTES_PER_LOOKUP: u64 = 32 << 10;
 
     fn read(segment: &Segment) -> Result<Option<Self>> {
         let budget = &segment.open_files.tables;
         let most = budget.left() / Self::BYTES;
-        let mut rows = Vec::new();
+        let mut blocks: Vec<Block> = Vec::new();
+        let mut in_last = 0;
         let mut walk = segment.walk(-1, SCAN_READ)?;
         let mut buffer = Vec::new();
         let mut largest = -1;
@@ -73,36 +107,41 @@ impl TimeTable {
             let is_read = later(&batch, &mut walk, &mut buffer, largest, |offset, timestamp| {
                 largest = timestamp;
                 let relative = u32::try_from(offset - segment.base_offset).unwrap_or(u32::MAX);
-                rows.push(Row::new(timestamp, relative));
+                if blocks.last_mut().is_some_and(|block| block.push(in_last, timestamp, relative)) {
+                    in_last += 1;
+                } else {
+                    blocks.push(Block::new(timestamp, relative));
+                    in_last = 1;
+                }
             })?;
-            if !is_read || rows.len() > most {
+            if !is_read || blocks.len() > most {
                 return Ok(None);
             }
         }
-        rows.shrink_to_fit();
-        let Some(buckets) = Buckets::new(rows.iter().map(Row::time)) else { return Ok(None) };
-        let Some(share) = budget.take(rows.len() * Self::BYTES) else { return Ok(None) };
-        Ok(Some(Self { segment: segment.base_offset, rows, buckets, _share: share }))
+        blocks.shrink_to_fit();
+        let largest: Vec<i64> = blocks.iter().map(Block::largest).collect();
+        let Some(buckets) = Buckets::new(largest.iter().copied()) else { return Ok(None) };
+        let Some(share) = budget.take(blocks.len() * Self::BYTES) else { return Ok(None) };
+        Ok(Some(Self { segment: segment.base_offset, blocks, largest, buckets, _share: share }))
     }
 
-    /// Where to look for a time.
+    /// The block in which the first record at or above a time lies; none has that place where there is no such record.
     #[inline]
-    pub(crate) fn bucket(&self, target: i64) -> Bucket {
-        self.buckets.bucket(target)
+    pub(crate) fn place(&self, target: i64) -> usize {
+        self.buckets.find(target, |place| self.largest.get(place).copied().unwrap_or(i64::MAX))
     }
 
-    /// Loads what a look-up in a bucket will want; the answer is of no use.
+    /// Loads what a look-up in a block will want; the answer is of no use.
     #[inline]
-    pub(crate) fn touch(&self, bucket: Bucket) -> u32 {
-        self.rows.get(bucket.first()).map_or(0, |row| row.offset)
+    pub(crate) fn touch(&self, place: usize) -> u32 {
+        self.blocks.get(place).map_or(0, |block| block.offset)
     }
 
-    /// The first record of the segment at or above a time.
+    /// The first record of the segment at or above a time, from the block in which it lies.
     #[inline]
-    pub(crate) fn find(&self, target: i64, bucket: Bucket) -> Option<TimestampOffset> {
-        let place = bucket.find(target, |place| self.rows.get(place).map_or(i64::MAX, Row::time));
-        let row = self.rows.get(place)?;
-        Some(TimestampOffset { timestamp: row.time(), offset: self.segment + i64::from(row.offset) })
+    pub(crate) fn find(&self, target: i64, place: usize) -> Option<TimestampOffset> {
+        let (timestamp, offset) = self.blocks.get(place)?.find(target)?;
+        Some(TimestampOffset { timestamp, offset: self.segment + i64::from(offset) })
     }
 }
 

@@ -174,6 +174,27 @@ fn one_after_another_until_the_tables_are_made_and_after() {
     }
 }
 
+/// Differences that do and do not fit into two bytes, of times and of offsets, one at a time and summed over a few records.
+#[test]
+fn times_and_offsets_that_leap() {
+    const LEAPS: [i64; 7] = [1, 5_957, 32_768, 65_534, 65_535, 65_536, 1 << 40];
+    let (mut time, mut offset, mut times) = (0, 0, Vec::new());
+    let mut built = Vec::new();
+    for turn in 0..3_000_usize {
+        time += LEAPS[turn % 7] / if turn % 3 == 0 { 13 } else { 1 };
+        offset += LEAPS[turn / 7 % 6];
+        built.push(BatchV2::new(offset).record(Rec::at(time).value([b'v'; 400])).build());
+        times.extend([time - 1, time, time + 1]);
+    }
+    let parent = folder();
+    let dir = PartitionBuilder::rolled(Indexing::every(4096), 600 << 10, built).write(parent.path(), "t-0");
+    for io in IOS {
+        let log = open(&dir, io);
+        answers_as_single(&log, &[], &times, "leaps");
+        answers_as_single(&log, &[], &times, "again");
+    }
+}
+
 #[test]
 fn threads_share_a_log() {
     let parent = folder();
