@@ -44,10 +44,11 @@ python: extension ## Python tests, and the examples of the README, the stub and 
 	$(BIN)/python -m pytest
 	$(BIN)/python tests/doc_examples.py
 
-# The shipped skip list under every interleaving that loom can think of; then the same with one store made weaker, which
-# loom has to notice, or the first run shows nothing. Each has its own target directory: the flags rebuild everything.
-LOOM := CARGO_PROFILE_RELEASE_LTO=off $(CARGO) test --locked --lib --release --no-default-features skip_list
-loom: ## the skip list under every interleaving; and a planted fault, which has to be found
+# The shipped skip list and group commit under every interleaving that loom can think of; then the skip list with one store
+# made weaker, which loom has to notice, or the first run shows nothing. Each has its own target directory: the flags rebuild
+# everything.
+LOOM := CARGO_PROFILE_RELEASE_LTO=off $(CARGO) test --locked --lib --release --no-default-features models
+loom: ## skip list and group commit under every interleaving; and a planted fault, which has to be found
 	@mkdir -p $(TARGET)/loom
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom $(LOOM) 2>&1 | tee $(TARGET)/loom/shipped.log
 	@grep -q '^test result: ok\. [1-9]' $(TARGET)/loom/shipped.log || { echo "loom ran no test"; exit 1; }

@@ -7,13 +7,14 @@
 //! not checked here: what is checked is what the skip list does with a pointer that is swapped atomically.
 
 pub(super) use shipped_or_modelled::{
-    Arc, AtomicI64, AtomicUsize, Cached, KEYS, OnceLock, Ordering, PUBLISH, Swap,
+    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, KEYS, Mutex, MutexGuard, OnceLock,
+    Ordering, PUBLISH, Swap,
 };
 
 #[cfg(not(loom))]
 mod shipped_or_modelled {
-    pub(crate) use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
-    pub(crate) use std::sync::{Arc, OnceLock};
+    pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 
     use arc_swap::{ArcSwap, Cache};
 
@@ -61,11 +62,8 @@ mod shipped_or_modelled {
 mod shipped_or_modelled {
     use std::sync::PoisonError;
 
-    use loom::sync::Mutex;
-    use loom::sync::atomic::AtomicBool;
-
-    pub(crate) use loom::sync::Arc;
-    pub(crate) use loom::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 
     /// Two keys instead of 64: a model of four pushes then crosses a node's end, a table's end and a lane's end.
     pub(crate) const KEYS: usize = 2;

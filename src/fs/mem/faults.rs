@@ -65,6 +65,8 @@ pub enum FaultKind {
     Interrupted,
     /// A write that lets a file grow does half of its work, and says so.
     ShortWrite,
+    /// The process has ended: neither this operation nor any later one is done, and what was done stays in memory.
+    Killed,
 }
 
 /// A fault that is to come.
@@ -74,7 +76,8 @@ pub struct Fault {
     pub at: u64,
     /// How.
     pub kind: FaultKind,
-    /// Whether every later operation fails, too (for [`FaultKind::Interrupted`]: every other).
+    /// Whether every later operation fails, too (for [`FaultKind::Interrupted`]: every other; for [`FaultKind::Killed`] all
+    /// of them do anyway).
     pub forever: bool,
 }
 
@@ -85,7 +88,7 @@ pub(super) enum Outcome {
     /// A write does half of its work.
     Short,
     Failed(io::Error),
-    /// A write does half of its work, and fails.
+    /// A write does half of its work, and fails; a sync loses what it was for.
     Spoilt(io::Error),
 }
 
@@ -109,12 +112,13 @@ impl Plan {
         let due = self.count == at || forever && self.count > at;
         self.count += 1;
         let follows = std::mem::take(&mut self.follows);
+        let is_killed = kind == FaultKind::Killed && self.count > at;
         let is_write = matches!(operation, Operation::Write(..));
         match kind {
             // a store cannot fail: it would end the process
             _ if matches!(operation, Operation::Store(..)) => Outcome::Done,
-            FaultKind::InputOutput if due && is_write => Outcome::Spoilt(Errno::IO.into()),
-            FaultKind::InputOutput if due => Outcome::Failed(Errno::IO.into()),
+            FaultKind::Killed if is_killed => Outcome::Failed(Errno::IO.into()),
+            FaultKind::InputOutput if due => Outcome::Spoilt(Errno::IO.into()),
             FaultKind::NoSpace if follows && is_write => Outcome::Failed(Errno::NOSPC.into()),
             FaultKind::NoSpace if due && needs_space && is_write => {
                 self.follows = true;

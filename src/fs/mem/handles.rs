@@ -187,10 +187,9 @@ impl MemoryHandle {
                 file.sync();
                 Ok(())
             }
-            Outcome::Failed(error) | Outcome::Spoilt(error) => {
-                if error.kind() != io::ErrorKind::Interrupted {
-                    file.fail_sync();
-                }
+            Outcome::Failed(error) => Err(error),
+            Outcome::Spoilt(error) => {
+                file.fail_sync();
                 Err(error)
             }
         }

@@ -2,13 +2,17 @@
 //!
 //! Whoever wants an offset durable and finds nobody syncing becomes the leader; the others wait. The leader takes the
 //! log's end and the file to sync, syncs without a lock held, publishes the end and wakes the others; who came later finds
-//! the next leader among themselves.
+//! the next leader among themselves. `models` explores every interleaving of that under loom.
 
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+#[cfg(test)]
+#[cfg(loom)]
+mod models;
+
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::log::sync::{AtomicBool, AtomicI64, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
 
 /// What threads that wait for a sync share.
 #[derive(Debug)]
@@ -108,9 +112,9 @@ impl Commit {
 
     /// Notes that bytes were appended, which a waiting leader may wait for.
     pub(super) fn appended(&self, bytes: u64) {
-        // one order of all four accesses: either the leader sees these bytes, or this thread sees the leader
-        let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::SeqCst).saturating_add(bytes);
-        if waiting >= self.wanted_bytes.load(Ordering::SeqCst) {
+        // both add, so one of them is the later: either the leader sees these bytes, or this thread sees the leader
+        let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
+        if waiting >= self.wanted_bytes.load(Ordering::Acquire) {
             // the leader holds the lock, or waits
             drop(self.lock());
             self.gathered.notify_all();
@@ -121,7 +125,7 @@ impl Commit {
     pub(super) fn synced(&self, offset: i64) {
         let state = self.lock();
         self.durable.fetch_max(offset, Ordering::AcqRel);
-        self.waiting_bytes.store(0, Ordering::SeqCst);
+        self.waiting_bytes.swap(0, Ordering::AcqRel);
         drop(state);
         self.wake();
     }
@@ -167,9 +171,9 @@ impl Commit {
         state.is_syncing = true;
         if let Some((longest, bytes)) = wait {
             let until = Instant::now() + longest;
-            self.wanted_bytes.store(bytes, Ordering::SeqCst);
+            self.wanted_bytes.store(bytes, Ordering::Release);
             // a flush, a roll or a close may do it meanwhile
-            while self.waiting_bytes.load(Ordering::SeqCst) < bytes
+            while self.waiting_bytes.fetch_add(0, Ordering::AcqRel) < bytes
                 && self.durable() < offset
                 && state.poisoned.is_none()
             {
@@ -179,7 +183,7 @@ impl Commit {
                 }
                 (state, _) = self.gathered.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
             }
-            self.wanted_bytes.store(u64::MAX, Ordering::SeqCst);
+            self.wanted_bytes.store(u64::MAX, Ordering::Release);
         }
         if self.durable() >= offset {
             state.is_syncing = false;
@@ -187,7 +191,7 @@ impl Commit {
             self.changed.notify_all();
             return Ok(());
         }
-        self.waiting_bytes.store(0, Ordering::SeqCst);
+        self.waiting_bytes.swap(0, Ordering::AcqRel);
         let began = state.truncations;
         drop(state);
         let mut leader = Leader { commit: self, is_done: false };

@@ -134,7 +134,8 @@ struct Shared {
 /// ```
 ///
 /// *Concurrency*: unique; [`LogWriter::appender`] gives handles for other threads. What is dropped without
-/// [`LogWriter::close`] is left as a killed process leaves it, and recovered when it is opened again.
+/// [`LogWriter::close`] is left as a killed process leaves it, and recovered when it is opened again. In a forked child
+/// every call that can fail is refused; what only gives a number may wait there for a thread that the child does not have.
 #[derive(Debug)]
 pub struct LogWriter {
     shared: Arc<Shared>,
@@ -302,18 +303,22 @@ impl LogWriter {
     ///
     /// *Source*: `UnifiedLog.deleteOldSegments`.
     pub fn apply_retention(&mut self, now: Option<i64>) -> Result<RetentionPlan> {
+        let shared = Arc::clone(&self.shared);
+        let (mut partition, commit) = (shared.enter()?, &shared.commit);
+        // under the lock: what is appended after the decision is not to go with it
         let log = self.reader()?;
-        self.change(|partition, commit| {
-            let plan = retention::plan(&log, &partition.config, now.unwrap_or_else(partition.clock))?;
-            if plan.rolls {
-                partition.roll(partition.log_end_offset, commit)?;
-            }
-            if !plan.segments.is_empty() {
-                partition.delete_before(plan.log_start_offset, commit)?;
-                partition.remove_passed().inspect_err(|error| commit.poison(error))?;
-            }
-            Ok(plan)
-        })
+        let mut plan = retention::plan(&log, &partition.config, now.unwrap_or_else(partition.clock))?;
+        if plan.rolls {
+            let end = partition.log_end_offset;
+            // behind a truncation inside a batch the log ends above what the reader finds
+            plan.log_start_offset = end;
+            partition.roll(end, commit)?;
+        }
+        if !plan.segments.is_empty() {
+            partition.delete_before(plan.log_start_offset, commit)?;
+            partition.remove_passed().inspect_err(|error| commit.poison(error))?;
+        }
+        Ok(plan)
     }
 
     /// A reader of the log as it is now. It reads beside the writer, without its lock, and stays as it is;

@@ -58,6 +58,8 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
     let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
     let bases = segment_bases(&directory)?;
     let is_new = bases.is_empty() || starting_at.is_some();
+    let random = options.random | 1;
+    let jitter = options.config.random_segment_jitter(random.cast_signed());
     let found = if is_new {
         if let Some(durable) = Watermark::read(&directory)?.filter(|_| starting_at.is_none()) {
             let start = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
@@ -70,15 +72,14 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
             // the log was being emptied, and is now
             remove_newest_first(&directory, bases.into_iter().rev())?;
         }
-        begin(&directory, options, starting_at.or(checkpoint.map(|checkpoint| checkpoint.log_start_offset)))?
+        let start = starting_at.or(checkpoint.map(|checkpoint| checkpoint.log_start_offset));
+        begin(&directory, options, start.unwrap_or(0), jitter)?
     } else {
         find(&directory, options, checkpoint, data_directory.as_ref())?
     };
     let leader_epoch = found.epochs.next_epoch(options.leader_epoch)?;
     let layout = Partition::layout(&options.config);
     let now = (options.clock)();
-    let random = options.random | 1;
-    let jitter = options.config.random_segment_jitter(random.cast_signed());
     let active = match found.active {
         Active::Made(active) => *active,
         Active::Found(base_offset, held) => {
@@ -218,10 +219,9 @@ fn make_ready(
 }
 
 /// An empty log that starts at an offset.
-fn begin(directory: &Directory, options: &WriterOptions, start: Option<i64>) -> Result<Found> {
-    let start = start.unwrap_or(0);
+fn begin(directory: &Directory, options: &WriterOptions, start: i64, jitter_ms: i64) -> Result<Found> {
     let layout = Partition::layout(&options.config);
-    let active = SegmentAppender::create(directory, start, &layout, (options.clock)(), 0)?;
+    let active = SegmentAppender::create(directory, start, &layout, (options.clock)(), jitter_ms)?;
     Ok(Found {
         sealed: Vec::new(),
         active: Active::Made(Box::new(active)),
@@ -294,8 +294,16 @@ fn find(
         write_indexes(directory, segment.base_offset(), &scanned.indexes)?;
     }
     for segment in before {
-        // either: a crash may have come between the two
-        if segment.offset_index()?.is_none() || segment.time_index()?.is_none() {
+        // either: a crash may have come between the two, or between a roll's new segment and the trimming of the old one
+        let is_whole = match (segment.offset_index()?, segment.time_index()?) {
+            (Some(offsets), Some(times)) => {
+                let is_trimmed =
+                    offsets.entries() == offsets.max_entries() && times.entries() == times.max_entries();
+                clean || is_trimmed
+            }
+            _ => false,
+        };
+        if !is_whole {
             let (interval, max) = (layout.index_interval_bytes, layout.max_index_size);
             let scanned = scan::scan(segment, -1, interval, max, interrupt)?;
             write_indexes(directory, segment.base_offset(), &scanned.indexes)?;

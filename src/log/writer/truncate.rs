@@ -93,8 +93,13 @@ impl Partition {
         let last = last.ok_or_else(|| Error::config("path", "a directory with a segment", "none"))?;
         let held = scan::held(last)?;
         self.data_end = last.end_offset()?;
-        let jitter = self.jitter();
-        self.active = SegmentAppender::open(&self.directory, target, held, &layout, (self.clock)(), jitter)?;
+        let before = self.active.roll_state();
+        let (created, jitter) = if target == before.base_offset && held.size > 0 {
+            (before.created, before.jitter_ms)
+        } else {
+            ((self.clock)(), self.jitter())
+        };
+        self.active = SegmentAppender::open(&self.directory, target, held, &layout, created, jitter)?;
         self.log_end_offset = offset;
         self.log_start_offset = log_start_offset;
         self.watermark.set(self.data_end)?;
@@ -122,13 +127,26 @@ impl Partition {
         self.epochs.clear();
         self.write_epochs()?;
         self.remove_snapshots_above(-1)?;
+        // zeros behind the data of a segment that is not the last one would be damage
+        self.active.trim_log()?;
         let sealed = std::mem::take(&mut self.sealed);
         let newest_first = [self.active.base_offset()].into_iter().chain(sealed.into_iter().rev());
-        remove_newest_first(&self.directory, newest_first)?;
-        let jitter = self.jitter();
         let layout = Self::layout(&self.config);
-        self.active = SegmentAppender::create(&self.directory, offset, &layout, (self.clock)(), jitter)?;
-        self.directory.sync()?;
+        let (jitter, now) = (self.jitter(), (self.clock)());
+        let create = |directory| SegmentAppender::create(directory, offset, &layout, now, jitter);
+        self.active = if offset > self.active.base_offset() && offset >= self.log_end_offset {
+            // first, so that who opens the log meanwhile finds one
+            let fresh = create(&self.directory)?;
+            self.directory.sync()?;
+            remove_newest_first(&self.directory, newest_first)?;
+            fresh
+        } else {
+            // it would lie in the middle of what is to go
+            remove_newest_first(&self.directory, newest_first)?;
+            let fresh = create(&self.directory)?;
+            self.directory.sync()?;
+            fresh
+        };
         self.log_start_offset = offset;
         self.log_end_offset = offset;
         self.data_end = offset;
@@ -196,6 +214,7 @@ impl Partition {
 
     /// Snapshots of producer state beyond an offset speak of records that are not there.
     fn remove_snapshots_above(&self, offset: i64) -> Result<()> {
+        let mut is_changed = false;
         for (name, _) in self.directory.entries()? {
             let is_snapshot = SegmentFileName::parse(&name).is_some_and(|parsed| {
                 parsed.kind == FileKind::Snapshot
@@ -204,8 +223,9 @@ impl Partition {
             });
             if is_snapshot {
                 self.directory.remove(&name)?;
+                is_changed = true;
             }
         }
-        Ok(())
+        if is_changed { self.directory.sync() } else { Ok(()) }
     }
 }

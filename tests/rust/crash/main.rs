@@ -32,6 +32,7 @@ mod faults;
 mod found;
 mod generations;
 mod judge;
+mod killed;
 mod model;
 #[path = "../support/naive/mod.rs"]
 mod naive;

@@ -1,0 +1,56 @@
+//! The process ends at every operation of some scripts while the system lives on: the next one finds all that was appended,
+//! and what it finds survives a power loss.
+
+use cordwood::fs::mem::{Fault, FaultKind};
+use cordwood::log::FlushMode;
+
+use crate::faults::SCRIPTS;
+use crate::judge::{Judge, Tally};
+use crate::model::Expected;
+use crate::script::{Client, Op, Setup};
+
+/// Ends the process at an operation of a script. False where the script is over by then.
+fn kill(setup: Setup, script: &[Op], at: u64, tally: &mut Tally) -> bool {
+    let mut client = Client::of(setup);
+    client.writer = None;
+    client.disk.set_fault(Some(Fault { at, kind: FaultKind::Killed, forever: true }));
+    let mut expected = Expected::after(&client.model);
+    for op in script {
+        let mut calls = Vec::new();
+        client.apply(*op, &mut |call| calls.push(call));
+        let cut = calls.iter().find(|call| call.error.is_some());
+        // of a call that returned, all is known: of records that were not synced, too
+        expected = match cut {
+            Some(call) => Expected::during(call.effect, &call.before, &call.wanted),
+            None => Expected::after(&client.model),
+        }
+        .with_unsure(&client.unsure);
+        if cut.is_some() {
+            break;
+        }
+    }
+    let is_over = client.disk.fault_is_over();
+    client.writer = None;
+    client.disk.set_fault(None);
+    // a judge of its own: one that knows the recovered log from elsewhere would not try what a power loss makes of it
+    let mut judge = Judge::new(setup.options());
+    judge.judge_disk(client.disk, &[expected], true, &|| {
+        format!("{} {:?} {script:?} killed at operation {at}", setup.flush, setup.before)
+    });
+    tally.add(judge.tally);
+    is_over
+}
+
+#[test]
+fn a_process_that_ends_anywhere_leaves_a_log_that_is_recovered_whole_and_survives_a_power_loss() {
+    let (mut tally, mut kills) = (Tally::default(), 0);
+    for (before, script) in SCRIPTS {
+        for flush in [FlushMode::Always, FlushMode::None] {
+            let setup = Setup { flush, sector: 16, before };
+            kills += (0..).take_while(|at| kill(setup, script, *at, &mut tally)).count();
+        }
+    }
+    println!("{{\"rig\": \"killed\", \"kills\": {kills}, \"judged\": {}}}", tally.judged);
+    tally.assert_none();
+    assert!(kills > 500, "{kills} kills");
+}
