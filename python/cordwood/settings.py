@@ -5,6 +5,7 @@ The core has the same table (`src/config/settings.rs`); a test holds the two tog
 
 import operator
 import re
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from cordwood.errors import ConfigError
@@ -26,16 +27,16 @@ def refused(name: str, expected: str, found: str) -> ConfigError:
 
 
 @dataclass(frozen=True)
-class Allowed:
+class Allowed(ABC):
     """What a setting's value may be; `str()` gives the words for it."""
 
+    @abstractmethod
     def parse(self, text: str) -> object:
         """Read a value from properties; `ValueError` where it is of another type or out of range."""
-        raise NotImplementedError
 
+    @abstractmethod
     def check(self, value: object) -> object:
         """Return the one form of a value given in Python; `ValueError` as above."""
-        raise NotImplementedError
 
     def text(self, value: object) -> str:
         """Write a value as Kafka does in properties."""
