@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -56,6 +58,15 @@ def copied(tmp_path: Path) -> Copied:
         return target
 
     return copy
+
+
+@pytest.fixture
+def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
+    """Everything that was logged or warned of so far."""
+    caplog.set_level(logging.WARNING)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        yield lambda: [r.getMessage() for r in caplog.records] + [str(w.message) for w in warned]
 
 
 @pytest.fixture(scope="session")

@@ -216,3 +216,25 @@ def refuses(code: str, *words: str) -> Iterator[pytest.ExceptionInfo[Exception]]
 def data_parts() -> dict[str, Partition]:
     """The partitions of the corpus's data directory, by name."""
     return {part.name: part for part in corpus.partitions() if part.case == "16-data-dir"}
+
+
+DATA = corpus.GOLDEN / "16-data-dir"
+PARTS = data_parts()
+CITIES = [PARTS["cities-0"], PARTS["cities-1"]]
+NAMES = ("topic", "partition", "offset")
+
+
+def expected(
+    parts: list[Partition], bounds: dict[tuple[str, int], tuple[int, int]] | None = None
+) -> list[tuple[Any, ...]]:
+    """(topic, partition, offset) of the visible records, of those within [start, end) where bounds are given."""
+    found = []
+    for part in parts:
+        start, end = (bounds or {}).get((part.topic, part.number), (0, 1 << 62))
+        found += [(part.topic, part.number, r.offset) for r in corpus.visible(part) if start <= r.offset < end]
+    return sorted(found)
+
+
+def got(*paths: Path | str, **options: Any) -> list[tuple[Any, ...]]:
+    """(topic, partition, offset) of all rows, sorted."""
+    return read(*paths, schema=struct(*NAMES), **options)
