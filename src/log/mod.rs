@@ -107,7 +107,7 @@ impl Log {
     /// As [`Log::open`].
     pub fn open_in(directory: Directory, options: LogOptions) -> Result<Self> {
         let open_files = OpenFiles::new(directory, options.io, options.max_open_files, options.interrupt);
-        Self::load(Arc::new(open_files), options, Arc::default(), None)
+        Self::load(&Arc::new(open_files), options, &Arc::default(), None)
     }
 
     /// The same directory as it is now. What has not changed is shared with this log, which stays as it is.
@@ -117,22 +117,40 @@ impl Log {
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
         inner.open_files.look_for_broker();
-        let lookups = Arc::clone(&inner.lookups);
-        Self::load(Arc::clone(&inner.open_files), inner.options.clone(), lookups, Some(&inner.segments))
+        Self::load(&inner.open_files, inner.options.clone(), &inner.lookups, Some(&inner.segments))
     }
 
+    /// What a writer does meanwhile is no reason to fail: then it is looked at again.
     fn load(
-        open_files: Arc<OpenFiles>,
+        open_files: &Arc<OpenFiles>,
         options: LogOptions,
-        lookups: Arc<Warnings>,
+        lookups: &Arc<Warnings>,
         earlier: Option<&Segments>,
     ) -> Result<Self> {
-        let listing = loader::list(&open_files, &lookups)?;
+        for _ in 1..Self::MOST_LOOKS {
+            match Self::look(open_files, options.clone(), lookups, earlier) {
+                Err(Error::LogChanged { .. }) => {}
+                looked => return looked,
+            }
+        }
+        Self::look(open_files, options, lookups, earlier)
+    }
+
+    /// How often an opening begins anew where files changed under it.
+    const MOST_LOOKS: u32 = 10;
+
+    fn look(
+        open_files: &Arc<OpenFiles>,
+        options: LogOptions,
+        lookups: &Arc<Warnings>,
+        earlier: Option<&Segments>,
+    ) -> Result<Self> {
+        let listing = loader::list(open_files, lookups)?;
         let mut opening = listing.warnings;
         let uppers: Vec<_> = listing.segments.keys().skip(1).copied().map(Some).chain([None]).collect();
         let mut loaded = Vec::with_capacity(listing.segments.len());
         for ((base_offset, files), upper) in listing.segments.into_iter().zip(uppers) {
-            let fresh = Segment::new(base_offset, upper, files, &open_files, &lookups);
+            let fresh = Segment::new(base_offset, upper, files, open_files, lookups);
             let old = earlier.and_then(|earlier| earlier.floor(base_offset));
             loaded.push(match old {
                 Some(old) if fresh.is_unchanged(old)? => Arc::clone(old),
@@ -149,9 +167,9 @@ impl Log {
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
         let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
         let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
-        let written = written_start(&open_files, &mut opening);
+        let written = written_start(open_files, &mut opening);
         let claimed = options.log_start_offset.or_else(|| {
-            written.max(checkpointed_start(&open_files, topic.as_deref(), partition, &mut opening))
+            written.max(checkpointed_start(open_files, topic.as_deref(), partition, &mut opening))
         });
         // a log that was emptied may start behind its last batch
         let is_sure = claimed.is_some() && claimed == written;
@@ -167,9 +185,9 @@ impl Log {
                 partition,
                 segments,
                 log_start_offset,
-                open_files,
+                open_files: Arc::clone(open_files),
                 opening,
-                lookups,
+                lookups: Arc::clone(lookups),
                 transactions: OnceLock::new(),
             }),
         })

@@ -53,4 +53,5 @@ mod time_indexes;
 mod transactions;
 mod vectors;
 mod writer;
+mod writer_corners;
 mod writer_hints;

@@ -243,9 +243,6 @@ fn find(
     let log_options = LogOptions { io: Io::Pread, interrupt, ..LogOptions::default() };
     let log = Log::open_in(directory.clone(), log_options)?;
     let segments: Vec<Arc<Segment>> = log.segments().iter().cloned().collect();
-    if checkpoint.is_none() {
-        refuse_producers(&segments, options)?;
-    }
     let durable = Watermark::read(directory)?;
     let marker = CleanMarker::read(directory)?;
     let recovery_point = match (checkpoint, data_directory) {
@@ -260,6 +257,10 @@ fn find(
         segments.partition_point(|segment| segment.base_offset() <= recovery_point).saturating_sub(1)
     };
     let (before, unclean) = segments.split_at_checked(from).unwrap_or_default();
+    if checkpoint.is_none() {
+        // the others are looked at anyway
+        refuse_producers(before, options)?;
+    }
     let mut scanned = scan_all(directory, before.last(), unclean, options)?;
     let cut = what_to_cut(unclean, &mut scanned, durable)?;
     let kept = from + scanned.len();

@@ -40,3 +40,4 @@ mod nested;
 mod planted;
 mod script;
 mod tails;
+mod waiting;

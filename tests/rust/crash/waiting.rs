@@ -1,0 +1,130 @@
+//! Threads that wait for a sync while the log changes under them: a close, a truncation, a roll, a sync that fails.
+
+use std::thread;
+
+use cordwood::Error;
+use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk, Survivors};
+use cordwood::log::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
+use cordwood::record::NewRecord;
+
+use crate::script::{Before, NOW, Setup};
+
+/// Nobody syncs but who is told to: a leader waits an hour for more bytes than there will be.
+const PATIENT: FlushMode = FlushMode::Group { ms: 3_600_000, bytes: u64::MAX - 1 };
+
+fn options(flush: FlushMode) -> WriterOptions {
+    Setup { flush, sector: 16, before: Before::Nothing }.options()
+}
+
+fn open(disk: &MemoryDisk, flush: FlushMode) -> LogWriter {
+    LogWriter::open_in(disk.directory("/orders-0"), &options(flush)).unwrap()
+}
+
+fn append(appender: &Appender, value: &[u8]) -> Result<Appended, Error> {
+    appender.append(&NewRecord { timestamp: NOW, key: None, value: Some(value), headers: &[] })
+}
+
+/// A thread that appends a record, once the record is written and, most likely, is waited for.
+fn appending(writer: &LogWriter, value: &'static [u8]) -> thread::JoinHandle<Result<Appended, Error>> {
+    let appender = writer.appender();
+    let end = writer.log_end_offset();
+    let thread = thread::spawn(move || append(&appender, value));
+    while writer.log_end_offset() == end {
+        thread::yield_now();
+    }
+    thread
+}
+
+/// What every power loss leaves: the values, of which the last ones may be missing.
+fn after_power_losses(disk: &MemoryDisk) -> Vec<i64> {
+    let point = disk.crash_point();
+    let all = point.survivors(8, 1).into_iter().chain([Survivors::None, Survivors::All]);
+    all.map(|survivors| open(&point.image(survivors).disk(), FlushMode::Always).log_end_offset()).collect()
+}
+
+#[test]
+fn a_close_ends_the_wait_of_appends_and_leaves_the_next_writer_alone() {
+    let disk = MemoryDisk::new(16);
+    let mut writer = open(&disk, PATIENT);
+    let waiting = [appending(&writer, b"first"), appending(&writer, b"second")];
+    writer.close().unwrap();
+    let mut next = open(&disk, FlushMode::Always);
+    next.truncate_to(1).unwrap();
+    for thread in waiting {
+        // the close made them durable, if they had come to wait for it; else they find the log closed
+        match thread.join().unwrap() {
+            Ok(appended) => assert!(appended.durable),
+            Err(error) => assert_eq!(error.code(), "config", "{error}"),
+        }
+    }
+    drop(next);
+    assert_eq!(open(&disk, FlushMode::Always).log_end_offset(), 1);
+    for end in after_power_losses(&disk) {
+        assert_eq!(end, 1);
+    }
+}
+
+#[test]
+fn a_roll_and_a_flush_end_the_wait_of_appends() {
+    for flush in [false, true] {
+        let disk = MemoryDisk::new(16);
+        let mut writer = open(&disk, PATIENT);
+        let waiting = appending(&writer, b"first");
+        if flush {
+            // not of this thread: it would wait for the leader
+            writer.delete_before(1).unwrap();
+        } else {
+            writer.roll().unwrap();
+        }
+        assert!(waiting.join().unwrap().unwrap().durable);
+        assert!(after_power_losses(&disk).iter().all(|end| *end == 1));
+    }
+}
+
+#[test]
+fn a_truncation_under_appends_that_wait_acknowledges_what_stays_and_only_that() {
+    let disk = MemoryDisk::new(16);
+    let mut writer = open(&disk, PATIENT);
+    let stays = appending(&writer, b"stays");
+    let goes = appending(&writer, b"goes");
+    writer.truncate_to(1).unwrap();
+    assert!(stays.join().unwrap().unwrap().durable);
+    goes.join().unwrap().unwrap();
+    assert_eq!((writer.log_end_offset(), writer.durable_offset()), (1, 1));
+    // no close: it would sync
+    for end in after_power_losses(&disk) {
+        assert_eq!(end, 1);
+    }
+}
+
+#[test]
+fn after_a_sync_that_failed_for_one_thread_no_other_is_told_that_it_went_well() {
+    // the file's sync, counted by trying
+    for at in 0.. {
+        let disk = MemoryDisk::new(16);
+        let mut writer = open(&disk, PATIENT);
+        let waiting = appending(&writer, b"first");
+        disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
+        let rolled = writer.roll();
+        let is_over = disk.fault_is_over();
+        let has_failed_sync =
+            disk.failed().iter().any(|failed| failed.to_string() == "sync 00000000000000000000.log");
+        disk.set_fault(None);
+        if has_failed_sync {
+            rolled.unwrap_err();
+            // whoever waits, and whoever tries again
+            assert!(waiting.join().unwrap().is_err());
+            for again in
+                [writer.flush(), writer.roll(), append(&writer.appender(), b"x").map(drop), writer.close()]
+            {
+                assert_eq!(again.unwrap_err().code(), "poisoned");
+            }
+            assert_eq!(writer.durable_offset(), 0);
+            return;
+        }
+        assert!(is_over, "a roll that syncs nothing");
+        // the hour need not pass
+        let _ = writer.close();
+        let _ = waiting.join().unwrap();
+    }
+}
