@@ -47,7 +47,11 @@ fn a_process_that_ends_anywhere_leaves_a_log_that_is_recovered_whole_and_survive
     for (before, script) in SCRIPTS {
         for flush in [FlushMode::Always, FlushMode::None] {
             let setup = Setup { flush, sector: 16, before };
-            kills += (0..).take_while(|at| kill(setup, script, *at, &mut tally)).count();
+            let mut at = 0;
+            while kill(setup, script, at, &mut tally) {
+                at += 1;
+            }
+            kills += at;
         }
     }
     println!("{{\"rig\": \"killed\", \"kills\": {kills}, \"judged\": {}}}", tally.judged);
