@@ -7,6 +7,8 @@
 //! rivers 0 7
 //! ```
 
+use crate::state::checkpoint_file;
+
 /// Log start offsets of partitions whose first segments hold older records. Beside the partition directories.
 pub(crate) const LOG_START_OFFSETS: &str = "log-start-offset-checkpoint";
 /// Recovery points. Beside the partition directories.
@@ -25,17 +27,7 @@ impl OffsetCheckpoint {
     /// # Errors
     /// Says what is wrong with the text.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
-        let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
-        let mut lines = text.lines();
-        match lines.next() {
-            // Kafka takes an empty file for an empty list
-            None => return Ok(Self::default()),
-            Some("0") => {}
-            Some(version) => return Err(format!("expected version 0, found {version:?}")),
-        }
-        let Some(count) = lines.next() else { return Ok(Self::default()) };
-        let mut offsets = Vec::new();
-        for line in lines {
+        let lines = checkpoint_file::read(text, |line| {
             let fields: Vec<_> = line.split_whitespace().collect();
             let &[topic, number, offset] = fields.as_slice() else {
                 return Err(format!("expected a topic, a partition and an offset, found {line:?}"));
@@ -43,20 +35,15 @@ impl OffsetCheckpoint {
             let number: i32 =
                 number.parse().map_err(|_| format!("expected a partition, found {number:?}"))?;
             let offset: i64 = offset.parse().map_err(|_| format!("expected an offset, found {offset:?}"))?;
-            offsets.push((topic.to_owned(), number, offset));
-        }
-        let read = offsets.len();
-        if count.parse() == Ok(read) {
-            Ok(Self(offsets))
-        } else {
-            Err(format!("expected {count} lines, found {read}"))
-        }
+            Ok((topic.to_owned(), number, offset))
+        })?;
+        Ok(Self(lines))
     }
 
     /// The text of the file.
     pub(crate) fn to_text(&self) -> String {
-        let lines = self.0.iter().map(|(topic, partition, offset)| format!("{topic} {partition} {offset}\n"));
-        format!("0\n{}\n{}", self.0.len(), lines.collect::<String>())
+        let line = |(topic, partition, offset): &(String, i32, i64)| format!("{topic} {partition} {offset}");
+        checkpoint_file::write(self.0.iter().map(line))
     }
 
     /// The offset of a partition, or `None` where there is no line for it. Of two lines the last counts.

@@ -8,6 +8,7 @@
 //! 1 106
 //! ```
 
+use super::checkpoint_file;
 use crate::error::{Error, Result};
 
 /// The name of the file, in the partition directory.
@@ -28,17 +29,7 @@ impl LeaderEpochs {
     /// # Errors
     /// Says what is wrong with the text.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
-        let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
-        let mut lines = text.lines();
-        match lines.next() {
-            None => return Ok(Self::default()),
-            Some("0") => {}
-            Some(version) => return Err(format!("expected version 0, found {version:?}")),
-        }
-        let Some(count) = lines.next() else { return Ok(Self::default()) };
-        let mut epochs = Self::default();
-        let mut read = 0;
-        for line in lines {
+        let lines = checkpoint_file::read(text, |line| {
             let fields: Vec<_> = line.split_whitespace().collect();
             let &[epoch, offset] = fields.as_slice() else {
                 return Err(format!("expected an epoch and an offset, found {line:?}"));
@@ -48,20 +39,18 @@ impl LeaderEpochs {
             if epoch < 0 || offset < 0 {
                 return Err(format!("expected an epoch and an offset, 0 or above, found {line:?}"));
             }
+            Ok((epoch, offset))
+        })?;
+        let mut epochs = Self::default();
+        for (epoch, offset) in lines {
             epochs.assign(epoch, offset);
-            read += 1;
         }
-        if count.parse() == Ok(read) {
-            Ok(epochs)
-        } else {
-            Err(format!("expected {count} lines, found {read}"))
-        }
+        Ok(epochs)
     }
 
     /// The text of the file.
     pub fn to_text(&self) -> String {
-        let lines = self.entries.iter().map(|(epoch, offset)| format!("{epoch} {offset}\n"));
-        format!("0\n{}\n{}", self.entries.len(), lines.collect::<String>())
+        checkpoint_file::write(self.entries.iter().map(|(epoch, offset)| format!("{epoch} {offset}")))
     }
 
     /// Epochs and the offsets that they began at, both rising.

@@ -1,0 +1,54 @@
+//! The frame of Kafka's checkpoints. Kafka: `CheckpointFile`.
+//!
+//! ```text
+//! 0                    format version
+//! 2                    number of lines that follow
+//! …                    an entry, its fields separated by spaces
+//! …
+//! ```
+
+/// Reads the entries in the text of a file. Kafka takes an empty one for no entries.
+///
+/// # Errors
+/// Says what is wrong with the text.
+pub(crate) fn read<T>(text: &[u8], entry: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
+    let mut lines = text.lines();
+    match lines.next() {
+        None => return Ok(Vec::new()),
+        Some("0") => {}
+        Some(version) => return Err(format!("expected version 0, found {version:?}")),
+    }
+    let Some(count) = lines.next() else { return Ok(Vec::new()) };
+    let entries = lines.map(entry).collect::<Result<Vec<_>, _>>()?;
+    // Kafka's count is an int: "-0" is one
+    if i32::try_from(entries.len()).is_ok_and(|read| count.parse() == Ok(read)) {
+        Ok(entries)
+    } else {
+        Err(format!("expected {count} lines, found {}", entries.len()))
+    }
+}
+
+/// The text of a file with these entries.
+pub(crate) fn write(entries: impl ExactSizeIterator<Item = String>) -> String {
+    let count = entries.len();
+    format!("0\n{count}\n{}", entries.map(|entry| entry + "\n").collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_is_wrong_with_the_frame_is_said() {
+        let read = |text: &[u8]| super::read(text, |line| Ok(line.to_owned()));
+        assert_eq!(read(b"0\n2\na 1\n\n").unwrap(), ["a 1", ""]);
+        assert_eq!([read(b"").unwrap(), read(b"0\n").unwrap(), read(b"0\n-0\n").unwrap()], [[""; 0]; 3]);
+        for (text, expected) in [
+            (&b"1\n0\n"[..], "expected version 0, found \"1\""),
+            (b"0\n2\na 1\n", "expected 2 lines, found 1"),
+            (b"0\n\n", "expected  lines, found 0"),
+            (b"0\n0\n\xff", "invalid utf-8 sequence of 1 bytes from index 4"),
+        ] {
+            assert_eq!(read(text).unwrap_err(), expected);
+        }
+    }
+}
