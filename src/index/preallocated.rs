@@ -56,15 +56,21 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         made
     }
 
-    /// Opens a file that is there.
-    pub(super) fn open(directory: &Directory, name: &str) -> Result<Self> {
-        let file = directory.open_writable(name)?;
+    /// Opens a file, which is made (as by [`Preallocated::create`]) where there is none. How many slots are entries, too:
+    /// none of one that was made, all the whole ones of another.
+    pub(super) fn open(directory: &Directory, name: &str, max_index_size: u64) -> Result<(Self, u64)> {
+        let file = match directory.open_writable(name) {
+            Err(error) if super::is_missing(&error) => {
+                return Ok((Self::create(directory, name, max_index_size)?, 0));
+            }
+            file => file?,
+        };
         let length = file.identity()?.size;
         // Kafka makes its indexes of holes, and a later store may meet one
         if Self::rounded(length) > 0 {
             allocate(&file, Self::rounded(length))?;
         }
-        Self::mapped(file, length)
+        Ok((Self::mapped(file, length)?, length / SIZE as u64))
     }
 
     fn mapped(file: WritableFile, length: u64) -> Result<Self> {

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use super::preallocated::Preallocated;
 use super::slots::Slots;
 use super::time_index::encode;
-use super::{TimeIndex, checked_base_offset, full, is_missing, relative};
+use super::{TimeIndex, checked_base_offset, full, relative};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::types::TimestampOffset;
@@ -31,8 +31,8 @@ impl TimeIndexWriter {
     /// taken. No file is left behind.
     pub fn create(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
-        let slots = Slots::preallocated(Preallocated::create(directory, name, max_index_size)?);
-        Ok(Self { index: TimeIndex::of(slots, base_offset, 0)?, max_index_size })
+        let slots = Preallocated::create(directory, name, max_index_size)?;
+        Ok(Self { index: TimeIndex::of(Slots::preallocated(slots), base_offset, 0)?, max_index_size })
     }
 
     /// Opens a file, which is made (as by [`TimeIndexWriter::create`]) where there is none. All whole slots of an existing
@@ -43,14 +43,8 @@ impl TimeIndexWriter {
     /// [`Error::Config`] where `base_offset` is negative, or a file has to be made and not one entry fits; [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
-        let slots = match Preallocated::open(directory, name) {
-            Err(error) if is_missing(&error) => {
-                return Self::create(directory, name, base_offset, max_index_size);
-            }
-            slots => Slots::preallocated(slots?),
-        };
-        let entries = slots.whole();
-        Ok(Self { index: TimeIndex::of(slots, base_offset, entries)?, max_index_size })
+        let (slots, entries) = Preallocated::open(directory, name, max_index_size)?;
+        Ok(Self { index: TimeIndex::of(Slots::preallocated(slots), base_offset, entries)?, max_index_size })
     }
 
     /// Adds an entry if `timestamp` (ms) is above the last one's: up to and including the batch with `offset` in it (Kafka:
@@ -110,7 +104,7 @@ impl TimeIndexWriter {
     /// # Errors
     /// [`Error::Io`].
     pub fn truncate_to(&mut self, offset: i64) -> Result<()> {
-        self.keep(self.index.first_at_or_above(offset)?)
+        self.index.keep(self.index.first_at_or_above(offset)?)
     }
 
     /// Drops all entries. The file keeps its size.
@@ -120,7 +114,7 @@ impl TimeIndexWriter {
     /// # Errors
     /// [`Error::Io`].
     pub fn truncate(&mut self) -> Result<()> {
-        self.keep(0)
+        self.index.keep(0)
     }
 
     /// Makes the file `max_index_size` bytes long, rounded down to whole entries. Whether its size changed.
@@ -173,16 +167,6 @@ impl TimeIndexWriter {
     /// Those of [`TimeIndexWriter::resize`].
     pub fn close(mut self) -> Result<()> {
         self.trim().map(drop)
-    }
-
-    /// Keeps the first `entries`; what is behind them becomes zeros, as the module says.
-    fn keep(&mut self, entries: u64) -> Result<()> {
-        let cut = self.index.entries;
-        self.index.keep(entries)?;
-        if let Some(slots) = self.index.slots.preallocated_mut() {
-            slots.clear(entries, cut);
-        }
-        Ok(())
     }
 }
 
