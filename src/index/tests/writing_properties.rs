@@ -38,6 +38,17 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 const BASE: i64 = 500;
 const MAX_INDEX_SIZE: u64 = 250;
 
+/// How many slots of `size` bytes the file has after a change, if it has `slots` now, `used` of them by entries; `None`
+/// where the change is refused.
+fn slots_after(change: &Change, size: u64, slots: u64, used: u64) -> Option<u64> {
+    match change {
+        Change::Append(..) | Change::Truncate(_) | Change::Flush => Some(slots),
+        Change::Resize(bytes) => Some(bytes / size).filter(|slots| *slots >= used),
+        Change::Trim | Change::Reopen => Some(used),
+        Change::Reset => Some(MAX_INDEX_SIZE / size),
+    }
+}
+
 proptest! {
     #![proptest_config(cases(192))]
 
@@ -49,6 +60,7 @@ proptest! {
         for change in changes {
             let last = list.last().map_or(BASE, |entry| entry.0);
             let used = list.len() as u64;
+            let after = slots_after(&change, 8, slots, used);
             match change {
                 Change::Append(up, ..) => {
                     let entry = (last + up, i32::try_from(used).unwrap() * 7);
@@ -62,26 +74,19 @@ proptest! {
                     index.truncate_to(last - down).unwrap();
                     list.retain(|entry| entry.0 < last - down);
                 }
-                Change::Resize(size) if size / 8 < used => prop_assert!(index.resize(size).is_err()),
-                Change::Resize(size) => {
-                    prop_assert_eq!(index.resize(size).unwrap(), size / 8 != slots);
-                    slots = size / 8;
-                }
-                Change::Trim => {
-                    prop_assert_eq!(index.trim().unwrap(), used != slots);
-                    slots = used;
-                }
+                Change::Resize(bytes) => prop_assert_eq!(index.resize(bytes).ok(), after.map(|after| after != slots)),
+                Change::Trim => prop_assert_eq!(index.trim().unwrap(), used != slots),
                 Change::Reset => {
                     index.reset().unwrap();
                     list.clear();
-                    slots = MAX_INDEX_SIZE / 8;
                 }
                 Change::Flush => index.flush().unwrap(),
                 Change::Reopen => {
                     index.close().unwrap();
-                    (index, slots) = (open(), used);
+                    index = open();
                 }
             }
+            slots = after.unwrap_or(slots);
             prop_assert_eq!((index.entries(), index.max_entries()), (list.len() as u64, slots));
             prop_assert_eq!(index.last_entry(), list.last().map_or(at(BASE, 0), |entry| at(entry.0, entry.1)));
             let mut expected = offset_bytes(BASE, &list);
@@ -100,6 +105,7 @@ proptest! {
         for change in changes {
             let last = list.last().copied().unwrap_or((-1, BASE));
             let used = list.len() as u64;
+            let after = slots_after(&change, 12, slots, used);
             match change {
                 Change::Append(up, later, skip) => {
                     let entry = (last.0 + later, last.1 + up);
@@ -116,26 +122,19 @@ proptest! {
                     index.truncate_to(last.1 - down).unwrap();
                     list.retain(|entry| entry.1 < last.1 - down);
                 }
-                Change::Resize(size) if size / 12 < used => prop_assert!(index.resize(size).is_err()),
-                Change::Resize(size) => {
-                    prop_assert_eq!(index.resize(size).unwrap(), size / 12 != slots);
-                    slots = size / 12;
-                }
-                Change::Trim => {
-                    prop_assert_eq!(index.trim().unwrap(), used != slots);
-                    slots = used;
-                }
+                Change::Resize(bytes) => prop_assert_eq!(index.resize(bytes).ok(), after.map(|after| after != slots)),
+                Change::Trim => prop_assert_eq!(index.trim().unwrap(), used != slots),
                 Change::Reset => {
                     index.reset().unwrap();
                     list.clear();
-                    slots = MAX_INDEX_SIZE / 12;
                 }
                 Change::Flush => index.flush().unwrap(),
                 Change::Reopen => {
                     index.close().unwrap();
-                    (index, slots) = (open(), used);
+                    index = open();
                 }
             }
+            slots = after.unwrap_or(slots);
             prop_assert_eq!((index.entries(), index.max_entries()), (list.len() as u64, slots));
             prop_assert_eq!(index.last_entry(), list.last().map_or(when(-1, BASE), |entry| when(entry.0, entry.1)));
             let mut expected = time_bytes(BASE, &list);
