@@ -56,6 +56,16 @@ fn partition(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("orders-0")
 }
 
+/// Five records, one a batch, in one segment whose writer was not closed: its options, its file and the bytes of that.
+fn unclosed(path: &Path) -> (WriterOptions, PathBuf, Vec<u8>) {
+    let config = LogConfig { segment_bytes: 1 << 20, ..small().config };
+    let options = WriterOptions { config, ..small() };
+    append(&mut LogWriter::open(path, &options).unwrap(), 0..5);
+    let log = path.join("00000000000000000000.log");
+    let whole = std::fs::read(&log).unwrap();
+    (options, log, whole)
+}
+
 fn bytes_of(path: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(path)
         .unwrap()
@@ -97,13 +107,7 @@ fn what_was_appended_is_there_after_a_drop_without_a_close() {
 fn a_torn_tail_is_cut_and_kept_in_quarantine() {
     let folder = tempfile::tempdir().unwrap();
     let path = partition(&folder);
-    let config = LogConfig { segment_bytes: 1 << 20, ..small().config };
-    let options = WriterOptions { config, ..small() };
-    let mut writer = LogWriter::open(&path, &options).unwrap();
-    append(&mut writer, 0..5);
-    drop(writer);
-    let log = path.join("00000000000000000000.log");
-    let whole = std::fs::read(&log).unwrap();
+    let (options, log, whole) = unclosed(&path);
     let torn = [&whole[..], &whole[..70]].concat();
     std::fs::write(&log, torn).unwrap();
     let mut writer = LogWriter::open(&path, &options).unwrap();
@@ -122,13 +126,7 @@ fn a_torn_tail_is_cut_and_kept_in_quarantine() {
 fn a_damaged_record_is_an_error_that_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = partition(&folder);
-    let config = LogConfig { segment_bytes: 1 << 20, ..small().config };
-    let options = WriterOptions { config, ..small() };
-    let mut writer = LogWriter::open(&path, &options).unwrap();
-    append(&mut writer, 0..5);
-    drop(writer);
-    let log = path.join("00000000000000000000.log");
-    let whole = std::fs::read(&log).unwrap();
+    let (options, log, whole) = unclosed(&path);
     let batch = whole.len() / 5;
     for damaged in [2, 4] {
         let mut flipped = whole.clone();
