@@ -178,183 +178,133 @@ macro_rules! index_class {
     };
 }
 
-index_class!(
-    PyOffsetIndex,
-    "OffsetIndex",
-    OffsetIndex,
-    OffsetIndexWriter,
-    PyOffsetPosition,
-    OffsetIndexWriter::close,
-    {
-        #[new]
-        #[pyo3(signature = (path, base_offset=None, *, writable=false, max_index_size=None))]
-        fn new(
-            py: Python<'_>,
-            path: PathBuf,
-            base_offset: Option<i64>,
-            writable: bool,
-            max_index_size: Option<i64>,
-        ) -> PyResult<Self> {
-            let size = size(writable, max_index_size).map_err(|wrong| to_python(py, wrong))?;
-            let Some(size) = size else { return Self::read(py, path, base_offset) };
-            let open = |directory: &Directory, name: &str| {
-                OffsetIndexWriter::open(directory, name, base(name, base_offset)?, size)
-            };
-            IndexHandle::writing(py, "OffsetIndex", path, open).map(Self)
-        }
+/// What an offset and a time index have in common beyond that: a file of full size.
+macro_rules! preallocated_class {
+    ($class:ident, $name:literal, $index:ident, $writer:ident, $entry:ident, { $($methods:tt)* }) => {
+        index_class!($class, $name, $index, $writer, $entry, $writer::close, {
+            #[new]
+            #[pyo3(signature = (path, base_offset=None, *, writable=false, max_index_size=None))]
+            fn new(
+                py: Python<'_>,
+                path: PathBuf,
+                base_offset: Option<i64>,
+                writable: bool,
+                max_index_size: Option<i64>,
+            ) -> PyResult<Self> {
+                let size = size(writable, max_index_size).map_err(|wrong| to_python(py, wrong))?;
+                let Some(size) = size else { return Self::read(py, path, base_offset) };
+                let open = |directory: &Directory, name: &str| {
+                    $writer::open(directory, name, base(name, base_offset)?, size)
+                };
+                IndexHandle::writing(py, $name, path, open).map(Self)
+            }
 
-        #[getter]
-        fn max_entries(&self, py: Python<'_>) -> PyResult<u64> {
-            self.0.ask(py, |index| Ok(index.max_entries()))
-        }
+            #[getter]
+            fn max_entries(&self, py: Python<'_>) -> PyResult<u64> {
+                self.0.ask(py, |index| Ok(index.max_entries()))
+            }
 
-        #[getter]
-        fn max_index_size(&self, py: Python<'_>) -> PyResult<u64> {
-            self.0.ask(py, |index| Ok(index.max_index_size()))
-        }
+            #[getter]
+            fn max_index_size(&self, py: Python<'_>) -> PyResult<u64> {
+                self.0.ask(py, |index| Ok(index.max_index_size()))
+            }
 
-        #[getter]
-        fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
-            self.0.ask(py, |index| Ok(index.is_full()))
-        }
+            #[getter]
+            fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
+                self.0.ask(py, |index| Ok(index.is_full()))
+            }
 
-        #[getter]
-        fn last_entry(&self, py: Python<'_>) -> PyResult<PyOffsetPosition> {
-            self.0.ask(py, |index| Ok(index.last_entry())).map(Into::into)
-        }
+            #[getter]
+            fn last_entry(&self, py: Python<'_>) -> PyResult<$entry> {
+                self.0.ask(py, |index| Ok(index.last_entry())).map(Into::into)
+            }
 
-        #[pyo3(signature = (target, method=None))]
-        fn lookup(&self, py: Python<'_>, target: i64, method: Option<&str>) -> PyResult<PyOffsetPosition> {
-            let method = arguments::method(py, method)?;
-            self.0.ask(py, |index| index.lookup(target, method)).map(Into::into)
-        }
+            fn resize(&self, py: Python<'_>, max_index_size: i64) -> PyResult<bool> {
+                self.0.change(py, |index| index.resize(bytes(max_index_size)?))
+            }
 
-        #[pyo3(signature = (target, method=None))]
-        fn slot_range(&self, py: Python<'_>, target: i64, method: Option<&str>) -> PyResult<(i64, i64)> {
-            let method = arguments::method(py, method)?;
-            self.0.ask(py, |index| index.slot_range(target, method))
-        }
+            fn trim(&self, py: Python<'_>) -> PyResult<bool> {
+                self.0.change(py, $writer::trim)
+            }
 
-        #[pyo3(signature = (target, method=None))]
-        fn trace(&self, py: Python<'_>, target: i64, method: Option<&str>) -> PyResult<Vec<u64>> {
-            let method = arguments::method(py, method)?;
-            self.0.ask(py, |index| index.trace(target, method))
-        }
+            $($methods)*
+        });
+    };
+}
 
-        fn upper_bound(
-            &self,
-            py: Python<'_>,
-            position: i32,
-            fetch_size: i32,
-        ) -> PyResult<Option<PyOffsetPosition>> {
-            Ok(self.0.ask(py, |index| index.upper_bound(position, fetch_size))?.map(Into::into))
-        }
-        fn append(&self, py: Python<'_>, offset: i64, position: i32) -> PyResult<()> {
-            self.0.change(py, |index| index.append(offset, position))
-        }
-
-        fn resize(&self, py: Python<'_>, max_index_size: i64) -> PyResult<bool> {
-            self.0.change(py, |index| index.resize(bytes(max_index_size)?))
-        }
-
-        fn trim(&self, py: Python<'_>) -> PyResult<bool> {
-            self.0.change(py, OffsetIndexWriter::trim)
-        }
+preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter, PyOffsetPosition, {
+    #[pyo3(signature = (target, method=None))]
+    fn lookup(&self, py: Python<'_>, target: i64, method: Option<&str>) -> PyResult<PyOffsetPosition> {
+        let method = arguments::method(py, method)?;
+        self.0.ask(py, |index| index.lookup(target, method)).map(Into::into)
     }
-);
 
-index_class!(
-    PyTimeIndex,
-    "TimeIndex",
-    TimeIndex,
-    TimeIndexWriter,
-    PyTimestampOffset,
-    TimeIndexWriter::close,
-    {
-        #[new]
-        #[pyo3(signature = (path, base_offset=None, *, writable=false, max_index_size=None))]
-        fn new(
-            py: Python<'_>,
-            path: PathBuf,
-            base_offset: Option<i64>,
-            writable: bool,
-            max_index_size: Option<i64>,
-        ) -> PyResult<Self> {
-            let size = size(writable, max_index_size).map_err(|wrong| to_python(py, wrong))?;
-            let Some(size) = size else { return Self::read(py, path, base_offset) };
-            let open = |directory: &Directory, name: &str| {
-                TimeIndexWriter::open(directory, name, base(name, base_offset)?, size)
-            };
-            IndexHandle::writing(py, "TimeIndex", path, open).map(Self)
-        }
-
-        #[getter]
-        fn max_entries(&self, py: Python<'_>) -> PyResult<u64> {
-            self.0.ask(py, |index| Ok(index.max_entries()))
-        }
-
-        #[getter]
-        fn max_index_size(&self, py: Python<'_>) -> PyResult<u64> {
-            self.0.ask(py, |index| Ok(index.max_index_size()))
-        }
-
-        #[getter]
-        fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
-            self.0.ask(py, |index| Ok(index.is_full()))
-        }
-
-        #[getter]
-        fn last_entry(&self, py: Python<'_>) -> PyResult<PyTimestampOffset> {
-            self.0.ask(py, |index| Ok(index.last_entry())).map(Into::into)
-        }
-
-        #[pyo3(signature = (target, method=None))]
-        fn lookup(
-            &self,
-            py: Python<'_>,
-            target: arguments::Time,
-            method: Option<&str>,
-        ) -> PyResult<PyTimestampOffset> {
-            let method = arguments::method(py, method)?;
-            self.0.ask(py, |index| index.lookup(target.0, method)).map(Into::into)
-        }
-
-        #[pyo3(signature = (target, method=None))]
-        fn slot_range(
-            &self,
-            py: Python<'_>,
-            target: arguments::Time,
-            method: Option<&str>,
-        ) -> PyResult<(i64, i64)> {
-            let method = arguments::method(py, method)?;
-            self.0.ask(py, |index| index.slot_range(target.0, method))
-        }
-
-        #[pyo3(signature = (target, method=None))]
-        fn trace(&self, py: Python<'_>, target: arguments::Time, method: Option<&str>) -> PyResult<Vec<u64>> {
-            let method = arguments::method(py, method)?;
-            self.0.ask(py, |index| index.trace(target.0, method))
-        }
-        #[pyo3(signature = (timestamp, offset, skip_full_check=false))]
-        fn maybe_append(
-            &self,
-            py: Python<'_>,
-            timestamp: arguments::Time,
-            offset: i64,
-            skip_full_check: bool,
-        ) -> PyResult<bool> {
-            self.0.change(py, |index| index.maybe_append(timestamp.0, offset, skip_full_check))
-        }
-
-        fn resize(&self, py: Python<'_>, max_index_size: i64) -> PyResult<bool> {
-            self.0.change(py, |index| index.resize(bytes(max_index_size)?))
-        }
-
-        fn trim(&self, py: Python<'_>) -> PyResult<bool> {
-            self.0.change(py, TimeIndexWriter::trim)
-        }
+    #[pyo3(signature = (target, method=None))]
+    fn slot_range(&self, py: Python<'_>, target: i64, method: Option<&str>) -> PyResult<(i64, i64)> {
+        let method = arguments::method(py, method)?;
+        self.0.ask(py, |index| index.slot_range(target, method))
     }
-);
+
+    #[pyo3(signature = (target, method=None))]
+    fn trace(&self, py: Python<'_>, target: i64, method: Option<&str>) -> PyResult<Vec<u64>> {
+        let method = arguments::method(py, method)?;
+        self.0.ask(py, |index| index.trace(target, method))
+    }
+
+    fn upper_bound(
+        &self,
+        py: Python<'_>,
+        position: i32,
+        fetch_size: i32,
+    ) -> PyResult<Option<PyOffsetPosition>> {
+        Ok(self.0.ask(py, |index| index.upper_bound(position, fetch_size))?.map(Into::into))
+    }
+
+    fn append(&self, py: Python<'_>, offset: i64, position: i32) -> PyResult<()> {
+        self.0.change(py, |index| index.append(offset, position))
+    }
+});
+
+preallocated_class!(PyTimeIndex, "TimeIndex", TimeIndex, TimeIndexWriter, PyTimestampOffset, {
+    #[pyo3(signature = (target, method=None))]
+    fn lookup(
+        &self,
+        py: Python<'_>,
+        target: arguments::Time,
+        method: Option<&str>,
+    ) -> PyResult<PyTimestampOffset> {
+        let method = arguments::method(py, method)?;
+        self.0.ask(py, |index| index.lookup(target.0, method)).map(Into::into)
+    }
+
+    #[pyo3(signature = (target, method=None))]
+    fn slot_range(
+        &self,
+        py: Python<'_>,
+        target: arguments::Time,
+        method: Option<&str>,
+    ) -> PyResult<(i64, i64)> {
+        let method = arguments::method(py, method)?;
+        self.0.ask(py, |index| index.slot_range(target.0, method))
+    }
+
+    #[pyo3(signature = (target, method=None))]
+    fn trace(&self, py: Python<'_>, target: arguments::Time, method: Option<&str>) -> PyResult<Vec<u64>> {
+        let method = arguments::method(py, method)?;
+        self.0.ask(py, |index| index.trace(target.0, method))
+    }
+
+    #[pyo3(signature = (timestamp, offset, skip_full_check=false))]
+    fn maybe_append(
+        &self,
+        py: Python<'_>,
+        timestamp: arguments::Time,
+        offset: i64,
+        skip_full_check: bool,
+    ) -> PyResult<bool> {
+        self.0.change(py, |index| index.maybe_append(timestamp.0, offset, skip_full_check))
+    }
+});
 
 index_class!(
     PyTransactionIndex,
