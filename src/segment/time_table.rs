@@ -6,7 +6,7 @@
 //! One reading of the segment makes the table: every batch verified, those decoded that may raise the largest time. Where
 //! it meets anything odd there is no table, and every question is answered on its own.
 
-use super::buckets::Buckets;
+use super::buckets::{Bucket, Buckets};
 use super::prepared::Share;
 use super::walk::{Batch, Step};
 use super::{SCAN_READ, Segment, Walk};
@@ -19,7 +19,8 @@ use crate::types::TimestampOffset;
 pub(crate) struct TimeTable {
     segment: i64,
     blocks: Vec<Block>,
-    /// The largest time of each block, apart: few enough to stay in a core's own cache, where the records do not.
+    /// The largest time of each block, and some behind them that are larger: apart, because these are few enough to stay in
+    /// a core's own cache, where the records do not.
     largest: Vec<i64>,
     buckets: Buckets,
     _share: Share,
@@ -70,7 +71,7 @@ impl Block {
     #[inline]
     fn find(&self, target: i64) -> Option<(i64, u32)> {
         let above = u16::try_from(target.max(self.time) - self.time).unwrap_or(u16::MAX);
-        let place = self.times.iter().map(|time| usize::from(*time < above)).sum::<usize>();
+        let place = usize::from(self.times.iter().map(|time| u16::from(*time < above)).sum::<u16>());
         let (time, offset) = (self.times.get(place)?, self.offsets.get(place)?);
         Some((self.time + i64::from(*time), self.offset + u32::from(*offset)))
     }
@@ -119,8 +120,8 @@ impl TimeTable {
             }
         }
         blocks.shrink_to_fit();
-        let largest: Vec<i64> = blocks.iter().map(Block::largest).collect();
-        let Some(buckets) = Buckets::new(largest.iter().copied()) else { return Ok(None) };
+        let Some(buckets) = Buckets::new(blocks.iter().map(Block::largest)) else { return Ok(None) };
+        let largest = blocks.iter().map(Block::largest).chain([i64::MAX; Bucket::FEW]).collect();
         let Some(share) = budget.take(blocks.len() * Self::BYTES) else { return Ok(None) };
         Ok(Some(Self { segment: segment.base_offset, blocks, largest, buckets, _share: share }))
     }
@@ -128,7 +129,7 @@ impl TimeTable {
     /// The block in which the first record at or above a time lies; none has that place where there is no such record.
     #[inline]
     pub(crate) fn place(&self, target: i64) -> usize {
-        self.buckets.find(target, |place| self.largest.get(place).copied().unwrap_or(i64::MAX))
+        self.buckets.bucket(target).find_in(target, &self.largest)
     }
 
     /// Loads what a look-up in a block will want; the answer is of no use.
