@@ -93,24 +93,8 @@ impl Bucket {
         low + (low..low + Self::FEW).map(|place| usize::from(key(place) < target)).sum::<usize>()
     }
 
-    /// [`Bucket::find`] among keys that lie in a slice, behind the last one [`Bucket::FEW`] times `i64::MAX`.
-    #[inline]
-    pub(crate) fn find_in(self, target: i64, keys: &[i64]) -> usize {
-        let (mut low, mut high) = (index_of(self.low), index_of(self.high));
-        while high - low > Self::FEW {
-            let middle = low.midpoint(high);
-            if keys.get(middle).is_some_and(|key| *key < target) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        let few = keys.get(low..).and_then(|keys| keys.first_chunk::<{ Self::FEW }>());
-        low + few.map_or(0, |few| few.iter().map(|key| usize::from(*key < target)).sum())
-    }
-
     /// How many keys are compared without a look at how many there are.
-    pub(crate) const FEW: usize = 4;
+    const FEW: usize = 4;
 }
 
 /// A place as an index; no platform that this runs on has a smaller `usize`.
@@ -129,7 +113,7 @@ fn distance(from: i64, to: i64) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Bucket, Buckets};
+    use super::Buckets;
 
     fn same(keys: &[i64], targets: impl IntoIterator<Item = i64>) {
         let buckets = Buckets::new(keys.iter().copied()).unwrap();
@@ -141,8 +125,6 @@ mod tests {
                 expected,
                 "{target} in {keys:?}"
             );
-            let padded = [keys, &[i64::MAX; Bucket::FEW]].concat();
-            assert_eq!(buckets.bucket(target).find_in(target, &padded), expected, "{target} in {keys:?}");
         }
     }
 

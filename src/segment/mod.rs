@@ -14,6 +14,7 @@ mod resync;
 mod roll;
 mod search;
 mod tail;
+mod time_lines;
 mod time_table;
 mod walk;
 

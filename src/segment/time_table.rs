@@ -6,8 +6,8 @@
 //! One reading of the segment makes the table: every batch verified, those decoded that may raise the largest time. Where
 //! it meets anything odd there is no table, and every question is answered on its own.
 
-use super::buckets::{Bucket, Buckets};
 use super::prepared::Share;
+use super::time_lines::{Row, TimeLines};
 use super::walk::{Batch, Step};
 use super::{SCAN_READ, Segment, Walk};
 use crate::error::Result;
@@ -18,76 +18,18 @@ use crate::types::TimestampOffset;
 #[derive(Debug)]
 pub(crate) struct TimeTable {
     segment: i64,
-    blocks: Vec<Block>,
-    /// The largest time of each block, and some behind them that are larger: apart, because these are few enough to stay in
-    /// a core's own cache, where the records do not.
-    largest: Vec<i64>,
-    buckets: Buckets,
+    lines: TimeLines,
     _share: Share,
 }
 
-/// Neighbouring records, as a cache line: a look-up in a table that is too large for the caches waits for one line.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, align(64))]
-struct Block {
-    /// Of the first record.
-    time: i64,
-    /// Of the first record, relative to the segment's base offset.
-    offset: u32,
-    /// How far each lies above the first; they rise strictly, and the last one is repeated to the end.
-    times: [u16; Block::RECORDS],
-    offsets: [u16; Block::RECORDS],
-}
-
-impl Block {
-    const RECORDS: usize = 12;
-
-    fn new(time: i64, offset: u32) -> Self {
-        Self { time, offset, times: [0; Self::RECORDS], offsets: [0; Self::RECORDS] }
-    }
-
-    /// Adds a record as number `place`; false where that is too many, or it lies too far from the first.
-    fn push(&mut self, place: usize, time: i64, offset: u32) -> bool {
-        let (Ok(above), Ok(behind)) =
-            (u16::try_from(time - self.time), u16::try_from(offset.wrapping_sub(self.offset)))
-        else {
-            return false;
-        };
-        let (Some(times), Some(offsets)) = (self.times.get_mut(place..), self.offsets.get_mut(place..))
-        else {
-            return false;
-        };
-        times.fill(above);
-        offsets.fill(behind);
-        !times.is_empty()
-    }
-
-    fn largest(&self) -> i64 {
-        self.time + i64::from(self.times[Self::RECORDS - 1])
-    }
-
-    /// The first record at or above a time, which is not above the block's largest. All are compared, needed or not: no
-    /// branch that random times would mislead.
-    #[inline]
-    fn find(&self, target: i64) -> Option<(i64, u32)> {
-        let above = u16::try_from(target.max(self.time) - self.time).unwrap_or(u16::MAX);
-        let place = usize::from(self.times.iter().map(|time| u16::from(*time < above)).sum::<u16>());
-        let (time, offset) = (self.times.get(place)?, self.offsets.get(place)?);
-        Some((self.time + i64::from(*time), self.offset + u32::from(*offset)))
-    }
-}
-
 impl TimeTable {
-    /// What a block costs: itself, its largest time, and its buckets.
-    const BYTES: usize = size_of::<Block>() + size_of::<i64>() + Buckets::BYTES_PER_KEY;
     /// A look-up costs about as much as to read and decode this much of the log.
     const LOG_BYTES_PER_LOOKUP: u64 = 32 << 10;
 
     fn read(segment: &Segment) -> Result<Option<Self>> {
         let budget = &segment.open_files.tables;
-        let most = budget.left() / Self::BYTES;
-        let mut blocks: Vec<Block> = Vec::new();
-        let mut in_last = 0;
+        let most = budget.left() / TimeLines::BYTES_PER_ROW;
+        let mut rows = Vec::new();
         let mut walk = segment.walk(-1, SCAN_READ)?;
         let mut buffer = Vec::new();
         let mut largest = -1;
@@ -105,44 +47,37 @@ impl TimeTable {
             if batch.header.max_timestamp <= largest {
                 continue;
             }
-            let is_read = later(&batch, &mut walk, &mut buffer, largest, |offset, timestamp| {
-                largest = timestamp;
-                let relative = u32::try_from(offset - segment.base_offset).unwrap_or(u32::MAX);
-                if blocks.last_mut().is_some_and(|block| block.push(in_last, timestamp, relative)) {
-                    in_last += 1;
-                } else {
-                    blocks.push(Block::new(timestamp, relative));
-                    in_last = 1;
-                }
+            let is_read = later(&batch, &mut walk, &mut buffer, largest, |offset, time| {
+                largest = time;
+                let offset = u32::try_from(offset - segment.base_offset).unwrap_or(u32::MAX);
+                rows.push(Row { time, offset });
             })?;
-            if !is_read || blocks.len() > most {
+            if !is_read || rows.len() > most {
                 return Ok(None);
             }
         }
-        blocks.shrink_to_fit();
-        let Some(buckets) = Buckets::new(blocks.iter().map(Block::largest)) else { return Ok(None) };
-        let largest = blocks.iter().map(Block::largest).chain([i64::MAX; Bucket::FEW]).collect();
-        let Some(share) = budget.take(blocks.len() * Self::BYTES) else { return Ok(None) };
-        Ok(Some(Self { segment: segment.base_offset, blocks, largest, buckets, _share: share }))
+        let Some(lines) = TimeLines::new(&rows) else { return Ok(None) };
+        let Some(share) = budget.take(lines.bytes()) else { return Ok(None) };
+        Ok(Some(Self { segment: segment.base_offset, lines, _share: share }))
     }
 
-    /// The block in which the first record at or above a time lies; none has that place where there is no such record.
+    /// Where the answer for a time is looked for.
     #[inline]
     pub(crate) fn place(&self, target: i64) -> usize {
-        self.buckets.bucket(target).find_in(target, &self.largest)
+        self.lines.place(target)
     }
 
-    /// Loads what a look-up in a block will want; the answer is of no use.
+    /// Loads what [`TimeTable::find`] will want; the answer is of no use.
     #[inline]
     pub(crate) fn touch(&self, place: usize) -> u32 {
-        self.blocks.get(place).map_or(0, |block| block.offset)
+        self.lines.touch(place)
     }
 
-    /// The first record of the segment at or above a time, from the block in which it lies.
+    /// The first record of the segment at or above a time, for which [`TimeTable::place`] gave the place.
     #[inline]
     pub(crate) fn find(&self, target: i64, place: usize) -> Option<TimestampOffset> {
-        let (timestamp, offset) = self.blocks.get(place)?.find(target)?;
-        Some(TimestampOffset { timestamp, offset: self.segment + i64::from(offset) })
+        let row = self.lines.find(target, place)?;
+        Some(TimestampOffset { timestamp: row.time, offset: self.segment + i64::from(row.offset) })
     }
 }
 
