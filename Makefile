@@ -25,6 +25,7 @@ demo: extension ## the main jobs, on real data in the repository
 	@$(BIN)/python tests/demo.py
 
 test: prerequisites lint rust loom python demo ## all that CI runs
+	$(BIN)/python tests/guarantees.py --tests-have-run
 	@echo "make test: all of it passed"
 
 lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and the stub held against the built module

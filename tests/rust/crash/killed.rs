@@ -54,7 +54,10 @@ fn a_process_that_ends_anywhere_leaves_a_log_that_is_recovered_whole_and_survive
             kills += at;
         }
     }
-    println!("{{\"rig\": \"killed\", \"kills\": {kills}, \"judged\": {}}}", tally.judged);
+    println!(
+        "{{\"rig\": \"killed\", \"kills\": {kills}, \"lost\": {}, \"invented\": {}, \"unopened\": {}, \"unstable\": {}}}",
+        tally.lost, tally.invented, tally.unopened, tally.unstable
+    );
     tally.assert_none();
     assert!(kills > 500, "{kills} kills");
 }
