@@ -3,6 +3,9 @@
 use crate::error::Malformed;
 use crate::types::TimestampType;
 
+/// The bit that says [`TimestampType::LogAppendTime`].
+pub(super) const APPEND_TIME: i16 = 1 << 3;
+
 /// How a batch's records are compressed. Kafka: `CompressionType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Codec {

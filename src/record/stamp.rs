@@ -4,7 +4,7 @@
 //! lie inside, and a change makes a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`,
 //! `setMaxTimestamp`.
 
-use super::validate::APPEND_TIME;
+use super::attributes::APPEND_TIME;
 use super::{
     Analyzed, BatchBuilder, BatchHeader, BatchOptions, NewRecord, Records, i16_at, i64_at, put, seal,
 };

@@ -16,6 +16,7 @@
 
 use std::ops::Range;
 
+use super::attributes::APPEND_TIME;
 use super::control::ControlType;
 use super::{BatchHeader, Codec, NewRecord, Records, V2_HEADER};
 use crate::error::{Error, Malformed, Result};
@@ -203,8 +204,6 @@ impl Validation {
     }
 }
 
-/// The bit of the attributes that says [`TimestampType::LogAppendTime`].
-pub(super) const APPEND_TIME: i16 = 1 << 3;
 /// The bits that nothing has defined.
 const RESERVED: i16 = !0x7f;
 

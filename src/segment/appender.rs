@@ -1,7 +1,7 @@
 //! The writer's half of a segment: the `.log` that grows, and its two indexes beside it. Kafka: `LogSegment`, write side.
 
 use super::roll::{RollState, is_relative};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::planted::{self, Planted};
 use crate::fs::{Directory, WritableFile};
@@ -181,11 +181,7 @@ impl SegmentAppender {
     /// error is true where even that could not be had: then nobody knows what the file holds.
     ///
     /// *Source*: `LogSegment.append`; an entry of the indexes for a batch, as 4.3.1 does it.
-    pub(crate) fn append(
-        &mut self,
-        bytes: &[u8],
-        headers: &[BatchHeader],
-    ) -> Result<(), (crate::Error, bool)> {
+    pub(crate) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader]) -> Result<(), (Error, bool)> {
         debug_assert!(
             headers.iter().all(|header| is_relative(header.last_offset, self.base_offset)),
             "the roll was decided before"
