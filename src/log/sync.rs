@@ -7,14 +7,16 @@
 //! not checked here: what is checked is what the skip list does with a pointer that is swapped atomically.
 
 pub(super) use shipped_or_modelled::{
-    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, KEYS, Mutex, MutexGuard, OnceLock,
-    Ordering, PUBLISH, Swap,
+    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, Event, KEYS, Mutex, MutexGuard,
+    OnceLock, Ordering, PUBLISH, Swap,
 };
 
 #[cfg(not(loom))]
 mod shipped_or_modelled {
     pub(crate) use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
     pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
+
+    use std::sync::atomic::AtomicU32;
 
     use arc_swap::{ArcSwap, Cache};
 
@@ -23,6 +25,33 @@ mod shipped_or_modelled {
 
     /// The order with which the skip list's one publication is stored.
     pub(crate) const PUBLISH: Ordering = Ordering::Release;
+
+    /// Something that happens again and again, and that threads wait for. They wake up without a lock, which a condition
+    /// variable's would all want at once.
+    #[derive(Debug, Default)]
+    pub(crate) struct Event(AtomicU32);
+
+    impl Event {
+        /// How often it has happened.
+        pub(crate) fn count(&self) -> u32 {
+            self.0.load(Ordering::Acquire)
+        }
+
+        /// Returns once it has happened more often, or for no reason.
+        pub(crate) fn wait(&self, count: u32) {
+            atomic_wait::wait(&self.0, count);
+        }
+
+        pub(crate) fn wake_one(&self) {
+            self.0.fetch_add(1, Ordering::Release);
+            atomic_wait::wake_one(&raw const self.0);
+        }
+
+        pub(crate) fn wake_all(&self) {
+            self.0.fetch_add(1, Ordering::Release);
+            atomic_wait::wake_all(&raw const self.0);
+        }
+    }
 
     /// A pointer that many read and one replaces; clones are handles to the same pointer.
     pub(crate) struct Swap<T>(Arc<ArcSwap<T>>);
@@ -71,6 +100,40 @@ mod shipped_or_modelled {
     /// The planted fault proves that the models can fail: see the checks of `skip_list`.
     pub(crate) const PUBLISH: Ordering =
         if cfg!(planted_relaxed_publication) { Ordering::Relaxed } else { Ordering::Release };
+
+    /// A count under a lock.
+    #[derive(Debug, Default)]
+    pub(crate) struct Event {
+        count: Mutex<u32>,
+        happened: Condvar,
+    }
+
+    impl Event {
+        fn lock(&self) -> MutexGuard<'_, u32> {
+            self.count.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        pub(crate) fn count(&self) -> u32 {
+            *self.lock()
+        }
+
+        pub(crate) fn wait(&self, count: u32) {
+            let held = self.lock();
+            if *held == count {
+                drop(self.happened.wait(held));
+            }
+        }
+
+        pub(crate) fn wake_one(&self) {
+            *self.lock() += 1;
+            self.happened.notify_one();
+        }
+
+        pub(crate) fn wake_all(&self) {
+            *self.lock() += 1;
+            self.happened.notify_all();
+        }
+    }
 
     /// The standard one for the value, and a flag that the checker sees for the order.
     pub(crate) struct OnceLock<T> {

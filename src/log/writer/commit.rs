@@ -1,8 +1,9 @@
 //! Group commit: one `fdatasync` makes all appends durable that were written before it began.
 //!
 //! Whoever wants an offset durable and finds nobody syncing becomes the leader; the others wait. The leader takes the
-//! log's end and the file to sync, syncs without a lock held, publishes the end and wakes the others; who came later finds
-//! the next leader among themselves. `models` explores every interleaving of that under loom.
+//! log's end and the file to sync, syncs without a lock held, publishes the end and wakes those whose appends it covered.
+//! Of those that came later it wakes one, the next leader: so each thread is woken once. `models` explores every
+//! interleaving of that under loom.
 
 #[cfg(test)]
 #[cfg(loom)]
@@ -12,20 +13,22 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::log::sync::{AtomicBool, AtomicI64, AtomicU64, Condvar, Mutex, MutexGuard, Ordering};
+use crate::log::sync::{AtomicBool, AtomicI64, AtomicU64, Condvar, Event, Mutex, MutexGuard, Ordering};
 
 /// What threads that wait for a sync share.
 #[derive(Debug)]
 pub(super) struct Commit {
     state: Mutex<State>,
-    /// For those who wait for a sync of another thread.
-    changed: Condvar,
+    /// For those who wait for a sync of another thread: that of an even number, and that of an odd one.
+    done: [Event; 2],
     /// For a leader that waits for others' bytes.
     gathered: Condvar,
     /// Everything below is durable. Changed under the lock; an append that does not wait only looks at it.
     durable: AtomicI64,
     /// Whether there is a reason in the state.
     is_poisoned: AtomicBool,
+    /// The log's end, as the last append left it.
+    end: AtomicI64,
     /// Bytes that were appended since the last sync began.
     waiting_bytes: AtomicU64,
     /// What a leader waits for; out of reach where none does.
@@ -34,8 +37,12 @@ pub(super) struct Commit {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Somebody is syncing.
+    /// Somebody is syncing, or waits for others' bytes before that.
     is_syncing: bool,
+    /// How many syncs have begun.
+    syncs: u64,
+    /// What the last of them covers, at least.
+    covered: i64,
     /// Counts truncations: a sync that began before one says nothing of what came after.
     truncations: u64,
     /// Where the last truncation cut.
@@ -64,9 +71,10 @@ impl Commit {
     pub(super) fn new(offset: i64) -> Self {
         Self {
             state: Mutex::default(),
-            changed: Condvar::new(),
+            done: [Event::default(), Event::default()],
             gathered: Condvar::new(),
             durable: AtomicI64::new(offset),
+            end: AtomicI64::new(offset),
             is_poisoned: AtomicBool::new(false),
             waiting_bytes: AtomicU64::new(0),
             wanted_bytes: AtomicU64::new(u64::MAX),
@@ -80,7 +88,15 @@ impl Commit {
     /// Wakes everybody: those who wait for a sync, and a leader that waits for bytes.
     fn wake(&self) {
         self.gathered.notify_all();
-        self.changed.notify_all();
+        for done in &self.done {
+            done.wake_all();
+        }
+    }
+
+    /// What happens when the sync of this number is done.
+    fn done(&self, number: u64) -> &Event {
+        let [even, odd] = &self.done;
+        if number.is_multiple_of(2) { even } else { odd }
     }
 
     /// The offset below which everything is durable.
@@ -110,8 +126,9 @@ impl Commit {
         self.is_poisoned.store(true, Ordering::Release);
     }
 
-    /// Notes that bytes were appended, which a waiting leader may wait for.
-    pub(super) fn appended(&self, bytes: u64) {
+    /// Notes that bytes were appended, which a waiting leader may wait for; the log ends at `end` now.
+    pub(super) fn appended(&self, bytes: u64, end: i64) {
+        self.end.store(end, Ordering::Release);
         // both add, so one of them is the later: either the leader sees these bytes, or this thread sees the leader
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
         if waiting >= self.wanted_bytes.load(Ordering::Acquire) {
@@ -134,6 +151,7 @@ impl Commit {
     pub(super) fn truncated(&self, offset: i64) {
         let mut state = self.lock();
         self.durable.fetch_min(offset, Ordering::AcqRel);
+        self.end.store(offset, Ordering::Release);
         state.truncations += 1;
         state.truncated_to = offset;
         drop(state);
@@ -151,6 +169,7 @@ impl Commit {
     ) -> Result<()> {
         let mut state = self.lock();
         let mut began = state.truncations;
+        let mut is_next = false;
         loop {
             if let Some(reason) = &state.poisoned {
                 return Err(Error::Poisoned { reason: reason.clone() });
@@ -161,12 +180,24 @@ impl Commit {
                 offset = offset.min(state.truncated_to);
             }
             if self.durable() >= offset {
+                if is_next && !state.is_syncing {
+                    // who was woken to sync has no need to: another one may have
+                    self.done(state.syncs + 1).wake_one();
+                }
                 return Ok(());
             }
             if !state.is_syncing {
                 break;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            is_next = offset > state.covered;
+            let done = self.done(state.syncs + u64::from(is_next));
+            let count = done.count();
+            drop(state);
+            done.wait(count);
+            if !is_next && self.durable() >= offset && !self.is_poisoned.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            state = self.lock();
         }
         state.is_syncing = true;
         if let Some((longest, bytes)) = wait {
@@ -187,12 +218,16 @@ impl Commit {
         }
         if self.durable() >= offset {
             state.is_syncing = false;
+            let next = state.syncs + 1;
             drop(state);
-            self.changed.notify_all();
+            self.done(next).wake_one();
             return Ok(());
         }
         self.waiting_bytes.swap(0, Ordering::AcqRel);
         let began = state.truncations;
+        state.syncs += 1;
+        state.covered = self.end.load(Ordering::Acquire);
+        let number = state.syncs;
         drop(state);
         let mut leader = Leader { commit: self, is_done: false };
         let synced = sync();
@@ -212,9 +247,15 @@ impl Commit {
                 Err(error)
             }
         };
-        // who is woken wants the lock
+        let is_poisoned = state.poisoned.is_some();
+        // who is woken may want the lock
         drop(state);
-        self.changed.notify_all();
+        self.done(number).wake_all();
+        if is_poisoned {
+            self.done(number + 1).wake_all();
+        } else {
+            self.done(number + 1).wake_one();
+        }
         done
     }
 }

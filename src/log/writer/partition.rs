@@ -143,7 +143,7 @@ impl Partition {
         self.data_end = self.log_end_offset;
         // what another leader wrote is not followed by a lower epoch
         self.leader_epoch = self.leader_epoch.max(last.leader_epoch);
-        commit.appended(size);
+        commit.appended(size, self.log_end_offset);
         Ok(Appended { first: first.base_offset, last: last.last_offset, max_timestamp, durable: false })
     }
 

@@ -49,7 +49,7 @@ impl Model {
     fn write(&self) -> i64 {
         self.change(|log| {
             log.end += 1;
-            self.commit.appended(1);
+            self.commit.appended(1, log.end);
             log.end
         })
     }
