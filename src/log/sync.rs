@@ -7,8 +7,8 @@
 //! not checked here: what is checked is what the skip list does with a pointer that is swapped atomically.
 
 pub(super) use shipped_or_modelled::{
-    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, Event, KEYS, Mutex, MutexGuard,
-    OnceLock, Ordering, PUBLISH, Swap,
+    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, Event, GATHERS, KEYS, Mutex,
+    MutexGuard, OnceLock, Ordering, PUBLISH, Swap,
 };
 
 #[cfg(not(loom))]
@@ -22,6 +22,9 @@ mod shipped_or_modelled {
 
     /// Keys of a node and of a group of a lane.
     pub(crate) const KEYS: usize = 64;
+
+    /// Whether a leader waits for others as long as the clock says.
+    pub(crate) const GATHERS: bool = true;
 
     /// The order with which the skip list's one publication is stored.
     pub(crate) const PUBLISH: Ordering = Ordering::Release;
@@ -96,6 +99,9 @@ mod shipped_or_modelled {
 
     /// Two keys instead of 64: a model of four pushes then crosses a node's end, a table's end and a lane's end.
     pub(crate) const KEYS: usize = 2;
+
+    /// A clock would be another run each time.
+    pub(crate) const GATHERS: bool = false;
 
     /// The planted fault proves that the models can fail: see the checks of `skip_list`.
     pub(crate) const PUBLISH: Ordering =

@@ -2,18 +2,22 @@
 //!
 //! Whoever wants an offset durable and finds nobody syncing becomes the leader; the others wait. The leader takes the
 //! log's end and the file to sync, syncs without a lock held, publishes the end and wakes those whose appends it covered.
-//! Of those that came later it wakes one, the next leader: so each thread is woken once. `models` explores every
-//! interleaving of that under loom.
+//! Of those that came later it wakes one, the next leader: so each thread is woken once. That one waits a moment for those
+//! that the last sync has just let go: they are about to append again, and one sync for all is cheaper than two. `models`
+//! explores every interleaving of that under loom.
 
 #[cfg(test)]
 #[cfg(loom)]
 mod models;
 
 use std::sync::PoisonError;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::log::sync::{AtomicBool, AtomicI64, AtomicU64, Condvar, Event, Mutex, MutexGuard, Ordering};
+use crate::log::sync::{
+    AtomicBool, AtomicI64, AtomicU64, Condvar, Event, GATHERS, Mutex, MutexGuard, Ordering,
+};
 
 /// What threads that wait for a sync share.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub(super) struct Commit {
     is_poisoned: AtomicBool,
     /// The log's end, as the last append left it.
     end: AtomicI64,
+    /// Threads that wait for the sync after the one that is under way.
+    followers: AtomicU64,
     /// Bytes that were appended since the last sync began.
     waiting_bytes: AtomicU64,
     /// What a leader waits for; out of reach where none does.
@@ -43,6 +49,9 @@ struct State {
     syncs: u64,
     /// What the last of them covers, at least.
     covered: i64,
+    /// How many waited for that one, and how long it took.
+    companions: u64,
+    took: Duration,
     /// Counts truncations: a sync that began before one says nothing of what came after.
     truncations: u64,
     /// Where the last truncation cut.
@@ -76,6 +85,7 @@ impl Commit {
             durable: AtomicI64::new(offset),
             end: AtomicI64::new(offset),
             is_poisoned: AtomicBool::new(false),
+            followers: AtomicU64::new(0),
             waiting_bytes: AtomicU64::new(0),
             wanted_bytes: AtomicU64::new(u64::MAX),
         }
@@ -190,6 +200,9 @@ impl Commit {
                 break;
             }
             is_next = offset > state.covered;
+            if is_next {
+                self.followers.fetch_add(1, Ordering::Relaxed);
+            }
             let done = self.done(state.syncs + u64::from(is_next));
             let count = done.count();
             drop(state);
@@ -215,6 +228,11 @@ impl Commit {
                 (state, _) = self.gathered.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
             }
             self.wanted_bytes.store(u64::MAX, Ordering::Release);
+        } else if state.companions > self.followers.load(Ordering::Relaxed) {
+            let (companions, patience) = (state.companions, state.took / 2);
+            drop(state);
+            self.gather(companions, patience);
+            state = self.lock();
         }
         if self.durable() >= offset {
             state.is_syncing = false;
@@ -227,13 +245,17 @@ impl Commit {
         let began = state.truncations;
         state.syncs += 1;
         state.covered = self.end.load(Ordering::Acquire);
+        state.companions = self.followers.swap(0, Ordering::Relaxed);
         let number = state.syncs;
         drop(state);
+        let start = Instant::now();
         let mut leader = Leader { commit: self, is_done: false };
         let synced = sync();
         leader.is_done = true;
+        let took = start.elapsed();
         let mut state = self.lock();
         state.is_syncing = false;
+        state.took = took;
         let done = match (synced, &state.poisoned) {
             (Ok(_), Some(reason)) => Err(Error::Poisoned { reason: reason.clone() }),
             (Ok(reached), None) => {
@@ -257,5 +279,13 @@ impl Commit {
             self.done(number + 1).wake_one();
         }
         done
+    }
+
+    /// Waits until so many threads wait for the coming sync, or as long as that is worth.
+    fn gather(&self, companions: u64, patience: Duration) {
+        let until = Instant::now() + patience;
+        while self.followers.load(Ordering::Relaxed) < companions && GATHERS && Instant::now() < until {
+            thread::yield_now();
+        }
     }
 }
