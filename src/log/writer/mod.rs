@@ -392,9 +392,9 @@ impl Shared {
         Ok(partition)
     }
 
-    /// Returns once everything below `offset` is durable.
-    fn reach(&self, offset: i64, wait: Option<(Duration, u64)>) -> Result<()> {
-        self.commit.reach(offset, wait, || {
+    /// Returns once everything below `offset` is durable, to which the log reached after so many truncations.
+    fn reach(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
+        self.commit.reach(offset, truncations, wait, || {
             let unsynced = self.lock().unsynced();
             if !planted::is(Planted::AckBeforeFsync) {
                 let synced = unsynced.file.sync();
@@ -410,12 +410,14 @@ impl Shared {
     }
 
     /// What an append owes before it returns; true where its records are durable then.
-    fn settle(&self, appended: &Appended) -> Result<bool> {
+    fn settle(&self, appended: &Appended, truncations: u64) -> Result<bool> {
         let end = appended.last + 1;
         match self.flush {
             FlushMode::None => {}
-            FlushMode::Always => self.reach(end, None)?,
-            FlushMode::Group { ms, bytes } => self.reach(end, Some((Duration::from_millis(ms), bytes)))?,
+            FlushMode::Always => self.reach(end, truncations, None)?,
+            FlushMode::Group { ms, bytes } => {
+                self.reach(end, truncations, Some((Duration::from_millis(ms), bytes)))?;
+            }
             FlushMode::Interval { messages, ms } => {
                 let mut last = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
                 let since = u64::try_from(end - self.commit.durable()).unwrap_or(0);
@@ -423,7 +425,7 @@ impl Shared {
                 if messages.is_some_and(|most| since >= most) || ms.is_some_and(|most| waited >= most) {
                     *last = Instant::now();
                     drop(last);
-                    self.reach(end, None)?;
+                    self.reach(end, truncations, None)?;
                 }
             }
         }
