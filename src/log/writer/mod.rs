@@ -370,6 +370,13 @@ impl Shared {
         self.partition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The partition, where no change of it has failed in the middle: what it says of the file is so then.
+    fn lock_sound(&self) -> Result<MutexGuard<'_, Partition>> {
+        let partition = self.lock();
+        self.commit.check()?;
+        Ok(partition)
+    }
+
     fn check_process(&self) -> Result<()> {
         if forks_now() == self.forks { Ok(()) } else { Err(Error::Forked { handle: "LogWriter" }) }
     }
@@ -395,7 +402,7 @@ impl Shared {
     /// Returns once everything below `offset` is durable, to which the log reached after so many truncations.
     fn reach(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
         self.commit.reach(offset, truncations, wait, || {
-            let unsynced = self.lock().unsynced();
+            let unsynced = self.lock_sound()?.unsynced();
             if !planted::is(Planted::AckBeforeFsync) {
                 let synced = unsynced.file.sync();
                 if planted::is(Planted::FsyncRetriedAfterError) && synced.is_err() {
@@ -404,7 +411,7 @@ impl Shared {
                     synced?;
                 }
             }
-            self.lock().note_synced(&unsynced)?;
+            self.lock_sound()?.note_synced(&unsynced)?;
             Ok(unsynced.log_end_offset)
         })
     }

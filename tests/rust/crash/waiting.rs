@@ -128,3 +128,33 @@ fn after_a_sync_that_failed_for_one_thread_no_other_is_told_that_it_went_well() 
         let _ = waiting.join().unwrap();
     }
 }
+
+#[test]
+fn a_truncation_that_fails_under_a_leader_that_waits_leaves_a_log_that_opens() {
+    for at in 0.. {
+        let disk = MemoryDisk::new(16);
+        let mut writer = open(&disk, FlushMode::Always);
+        for value in [b"a", b"b", b"c"] {
+            append(&writer.appender(), value).unwrap();
+        }
+        writer.close().unwrap();
+        let mut writer = open(&disk, PATIENT);
+        let waiting = appending(&writer, b"d");
+        let goes = appending(&writer, b"e");
+        disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
+        let truncated = writer.truncate_to(4);
+        let is_over = disk.fault_is_over();
+        let failed = disk.failed().iter().map(ToString::to_string).collect::<Vec<_>>();
+        disk.set_fault(None);
+        let told = waiting.join().unwrap();
+        let _ = goes.join().unwrap();
+        let _ = writer.close();
+        drop(writer);
+        drop(truncated);
+        let end = open(&disk, FlushMode::Always).log_end_offset();
+        assert!((if told.is_ok() { 4 } else { 3 }..=5).contains(&end), "{end} behind {failed:?}");
+        if !is_over {
+            break;
+        }
+    }
+}
