@@ -120,7 +120,7 @@ impl Log {
         Self::load(&inner.open_files, inner.options.clone(), &inner.lookups, Some(&inner.segments))
     }
 
-    /// What a writer does meanwhile is no reason to fail: then it is looked at again.
+    /// Where files vanish or shrink meanwhile, because a writer rolls or deletes, it is looked at again.
     fn load(
         open_files: &Arc<OpenFiles>,
         options: LogOptions,

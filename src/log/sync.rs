@@ -1,5 +1,5 @@
 //! What threads share: the standard library and arc-swap in a build that ships, loom's models of both in a build
-//! that is checked. The only file of this room that knows of `cfg(loom)`.
+//! that is checked. Beside the models themselves, the only file of this room that knows of `cfg(loom)`.
 //!
 //! loom explores every interleaving, and every stale value that the memory model allows, but only of its own types.
 //! It has no `OnceLock` and cannot see into arc-swap. So under `cfg(loom)` [`OnceLock`] keeps its value in the standard

@@ -82,9 +82,6 @@ impl Line {
 impl TimeLines {
     /// How many records a bucket has if they lie evenly: so many that few buckets have more than a line holds.
     const ROWS_IN_BUCKET: usize = 7;
-    /// What a record costs at most, in bytes: its part of a line, and itself, if need be twice.
-    pub(super) const BYTES_PER_ROW: usize =
-        size_of::<Line>() / Self::ROWS_IN_BUCKET + 1 + 2 * size_of::<Row>();
 
     /// `None` where they are more than a `u32` counts.
     pub(super) fn new(rows: &[Row]) -> Option<Self> {
@@ -164,11 +161,14 @@ fn distance(from: i64, to: i64) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Row, TimeLines};
+    use super::{Line, Row, TimeLines};
+
+    /// What a record costs at most: its part of a line, and itself, if need be twice.
+    const BYTES_PER_ROW: usize = size_of::<Line>() / TimeLines::ROWS_IN_BUCKET + 1 + 2 * size_of::<Row>();
 
     fn same(rows: &[Row]) {
         let lines = TimeLines::new(rows).unwrap();
-        assert!(lines.bytes() <= rows.len() * TimeLines::BYTES_PER_ROW + 64, "{} bytes", lines.bytes());
+        assert!(lines.bytes() <= rows.len() * BYTES_PER_ROW + 64, "{} bytes", lines.bytes());
         let near =
             rows.iter().flat_map(|row| [row.time.saturating_sub(1), row.time, row.time.saturating_add(1)]);
         let middles = rows.windows(2).map(|rows| rows[0].time.midpoint(rows[1].time));

@@ -28,7 +28,8 @@ impl TimeTable {
 
     fn read(segment: &Segment) -> Result<Option<Self>> {
         let budget = &segment.open_files.tables;
-        let most = budget.left() / TimeLines::BYTES_PER_ROW;
+        // what they take while they are gathered; as lines mostly less
+        let most = budget.left() / size_of::<Row>();
         let mut rows = Vec::new();
         let mut walk = segment.walk(-1, SCAN_READ)?;
         let mut buffer = Vec::new();

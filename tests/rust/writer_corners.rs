@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cordwood::Error;
 use cordwood::config::LogConfig;
-use cordwood::log::{FlushMode, Log, LogOptions, LogWriter, WriterOptions};
+use cordwood::log::{FlushMode, Log, LogOptions, LogWriter, Ranges, ScanOptions, ScanStep, WriterOptions};
 use cordwood::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
 use cordwood::types::TimestampType;
 
@@ -215,6 +215,25 @@ fn readers_beside_rolls_of_preallocated_segments_find_no_damage() {
             if let Some(at) = (end > 0).then(|| unless_changed(log.locate(end - 1))).flatten() {
                 assert_eq!(at.unwrap().batch_base_offset, end - 1);
                 answers += 1;
+                // across the ends of segments: one holds about 50 batches
+                let ranges = Ranges {
+                    start_offset: Some((end - 120).max(0)),
+                    end_offset: Some(end),
+                    ..Ranges::default()
+                };
+                let mut scan = log.scan(ScanOptions { ranges, ..ScanOptions::default() }).unwrap();
+                let mut next = (end - 120).max(0);
+                while let Some(step) = unless_changed(scan.next_step()) {
+                    let Some(step) = step else {
+                        assert_eq!(next, end);
+                        break;
+                    };
+                    assert!(
+                        matches!(step, ScanStep::Batch(batch) if batch.header.base_offset == next),
+                        "{next}"
+                    );
+                    next += 1;
+                }
             }
         }
     }

@@ -115,9 +115,9 @@ impl Plan {
         let is_killed = kind == FaultKind::Killed && self.count > at;
         let is_write = matches!(operation, Operation::Write(..));
         match kind {
+            FaultKind::Killed if is_killed => Outcome::Failed(Errno::IO.into()),
             // a store cannot fail: it would end the process
             _ if matches!(operation, Operation::Store(..)) => Outcome::Done,
-            FaultKind::Killed if is_killed => Outcome::Failed(Errno::IO.into()),
             FaultKind::InputOutput if due => Outcome::Spoilt(Errno::IO.into()),
             FaultKind::NoSpace if follows && is_write => Outcome::Failed(Errno::NOSPC.into()),
             FaultKind::NoSpace if due && needs_space && is_write => {

@@ -321,8 +321,10 @@ impl MapHandle for MemoryMap {
             return;
         }
         let operation = || Operation::Store(name, position as u64, bytes.len());
-        // it cannot fail, whatever is to come
-        let _ = inner.begin(operation, false);
+        // it cannot fail; a process that has ended does not do it
+        if matches!(inner.begin(operation, false), Outcome::Failed(_)) {
+            return;
+        }
         if let Ok(file) = inner.file(self.handle.file) {
             file.write(sector, position, bytes);
         }

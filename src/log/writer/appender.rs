@@ -39,11 +39,11 @@ impl Appender {
     /// # Errors
     /// As [`Appender::append`].
     pub fn append_many(&self, records: &[NewRecord<'_>]) -> Result<Appended> {
-        let appended = {
+        let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
-            partition.append_records(records, &self.shared.commit)?
+            (partition.append_records(records, &self.shared.commit)?, partition.truncations)
         };
-        self.settled(appended)
+        self.settled(appended, truncations)
     }
 
     /// Appends v2 batches as they are, one behind the other: with the next offsets and the writer's epoch, as a leader
@@ -55,16 +55,16 @@ impl Appender {
     ///
     /// *Source*: `UnifiedLog.appendAsLeader`, `appendAsFollower`.
     pub fn append_batches(&self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {
-        let appended = {
+        let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
-            partition.append_batches(raw, keep_offsets, &self.shared.commit)?
+            (partition.append_batches(raw, keep_offsets, &self.shared.commit)?, partition.truncations)
         };
-        self.settled(appended)
+        self.settled(appended, truncations)
     }
 
-    fn settled(&self, mut appended: Appended) -> Result<Appended> {
+    fn settled(&self, mut appended: Appended, truncations: u64) -> Result<Appended> {
         if appended.last >= appended.first {
-            appended.durable = self.shared.settle(&appended)?;
+            appended.durable = self.shared.settle(&appended, truncations)?;
         }
         Ok(appended)
     }
@@ -74,8 +74,11 @@ impl Appender {
     /// # Errors
     /// [`Error::Io`], and from then on [`Error::Poisoned`].
     pub fn flush(&self) -> Result<()> {
-        let end = self.shared.enter()?.log_end_offset;
-        self.shared.reach(end, None)
+        let (end, truncations) = {
+            let partition = self.shared.enter()?;
+            (partition.log_end_offset, partition.truncations)
+        };
+        self.shared.reach(end, truncations, None)
     }
 
     /// Returns once the record at `offset` is durable.
@@ -83,13 +86,14 @@ impl Appender {
     /// # Errors
     /// [`Error::OffsetOutOfRange`] where it was not appended yet; [`Error::Io`], [`Error::Poisoned`].
     pub fn wait_durable(&self, offset: i64) -> Result<()> {
-        {
+        let truncations = {
             let partition = self.shared.enter()?;
             if offset >= partition.log_end_offset {
                 return Err(partition.out_of_range(offset));
             }
-        }
-        self.shared.reach(offset + 1, None)
+            partition.truncations
+        };
+        self.shared.reach(offset + 1, truncations, None)
     }
 
     /// Everything below survives a power loss.

@@ -60,6 +60,16 @@ struct State {
     poisoned: Option<String>,
 }
 
+impl State {
+    /// What was cut meanwhile is not there to be made durable; the rest is.
+    fn forget_truncated(&self, offset: &mut i64, began: &mut u64) {
+        if self.truncations != *began {
+            *began = self.truncations;
+            *offset = (*offset).min(self.truncated_to);
+        }
+    }
+}
+
 /// Whoever syncs for the others. One that panics leaves them an error, not waiting for ever.
 struct Leader<'a> {
     commit: &'a Commit,
@@ -168,27 +178,23 @@ impl Commit {
         self.wake();
     }
 
-    /// Returns once everything below `offset` is durable, by a sync of this thread or of another one. `sync` is given
-    /// nothing locked and returns the offset that it reached; `wait`: how long, and for how many bytes, a leader waits for
-    /// others before that.
+    /// Returns once everything below `offset` is durable, by a sync of this thread or of another one. `began`: how many
+    /// truncations there had been when the log reached to `offset`. `sync` is given nothing locked and returns the offset
+    /// that it reached; `wait`: how long, and for how many bytes, a leader waits for others before that.
     pub(super) fn reach(
         &self,
         mut offset: i64,
+        mut began: u64,
         wait: Option<(Duration, u64)>,
         sync: impl FnOnce() -> Result<i64>,
     ) -> Result<()> {
         let mut state = self.lock();
-        let mut began = state.truncations;
         let mut is_next = false;
         loop {
             if let Some(reason) = &state.poisoned {
                 return Err(Error::Poisoned { reason: reason.clone() });
             }
-            if state.truncations != began {
-                // what was cut meanwhile is not there to be made durable; the rest is
-                began = state.truncations;
-                offset = offset.min(state.truncated_to);
-            }
+            state.forget_truncated(&mut offset, &mut began);
             if self.durable() >= offset {
                 if is_next && !state.is_syncing {
                     // who was woken to sync has no need to: another one may have
@@ -219,6 +225,7 @@ impl Commit {
             // a flush, a roll or a close may do it meanwhile
             while self.waiting_bytes.fetch_add(0, Ordering::AcqRel) < bytes
                 && self.durable() < offset
+                && state.truncations == began
                 && state.poisoned.is_none()
             {
                 let left = until.saturating_duration_since(Instant::now());
@@ -234,6 +241,7 @@ impl Commit {
             self.gather(companions, patience);
             state = self.lock();
         }
+        state.forget_truncated(&mut offset, &mut began);
         if self.durable() >= offset {
             state.is_syncing = false;
             let next = state.syncs + 1;
@@ -242,7 +250,6 @@ impl Commit {
             return Ok(());
         }
         self.waiting_bytes.swap(0, Ordering::AcqRel);
-        let began = state.truncations;
         state.syncs += 1;
         state.covered = self.end.load(Ordering::Acquire);
         state.companions = self.followers.swap(0, Ordering::Relaxed);

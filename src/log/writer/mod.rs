@@ -370,6 +370,13 @@ impl Shared {
         self.partition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The partition, where no change of it has failed in the middle: what it says of the file is so then.
+    fn lock_sound(&self) -> Result<MutexGuard<'_, Partition>> {
+        let partition = self.lock();
+        self.commit.check()?;
+        Ok(partition)
+    }
+
     fn check_process(&self) -> Result<()> {
         if forks_now() == self.forks { Ok(()) } else { Err(Error::Forked { handle: "LogWriter" }) }
     }
@@ -392,10 +399,10 @@ impl Shared {
         Ok(partition)
     }
 
-    /// Returns once everything below `offset` is durable.
-    fn reach(&self, offset: i64, wait: Option<(Duration, u64)>) -> Result<()> {
-        self.commit.reach(offset, wait, || {
-            let unsynced = self.lock().unsynced();
+    /// Returns once everything below `offset` is durable, to which the log reached after so many truncations.
+    fn reach(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
+        self.commit.reach(offset, truncations, wait, || {
+            let unsynced = self.lock_sound()?.unsynced();
             if !planted::is(Planted::AckBeforeFsync) {
                 let synced = unsynced.file.sync();
                 if planted::is(Planted::FsyncRetriedAfterError) && synced.is_err() {
@@ -404,18 +411,20 @@ impl Shared {
                     synced?;
                 }
             }
-            self.lock().note_synced(&unsynced)?;
+            self.lock_sound()?.note_synced(&unsynced)?;
             Ok(unsynced.log_end_offset)
         })
     }
 
     /// What an append owes before it returns; true where its records are durable then.
-    fn settle(&self, appended: &Appended) -> Result<bool> {
+    fn settle(&self, appended: &Appended, truncations: u64) -> Result<bool> {
         let end = appended.last + 1;
         match self.flush {
             FlushMode::None => {}
-            FlushMode::Always => self.reach(end, None)?,
-            FlushMode::Group { ms, bytes } => self.reach(end, Some((Duration::from_millis(ms), bytes)))?,
+            FlushMode::Always => self.reach(end, truncations, None)?,
+            FlushMode::Group { ms, bytes } => {
+                self.reach(end, truncations, Some((Duration::from_millis(ms), bytes)))?;
+            }
             FlushMode::Interval { messages, ms } => {
                 let mut last = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
                 let since = u64::try_from(end - self.commit.durable()).unwrap_or(0);
@@ -423,7 +432,7 @@ impl Shared {
                 if messages.is_some_and(|most| since >= most) || ms.is_some_and(|most| waited >= most) {
                     *last = Instant::now();
                     drop(last);
-                    self.reach(end, None)?;
+                    self.reach(end, truncations, None)?;
                 }
             }
         }

@@ -127,15 +127,15 @@ impl Partition {
         self.epochs.clear();
         self.write_epochs()?;
         self.remove_snapshots_above(-1)?;
-        // zeros behind the data of a segment that is not the last one would be damage
-        self.active.trim_log()?;
         let sealed = std::mem::take(&mut self.sealed);
         let newest_first = [self.active.base_offset()].into_iter().chain(sealed.into_iter().rev());
         let layout = Self::layout(&self.config);
         let (jitter, now) = (self.jitter(), (self.clock)());
         let create = |directory| SegmentAppender::create(directory, offset, &layout, now, jitter);
         self.active = if offset > self.active.base_offset() && offset >= self.log_end_offset {
-            // first, so that who opens the log meanwhile finds one
+            // first, so that who opens the log meanwhile finds one; zeros behind the data of a segment before the last one
+            // would be damage
+            self.active.trim_log()?;
             let fresh = create(&self.directory)?;
             self.directory.sync()?;
             remove_newest_first(&self.directory, newest_first)?;

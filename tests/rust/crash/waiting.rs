@@ -35,7 +35,7 @@ fn appending(writer: &LogWriter, value: &'static [u8]) -> thread::JoinHandle<Res
     thread
 }
 
-/// What every power loss leaves: the values, of which the last ones may be missing.
+/// Where the log ends after each power loss that is tried.
 fn after_power_losses(disk: &MemoryDisk) -> Vec<i64> {
     let point = disk.crash_point();
     let all = point.survivors(8, 1).into_iter().chain([Survivors::None, Survivors::All]);
@@ -65,13 +65,13 @@ fn a_close_ends_the_wait_of_appends_and_leaves_the_next_writer_alone() {
 }
 
 #[test]
-fn a_roll_and_a_flush_end_the_wait_of_appends() {
-    for flush in [false, true] {
+fn a_roll_and_a_log_start_that_moves_end_the_wait_of_appends() {
+    for moves_start in [false, true] {
         let disk = MemoryDisk::new(16);
         let mut writer = open(&disk, PATIENT);
         let waiting = appending(&writer, b"first");
-        if flush {
-            // not of this thread: it would wait for the leader
+        if moves_start {
+            // which syncs under the lock: a flush would wait for the leader
             writer.delete_before(1).unwrap();
         } else {
             writer.roll().unwrap();
@@ -126,5 +126,35 @@ fn after_a_sync_that_failed_for_one_thread_no_other_is_told_that_it_went_well() 
         // the hour need not pass
         let _ = writer.close();
         let _ = waiting.join().unwrap();
+    }
+}
+
+#[test]
+fn a_truncation_that_fails_under_a_leader_that_waits_leaves_a_log_that_opens() {
+    for at in 0.. {
+        let disk = MemoryDisk::new(16);
+        let mut writer = open(&disk, FlushMode::Always);
+        for value in [b"a", b"b", b"c"] {
+            append(&writer.appender(), value).unwrap();
+        }
+        writer.close().unwrap();
+        let mut writer = open(&disk, PATIENT);
+        let waiting = appending(&writer, b"d");
+        let goes = appending(&writer, b"e");
+        disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
+        let truncated = writer.truncate_to(4);
+        let is_over = disk.fault_is_over();
+        let failed = disk.failed().iter().map(ToString::to_string).collect::<Vec<_>>();
+        disk.set_fault(None);
+        let told = waiting.join().unwrap();
+        let _ = goes.join().unwrap();
+        let _ = writer.close();
+        drop(writer);
+        drop(truncated);
+        let end = open(&disk, FlushMode::Always).log_end_offset();
+        assert!((if told.is_ok() { 4 } else { 3 }..=5).contains(&end), "{end} behind {failed:?}");
+        if !is_over {
+            break;
+        }
     }
 }

@@ -22,6 +22,7 @@ struct Model {
 
 struct Log {
     end: i64,
+    truncations: u64,
     /// Syncs that are to fail.
     failing: u32,
 }
@@ -33,7 +34,7 @@ const ALL: i64 = i64::MAX;
 
 impl Model {
     fn new(failing: u32) -> Arc<Self> {
-        let log = Mutex::new(Log { end: 0, failing });
+        let log = Mutex::new(Log { end: 0, truncations: 0, failing });
         Arc::new(Self { commit: Commit::new(0), log, on_disk: AtomicI64::new(0) })
     }
 
@@ -45,12 +46,12 @@ impl Model {
         change(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes a record, and gives the log's end behind it.
-    fn write(&self) -> i64 {
+    /// Writes a record, and gives the log's end behind it, and after how many truncations.
+    fn write(&self) -> (i64, u64) {
         self.change(|log| {
             log.end += 1;
             self.commit.appended(1, log.end);
-            log.end
+            (log.end, log.truncations)
         })
     }
 
@@ -67,14 +68,14 @@ impl Model {
         })
     }
 
-    fn reach(&self, offset: i64, wait: Wait) -> Result<()> {
-        self.commit.reach(offset, wait, || self.sync())
+    fn reach(&self, (offset, truncations): (i64, u64), wait: Wait) -> Result<()> {
+        self.commit.reach(offset, truncations, wait, || self.sync())
     }
 
     /// Appends, and holds what it is told against the disk. A truncation to `kept` may come between.
     fn append(&self, wait: Wait, kept: i64) -> Result<()> {
-        let end = self.write();
-        self.reach(end, wait)?;
+        let written @ (end, _) = self.write();
+        self.reach(written, wait)?;
         let on_disk = self.on_disk();
         assert!(on_disk >= end.min(kept), "told of {end}, the disk has it up to {on_disk}");
         Ok(())
@@ -86,6 +87,7 @@ impl Model {
             if log.end > offset {
                 self.commit.truncated(offset);
                 log.end = offset;
+                log.truncations += 1;
                 self.on_disk.store(offset, Ordering::SeqCst);
                 self.commit.synced(offset);
             }
@@ -134,7 +136,7 @@ fn commit_acknowledges_nothing_after_a_sync_that_failed() {
 fn commit_acknowledges_what_a_truncation_left_when_the_disk_has_it_and_lets_nobody_wait_for_the_rest() {
     explore(3, || {
         let model = Model::new(0);
-        let first = model.write();
+        let (first, _) = model.write();
         let threads = [(); 2].map(|()| {
             let model = Arc::clone(&model);
             thread::spawn(move || model.append(None, first).unwrap())
@@ -175,6 +177,23 @@ fn commit_lets_a_leader_that_waits_for_bytes_go_when_others_have_synced() {
             model.on_disk.store(log.end, Ordering::SeqCst);
             model.commit.synced(log.end);
         });
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn commit_lets_a_leader_that_waits_for_bytes_go_when_its_record_is_truncated() {
+    explore(3, || {
+        let model = Model::new(0);
+        let written @ (first, _) = model.write();
+        model.reach(written, None).unwrap();
+        let other = Arc::clone(&model);
+        let wait = Some((Duration::from_secs(3600), 100));
+        let thread = thread::spawn(move || other.append(wait, first).unwrap());
+        while model.change(|log| log.end) == first {
+            thread::yield_now();
+        }
+        model.truncate_to(first);
         thread.join().unwrap();
     });
 }
