@@ -236,7 +236,7 @@ impl Commit {
             }
             self.wanted_bytes.store(u64::MAX, Ordering::Release);
         } else if state.companions > self.followers.load(Ordering::Relaxed) {
-            let (companions, patience) = (state.companions, state.took / 2);
+            let (companions, patience) = (state.companions, state.took / 4);
             drop(state);
             self.gather(companions, patience);
             state = self.lock();

@@ -274,7 +274,8 @@ impl LogWriter {
         self.change(|partition, commit| partition.truncate_to(offset, commit))
     }
 
-    /// Removes every record; the log starts and ends at `offset` then.
+    /// Removes every record; the log starts and ends at `offset` then. Where `offset` lies below the log's end, who opens the
+    /// directory in the moment between the old segments and the new one finds no log there.
     ///
     /// # Errors
     /// [`Error::Config`] for an offset that cannot be; [`Error::Io`], [`Error::Poisoned`].
