@@ -236,7 +236,7 @@ impl Commit {
             }
             self.wanted_bytes.store(u64::MAX, Ordering::Release);
         } else if state.companions > self.followers.load(Ordering::Relaxed) {
-            let (companions, patience) = (state.companions, state.took / 4);
+            let (companions, patience) = (state.companions, (state.took / 4).min(Self::MOST_PATIENCE));
             drop(state);
             self.gather(companions, patience);
             state = self.lock();
@@ -287,6 +287,9 @@ impl Commit {
         }
         done
     }
+
+    /// A disk that stalled once must not keep a core busy.
+    const MOST_PATIENCE: Duration = Duration::from_millis(1);
 
     /// Waits until so many threads wait for the coming sync, or as long as that is worth.
     fn gather(&self, companions: u64, patience: Duration) {

@@ -133,6 +133,25 @@ fn commit_acknowledges_nothing_after_a_sync_that_failed() {
 }
 
 #[test]
+fn commit_acknowledges_no_sync_that_ends_after_the_log_was_poisoned() {
+    explore(3, || {
+        let model = Model::new(0);
+        let other = Arc::clone(&model);
+        let thread = thread::spawn(move || other.append(None, ALL));
+        // as a change of the log does that failed in the middle
+        model.commit.poison(&Error::config("change", "one that works", "one that fails"));
+        let durable = model.commit.durable();
+        let told = thread.join().unwrap();
+        assert_eq!(
+            told.is_ok(),
+            durable == 1,
+            "durable up to {durable} when the log was poisoned, and then {told:?}"
+        );
+        assert_eq!(model.commit.durable(), durable);
+    });
+}
+
+#[test]
 fn commit_acknowledges_what_a_truncation_left_when_the_disk_has_it_and_lets_nobody_wait_for_the_rest() {
     explore(3, || {
         let model = Model::new(0);
