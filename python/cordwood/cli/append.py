@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 import os
+import select
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -20,6 +21,7 @@ from cordwood.cli.terminal import print_json, print_text
 
 __all__ = ["append"]
 
+_PATIENCE_S = 0.5
 _CHUNK_BYTES = 1 << 20
 _MADE_BY_CAT = {"offset", "timestamp_type"}
 _FIELDS = {"value", "key", "headers", "timestamp"}
@@ -125,10 +127,17 @@ def _appended(writer: LogWriter, made: Callable[[bytes], Record]) -> Iterator[Ap
             raise wrong
 
 
+def _read(source: int) -> bytes:
+    """Read what is there, and wait for it in pieces: a Ctrl-C that comes just before a read would not end it."""
+    while not select.select([source], [], [], _PATIENCE_S)[0]:
+        pass
+    return os.read(source, _CHUNK_BYTES)
+
+
 def _chunks() -> Iterator[Iterable[bytes]]:
     """Give whole lines, without their ends, as they come."""
     source, rest = sys.stdin.fileno(), [b""]
-    while chunk := os.read(source, _CHUNK_BYTES):
+    while chunk := _read(source):
         head, newline, tail = chunk.rpartition(b"\n")
         if newline:
             yield b"".join([*rest, head]).split(b"\n")
