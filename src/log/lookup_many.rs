@@ -94,10 +94,10 @@ impl Log {
     /// timestamp or of the log's bytes.
     ///
     /// *Cost*: single look-ups at first. A segment that was asked about as much as it costs to read it is then read once,
-    /// and of its records those that are later than all before them are kept in memory, about 10 bytes for each, and no more
-    /// than 64 MiB in a log with all that [`Log::locate_many`] keeps; what is asked of it from then on costs tens of
-    /// nanoseconds. Refreshed logs share the tables of what is unchanged. A segment with damage, and one whose table finds
-    /// no room, keeps single look-ups.
+    /// and of its records those that are later than all before them are kept in memory, about 10 bytes for each (up to 42
+    /// where times or offsets leap), and no more than 64 MiB in a log with all that [`Log::locate_many`] keeps; what is
+    /// asked of it from then on costs tens of nanoseconds. Refreshed logs share the tables of what is unchanged. A segment
+    /// with damage, and one whose table finds no room, keeps single look-ups.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].

@@ -127,26 +127,25 @@ impl Partition {
         self.epochs.clear();
         self.write_epochs()?;
         self.remove_snapshots_above(-1)?;
-        let sealed = std::mem::take(&mut self.sealed);
-        let newest_first = [self.active.base_offset()].into_iter().chain(sealed.into_iter().rev());
-        let layout = Self::layout(&self.config);
-        let (jitter, now) = (self.jitter(), (self.clock)());
-        let create = |directory| SegmentAppender::create(directory, offset, &layout, now, jitter);
-        self.active = if offset > self.active.base_offset() && offset >= self.log_end_offset {
-            // first, so that who opens the log meanwhile finds one; zeros behind the data of a segment before the last one
-            // would be damage
+        let mut old: Vec<_> = std::mem::take(&mut self.sealed).into_iter().collect();
+        old.push(self.active.base_offset());
+        let newest_first = old.into_iter().rev();
+        // else it would lie in the middle of what is to go
+        let is_ahead = offset > self.active.base_offset() && offset >= self.log_end_offset;
+        if is_ahead {
+            // zeros behind the data of a segment before the last one would be damage
             self.active.trim_log()?;
-            let fresh = create(&self.directory)?;
-            self.directory.sync()?;
-            remove_newest_first(&self.directory, newest_first)?;
-            fresh
         } else {
-            // it would lie in the middle of what is to go
+            remove_newest_first(&self.directory, newest_first.clone())?;
+        }
+        let jitter = self.jitter();
+        let layout = Self::layout(&self.config);
+        self.active = SegmentAppender::create(&self.directory, offset, &layout, (self.clock)(), jitter)?;
+        self.directory.sync()?;
+        if is_ahead {
+            // last, so that who opens the log meanwhile finds one
             remove_newest_first(&self.directory, newest_first)?;
-            let fresh = create(&self.directory)?;
-            self.directory.sync()?;
-            fresh
-        };
+        }
         self.log_start_offset = offset;
         self.log_end_offset = offset;
         self.data_end = offset;
