@@ -57,7 +57,7 @@ impl Log {
                 }
             }
             touch(&steps, |part, bucket| table(part).map_or(0, |table| table.touch(bucket)));
-            for ((part, bucket), offset) in steps.into_iter().zip(group.iter().copied()) {
+            for ((part, bucket), offset) in steps.iter().copied().zip(group.iter().copied()) {
                 let answer = match parts.get_mut(part) {
                     None => None,
                     Some(_) if run.holds(offset) => Some(run.location),
@@ -94,7 +94,7 @@ impl Log {
     /// timestamp or of the log's bytes.
     ///
     /// *Cost*: single look-ups at first. A segment that was asked about as much as it costs to read it is then read once,
-    /// and of its records those that are later than all before them are kept in memory, about 10 bytes for each (up to 42
+    /// and of its records those that are later than all before them are kept in memory, 4 to 10 bytes for each (up to 42
     /// where times or offsets leap), and no more than 64 MiB in a log with all that [`Log::locate_many`] keeps; what is
     /// asked of it from then on costs tens of nanoseconds. Refreshed logs share the tables of what is unchanged. A segment
     /// with damage, and one whose table finds no room, keeps single look-ups.
@@ -125,7 +125,7 @@ impl Log {
                 }
             }
             touch(&steps, |part, place| parts.table(part).map_or(0, |table| table.touch(place)));
-            for ((part, place), timestamp) in steps.into_iter().zip(group.iter().copied()) {
+            for ((part, place), timestamp) in steps.iter().copied().zip(group.iter().copied()) {
                 let answer = match parts.parts.get_mut(part) {
                     None => None,
                     Some(part) => {

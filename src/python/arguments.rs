@@ -148,8 +148,13 @@ pub(super) fn many(given: &Bound<'_, PyAny>, times: bool) -> PyResult<Vec<i64>> 
     let py = given.py();
     let arrow = error::import(py, "pyarrow", "arrow")?;
     let types = arrow.getattr("types")?;
-    let make = if given.hasattr("__arrow_c_stream__")? { "chunked_array" } else { "array" };
-    let mut array = arrow.call_method1(make, (given,))?;
+    // both calls that are left out where they have nothing to do would import pandas, for a third of a second
+    let mut array = if given.is_instance(&arrow.getattr("Array")?)? {
+        given.clone()
+    } else {
+        let make = if given.hasattr("__arrow_c_stream__")? { "chunked_array" } else { "array" };
+        arrow.call_method1(make, (given,))?
+    };
     let kind = array.getattr("type")?;
     let is = |name: &str| types.call_method1(name, (&kind,))?.is_truthy();
     if times && is("is_timestamp")? {
@@ -163,7 +168,10 @@ pub(super) fn many(given: &Bound<'_, PyAny>, times: bool) -> PyResult<Vec<i64>> 
     } else if !is("is_integer")? && !is("is_null")? {
         return Err(PyTypeError::new_err(format!("expected integers, found {kind}")));
     }
-    array = array.call_method1("cast", ("int64",))?.call_method1("fill_null", (-1,))?;
+    array = array.call_method1("cast", ("int64",))?;
+    if array.getattr("null_count")?.is_truthy()? {
+        array = array.call_method1("fill_null", (-1,))?;
+    }
     if array.hasattr("combine_chunks")? {
         array = array.call_method0("combine_chunks")?;
         // one chunk or none, by release of pyarrow

@@ -121,7 +121,9 @@ pub(super) fn table(
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    error::import(py, "pyarrow", "arrow")?.call_method1("table", (ArrowBatches { schema, batches },))
+    // pyarrow.table() would import pandas, for a third of a second
+    let reader = error::import(py, "pyarrow", "arrow")?.getattr("RecordBatchReader")?;
+    reader.call_method1("from_stream", (ArrowBatches { schema, batches },))?.call_method0("read_all")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "given to map_err")]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array};
-use arrow_buffer::NullBuffer;
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 
 use crate::error::Result;
 use crate::log::Log;
@@ -11,7 +11,8 @@ use crate::types::{Location, TimestampOffset};
 
 /// The columns of `locate_many`.
 pub(super) struct Located {
-    is_answered: Vec<bool>,
+    /// The rows without an answer.
+    unanswered: Vec<usize>,
     segment: Vec<i64>,
     batch_base_offset: Vec<i64>,
     position: Vec<i64>,
@@ -22,7 +23,7 @@ impl Located {
     pub(super) fn read(log: &Log, offsets: &[i64]) -> Result<Self> {
         let rows = offsets.len();
         let mut located = Self {
-            is_answered: Vec::with_capacity(rows),
+            unanswered: Vec::new(),
             segment: Vec::with_capacity(rows),
             batch_base_offset: Vec::with_capacity(rows),
             position: Vec::with_capacity(rows),
@@ -31,7 +32,9 @@ impl Located {
         let nothing = Location { segment: 0, batch_base_offset: 0, position: 0, size: 0 };
         log.locate_each(offsets, |answer| {
             let Location { segment, batch_base_offset, position, size } = answer.unwrap_or(nothing);
-            located.is_answered.push(answer.is_some());
+            if answer.is_none() {
+                located.unanswered.push(located.segment.len());
+            }
             located.segment.push(segment);
             located.batch_base_offset.push(batch_base_offset);
             located.position.push(position.cast_signed());
@@ -42,7 +45,7 @@ impl Located {
     }
 
     pub(super) fn into_columns(self) -> [(&'static str, ArrayRef); 4] {
-        let nulls = nulls(self.is_answered);
+        let nulls = nulls(&self.unanswered, self.segment.len());
         let long = |values: Vec<i64>| Arc::new(Int64Array::new(values.into(), nulls.clone())) as ArrayRef;
         [
             ("segment", long(self.segment)),
@@ -55,7 +58,8 @@ impl Located {
 
 /// The columns of `offsets_for_times`.
 pub(super) struct Timed {
-    is_answered: Vec<bool>,
+    /// The rows without an answer.
+    unanswered: Vec<usize>,
     timestamp: Vec<i64>,
     offset: Vec<i64>,
 }
@@ -64,14 +68,16 @@ impl Timed {
     pub(super) fn read(log: &Log, timestamps: &[i64]) -> Result<Self> {
         let rows = timestamps.len();
         let mut timed = Self {
-            is_answered: Vec::with_capacity(rows),
+            unanswered: Vec::new(),
             timestamp: Vec::with_capacity(rows),
             offset: Vec::with_capacity(rows),
         };
         log.time_each(timestamps, |answer| {
             let TimestampOffset { timestamp, offset } =
                 answer.unwrap_or(TimestampOffset { timestamp: 0, offset: 0 });
-            timed.is_answered.push(answer.is_some());
+            if answer.is_none() {
+                timed.unanswered.push(timed.timestamp.len());
+            }
             timed.timestamp.push(timestamp);
             timed.offset.push(offset);
         })?;
@@ -79,13 +85,21 @@ impl Timed {
     }
 
     pub(super) fn into_columns(self) -> [(&'static str, ArrayRef); 2] {
-        let nulls = nulls(self.is_answered);
+        let nulls = nulls(&self.unanswered, self.timestamp.len());
         let long = |values: Vec<i64>| Arc::new(Int64Array::new(values.into(), nulls.clone())) as ArrayRef;
         [("timestamp", long(self.timestamp)), ("offset", long(self.offset))]
     }
 }
 
 /// What is not answered is null.
-fn nulls(is_answered: Vec<bool>) -> Option<NullBuffer> {
-    is_answered.contains(&false).then(|| NullBuffer::from(is_answered))
+fn nulls(unanswered: &[usize], rows: usize) -> Option<NullBuffer> {
+    if unanswered.is_empty() {
+        return None;
+    }
+    let mut is_answered = BooleanBufferBuilder::new(rows);
+    is_answered.append_n(rows, true);
+    for row in unanswered {
+        is_answered.set_bit(*row, false);
+    }
+    Some(is_answered.finish().into())
 }

@@ -20,22 +20,80 @@ pub(super) struct Row {
 
 /// Records whose times rise strictly, for who looks up the first one at or above a time.
 #[derive(Debug)]
-pub(super) struct TimeLines {
+pub(super) enum TimeLines {
+    /// Twice as many to a line, which is half as much memory to miss.
+    Dense(Lines<u8, 24>),
+    /// For records that lie farther apart.
+    Wide(Lines<u16, 12>),
+}
+
+impl TimeLines {
+    /// One in so many may be spilled before a line is to hold fewer.
+    const FEW: usize = 8;
+
+    /// `None` where they are more than a `u32` counts.
+    pub(super) fn new(rows: &[Row]) -> Option<Self> {
+        let dense = Lines::new(rows)?;
+        if dense.spilled.len() <= rows.len() / Self::FEW {
+            return Some(Self::Dense(dense));
+        }
+        Some(Self::Wide(Lines::new(rows)?))
+    }
+
+    /// How much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::Dense(lines) => lines.bytes(),
+            Self::Wide(lines) => lines.bytes(),
+        }
+    }
+
+    /// The line in which the answer for a time lies; none has that place where there is no answer.
+    #[inline]
+    pub(super) fn place(&self, target: i64) -> usize {
+        match self {
+            Self::Dense(lines) => lines.place(target),
+            Self::Wide(lines) => lines.place(target),
+        }
+    }
+
+    /// Loads what [`TimeLines::find`] will want; the answer is of no use.
+    #[inline]
+    pub(super) fn touch(&self, place: usize) -> u32 {
+        match self {
+            Self::Dense(lines) => lines.buckets.get(place).map_or(0, |line| line.offset),
+            Self::Wide(lines) => lines.buckets.get(place).map_or(0, |line| line.offset),
+        }
+    }
+
+    /// The first record at or above a time, from the line in which it lies.
+    #[inline]
+    pub(super) fn find(&self, target: i64, place: usize) -> Option<Row> {
+        match self {
+            Self::Dense(lines) => lines.find(target, place),
+            Self::Wide(lines) => lines.find(target, place),
+        }
+    }
+}
+
+/// Lines of `ROWS` records each, of which each lies a `T` above the first one.
+#[derive(Debug)]
+pub(super) struct Lines<T, const ROWS: usize> {
     /// The time at which the first bucket begins.
     first: i64,
     /// From there to the last record, ms.
     span: u64,
     /// Buckets to the millisecond, times 2⁶⁴.
     density: u64,
-    lines: Vec<Line>,
+    buckets: Vec<Line<T, ROWS>>,
     /// The records of the buckets for which a line has no room.
     spilled: Vec<Row>,
 }
 
-/// The records of a bucket, and the first one behind it.
+/// The records of a bucket, and the first one behind it: 64 bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct Line {
+struct Line<T, const ROWS: usize> {
     /// Of the first of them.
     time: i64,
     /// The same; or where they begin among the spilled ones.
@@ -43,24 +101,35 @@ struct Line {
     /// How many of them were spilled.
     spilled: u32,
     /// How far they lie above `time` and `offset`; the last one is repeated to the end.
-    times: [u16; Line::ROWS],
-    offsets: [u16; Line::ROWS],
+    times: [T; ROWS],
+    offsets: [T; ROWS],
 }
 
-impl Line {
-    const ROWS: usize = 12;
+/// How far records of a line lie apart.
+pub(super) trait Distance: Copy + Ord + Default + TryFrom<i64> + Into<u32> {
+    const MOST: Self;
+}
 
+impl Distance for u8 {
+    const MOST: Self = Self::MAX;
+}
+
+impl Distance for u16 {
+    const MOST: Self = Self::MAX;
+}
+
+impl<T: Distance, const ROWS: usize> Line<T, ROWS> {
     /// `None` where they are too many, or too far apart.
     fn of(rows: &[Row]) -> Option<Self> {
         let (first, last) = (rows.first()?, rows.last()?);
-        let time = |row: &Row| u16::try_from(row.time.checked_sub(first.time)?).ok();
-        let offset = |row: &Row| u16::try_from(row.offset.checked_sub(first.offset)?).ok();
+        let time = |row: &Row| T::try_from(row.time.checked_sub(first.time)?).ok();
+        let offset = |row: &Row| T::try_from(i64::from(row.offset) - i64::from(first.offset)).ok();
         let mut line = Self {
             time: first.time,
             offset: first.offset,
             spilled: 0,
-            times: [time(last)?; Self::ROWS],
-            offsets: [offset(last)?; Self::ROWS],
+            times: [time(last)?; ROWS],
+            offsets: [offset(last)?; ROWS],
         };
         for (place, row) in rows.iter().enumerate() {
             *line.times.get_mut(place)? = time(row)?;
@@ -72,27 +141,28 @@ impl Line {
     /// All are compared, needed or not: no branch that random times would mislead.
     #[inline]
     fn find(&self, target: i64) -> Option<Row> {
-        let above = u16::try_from(target.max(self.time) - self.time).unwrap_or(u16::MAX);
-        let place = usize::from(self.times.iter().map(|time| u16::from(*time < above)).sum::<u16>());
-        let (time, offset) = (self.times.get(place)?, self.offsets.get(place)?);
-        Some(Row { time: self.time + i64::from(*time), offset: self.offset + u32::from(*offset) })
+        let above = T::try_from(target.max(self.time) - self.time).unwrap_or(T::MOST);
+        let place = usize::from(self.times.iter().map(|time| u8::from(*time < above)).sum::<u8>());
+        let (time, offset): (u32, u32) =
+            ((*self.times.get(place)?).into(), (*self.offsets.get(place)?).into());
+        Some(Row { time: self.time + i64::from(time), offset: self.offset + offset })
     }
 }
 
-impl TimeLines {
+impl<T: Distance, const ROWS: usize> Lines<T, ROWS> {
     /// How many records a bucket has if they lie evenly: so many that few buckets have more than a line holds.
-    const ROWS_IN_BUCKET: usize = 7;
+    const ROWS_IN_BUCKET: usize = ROWS * 5 / 8;
 
     /// `None` where they are more than a `u32` counts.
-    pub(super) fn new(rows: &[Row]) -> Option<Self> {
+    fn new(rows: &[Row]) -> Option<Self> {
         let first = rows.first().map_or(0, |row| row.time);
         let span = rows.last().map_or(0, |row| distance(first, row.time));
         let wanted = u64::try_from(rows.len() / Self::ROWS_IN_BUCKET).ok()?.min(span) + 1;
         let density = u64::try_from((u128::from(wanted) << 64) / (u128::from(span) + 1)).unwrap_or(u64::MAX);
-        let mut made = Self { first, span, density, lines: Vec::new(), spilled: Vec::new() };
+        let mut made = Self { first, span, density, buckets: Vec::new(), spilled: Vec::new() };
         let mut rest = rows;
         while !rest.is_empty() {
-            let bucket = made.lines.len();
+            let bucket = made.buckets.len();
             let count = rest.partition_point(|row| made.place(row.time) <= bucket);
             // and the first one behind
             let held = rest.get(..count + 1).unwrap_or(rest);
@@ -100,28 +170,27 @@ impl TimeLines {
                 Some(line) => line,
                 None => made.spill(held)?,
             };
-            made.lines.push(line);
+            made.buckets.push(line);
             rest = rest.get(count..).unwrap_or_default();
         }
-        made.lines.shrink_to_fit();
+        made.buckets.shrink_to_fit();
         made.spilled.shrink_to_fit();
         Some(made)
     }
 
-    fn spill(&mut self, rows: &[Row]) -> Option<Line> {
+    fn spill(&mut self, rows: &[Row]) -> Option<Line<T, ROWS>> {
         let (offset, spilled) = (u32::try_from(self.spilled.len()).ok()?, u32::try_from(rows.len()).ok()?);
         self.spilled.extend_from_slice(rows);
-        Some(Line { time: 0, offset, spilled, times: [0; Line::ROWS], offsets: [0; Line::ROWS] })
+        let nothing = [T::default(); ROWS];
+        Some(Line { time: 0, offset, spilled, times: nothing, offsets: nothing })
     }
 
-    /// How much memory it takes.
-    pub(super) fn bytes(&self) -> usize {
-        size_of_val(&self.lines[..]) + size_of_val(&self.spilled[..])
+    fn bytes(&self) -> usize {
+        size_of_val(&self.buckets[..]) + size_of_val(&self.spilled[..])
     }
 
-    /// The line in which the answer for a time lies; none has that place where there is no answer.
     #[inline]
-    pub(super) fn place(&self, target: i64) -> usize {
+    fn place(&self, target: i64) -> usize {
         let above = distance(self.first, target.max(self.first));
         if above > self.span {
             return usize::MAX;
@@ -130,21 +199,14 @@ impl TimeLines {
         usize::try_from(bucket).unwrap_or(usize::MAX)
     }
 
-    /// Loads what [`TimeLines::find`] will want; the answer is of no use.
     #[inline]
-    pub(super) fn touch(&self, place: usize) -> u32 {
-        self.lines.get(place).map_or(0, |line| line.offset)
-    }
-
-    /// The first record at or above a time, from the line in which it lies.
-    #[inline]
-    pub(super) fn find(&self, target: i64, place: usize) -> Option<Row> {
-        let line = self.lines.get(place)?;
+    fn find(&self, target: i64, place: usize) -> Option<Row> {
+        let line = self.buckets.get(place)?;
         if line.spilled == 0 { line.find(target) } else { self.find_spilled(target, line) }
     }
 
     #[cold]
-    fn find_spilled(&self, target: i64, line: &Line) -> Option<Row> {
+    fn find_spilled(&self, target: i64, line: &Line<T, ROWS>) -> Option<Row> {
         let start = usize::try_from(line.offset).ok()?;
         let rows = self.spilled.get(start..start.checked_add(usize::try_from(line.spilled).ok()?)?)?;
         rows.get(rows.partition_point(|row| row.time < target)).copied()
@@ -161,10 +223,12 @@ fn distance(from: i64, to: i64) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Line, Row, TimeLines};
+    use super::{Line, Lines, Row, TimeLines};
+
+    type Wide = Lines<u16, 12>;
 
     /// What a record costs at most: its part of a line, and itself, if need be twice.
-    const BYTES_PER_ROW: usize = size_of::<Line>() / TimeLines::ROWS_IN_BUCKET + 1 + 2 * size_of::<Row>();
+    const BYTES_PER_ROW: usize = 64 / Wide::ROWS_IN_BUCKET + 1 + 2 * size_of::<Row>();
 
     fn same(rows: &[Row]) {
         let lines = TimeLines::new(rows).unwrap();
@@ -201,8 +265,16 @@ mod tests {
         for step in [1, 3, 1000] {
             let rows = rows((0..10_000).map(|_| (step, 4)));
             same(&rows);
-            assert_eq!(TimeLines::new(&rows).unwrap().spilled, []);
+            match TimeLines::new(&rows).unwrap() {
+                TimeLines::Dense(lines) => assert!(step < 1000 && lines.spilled.is_empty()),
+                TimeLines::Wide(lines) => assert!(step == 1000 && lines.spilled.is_empty()),
+            }
         }
+    }
+
+    #[test]
+    fn a_line_of_either_kind_fills_a_cache_line() {
+        assert_eq!((size_of::<Line<u8, 24>>(), size_of::<Line<u16, 12>>()), (64, 64));
     }
 
     #[test]

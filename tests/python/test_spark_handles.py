@@ -66,6 +66,43 @@ def test_another_process_reads_what_was_planned_here(tmp_path: Path, script_envi
     assert done.stdout.split() == ["1500", str(sum(range(1500)))]
 
 
+COLLECT = """
+import gc, pickle, sys
+with open(sys.argv[1], "rb") as file:
+    reader, splits = pickle.load(file)
+for split in splits:
+    list(reader.read(split))
+    print(gc.get_freeze_count() > 10_000, len(gc.get_objects()) < 1_000, "pandas" in sys.modules)
+"""
+
+
+def test_a_worker_imports_no_pandas_and_leaves_little_to_collect_behind_each_task(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    found = plan(PLAIN.path, minPartitions=3)
+    jobs = tmp_path / "jobs"
+    jobs.write_bytes(cloudpickle.dumps((found.reader, found.splits)))
+    done = run(write_script(tmp_path, COLLECT), jobs, env=script_environment)
+    assert len(found.splits) >= 3
+    assert done.stdout.split() == ["True", "True", "False"] * len(found.splits)
+
+
+LOOK_UP = """
+import sys
+import cordwood as cw
+from cordwood.spark import locate, offset_for_time
+[columns] = cw.Log(sys.argv[1]).scan(columns=["offset", "timestamp"], max_rows=10_000)
+where = locate(sys.argv[1], kind="arrow").udf.func(columns.column("offset"))
+when = offset_for_time(sys.argv[1], kind="arrow").udf.func(columns.column("timestamp"))
+print(len(where), where.null_count, when.null_count, "pandas" in sys.modules)
+"""
+
+
+def test_a_look_up_of_arrow_imports_no_pandas(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    done = run(write_script(tmp_path, LOOK_UP), PLAIN.path, env=script_environment)
+    assert done.stdout.split() == ["1500", "0", "0", "False"]
+
+
 @pytest.mark.strace
 def test_a_task_opens_only_the_segments_of_its_range(tmp_path: Path, script_environment: dict[str, str]) -> None:
     """By offsets and by times; the last segment may be looked at for the log's end, and no other."""

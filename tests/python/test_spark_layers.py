@@ -12,6 +12,7 @@ SPARK = Path(__file__).resolve().parents[2] / "python" / "cordwood" / "spark"
 ORDER = [
     "errors",
     "option_text",
+    "scalars",
     "options",
     "partitions",
     "worker",
@@ -30,7 +31,7 @@ ORDER = [
 ]
 
 # what can be used, and tested, where there is no Spark
-WITHOUT_SPARK = ["errors", "option_text", "options", "partitions", "worker", "bounds", "segments", "split"]
+WITHOUT_SPARK = ["errors", "option_text", "scalars", "options", "partitions", "worker", "bounds", "segments", "split"]
 
 
 def modules() -> Iterator[tuple[str, Path]]:

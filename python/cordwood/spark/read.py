@@ -14,7 +14,7 @@ from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.schema import Shape
 from cordwood.spark.segments import describe_segment
 from cordwood.spark.split import Piece, part_of
-from cordwood.spark.worker import open_cached
+from cordwood.spark.worker import open_cached, spare_collector
 
 __all__ = ["read_pieces"]
 
@@ -33,6 +33,7 @@ def read_pieces(pieces: Iterable[Piece], options: SparkLogOptions, shape: Shape)
     *Errors*: `SparkLogError`; `CORDWOOD_SEGMENT_GONE` where the log is not any more what was planned (with
     `failOnDataLoss=false` what is gone is left out, with a warning).
     """
+    spare_collector()
     for piece in pieces:
         if options.fail_on_data_loss:
             yield from _read(piece, options, shape)

@@ -32,6 +32,7 @@ from pyspark.sql.types import (
 import cordwood as cw
 from cordwood.spark.errors import SparkLogError, bad_option
 from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.scalars import scalar
 
 __all__ = ["Shape", "check_schema", "table_schema"]
 
@@ -182,9 +183,9 @@ class Shape:
         arrays = []
         for field in self.arrow:
             if field.name == "topic":
-                array = pa.repeat(pa.scalar(topic, pa.string()), rows)
+                array = _repeated(topic, field.type, rows)
             elif field.name == "partition":
-                array = pa.repeat(pa.scalar(partition, pa.int32()), rows)
+                array = _repeated(partition, field.type, rows)
             else:
                 array = batch.column(core_names.get(field.name, "error"))
             if field.name == "timestamp" and array.null_count:
@@ -195,9 +196,13 @@ class Shape:
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
 
+def _repeated(value: str | int | None, type_: pa.DataType, rows: int) -> pa.Array:
+    return pa.nulls(rows, type_) if value is None else pa.repeat(scalar(value, type_), rows)
+
+
 def _no_time(times: pa.Array, batch: pa.RecordBatch) -> pa.Array:
     """Spark's Kafka source shows a record without a time as -1 ms; a row that only reports damage stays null."""
-    none = pa.scalar(-1000, pa.timestamp("us", tz="UTC"))
+    none = scalar(-1000, times.type)
     if "error" not in batch.schema.names:
         return pc.fill_null(times, none)
     return pc.if_else(pc.and_(pc.is_null(times), pc.is_null(batch.column("error"))), none, times)

@@ -19,6 +19,7 @@ from pyspark.sql.types import IntegerType, LongType, StructField, StructType, Ti
 import cordwood as cw
 from cordwood.spark.errors import NOT_FOUND, OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError
 from cordwood.spark.partitions import PartitionDirectory, absolute, has_segments, local_path
+from cordwood.spark.scalars import scalar
 from cordwood.spark.worker import open_cached
 
 __all__ = ["LookUp", "locate", "offset_for_time"]
@@ -133,10 +134,10 @@ class _Question:
     def _ask_each(self, paths: pa.Array, values: pa.Array) -> pa.StructArray:
         """Ask each log once for all its values, and put the answers back in the order of the rows."""
         answers = [pa.nulls(0, _arrow_type(self.returns))]
-        rows = [pa.array([], pa.uint64())]
+        rows = [pa.nulls(0, pa.uint64())]
         for path in pc.unique(paths).to_pylist():
             # without a path there is nothing to ask, whatever the value
-            at = pc.indices_nonzero(paths.is_null() if path is None else pc.equal(paths, path))
+            at = pc.indices_nonzero(paths.is_null() if path is None else pc.equal(paths, scalar(path, pa.string())))
             run = values.take(at)
             answers.append(pa.nulls(len(run), _arrow_type(self.returns)) if path is None else self.ask(path, run))
             rows.append(at)
@@ -172,12 +173,13 @@ def _timestamp_offsets(log: cw.Log, times: pa.Array) -> pa.StructArray:
     if pa.types.is_timestamp(times.type):
         times = times.cast(pa.timestamp("us", tz="UTC"))
     # the first record at or after a time, whose clock counts milliseconds
-    milliseconds = pc.divide(pc.add(times.cast(pa.int64()), 999), 1000)
+    microseconds = times.cast(pa.int64())
+    milliseconds = pc.divide(pc.add(microseconds, _long(999)), _long(1000))
     # a time before 1970 is rounded towards it
-    milliseconds = pc.if_else(pc.less(times.cast(pa.int64()), 0), -1, milliseconds)
+    milliseconds = pc.if_else(pc.less(microseconds, _long(0)), _long(-1), milliseconds)
     table = log.offsets_for_times(milliseconds)
     try:
-        timestamps = pc.multiply_checked(table.column("timestamp").combine_chunks(), 1000)
+        timestamps = pc.multiply_checked(table.column("timestamp").combine_chunks(), _long(1000))
     except pa.ArrowInvalid as error:
         raise cw.UnsupportedFormatError(
             f"{log.path}: a record's time is beyond Spark's microseconds: {error}"
@@ -185,6 +187,10 @@ def _timestamp_offsets(log: cw.Log, times: pa.Array) -> pa.StructArray:
     return _struct(
         [timestamps.cast(pa.timestamp("us", tz="UTC")), table.column("offset").combine_chunks()], _TIMESTAMP_OFFSET
     )
+
+
+def _long(value: int) -> pa.Scalar:
+    return scalar(value, pa.int64())
 
 
 def _struct(columns: list[pa.Array], returns: StructType) -> pa.StructArray:
