@@ -7,8 +7,8 @@
 //! not checked here: what is checked is what the skip list does with a pointer that is swapped atomically.
 
 pub(super) use shipped_or_modelled::{
-    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, Event, GATHERS, KEYS, Mutex,
-    MutexGuard, OnceLock, Ordering, PUBLISH, Swap,
+    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, Event, GATHERS, KEYS,
+    MINDS_TRUNCATIONS, Mutex, MutexGuard, OnceLock, Ordering, PUBLISH, Swap,
 };
 
 #[cfg(not(loom))]
@@ -25,6 +25,9 @@ mod shipped_or_modelled {
 
     /// Whether a leader waits for others as long as the clock says.
     pub(crate) const GATHERS: bool = true;
+
+    /// Whether a sync that began before a truncation makes nothing durable.
+    pub(crate) const MINDS_TRUNCATIONS: bool = true;
 
     /// The order with which the skip list's one publication is stored.
     pub(crate) const PUBLISH: Ordering = Ordering::Release;
@@ -103,7 +106,9 @@ mod shipped_or_modelled {
     /// A clock would be another run each time.
     pub(crate) const GATHERS: bool = false;
 
-    /// The planted fault proves that the models can fail: see the checks of `skip_list`.
+    /// The planted faults, this one and the next, prove that the models can fail: see the checks of `skip_list`.
+    pub(crate) const MINDS_TRUNCATIONS: bool = !cfg!(planted_forgotten_truncation);
+
     pub(crate) const PUBLISH: Ordering =
         if cfg!(planted_relaxed_publication) { Ordering::Relaxed } else { Ordering::Release };
 

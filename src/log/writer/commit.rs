@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::log::sync::{
-    AtomicBool, AtomicI64, AtomicU64, Condvar, Event, GATHERS, Mutex, MutexGuard, Ordering,
+    AtomicBool, AtomicI64, AtomicU64, Condvar, Event, GATHERS, MINDS_TRUNCATIONS, Mutex, MutexGuard, Ordering,
 };
 
 /// What threads that wait for a sync share.
@@ -266,7 +266,7 @@ impl Commit {
         let done = match (synced, &state.poisoned) {
             (Ok(_), Some(reason)) => Err(Error::Poisoned { reason: reason.clone() }),
             (Ok(reached), None) => {
-                if state.truncations == began {
+                if state.truncations == began || !MINDS_TRUNCATIONS {
                     self.durable.fetch_max(reached, Ordering::AcqRel);
                 }
                 Ok(())

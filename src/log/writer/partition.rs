@@ -235,10 +235,10 @@ impl Partition {
 
     /// A sync has been done.
     pub(super) fn note_synced(&mut self, synced: &Unsynced) -> Result<()> {
-        // after a close the file may be another writer's
-        if self.is_closed || self.truncations != synced.truncations {
+        if self.truncations != synced.truncations {
             return Ok(());
         }
+        // no news after a close, which noted the log's end: the file may be another writer's by then
         self.watermark.note(synced.data_end)
     }
 
@@ -262,5 +262,34 @@ impl Partition {
             start: self.log_start_offset,
             end: self.log_end_offset,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fs::Directory;
+    use crate::log::writer::{FlushMode, LogWriter, WriterOptions};
+    use crate::record::NewRecord;
+
+    #[test]
+    fn a_sync_that_ends_after_the_log_was_closed_writes_nothing_into_the_next_writers_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory::open_or_create(&folder.path().join("orders-0"), "").unwrap();
+        let open = || {
+            let options = WriterOptions { flush: FlushMode::None, ..WriterOptions::default() };
+            LogWriter::open_in(directory.clone(), &options).unwrap()
+        };
+        let mut writer = open();
+        for value in [b"stays", b"goes!"] {
+            writer.append(&NewRecord { value: Some(value), ..NewRecord::default() }).unwrap();
+        }
+        let synced = writer.shared.lock().unsynced();
+        writer.close().unwrap();
+        let mut next = open();
+        next.truncate_to(1).unwrap();
+        writer.shared.lock().note_synced(&synced).unwrap();
+        // without a close, as a killed process leaves it: where more was noted than is there, it would be refused
+        drop(next);
+        assert_eq!(open().log_end_offset(), 1);
     }
 }
