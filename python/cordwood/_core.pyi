@@ -663,8 +663,8 @@ class LogWriter:
     batches are stamped with. *flush* says when an append is acknowledged:
 
     - `"always"`: every append returns when its records are durable; appends of several threads share one flush.
-    - `cw.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others, which gives many
-      threads more throughput.
+    - `cw.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others: fewer flushes, and
+      on a disk that flushes fast fewer appends too.
     - `cw.interval(messages=…, ms=…)`: an append returns at once, and every so often one flushes first. What came after
       the last flush may be lost with the machine (not with the process).
     - `"none"`: only `flush()`, a roll and `close()` make records durable.
@@ -758,11 +758,12 @@ class LogWriter:
     def append_arrow(self, table: _ArrowStream) -> Appended:
         """Append the rows of anything with `__arrow_c_stream__`: a `pyarrow` table or reader, a Polars frame, a scan.
 
-        Columns: `value`, and if wanted `key` (both binary or string, of any kind), `timestamp` (with a time zone, of
-        any unit, or int64 ms; null is now, -1 ms is none) and `headers` (a list of structs of key and value, or a map).
-        `offset` and `timestamp_type` are passed over, so that what a scan gave can be appended; another column is a
-        `ConfigError` that names it. *Cost*: no Python object is made for a record, and one record batch at a time is in
-        memory; each is one `append_many`. Where a later one fails, those before it stay. Needs no pyarrow.
+        Columns: `value`, and if wanted `key` (both binary or string, small, large or views), `timestamp` (with a time
+        zone, of any unit, or int64 ms; null and -1 ms are none, without the column it is now) and `headers` (a list of
+        structs of key and value, or a map). `offset` and `timestamp_type` are passed over, so that what a scan gave can
+        be appended; another column is a `ConfigError` that names it. *Cost*: no Python object is made for a record, and
+        one record batch at a time is in memory; each is one `append_many`. Where a later one fails, those before it
+        stay. Needs no pyarrow.
 
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
@@ -793,11 +794,16 @@ class LogWriter:
     def truncate_to(self, offset: int) -> bool:
         """Remove every batch that reaches to `offset` or beyond; the log ends at `offset` then.
 
-        A batch that holds `offset` goes as a whole. False where the log ended there or before. When this returns, the
-        records do not come back. *Source*: Kafka `UnifiedLog.truncateTo`.
+        A batch that holds `offset` goes as a whole; readers, and the next opening, then find the end of the batch
+        before it, as in Kafka. False where the log ended there or before. When this returns, the records do not come
+        back. *Source*: Kafka `UnifiedLog.truncateTo`.
         """
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove every record; the log starts and ends at `offset` then."""
+        """Remove every record; the log starts and ends at `offset` then.
+
+        Where `offset` lies below the log's end, who opens the directory between the old segments and the new one gets a
+        `LogNotFoundError`.
+        """
     def delete_before(self, offset: int) -> bool:
         """Let the log start at `offset`: records below are gone, and segments without others are deleted.
 
@@ -811,7 +817,11 @@ class LogWriter:
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
         """
     def reader(self) -> Log:
-        """Return a reader of the log as it is now, which reads beside the writer and stays as it is; cheap."""
+        """Return a reader of the log as it is now, which reads beside the writer; cheap.
+
+        It sees nothing of what is appended later. After a truncation, and where retention took a file away that it had
+        not opened yet, it raises `LogChangedError`: `refresh()` it, or take a new one.
+        """
     def close(self) -> None:
         """Make everything durable and end the log in order. More than once does no harm."""
     def __enter__(self) -> Self: ...

@@ -76,7 +76,8 @@ class LogConfig:
     """What becomes of old records: `"delete"`, `"compact"`, `"compact,delete"`, or `""`, which keeps everything."""
 
     file_delete_delay_ms: int = 60_000
-    """How long a deleted segment's files stay under their `.deleted` names, ms: at least 0; 1 minute."""
+    """How long a broker keeps a deleted segment's files under their `.deleted` names, ms: at least 0; 1 minute. A
+    `LogWriter` deletes them at once."""
 
     compression_type: str = "producer"
     """How batches are compressed: `"uncompressed"`, `"zstd"`, `"lz4"`, `"snappy"`, `"gzip"`, or `"producer"`: as the
@@ -86,7 +87,7 @@ class LogConfig:
     """gzip's level: 1 to 9, or -1, zlib's own default; -1."""
 
     compression_lz4_level: int = 9
-    """LZ4's level: 1 to 17; 9."""
+    """LZ4's level: 1 to 17; 9. A `LogWriter` compresses the same at every level."""
 
     compression_zstd_level: int = 3
     """Zstandard's level: -131072 to 22; 3."""

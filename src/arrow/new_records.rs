@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `value` | binary or string, of any kind | it must be there; null is null |
 //! | `key` | the same | null where it is left out |
-//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms | null, and left out: now; −1 ms: none |
+//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms | left out: now; null, and −1 ms: none |
 //! | `headers` | a list, or a map, of (key, value), as a scan gives it | null is none |
 //! | `offset`, `timestamp_type` | any | passed over, so that what a scan gave can be appended |
 //!
@@ -89,7 +89,7 @@ impl NewRecords {
             rows: batch.num_rows(),
             values,
             keys: column(KEY).map(|array| Bytes::of(array, KEY)).transpose()?,
-            times: column(TIMESTAMP).map(Times::of).transpose()?.flatten(),
+            times: column(TIMESTAMP).map(Times::of).transpose()?,
             headers: column(HEADERS).map(HeaderLists::of).transpose()?.flatten(),
         })
     }
@@ -113,7 +113,7 @@ impl NewRecords {
         Ok(pairs)
     }
 
-    /// The rows as records. `headers`: of [`NewRecords::headers`]; `now`: what a record gets that has no time, ms.
+    /// The rows as records. `headers`: of [`NewRecords::headers`]; `now`: what records get where there is no column of times, ms.
     pub fn records<'a>(&'a self, headers: &'a [HeaderPair<'a>], now: i64) -> Vec<NewRecord<'a>> {
         let mut rest = headers;
         let record = |row| {
@@ -121,7 +121,7 @@ impl NewRecords {
             let (own, others) = rest.split_at_checked(count).unwrap_or((rest, &[]));
             rest = others;
             NewRecord {
-                timestamp: self.times.as_ref().and_then(|times| times.get(row)).unwrap_or(now),
+                timestamp: self.times.as_ref().map_or(now, |times| times.get(row).unwrap_or(-1)),
                 key: self.keys.as_ref().and_then(|keys| keys.get(row)),
                 value: self.values.get(row),
                 headers: own,
@@ -181,10 +181,10 @@ struct Times {
 }
 
 impl Times {
-    fn of(array: &ArrayRef) -> Result<Option<Self>> {
+    fn of(array: &ArrayRef) -> Result<Self> {
         check_buffers(array, TIMESTAMP)?;
         let (values, factor, divisor) = match array.data_type() {
-            DataType::Null => return Ok(None),
+            DataType::Null => (Int64Array::new_null(array.len()), 1, 1),
             DataType::Int64 => (array.as_primitive::<Int64Type>().clone(), 1, 1),
             DataType::Timestamp(TimeUnit::Second, Some(_)) => {
                 (array.as_primitive::<TimestampSecondType>().reinterpret_cast(), 1000, 1)
@@ -203,7 +203,7 @@ impl Times {
                 return Err(Error::config(TIMESTAMP, expected, other.to_string()));
             }
         };
-        Ok(Some(Self { values, factor, divisor }))
+        Ok(Self { values, factor, divisor })
     }
 
     /// In milliseconds. A part of one counts as a whole one, so that a search for a record's own time finds it.
@@ -321,7 +321,7 @@ mod tests {
         let records = records.records(&headers, 42);
         let seen: Vec<_> =
             records.iter().map(|record| (record.timestamp, record.key, record.value)).collect();
-        assert_eq!(seen, [(1001, None, Some(&b"a"[..])), (42, Some(&b"k"[..]), None)]);
+        assert_eq!(seen, [(1001, None, Some(&b"a"[..])), (-1, Some(&b"k"[..]), None)]);
     }
 
     #[test]

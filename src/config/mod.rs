@@ -107,7 +107,7 @@ pub struct LogConfig {
     pub compression_type: CompressionType,
     /// gzip's level: 1 to 9, or −1, zlib's own default; −1.
     pub compression_gzip_level: i32,
-    /// LZ4's level: 1 to 17; 9.
+    /// LZ4's level: 1 to 17; 9. Our own compressor has one level only.
     pub compression_lz4_level: i32,
     /// Zstandard's level: −131072 to 22; 3.
     pub compression_zstd_level: i32,

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 pub use directory::Directory;
+pub(crate) use directory::STAGED;
 pub use file::{FileBytes, FileIdentity, SystemFile};
 pub use lock::{Lock, PartitionLocks};
 pub(crate) use lock::{forks, forks_now};

@@ -21,7 +21,11 @@ pub(super) struct Listing {
 /// A `.swap` is a replacement that was committed: Kafka would delete what lies in its range and rename it, so it is read
 /// in its place. It is not one where a `.cleaned` of its base or a lower one lies there too: then the replacement was
 /// still being made.
-pub(super) fn list(open_files: &Arc<OpenFiles>, warnings: &Arc<Warnings>) -> Result<Listing> {
+pub(super) fn list(
+    open_files: &Arc<OpenFiles>,
+    truncations: u64,
+    warnings: &Arc<Warnings>,
+) -> Result<Listing> {
     let mut listing = Listing::default();
     let mut names = Vec::new();
     for (name, kind) in open_files.directory.entries()? {
@@ -42,7 +46,7 @@ pub(super) fn list(open_files: &Arc<OpenFiles>, warnings: &Arc<Warnings>) -> Res
     let mut replaced: Option<(i64, i64)> = None;
     for (name, parsed) in swapped().filter(|(_, parsed)| parsed.kind == FileKind::Log) {
         let files = SegmentFiles { log: name.clone(), ..SegmentFiles::default() };
-        let segment = Segment::new(parsed.base_offset, None, files, open_files, warnings);
+        let segment = Segment::new(parsed.base_offset, None, files, open_files, truncations, warnings);
         let end_offset = segment.end_offset()?;
         let (low, high) = replaced.unwrap_or((parsed.base_offset, end_offset));
         replaced = Some((low.min(parsed.base_offset), high.max(end_offset)));

@@ -145,12 +145,13 @@ impl Log {
         lookups: &Arc<Warnings>,
         earlier: Option<&Segments>,
     ) -> Result<Self> {
-        let listing = loader::list(open_files, lookups)?;
+        let truncations = open_files.truncations()?;
+        let listing = loader::list(open_files, truncations, lookups)?;
         let mut opening = listing.warnings;
         let uppers: Vec<_> = listing.segments.keys().skip(1).copied().map(Some).chain([None]).collect();
         let mut loaded = Vec::with_capacity(listing.segments.len());
         for ((base_offset, files), upper) in listing.segments.into_iter().zip(uppers) {
-            let fresh = Segment::new(base_offset, upper, files, open_files, lookups);
+            let fresh = Segment::new(base_offset, upper, files, open_files, truncations, lookups);
             let old = earlier.and_then(|earlier| earlier.floor(base_offset));
             loaded.push(match old {
                 Some(old) if fresh.is_unchanged(old)? => Arc::clone(old),

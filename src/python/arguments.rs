@@ -4,7 +4,7 @@ use arrow_schema::TimeUnit;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{IntoPyDict, PyBool};
 
 use super::error;
 use crate::arrow::{Column, HeaderKeys};
@@ -162,9 +162,20 @@ pub(super) fn many(given: &Bound<'_, PyAny>, times: bool) -> PyResult<Vec<i64>> 
             let wrong = Error::config("timestamps", "datetimes with a time zone", kind.to_string());
             return Err(error::to_python(py, wrong));
         }
-        let unit = arrow.call_method1("timestamp", ("ms", kind.getattr("tz")?))?;
-        array = py.import("pyarrow.compute")?.call_method1("ceil_temporal", (array, 1, "millisecond"))?;
-        array = array.call_method1("cast", (unit, false))?;
+        let compute = py.import("pyarrow.compute")?;
+        if kind.getattr("unit")?.eq("s")? {
+            // in ms they would overflow: no record is later, and none is earlier than no time at all
+            let keep_nulls = [("skip_nulls", false)].into_py_dict(py)?;
+            array = array.call_method1("cast", ("int64",))?;
+            for (bound, by) in [(i64::MAX / 1000, "min_element_wise"), (-1, "max_element_wise")] {
+                array = compute.call_method(by, (array, bound), Some(&keep_nulls))?;
+            }
+            array = compute.call_method1("multiply", (array, 1000))?;
+        } else {
+            let unit = arrow.call_method1("timestamp", ("ms", kind.getattr("tz")?))?;
+            array = compute.call_method1("ceil_temporal", (array, 1, "millisecond"))?;
+            array = array.call_method1("cast", (unit, false))?;
+        }
     } else if !is("is_integer")? && !is("is_null")? {
         return Err(PyTypeError::new_err(format!("expected integers, found {kind}")));
     }

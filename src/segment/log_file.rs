@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::error::Result;
+use super::OpenFiles;
+use crate::error::{Error, Result};
 use crate::fs::FileBytes;
 use crate::types::Interrupt;
 
@@ -12,20 +13,45 @@ pub(crate) struct LogFile {
     bytes: Arc<FileBytes>,
     /// How much is read at a time where the file is not mapped.
     ahead: usize,
-    /// Asked by what may read long.
-    pub(crate) interrupt: Interrupt,
+    open_files: Arc<OpenFiles>,
+    /// How many there had been when the log was opened.
+    truncations: u64,
     start: u64,
     window: Vec<u8>,
 }
 
 impl LogFile {
-    pub(crate) fn new(bytes: Arc<FileBytes>, ahead: usize, interrupt: Interrupt) -> Self {
-        Self { bytes, ahead, interrupt, start: 0, window: Vec::new() }
+    pub(crate) fn new(
+        bytes: Arc<FileBytes>,
+        ahead: usize,
+        open_files: Arc<OpenFiles>,
+        truncations: u64,
+    ) -> Self {
+        Self { bytes, ahead, open_files, truncations, start: 0, window: Vec::new() }
     }
 
     /// Another reader of the same bytes.
     pub(crate) fn another(&self) -> Self {
-        Self::new(Arc::clone(&self.bytes), self.ahead, self.interrupt)
+        Self::new(Arc::clone(&self.bytes), self.ahead, Arc::clone(&self.open_files), self.truncations)
+    }
+
+    /// Asked by what may read long.
+    pub(crate) fn interrupt(&self) -> Interrupt {
+        self.open_files.interrupt
+    }
+
+    /// Fails where the log was truncated since it was opened: what was read may have been written in place of what was
+    /// cut. So it is asked after each reading.
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        let now = self.open_files.truncations()?;
+        if now == self.truncations {
+            return Ok(());
+        }
+        Err(Error::LogChanged {
+            file: self.bytes.path().to_owned(),
+            expected: "the log that was there when it was opened".to_owned(),
+            found: "one that was truncated since".to_owned(),
+        })
     }
 
     /// `length` bytes from `position` on, or as many as there are before the end of the file.
@@ -49,6 +75,7 @@ impl LogFile {
             self.start = position;
             let read = self.bytes.read(position, wanted, &mut self.window)?.len();
             self.window.truncate(read);
+            self.check_unchanged().inspect_err(|_| self.window.clear())?;
         }
         Ok(self.in_window(position, length).unwrap_or_default())
     }
@@ -57,7 +84,7 @@ impl LogFile {
     pub(crate) fn is_zero(&mut self, mut position: u64, end: u64) -> Result<bool> {
         const CHUNK: usize = 128 << 10;
         while position < end {
-            self.interrupt.check()?;
+            self.interrupt().check()?;
             let wanted = usize::try_from(end - position).unwrap_or(CHUNK).min(CHUNK);
             let bytes = self.read(position, wanted)?;
             let (words, rest) = bytes.as_chunks::<64>();

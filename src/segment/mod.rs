@@ -32,7 +32,7 @@ pub(crate) use appender::{Held, SegmentAppender, SegmentLayout, remove_segment};
 pub(crate) use batch_table::{BatchTable, Placed};
 pub(crate) use buckets::{Bucket, Buckets};
 pub(crate) use log_file::LogFile;
-pub(crate) use open_files::{OpenFiles, Opened};
+pub(crate) use open_files::{OpenFiles, Opened, TRUNCATIONS};
 use prepared::Prepared;
 pub(crate) use resync::Stretch;
 pub(crate) use roll::{RollParams, is_relative, should_roll};
@@ -86,6 +86,8 @@ pub struct Segment {
     files: SegmentFiles,
     /// Its number among the open files.
     number: u64,
+    /// How many there had been before the directory was listed.
+    truncations: u64,
     open_files: Arc<OpenFiles>,
     warnings: Arc<Warnings>,
     /// Of its `.log` when that was first looked at: for the last segment of a log at the log's opening.
@@ -102,6 +104,7 @@ impl Segment {
         upper: Option<i64>,
         files: SegmentFiles,
         open_files: &Arc<OpenFiles>,
+        truncations: u64,
         warnings: &Arc<Warnings>,
     ) -> Self {
         Self {
@@ -109,6 +112,7 @@ impl Segment {
             upper: upper.unwrap_or(i64::MAX),
             files,
             number: open_files.next_segment(),
+            truncations,
             open_files: Arc::clone(open_files),
             warnings: Arc::clone(warnings),
             identity: OnceLock::new(),
@@ -197,7 +201,9 @@ impl Segment {
 
     /// A reader of the `.log` that reads `ahead` bytes at a time.
     pub(crate) fn log_file(&self, ahead: usize) -> Result<LogFile> {
-        Ok(LogFile::new(self.log_bytes()?, ahead, self.open_files.interrupt))
+        let log = LogFile::new(self.log_bytes()?, ahead, Arc::clone(&self.open_files), self.truncations);
+        log.check_unchanged()?;
+        Ok(log)
     }
 
     fn open_log_file(&self) -> Result<crate::fs::SystemFile> {
@@ -284,7 +290,8 @@ impl Segment {
     /// read of it was read of the file that is there now. The last segment never counts as the same: it may have grown
     /// inside a preallocated file.
     pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
-        let is_same = (self.base_offset, self.upper, &self.files) == (old.base_offset, old.upper, &old.files);
+        let is_same = (self.base_offset, self.upper, &self.files, self.truncations)
+            == (old.base_offset, old.upper, &old.files, old.truncations);
         if !is_same || self.is_last() {
             return Ok(false);
         }

@@ -11,6 +11,9 @@ use crate::fs::{Directory, FileBytes};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::types::{Interrupt, Io};
 
+/// A file that a writer makes a byte longer before each truncation: what was opened before is not what is there any more.
+pub(crate) const TRUNCATIONS: &str = ".cordwood.truncations";
+
 /// Which file: the segment's number in this pool and the kind.
 type Key = (u64, FileKind);
 
@@ -69,6 +72,11 @@ impl OpenFiles {
             Io::Pread => false,
             Io::Auto => !self.broker_runs.load(Ordering::Relaxed) && !is_last,
         }
+    }
+
+    /// How often the log was truncated, as far as its writers tell.
+    pub(crate) fn truncations(&self) -> Result<u64> {
+        Ok(self.directory.identity_of(TRUNCATIONS)?.map_or(0, |file| file.size))
     }
 
     /// A number for a new segment.

@@ -152,7 +152,7 @@ impl Walk {
             }
         }
         for slot in slot..index.entries() {
-            self.log.interrupt.check()?;
+            self.log.interrupt().check()?;
             if !self.pay(index.entry_size()) {
                 break;
             }
@@ -199,7 +199,7 @@ impl Walk {
     fn next_candidate(&mut self, from: u64, goal: u64, low: i64, high: i64) -> Result<Option<u64>> {
         let mut position = from;
         while position < goal && self.pay(LOOK) {
-            self.log.interrupt.check()?;
+            self.log.interrupt().check()?;
             let bytes = self.log.read(position, CHUNK)?;
             if bytes.len() < PREFIX {
                 return Ok(None);

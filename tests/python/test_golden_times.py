@@ -136,3 +136,13 @@ def test_a_negative_time_is_a_value_error() -> None:
             log.offset_for_time(target)
         # among many targets it is a row without an answer, as an offset out of range is
         assert log.offsets_for_times([1, target, None]).column("offset").to_pylist() == [0, None, None]
+
+
+def test_seconds_that_milliseconds_cannot_hold_have_no_answer() -> None:
+    log = cw.Log(corpus.partition("01-plain").path)
+    first, last = (record.timestamp // 1000 for record in (next(log.records()), list(log.records())[-1]))
+    seconds = [first, 1 << 62, None, -(1 << 62), (1 << 63) - 1, -1, last, 0]
+    found = log.offsets_for_times(pa.array(seconds, pa.timestamp("s", "UTC")))["offset"].to_pylist()
+    expected = [None if s is None or s < 0 or s > 1 << 61 else log.offset_for_time(s * 1000) for s in seconds]
+    assert found == [None if one is None else one.offset for one in expected]
+    assert sum(offset is not None for offset in found) == 3

@@ -51,6 +51,7 @@ mod start_offsets;
 mod support;
 mod time_indexes;
 mod transactions;
+mod truncated_readers;
 mod vectors;
 mod writer;
 mod writer_corners;

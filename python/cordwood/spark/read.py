@@ -166,7 +166,7 @@ def _check_unchanged(piece: Piece, log: cw.Log) -> None:
         )
 
 
-ADVICE = "; failOnDataLoss=false leaves out what is gone"
+ADVICE = "; load() again plans what is there now, failOnDataLoss=false leaves out what is gone"
 
 
 def _what_is_left(piece: Piece, log: cw.Log) -> Piece:

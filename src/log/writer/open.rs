@@ -17,10 +17,10 @@ use super::{WriterOptions, quarantine};
 use crate::error::{Error, Malformed, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::planted::{self, Planted};
-use crate::fs::{Directory, FileType};
+use crate::fs::{Directory, FileType, STAGED};
 use crate::log::{Log, LogOptions};
 use crate::record::BatchBuilder;
-use crate::segment::{Held, Segment, SegmentAppender, Step, remove_segment};
+use crate::segment::{Held, Segment, SegmentAppender, Step, TRUNCATIONS, remove_segment};
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::types::Io;
@@ -118,6 +118,10 @@ impl Partition {
     /// Makes what was found durable, and says so.
     fn settle(&mut self) -> Result<()> {
         self.active.log().sync()?;
+        if self.directory.identity_of(TRUNCATIONS)?.is_some() {
+            // of no use after a power loss, but what is found here is to stay so
+            self.directory.open_writable(TRUNCATIONS)?.sync()?;
+        }
         // lower than before only where nothing of what it named was lost
         self.watermark.set(self.data_end)?;
         self.write_epochs_if_changed()?;
@@ -212,6 +216,12 @@ fn make_ready(
         _ => None,
     };
     CleanMarker::remove(directory)?;
+    for (name, _) in directory.entries()? {
+        // as large as a segment, where a truncation did not come to its end
+        if name.strip_suffix(STAGED).and_then(SegmentFileName::parse).is_some() {
+            directory.remove(&name)?;
+        }
+    }
     if let Some(data_directory) = data_directory {
         data_directory.remove_clean_marker()?;
     }

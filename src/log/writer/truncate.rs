@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::planted::{self, Planted};
 use crate::log::{Log, LogOptions};
-use crate::segment::{SegmentAppender, remove_segment};
+use crate::segment::{SegmentAppender, TRUNCATIONS, remove_segment};
 use crate::types::Io;
 
 impl Partition {
@@ -55,6 +55,20 @@ impl Partition {
         Ok(true)
     }
 
+    /// Cuts a segment that is not written any more. Readers may have mapped its files, and a mapping of a file that is cut
+    /// ends their process.
+    fn replace_sealed(&self, base_offset: i64, size: u64) -> Result<()> {
+        self.directory.replace_by_start(&segment_file(base_offset, FileKind::Log), size)?;
+        // to be truncated, too
+        for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
+            let name = segment_file(base_offset, kind);
+            if let Some(index) = self.directory.identity_of(&name)? {
+                self.directory.replace_by_start(&name, index.size)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The base offset of the segment that would hold an offset.
     fn floor(&self, offset: i64) -> i64 {
         if offset >= self.active.base_offset() {
@@ -63,10 +77,19 @@ impl Partition {
         self.sealed.range(..=offset).next_back().copied().unwrap_or(0)
     }
 
+    /// Tells those who have the log open that what they opened is about to change.
+    fn announce(&self) -> Result<()> {
+        match self.directory.identity_of(TRUNCATIONS)? {
+            Some(file) => self.directory.open_writable(TRUNCATIONS)?.write_all_at(b"\n", file.size),
+            None => self.directory.create(TRUNCATIONS)?.write_all_at(b"\n", 0),
+        }
+    }
+
     /// `size`: of what stays of the target's `.log`.
     fn cut(&mut self, offset: i64, target: i64, size: u64, commit: &Commit) -> Result<()> {
         self.truncations += 1;
         commit.truncated(offset);
+        self.announce()?;
         let file = self.directory.open_writable(&segment_file(target, FileKind::Log))?;
         if planted::is(Planted::SwappedDeleteOrder) {
             file.set_size(size)?;
@@ -83,8 +106,12 @@ impl Partition {
         let newer = self.sealed.split_off(&target);
         let newest_first = [self.active.base_offset()].into_iter().chain(newer.into_iter().rev());
         remove_newest_first(&self.directory, newest_first.filter(|base_offset| *base_offset > target))?;
-        file.set_size(size)?;
-        file.sync()?;
+        if target == self.active.base_offset() {
+            file.set_size(size)?;
+            file.sync()?;
+        } else {
+            self.replace_sealed(target, size)?;
+        }
         let layout = Self::layout(&self.config);
         self.active.truncate_indexes(&self.directory, target, offset, &layout)?;
         // the reader looks at what is there now
@@ -120,6 +147,7 @@ impl Partition {
     fn restart(&mut self, offset: i64, commit: &Commit) -> Result<()> {
         self.truncations += 1;
         commit.truncated(offset.min(commit.durable()));
+        self.announce()?;
         // from here on whoever opens the log goes on with this
         self.watermark.set(0)?;
         let checkpoint = Checkpoint { recovery_point: offset, log_start_offset: offset, starting_at: None };

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -109,7 +110,7 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
 
 def _planned(spark: SparkSession, options: SparkLogOptions, step_bytes: int | None) -> Plan:
     ranges = ranges_of(options)
-    piece_bytes = options.max_partition_bytes or _PIECE_BYTES
+    piece_bytes = min(options.max_partition_bytes or _PIECE_BYTES, step_bytes or sys.maxsize)
     return Plan(
         source=list(options.paths),
         options=_deciding(options),

@@ -1,0 +1,123 @@
+//! Readers that were opened before the log was truncated: none gives what was written in place of what was cut.
+
+use std::path::Path;
+
+use cordwood::config::LogConfig;
+use cordwood::index::OffsetIndex;
+use cordwood::log::{FlushMode, Log, LogWriter, OnDamage, ScanOptions, ScanStep, WriterOptions};
+use cordwood::record::NewRecord;
+use cordwood::types::Io;
+
+use crate::support::reading::{all, folder, open};
+
+fn writing(path: &Path, segment_bytes: u32) -> LogWriter {
+    let config = LogConfig { segment_bytes, index_interval_bytes: 1, ..LogConfig::default() };
+    let options =
+        WriterOptions { config, flush: FlushMode::None, clock: || 1_000_000, ..WriterOptions::default() };
+    LogWriter::open(path, &options).unwrap()
+}
+
+fn append(writer: &mut LogWriter, value: &[u8], count: usize) {
+    for _ in 0..count {
+        writer
+            .append(&NewRecord { timestamp: 1_000_000, value: Some(value), ..NewRecord::default() })
+            .unwrap();
+    }
+}
+
+/// The values as far as they could be read, and the code of the error.
+fn values(log: &Log) -> (String, Option<&'static str>) {
+    let read = all(log, OnDamage::Raise);
+    let values =
+        read.records().map(|record| String::from_utf8(record.value.clone().unwrap()).unwrap()).collect();
+    (values, read.error.map(|error| error.code()))
+}
+
+#[test]
+fn a_reader_is_told_of_a_truncation_though_the_file_is_as_long_as_before() {
+    for has_read in [false, true] {
+        let folder = folder();
+        let path = folder.path().join("orders-0");
+        let mut writer = writing(&path, 1 << 20);
+        append(&mut writer, b"x", 10);
+        let readers = [writer.reader().unwrap(), open(&path, Io::Pread), open(&path, Io::Auto)];
+        if has_read {
+            for reader in &readers {
+                assert_eq!(values(reader), ("x".repeat(10), None));
+            }
+        }
+        writer.truncate_to(5).unwrap();
+        append(&mut writer, b"y", 5);
+        for reader in &readers {
+            assert_eq!(values(reader), (String::new(), Some("log_changed")));
+            assert_eq!(reader.locate(7).unwrap_err().code(), "log_changed");
+            assert_eq!(reader.offset_for_time(1_000_000).unwrap_err().code(), "log_changed");
+            assert_eq!(values(&reader.refresh().unwrap()), ("xxxxxyyyyy".to_owned(), None));
+        }
+        assert_eq!(values(&writer.reader().unwrap()), ("xxxxxyyyyy".to_owned(), None));
+    }
+}
+
+#[test]
+fn a_reader_is_told_that_a_log_was_emptied_and_begun_anew() {
+    let folder = folder();
+    let path = folder.path().join("orders-0");
+    let mut writer = writing(&path, 1 << 20);
+    append(&mut writer, b"x", 10);
+    let reader = open(&path, Io::Pread);
+    writer.truncate_fully_and_start_at(0).unwrap();
+    append(&mut writer, b"y", 10);
+    assert_eq!(values(&reader), (String::new(), Some("log_changed")));
+    assert_eq!(values(&reader.refresh().unwrap()), ("y".repeat(10), None));
+}
+
+#[test]
+fn a_mapped_segment_outlives_a_truncation_into_it() {
+    let folder = folder();
+    let path = folder.path().join("orders-0");
+    // nine segments of some pages each
+    let (segment, value) = (1 << 16, [b'x'; 1000]);
+    let mut writer = writing(&path, segment);
+    append(&mut writer, &value, 500);
+    writer.close().unwrap();
+    // with no writer: older segments are mapped
+    let reader = open(&path, Io::Auto);
+    let entries =
+        |index: &OffsetIndex| -> Vec<_> { (0..index.entries()).map(|at| index.entry(at).unwrap()).collect() };
+    let index = reader.segments().first().unwrap().offset_index().unwrap().unwrap();
+    let before = entries(&index);
+    let mut scan = reader.scan(ScanOptions::default()).unwrap();
+    assert!(matches!(scan.next_step(), Ok(Some(ScanStep::Batch(_)))));
+    let mut writer = writing(&path, segment);
+    writer.truncate_to(5).unwrap();
+    append(&mut writer, b"y", 1);
+    // a look at what was cut of a mapped file would end this process
+    let mut given = 1;
+    let error = loop {
+        match scan.next_step() {
+            Ok(Some(_)) => given += 1,
+            Ok(None) => panic!("{given} batches and no error"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!((error.code(), given), ("log_changed", before.len() + 1));
+    assert_eq!(entries(&index), before);
+    writer.close().unwrap();
+    assert_eq!(values(&reader.refresh().unwrap()), ("x".repeat(5000) + "y", None));
+}
+
+#[test]
+fn what_a_truncation_did_not_finish_is_removed_at_the_next_opening() {
+    let folder = folder();
+    let path = folder.path().join("orders-0");
+    let mut writer = writing(&path, 1 << 20);
+    append(&mut writer, b"x", 1);
+    writer.close().unwrap();
+    let left = path.join("00000000000000000000.log.tmp");
+    let foreign = path.join("notes.tmp");
+    for file in [&left, &foreign] {
+        std::fs::write(file, b"half").unwrap();
+    }
+    drop(writing(&path, 1 << 20));
+    assert_eq!((left.exists(), foreign.exists()), (false, true));
+}
