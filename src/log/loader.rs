@@ -23,7 +23,7 @@ pub(super) struct Listing {
 /// still being made.
 pub(super) fn list(
     open_files: &Arc<OpenFiles>,
-    truncations: u64,
+    truncations: Option<u64>,
     warnings: &Arc<Warnings>,
 ) -> Result<Listing> {
     let mut listing = Listing::default();

@@ -87,7 +87,7 @@ pub struct Segment {
     /// Its number among the open files.
     number: u64,
     /// How many there had been before the directory was listed.
-    truncations: u64,
+    truncations: Option<u64>,
     open_files: Arc<OpenFiles>,
     warnings: Arc<Warnings>,
     /// Of its `.log` when that was first looked at: for the last segment of a log at the log's opening.
@@ -104,7 +104,7 @@ impl Segment {
         upper: Option<i64>,
         files: SegmentFiles,
         open_files: &Arc<OpenFiles>,
-        truncations: u64,
+        truncations: Option<u64>,
         warnings: &Arc<Warnings>,
     ) -> Self {
         Self {
@@ -201,8 +201,13 @@ impl Segment {
 
     /// A reader of the `.log` that reads `ahead` bytes at a time.
     pub(crate) fn log_file(&self, ahead: usize) -> Result<LogFile> {
-        let log = LogFile::new(self.log_bytes()?, ahead, Arc::clone(&self.open_files), self.truncations);
-        log.check_unchanged()?;
+        let bytes = self.log_bytes()?;
+        let is_mapped = bytes.mapped().is_some();
+        let log = LogFile::new(bytes, ahead, Arc::clone(&self.open_files), self.truncations);
+        if is_mapped {
+            // else each reading asks
+            log.check_unchanged()?;
+        }
         Ok(log)
     }
 

@@ -118,9 +118,10 @@ impl Partition {
     /// Makes what was found durable, and says so.
     fn settle(&mut self) -> Result<()> {
         self.active.log().sync()?;
-        if self.directory.identity_of(TRUNCATIONS)?.is_some() {
-            // of no use after a power loss, but what is found here is to stay so
-            self.directory.open_writable(TRUNCATIONS)?.sync()?;
+        // of no use after a power loss, but what is found here is to stay so
+        match self.directory.identity_of(TRUNCATIONS)? {
+            Some(_) => self.directory.open_writable(TRUNCATIONS)?.sync()?,
+            None => self.directory.create(TRUNCATIONS)?.sync()?,
         }
         // lower than before only where nothing of what it named was lost
         self.watermark.set(self.data_end)?;

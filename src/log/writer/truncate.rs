@@ -79,10 +79,8 @@ impl Partition {
 
     /// Tells those who have the log open that what they opened is about to change.
     fn announce(&self) -> Result<()> {
-        match self.directory.identity_of(TRUNCATIONS)? {
-            Some(file) => self.directory.open_writable(TRUNCATIONS)?.write_all_at(b"\n", file.size),
-            None => self.directory.create(TRUNCATIONS)?.write_all_at(b"\n", 0),
-        }
+        let file = self.directory.open_writable(TRUNCATIONS)?;
+        file.write_all_at(b"\n", file.identity()?.size)
     }
 
     /// `size`: of what stays of the target's `.log`.
