@@ -113,7 +113,8 @@ impl NewRecords {
         Ok(pairs)
     }
 
-    /// The rows as records. `headers`: of [`NewRecords::headers`]; `now`: what records get where there is no column of times, ms.
+    /// The rows as records. `headers`: of [`NewRecords::headers`]; `now`: what records get where there is no column of
+    /// times, ms.
     pub fn records<'a>(&'a self, headers: &'a [HeaderPair<'a>], now: i64) -> Vec<NewRecord<'a>> {
         let mut rest = headers;
         let record = |row| {

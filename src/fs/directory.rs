@@ -208,7 +208,7 @@ impl Directory {
     /// keeps what there was, and whoever looks, now or after a crash, finds the whole file or the cut one.
     ///
     /// # Errors
-    /// [`Error::Io`]: the disk has no room for both, for one; the file is as it was then.
+    /// [`Error::Io`]: the disk has no room for both, for one.
     pub fn replace_by_start(&self, name: &str, size: u64) -> Result<()> {
         const CHUNK: u64 = 1 << 20;
         let whole = self.open_file(name)?;

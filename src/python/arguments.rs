@@ -4,7 +4,7 @@ use arrow_schema::TimeUnit;
 use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyBool};
+use pyo3::types::PyBool;
 
 use super::error;
 use crate::arrow::{Column, HeaderKeys};
@@ -164,11 +164,11 @@ pub(super) fn many(given: &Bound<'_, PyAny>, times: bool) -> PyResult<Vec<i64>> 
         }
         let compute = py.import("pyarrow.compute")?;
         if kind.getattr("unit")?.eq("s")? {
-            // in ms they would overflow: no record is later, and none is earlier than no time at all
-            let keep_nulls = [("skip_nulls", false)].into_py_dict(py)?;
+            // what overflows in ms has no answer: it is later than every record, or below zero
             array = array.call_method1("cast", ("int64",))?;
-            for (bound, by) in [(i64::MAX / 1000, "min_element_wise"), (-1, "max_element_wise")] {
-                array = compute.call_method(by, (array, bound), Some(&keep_nulls))?;
+            for (beyond, bound) in [("greater", i64::MAX / 1000), ("less", 0)] {
+                let is_beyond = compute.call_method1(beyond, (&array, bound))?;
+                array = compute.call_method1("if_else", (is_beyond, -1, array))?;
             }
             array = compute.call_method1("multiply", (array, 1000))?;
         } else {

@@ -273,6 +273,16 @@ mod tests {
     }
 
     #[test]
+    fn a_few_leaps_are_spilled_and_leave_the_rest_dense() {
+        let rows = rows((0..5_000).map(|i| if i % 1_000 == 999 { (400, 4) } else { (2, 4) }));
+        same(&rows);
+        match TimeLines::new(&rows).unwrap() {
+            TimeLines::Dense(lines) => assert!(!lines.spilled.is_empty()),
+            TimeLines::Wide(_) => panic!("few are far apart"),
+        }
+    }
+
+    #[test]
     fn a_line_of_either_kind_fills_a_cache_line() {
         assert_eq!((size_of::<Line<u8, 24>>(), size_of::<Line<u16, 12>>()), (64, 64));
     }

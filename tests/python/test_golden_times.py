@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import corpus
@@ -146,3 +147,12 @@ def test_seconds_that_milliseconds_cannot_hold_have_no_answer() -> None:
     expected = [None if s is None or s < 0 or s > 1 << 61 else log.offset_for_time(s * 1000) for s in seconds]
     assert found == [None if one is None else one.offset for one in expected]
     assert sum(offset is not None for offset in found) == 3
+
+
+def test_seconds_beyond_all_milliseconds_do_not_find_a_record_at_the_end_of_time(tmp_path: Path) -> None:
+    last = (1 << 63) - 1
+    with cw.LogWriter(tmp_path / "end-0", config=cw.LogConfig(message_timestamp_after_max_ms=last)) as writer:
+        writer.append(b"at the end", timestamp=last)
+    seconds = pa.array([last // 1000, last // 1000 + 1, last], pa.timestamp("s", "UTC"))
+    found = cw.Log(tmp_path / "end-0").offsets_for_times(seconds)["offset"]
+    assert found.to_pylist() == [0, None, None]
