@@ -11,8 +11,8 @@ use crate::fs::{Directory, FileBytes};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::types::{Interrupt, Io};
 
-/// A file that a writer makes when it opens a log, and a byte longer before each truncation: what was opened before is not
-/// what is there any more.
+/// A file that a writer makes when it opens a log, and a byte longer before and behind each truncation: what was opened
+/// before, or meanwhile, is not what is there any more.
 pub(crate) const TRUNCATIONS: &str = ".cordwood.truncations";
 
 /// Which file: the segment's number in this pool and the kind.
@@ -75,7 +75,7 @@ impl OpenFiles {
         }
     }
 
-    /// How often the log was truncated; `None` where no writer of ours had it yet.
+    /// Twice as often as the log was truncated, and odd amid a truncation; `None` where no writer of ours had it yet.
     pub(crate) fn truncations(&self) -> Result<Option<u64>> {
         Ok(self.directory.identity_of(TRUNCATIONS)?.map(|file| file.size))
     }

@@ -72,6 +72,26 @@ fn a_reader_is_told_that_a_log_was_emptied_and_begun_anew() {
 }
 
 #[test]
+fn a_truncation_counts_as_two_changes_and_one_that_broke_off_is_ended_at_the_next_opening() {
+    let folder = folder();
+    let path = folder.path().join("orders-0");
+    let count = || std::fs::metadata(path.join(".cordwood.truncations")).unwrap().len();
+    let mut writer = writing(&path, 1 << 20);
+    append(&mut writer, b"x", 10);
+    assert_eq!(count(), 0);
+    writer.truncate_to(5).unwrap();
+    assert_eq!(count(), 2);
+    writer.truncate_fully_and_start_at(3).unwrap();
+    assert_eq!(count(), 4);
+    append(&mut writer, b"x", 1);
+    drop(writer);
+    std::fs::write(path.join(".cordwood.truncations"), b"\n\n\n\n\n").unwrap();
+    let amid = open(&path, Io::Pread);
+    drop(writing(&path, 1 << 20));
+    assert_eq!((count(), values(&amid).1), (6, Some("log_changed")));
+}
+
+#[test]
 fn a_mapped_segment_outlives_a_truncation_into_it() {
     let folder = folder();
     let path = folder.path().join("orders-0");

@@ -120,7 +120,13 @@ impl Partition {
         self.active.log().sync()?;
         // of no use after a power loss, but what is found here is to stay so
         match self.directory.identity_of(TRUNCATIONS)? {
-            Some(_) => self.directory.open_writable(TRUNCATIONS)?.sync()?,
+            Some(file) => {
+                if file.size % 2 == 1 {
+                    // one that did not come to its end has, by now
+                    self.announce()?;
+                }
+                self.directory.open_writable(TRUNCATIONS)?.sync()?;
+            }
             None => self.directory.create(TRUNCATIONS)?.sync()?,
         }
         // lower than before only where nothing of what it named was lost

@@ -77,10 +77,12 @@ impl Partition {
         self.sealed.range(..=offset).next_back().copied().unwrap_or(0)
     }
 
-    /// Tells those who have the log open that what they opened is about to change.
-    fn announce(&self) -> Result<()> {
+    /// Tells those who have the log open that what they opened is about to change, and then, for those who opened it
+    /// meanwhile, that it has.
+    pub(super) fn announce(&self) -> Result<()> {
         let file = self.directory.open_writable(TRUNCATIONS)?;
-        file.write_all_at(b"\n", file.identity()?.size)
+        // only the length counts: a zero is what is left of a byte that was lost
+        file.write_all_at(&[0], file.identity()?.size)
     }
 
     /// `size`: of what stays of the target's `.log`.
@@ -129,7 +131,7 @@ impl Partition {
         self.log_start_offset = log_start_offset;
         self.watermark.set(self.data_end)?;
         commit.synced(offset);
-        Ok(())
+        self.announce()
     }
 
     /// Removes every record; the log starts and ends at `offset` then.
@@ -177,7 +179,8 @@ impl Partition {
         self.data_end = offset;
         self.watermark.set(offset)?;
         commit.synced(offset);
-        self.write_checkpoint(checkpoint)
+        self.write_checkpoint(checkpoint)?;
+        self.announce()
     }
 
     /// Lets the log start at `offset`: records below are gone, and segments of which none is left are deleted, oldest
