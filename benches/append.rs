@@ -187,7 +187,7 @@ fn ours(dir: &Path, count: usize, keep: bool, mut append: impl FnMut(&Appender, 
 
 /// `count` batches into an empty segment, as [`ours`].
 fn segment(dir: &Path, count: usize, keep: bool, raw: &mut [Vec<u8>]) -> Took {
-    let directory = Directory::open_or_create(dir, "").unwrap();
+    let directory = Directory::open_or_create(dir, "", |_, _| Ok(())).unwrap();
     let mut segment = Segment::create(&directory, INTERVAL.into()).unwrap();
     let (spent, ()) = Spent::on(|| (0..count).for_each(|i| segment.append(at_offset(raw, i)).unwrap()));
     if keep {

@@ -799,11 +799,7 @@ class LogWriter:
         back. *Source*: Kafka `UnifiedLog.truncateTo`.
         """
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove every record; the log starts and ends at `offset` then.
-
-        Where `offset` lies below the log's end, who opens the directory between the old segments and the new one gets a
-        `LogNotFoundError`.
-        """
+        """Remove every record; the log starts and ends at `offset` then."""
     def delete_before(self, offset: int) -> bool:
         """Let the log start at `offset`: records below are gone, and segments without others are deleted.
 

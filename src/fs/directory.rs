@@ -39,23 +39,34 @@ impl Directory {
         }
     }
 
-    /// Opens a directory, which is made (durably) where only its last component is missing.
+    /// Opens a directory, which is made (durably) where only its last component is missing and `may_be_made` lets it, given
+    /// the directory that is to hold it and its name. Its path is the one behind symbolic links.
     ///
     /// # Errors
-    /// As [`Directory::open`].
-    pub fn open_or_create(path: &Path, advice: &'static str) -> Result<Self> {
+    /// As [`Directory::open`]; those of `may_be_made`.
+    pub fn open_or_create(
+        path: &Path,
+        advice: &'static str,
+        may_be_made: impl FnOnce(&Self, &str) -> Result<()>,
+    ) -> Result<Self> {
+        let resolved = |directory: Self| {
+            let path = std::fs::canonicalize(&directory.path)
+                .map_err(|error| Error::io(&directory.path, "resolve", error))?;
+            Ok(Self { path, ..directory })
+        };
         match Self::open(path, advice) {
             Err(Error::LogNotFound { path, found, advice }) if found == "no such directory" => {
                 let parent = path.parent().unwrap_or(Path::new("/"));
                 let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
                     Error::config("path", "a directory whose name is UTF-8", path.display().to_string())
                 })?;
-                let parent = Self::open(parent, advice)?;
+                let parent = resolved(Self::open(parent, advice)?)?;
+                may_be_made(&parent, name)?;
                 let made = parent.folder(name)?;
                 parent.sync()?;
                 Ok(made)
             }
-            other => other,
+            opened => resolved(opened?),
         }
     }
 

@@ -29,8 +29,8 @@ use memmap2::Mmap;
 pub use directory::Directory;
 pub(crate) use directory::STAGED;
 pub use file::{FileBytes, FileIdentity, SystemFile};
+pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is_data_directory};
 pub use lock::{Lock, PartitionLocks};
-pub(crate) use lock::{forks, forks_now};
 pub use rustix::fs::FileType;
 pub use writable::{WritableFile, WritableMap};
 

@@ -136,9 +136,25 @@ impl PartitionName {
     }
 }
 
+/// Whether Kafka takes a topic's name. Kafka: `Topic.isValid`.
+pub(crate) fn is_topic(name: &str) -> bool {
+    let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    !matches!(name, "" | "." | "..") && name.len() <= 249 && name.bytes().all(is_legal)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn topics_have_the_names_that_kafka_gives_them() {
+        for topic in ["a", "A.b_c-9", "...", &"x".repeat(249)] {
+            assert!(is_topic(topic), "{topic}");
+        }
+        for foreign in ["", ".", "..", "t\u{e4}", "a b", "a/b", &"x".repeat(250)] {
+            assert!(!is_topic(foreign), "{foreign}");
+        }
+    }
 
     #[test]
     fn segment_names_have_at_least_twenty_digits_and_a_known_ending() {

@@ -13,6 +13,9 @@ use crate::types::TimestampOffset;
 const LEAST_RESERVED: u64 = 64 << 10;
 const MOST_RESERVED: u64 = 4 << 20;
 
+/// The files of a segment that say where to find something in its `.log`.
+const BESIDE_LOG: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
+
 /// How a segment's files are made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentLayout {
@@ -67,6 +70,33 @@ impl SegmentAppender {
         // of an earlier try, or of a crash: an index that is left would be taken for this one's
         remove_segment(directory, base_offset)?;
         let log = directory.create(&segment_file(base_offset, FileKind::Log))?;
+        Self::empty(directory, base_offset, log, layout, now, jitter_ms)
+    }
+
+    /// [`SegmentAppender::create`] in place of a segment that is there: at no moment is there none. Durable when it returns.
+    pub(crate) fn replace(
+        directory: &Directory,
+        base_offset: i64,
+        layout: &SegmentLayout,
+        now: i64,
+        jitter_ms: i64,
+    ) -> Result<Self> {
+        for kind in BESIDE_LOG {
+            directory.remove(&segment_file(base_offset, kind))?;
+        }
+        let name = segment_file(base_offset, FileKind::Log);
+        directory.replace(&name, &[])?;
+        Self::empty(directory, base_offset, directory.open_writable(&name)?, layout, now, jitter_ms)
+    }
+
+    fn empty(
+        directory: &Directory,
+        base_offset: i64,
+        log: WritableFile,
+        layout: &SegmentLayout,
+        now: i64,
+        jitter_ms: i64,
+    ) -> Result<Self> {
         if layout.initial_size > 0 {
             log.allocate(layout.initial_size)?;
         }
@@ -279,10 +309,10 @@ impl SegmentAppender {
 
 /// Removes a segment's files, the `.log` last: what is left of one that was not removed as a whole can still be read.
 pub(crate) fn remove_segment(directory: &Directory, base_offset: i64) -> Result<()> {
-    for kind in [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex, FileKind::Log] {
+    for kind in BESIDE_LOG {
         directory.remove(&segment_file(base_offset, kind))?;
     }
-    Ok(())
+    directory.remove(&segment_file(base_offset, FileKind::Log))
 }
 
 fn truncate(

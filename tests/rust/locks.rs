@@ -170,7 +170,9 @@ fn a_shared_lock_needs_no_right_to_write() {
 
 #[test]
 fn the_lock_of_a_data_directory_is_taken_only_where_there_is_one() {
-    for mark in ["", "meta.properties", ".lock", "recovery-point-offset-checkpoint"] {
+    let marks =
+        ["meta.properties", ".lock", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"];
+    for mark in marks.into_iter().chain([""]) {
         let data = tempfile::tempdir().unwrap();
         let partition = data.path().join("orders-0");
         std::fs::create_dir(&partition).unwrap();

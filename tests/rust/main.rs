@@ -56,3 +56,5 @@ mod vectors;
 mod writer;
 mod writer_corners;
 mod writer_hints;
+mod writer_missing;
+mod writer_places;

@@ -258,7 +258,7 @@ fn retention_by_size_counts_the_data_of_a_preallocated_segment() {
 }
 
 #[test]
-fn a_log_is_never_without_a_segment_while_it_is_started_anew_further_on() {
+fn a_log_is_never_without_a_segment_while_it_is_started_anew() {
     let folder = in_memory();
     let path = folder.path().join("orders-0");
     let mut writer = LogWriter::open(&path, &preallocated()).unwrap();
@@ -279,8 +279,13 @@ fn a_log_is_never_without_a_segment_while_it_is_started_anew_further_on() {
         for number in 0..70 {
             writer.append(&record(1000 + number)).unwrap();
         }
-        let end = writer.log_end_offset();
-        writer.truncate_fully_and_start_at(end + turn % 3 + 1).unwrap();
+        // beyond the log's end, below its start, at it, inside its first segment, inside its last one
+        let (start, end) = (writer.log_start_offset(), writer.log_end_offset());
+        let offset = [end + 1, end + 3, start - 1, start, start + 1, end - 1][turn % 6];
+        writer.truncate_fully_and_start_at(offset).unwrap();
+        assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (offset, offset));
+        let names = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+        assert_eq!(names.filter(|name| name.extension().is_some_and(|kind| kind == "log")).count(), 1);
     }
     done.send(()).unwrap();
     assert!(reader.join().unwrap() > 10);

@@ -115,8 +115,28 @@ impl Lock {
     }
 }
 
+/// In every data directory of a broker.
+pub(crate) const META_PROPERTIES: &str = "meta.properties";
+/// The name of the lock's file in a data directory.
+pub(crate) const DATA_DIRECTORY_LOCK: &str = ".lock";
 /// Seen from a partition directory.
 const DATA_DIRECTORYS: &str = "../.lock";
+
+/// Whether a folder is a data directory of Kafka's: then it holds one of these.
+pub(crate) fn is_data_directory(folder: &Directory) -> Result<bool> {
+    let marks = [
+        META_PROPERTIES,
+        DATA_DIRECTORY_LOCK,
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+    ];
+    for mark in marks {
+        if folder.identity_of(mark)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
 
 /// The locks of a partition's one writer.
 #[derive(Debug)]
@@ -137,17 +157,12 @@ impl PartitionLocks {
     /// # Errors
     /// As [`Lock::exclusive`].
     pub fn take(directory: &Directory) -> Result<Self> {
-        const MARKS: [&str; 3] =
-            ["../meta.properties", DATA_DIRECTORYS, "../recovery-point-offset-checkpoint"];
         let (mut data_directory, mut inode) = (None, None);
-        if directory.descriptor().is_some() {
-            for mark in MARKS {
-                if directory.identity_of(mark)?.is_some() {
-                    let (lock, found) = shared(directory)?;
-                    (data_directory, inode) = (Some(lock), found);
-                    break;
-                }
-            }
+        if let Some(folder) = directory.parent()?
+            && is_data_directory(&folder)?
+        {
+            let (lock, found) = shared(directory)?;
+            (data_directory, inode) = (Some(lock), found);
         }
         Ok(Self { data_directory, inode, partition: Lock::exclusive(directory, Self::NAME)? })
     }

@@ -1,4 +1,4 @@
-//! What a writer has to know when it comes back, in three files of the partition directory.
+//! What a writer has to know when it comes back, in three files of the partition directory; the third is `clean_marker`'s.
 //!
 //! | file | says | when it is written |
 //! |---|---|---|
@@ -10,11 +10,9 @@
 //! loss it may be some seconds old, and never says too much.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use super::sealed_text;
-use crate::error::{Error, Malformed, Result};
-use crate::fs::names::SegmentFileName;
+use crate::error::{Malformed, Result};
 use crate::fs::planted::{self, Planted};
 use crate::fs::{Directory, WritableFile};
 use crate::record::crc;
@@ -23,8 +21,6 @@ use crate::record::crc;
 pub(crate) const CHECKPOINT: &str = ".cordwood.checkpoint";
 /// The offset below which everything was synced.
 pub(super) const DURABLE: &str = ".cordwood.durable";
-/// There after a close, and only until the next change.
-pub(super) const CLEAN: &str = ".cordwood.clean";
 /// No file of these is larger.
 const MOST_BYTES: u64 = 4096;
 
@@ -128,64 +124,4 @@ impl Watermark {
         self.note(offset)?;
         self.file.sync()
     }
-}
-
-/// `.cordwood.clean`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CleanMarker {
-    pub(super) log_end_offset: i64,
-    /// A checksum over names and sizes of all segment files.
-    files: u32,
-}
-
-impl CleanMarker {
-    /// Of the directory as it is now.
-    pub(super) fn of(directory: &Directory, log_end_offset: i64) -> Result<Self> {
-        let mut names: Vec<_> = directory.entries()?.into_iter().map(|(name, _)| name).collect();
-        names.retain(|name| SegmentFileName::parse(name).is_some());
-        names.sort_unstable();
-        let mut text = String::new();
-        for name in names {
-            let size = directory.identity_of(&name)?.map_or(0, |identity| identity.size);
-            // writing into a String does not fail
-            let _ = writeln!(text, "{name} {size}");
-        }
-        Ok(Self { log_end_offset, files: crc::crc32c(text.as_bytes()) })
-    }
-
-    /// The marker, where it is whole and the files are those that it was written for.
-    pub(super) fn read(directory: &Directory) -> Result<Option<Self>> {
-        let Some(text) = directory.read_small(CLEAN, MOST_BYTES)? else { return Ok(None) };
-        if planted::is(Planted::CleanMarkerByExistence) {
-            let fields = sealed_text::read(&text).unwrap_or_default();
-            let log_end_offset = fields.get("log-end-offset").copied().unwrap_or(i64::MAX);
-            return Ok(Some(Self { log_end_offset, files: 0 }));
-        }
-        let Ok(fields) = sealed_text::read(&text) else { return Ok(None) };
-        let Some(log_end_offset) = fields.get("log-end-offset") else { return Ok(None) };
-        let now = Self::of(directory, *log_end_offset)?;
-        Ok((fields.get("files") == Some(&i64::from(now.files))).then_some(now))
-    }
-
-    /// Writes the file, durably.
-    pub(super) fn write(&self, directory: &Directory) -> Result<()> {
-        let fields =
-            BTreeMap::from([("log-end-offset", self.log_end_offset), ("files", i64::from(self.files))]);
-        directory.replace(CLEAN, &sealed_text::write(&fields))
-    }
-
-    /// Takes the file away, durably.
-    pub(super) fn remove(directory: &Directory) -> Result<()> {
-        if directory.identity_of(CLEAN)?.is_some() {
-            directory.remove(CLEAN)?;
-            directory.sync()?;
-        }
-        Ok(())
-    }
-}
-
-/// An error where acknowledged records are missing.
-pub(super) fn missing(directory: &Directory, durable: i64, found: i64) -> Error {
-    let expected = format!("a log that ends at offset {durable} or above: up to there it was synced");
-    Malformed::new(expected, format!("its end at offset {found}")).at(directory.path(), 0, Some(found))
 }

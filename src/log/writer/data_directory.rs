@@ -3,15 +3,13 @@
 //! Kafka believes these files: a recovery point above what was truncated would let it skip what it has to look at, and a
 //! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
 
-use crate::error::Result;
-use crate::fs::names::{PartitionName, PartitionState};
-use crate::fs::{Directory, Lock, PartitionLocks};
+use crate::error::{Error, Result};
+use crate::fs::names::{PartitionName, PartitionState, is_topic};
+use crate::fs::{DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, is_data_directory};
 use crate::log::checkpoint::{LOG_START_OFFSETS, MOST_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
 
 /// There from the close of a broker to its next start.
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
-/// A folder is a data directory of Kafka's where it holds one of these.
-const MARKS: [&str; 4] = ["meta.properties", ".lock", RECOVERY_POINTS, LOG_START_OFFSETS];
 
 /// A partition's place in a data directory.
 #[derive(Debug)]
@@ -22,18 +20,37 @@ pub(super) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// The data directory around a partition; `None` where the folder is not one, or the name not that of a partition.
+    /// The data directory around a partition; `None` where the folder is not one.
     pub(super) fn around(directory: &Directory) -> Result<Option<Self>> {
-        let name = directory.path().file_name().and_then(|name| PartitionName::parse(name.to_str()?));
-        let Some(name) = name.filter(|name| name.state == PartitionState::Live) else { return Ok(None) };
-        let Some(folder) = directory.parent()? else { return Ok(None) };
-        for mark in MARKS {
-            if folder.identity_of(mark)?.is_some() {
-                let (topic, partition) = (name.topic, name.partition);
-                return Ok(Some(Self { folder, topic, partition }));
+        let name = directory.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        directory.parent()?.map_or(Ok(None), |folder| Self::of(folder, name))
+    }
+
+    /// The data directory in which a partition has a name; `None` where the folder is not one.
+    fn of(folder: Directory, name: &str) -> Result<Option<Self>> {
+        if !is_data_directory(&folder)? {
+            return Ok(None);
+        }
+        let parsed = PartitionName::parse(name)
+            .filter(|parsed| parsed.state == PartitionState::Live && is_topic(&parsed.topic));
+        match parsed {
+            Some(PartitionName { topic, partition, .. }) => Ok(Some(Self { folder, topic, partition })),
+            // a lock's file alone may be anybody's
+            None if folder.identity_of(META_PROPERTIES)?.is_none() => Ok(None),
+            None => {
+                let expected = "the name of a topic, a dash and a number, such as orders-0, because this is a data \
+                                directory of Kafka's, which deletes or moves some others and does not start beside the rest";
+                Err(Error::config("path", expected, folder.path_of(name).display().to_string()))
             }
         }
-        Ok(None)
+    }
+
+    /// Fails where no partition of this name can be made, because Kafka would not take it or a broker is running.
+    pub(super) fn refuse(folder: &Directory, name: &str) -> Result<()> {
+        if Self::of(folder.clone(), name)?.is_some() {
+            Lock::shared(folder, DATA_DIRECTORY_LOCK)?;
+        }
+        Ok(())
     }
 
     /// Takes the marker of a clean shutdown away, durably: from now on it would lie.

@@ -8,12 +8,14 @@
 
 mod appender;
 pub(crate) mod checkpoint;
+mod clean_marker;
 mod commit;
 mod data_directory;
 mod flush_mode;
 mod open;
 mod partition;
 mod quarantine;
+mod refused;
 mod scan;
 mod sealed_text;
 mod truncate;
@@ -23,8 +25,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use appender::Appender;
-use checkpoint::{Checkpoint, CleanMarker};
+use checkpoint::Checkpoint;
+use clean_marker::CleanMarker;
 use commit::Commit;
+use data_directory::DataDirectory;
 pub use flush_mode::FlushMode;
 use partition::Partition;
 
@@ -156,7 +160,9 @@ impl LogWriter {
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
         let advice = "make the folder that is to hold the partition directory first";
-        let directory = Directory::open_or_create(path.as_ref(), advice)?;
+        // what is refused makes no folder
+        options.config.validate()?;
+        let directory = Directory::open_or_create(path.as_ref(), advice, DataDirectory::refuse)?;
         let mut locks = PartitionLocks::take(&directory)?;
         let writer = Self::start(directory, options)?;
         locks.renew(&writer.directory)?;
@@ -195,7 +201,7 @@ impl LogWriter {
         Appender::new(Arc::clone(&self.shared))
     }
 
-    /// The absolute path of the partition directory.
+    /// The absolute path of the partition directory, behind symbolic links.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -274,8 +280,7 @@ impl LogWriter {
         self.change(|partition, commit| partition.truncate_to(offset, commit))
     }
 
-    /// Removes every record; the log starts and ends at `offset` then. Where `offset` lies below the log's end, who opens the
-    /// directory in the moment between the old segments and the new one finds no log there.
+    /// Removes every record; the log starts and ends at `offset` then.
     ///
     /// # Errors
     /// [`Error::Config`] for an offset that cannot be; [`Error::Io`], [`Error::Poisoned`].

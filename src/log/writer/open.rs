@@ -9,18 +9,19 @@
 
 use std::sync::Arc;
 
-use super::checkpoint::{Checkpoint, CleanMarker, Watermark, missing};
+use super::checkpoint::{Checkpoint, Watermark};
+use super::clean_marker::CleanMarker;
 use super::data_directory::DataDirectory;
 use super::partition::Partition;
 use super::scan::{self, Scanned};
-use super::{WriterOptions, quarantine};
+use super::{WriterOptions, quarantine, refused};
 use crate::error::{Error, Malformed, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::planted::{self, Planted};
 use crate::fs::{Directory, FileType, STAGED};
 use crate::log::{Log, LogOptions};
 use crate::record::BatchBuilder;
-use crate::segment::{Held, Segment, SegmentAppender, Step, TRUNCATIONS, remove_segment};
+use crate::segment::{Held, Segment, SegmentAppender, TRUNCATIONS, remove_segment};
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::types::Io;
@@ -52,7 +53,7 @@ enum Active {
 /// Opens the log in a directory, or begins one. What was recovered is durable.
 pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Partition> {
     options.config.validate()?;
-    refuse_unfinished(&directory)?;
+    refused::unfinished(&directory)?;
     let checkpoint = Checkpoint::read(&directory)?;
     let data_directory = DataDirectory::around(&directory)?;
     let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
@@ -64,7 +65,7 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
         if let Some(durable) = Watermark::read(&directory)?.filter(|_| starting_at.is_none()) {
             let start = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
             if durable > start {
-                return Err(missing(&directory, durable, start));
+                return Err(refused::missing(&directory, durable, start));
             }
         }
         make_ready(&directory, data_directory.as_ref(), options)?;
@@ -153,19 +154,6 @@ impl Partition {
             _ => self.write_epochs(),
         }
     }
-}
-
-/// A directory in which Kafka was replacing segments is not ours to finish.
-fn refuse_unfinished(directory: &Directory) -> Result<()> {
-    for (name, _) in directory.entries()? {
-        let stage = SegmentFileName::parse(&name).map(|parsed| parsed.stage);
-        if matches!(stage, Some(Stage::Swap | Stage::Cleaned)) {
-            let expected =
-                "a partition whose compaction was finished (let Kafka open it once, or read it with Log)";
-            return Err(Malformed::unsupported(expected, name.clone()).at(directory.path_of(&name), 0, None));
-        }
-    }
-    Ok(())
 }
 
 /// Base offsets of the live segments, rising.
@@ -267,7 +255,19 @@ fn find(
         (None, Some(data_directory)) => data_directory.recovery_point()?.unwrap_or(0),
         (None, None) => 0,
     };
-    let clean = marker.map(|marker| is_clean(&segments, marker)).transpose()?.unwrap_or(false);
+    if let Some(checkpoint) = checkpoint {
+        refused::later_start(&segments, checkpoint, data_directory)?;
+    }
+    let clean = match marker {
+        Some(marker) => {
+            // a broker that compacts makes several segments into one
+            if !options.config.cleanup_policy.compact {
+                marker.refuse_missing(directory)?;
+            }
+            marker.fits(directory, &segments)?
+        }
+        None => false,
+    };
     let from = if clean {
         segments.len()
     } else {
@@ -276,7 +276,7 @@ fn find(
     let (before, unclean) = segments.split_at_checked(from).unwrap_or_default();
     if checkpoint.is_none() {
         // the others are looked at anyway
-        refuse_producers(before, options)?;
+        refused::producers(before, options)?;
     }
     let mut scanned = scan_all(directory, before.last(), unclean, options)?;
     let cut = what_to_cut(unclean, &mut scanned, durable)?;
@@ -290,7 +290,7 @@ fn find(
         None => (scan::held(last)?, last.end_offset()?),
     };
     if let Some(durable) = durable.filter(|durable| *durable > end) {
-        return Err(missing(directory, durable, end));
+        return Err(refused::missing(directory, durable, end));
     }
     let mut log_start_offset = segments.first().map_or(0, |first| first.base_offset());
     if let Some(start) = data_directory.map(DataDirectory::log_start_offset).transpose()?.flatten() {
@@ -331,30 +331,6 @@ fn find(
     let mut sealed: Vec<_> = segments.iter().take(kept).map(|segment| segment.base_offset()).collect();
     let active = Active::Found(sealed.pop().unwrap_or(log_start_offset), held);
     Ok(Found { sealed, active, data_end: end, log_end_offset, log_start_offset, epochs })
-}
-
-/// Refuses a log in which batches have producer ids: what they may append next is not known here.
-fn refuse_producers(segments: &[Arc<Segment>], options: &WriterOptions) -> Result<()> {
-    for segment in segments {
-        let mut walk = segment.walk(-1, crate::segment::SCAN_READ)?;
-        while let Step::Batch(batch) = walk.step()? {
-            options.interrupt.check()?;
-            scan::refuse_producer(segment, &batch)?;
-        }
-    }
-    Ok(())
-}
-
-/// Whether the log ends where the marker says, and its active segment's indexes are there and speak of it.
-fn is_clean(segments: &[Arc<Segment>], marker: CleanMarker) -> Result<bool> {
-    if planted::is(Planted::CleanMarkerByExistence) {
-        return Ok(true);
-    }
-    let Some(last) = segments.last() else { return Ok(false) };
-    let is_whole = last.torn_tail()?.is_none() && last.end_offset()? == marker.log_end_offset;
-    let (Some(index), Some(times)) = (last.offset_index()?, last.time_index()?) else { return Ok(false) };
-    let is_inside = times.entries() == 0 || times.last_entry().offset < marker.log_end_offset;
-    Ok(is_whole && is_inside && last.confirms_last_entry(&index)?)
 }
 
 fn scan_all(

@@ -274,7 +274,8 @@ mod tests {
     #[test]
     fn a_sync_that_ends_after_the_log_was_closed_writes_nothing_into_the_next_writers_files() {
         let folder = tempfile::tempdir().unwrap();
-        let directory = Directory::open_or_create(&folder.path().join("orders-0"), "").unwrap();
+        let directory =
+            Directory::open_or_create(&folder.path().join("orders-0"), "", |_, _| Ok(())).unwrap();
         let open = || {
             let options = WriterOptions { flush: FlushMode::None, ..WriterOptions::default() };
             LogWriter::open_in(directory.clone(), &options).unwrap()

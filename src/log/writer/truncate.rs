@@ -157,23 +157,23 @@ impl Partition {
         self.remove_snapshots_above(-1)?;
         let mut old: Vec<_> = std::mem::take(&mut self.sealed).into_iter().collect();
         old.push(self.active.base_offset());
-        let newest_first = old.into_iter().rev();
         // else it would lie in the middle of what is to go
         let is_ahead = offset > self.active.base_offset() && offset >= self.log_end_offset;
         if is_ahead {
             // zeros behind the data of a segment before the last one would be damage
             self.active.trim_log()?;
         } else {
-            remove_newest_first(&self.directory, newest_first.clone())?;
+            remove_newest_first(&self.directory, old.split_off(1).into_iter().rev())?;
         }
-        let jitter = self.jitter();
-        let layout = Self::layout(&self.config);
-        self.active = SegmentAppender::create(&self.directory, offset, &layout, (self.clock)(), jitter)?;
+        let (now, jitter) = ((self.clock)(), self.jitter());
+        let make = if old == [offset] { SegmentAppender::replace } else { SegmentAppender::create };
+        self.active = make(&self.directory, offset, &Self::layout(&self.config), now, jitter)?;
         self.directory.sync()?;
-        if is_ahead {
-            // last, so that who opens the log meanwhile finds one
-            remove_newest_first(&self.directory, newest_first)?;
-        }
+        // last, so that who opens the log meanwhile finds one
+        remove_newest_first(
+            &self.directory,
+            old.into_iter().rev().filter(|base_offset| *base_offset != offset),
+        )?;
         self.log_start_offset = offset;
         self.log_end_offset = offset;
         self.data_end = offset;

@@ -147,7 +147,10 @@ impl Client {
             Op::Truncate => {
                 self.truncations += 1;
                 see(if self.truncations.is_multiple_of(2) {
-                    self.restart_at(self.model.end + 3)
+                    // beyond the log's end, at its start, inside its last segment, below its start
+                    let (start, end) = (self.model.start, self.model.end);
+                    let offsets = [end + 3, start, end - 1, start - 1];
+                    self.restart_at(offsets[self.appends as usize % 4].max(0))
                 } else {
                     // into the last batches, or into a segment further back
                     let depth = if self.model.end % 2 == 0 { 2 } else { 5 };

@@ -1,0 +1,129 @@
+//! `.cordwood.clean`: the log was closed in order, and this is what its files were like then.
+//!
+//! Written last thing at the close, and gone before the first change. It is one of our sealed texts:
+//!
+//! ```text
+//! 0
+//! 00000000000000000000.log 52428          what each .log held, bytes
+//! 00000000000000000400.log 1034
+//! files 2716334018                        a checksum over the names and sizes of all segment files
+//! log-end-offset 412
+//! crc32c 9c4e08f1
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::sealed_text;
+use crate::error::{Malformed, Result};
+use crate::fs::Directory;
+use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::planted::{self, Planted};
+use crate::record::crc;
+use crate::segment::Segment;
+
+const CLEAN: &str = ".cordwood.clean";
+/// A line a segment.
+const MOST_BYTES: u64 = 64 << 20;
+
+const LOG_END_OFFSET: &str = "log-end-offset";
+const FILES: &str = "files";
+
+/// What the marker says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CleanMarker {
+    log_end_offset: i64,
+    files: i64,
+    /// The size of each `.log` by its name, which is in the order of offsets.
+    logs: BTreeMap<String, i64>,
+}
+
+impl CleanMarker {
+    /// Of the directory as it is now.
+    pub(super) fn of(directory: &Directory, log_end_offset: i64) -> Result<Self> {
+        let mut names: Vec<_> = directory.entries()?.into_iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        let (mut text, mut logs) = (String::new(), BTreeMap::new());
+        for name in names {
+            let Some(parsed) = SegmentFileName::parse(&name) else { continue };
+            let size = directory.identity_of(&name)?.map_or(0, |identity| identity.size);
+            // writing into a String does not fail
+            let _ = writeln!(text, "{name} {size}");
+            if parsed.kind == FileKind::Log && parsed.stage == Stage::Live {
+                logs.insert(name, i64::try_from(size).unwrap_or(i64::MAX));
+            }
+        }
+        Ok(Self { log_end_offset, files: i64::from(crc::crc32c(text.as_bytes())), logs })
+    }
+
+    /// The marker that is there, where it is whole.
+    pub(super) fn read(directory: &Directory) -> Result<Option<Self>> {
+        let Some(text) = directory.read_small(CLEAN, MOST_BYTES)? else { return Ok(None) };
+        let mut fields = match sealed_text::read(&text) {
+            Ok(fields) => fields,
+            Err(_) if planted::is(Planted::CleanMarkerByExistence) => BTreeMap::new(),
+            Err(_) => return Ok(None),
+        };
+        let log_end_offset = fields.remove(LOG_END_OFFSET).unwrap_or(-1);
+        let files = fields.remove(FILES).unwrap_or(-1);
+        Ok(Some(Self { log_end_offset, files, logs: fields }))
+    }
+
+    /// Writes the file, durably.
+    pub(super) fn write(&self, directory: &Directory) -> Result<()> {
+        let logs = self.logs.iter().map(|(name, size)| (name.as_str(), *size));
+        let fields =
+            [(LOG_END_OFFSET, self.log_end_offset), (FILES, self.files)].into_iter().chain(logs).collect();
+        directory.replace(CLEAN, &sealed_text::write(&fields))
+    }
+
+    /// Takes the file away, durably.
+    pub(super) fn remove(directory: &Directory) -> Result<()> {
+        if directory.identity_of(CLEAN)?.is_some() {
+            directory.remove(CLEAN)?;
+            directory.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Fails where a segment behind the first one that is there is gone, or a sealed one is shorter: nothing else would show
+    /// it, for offsets may have gaps. (The last one's end is compared with what was synced; segments before the first one
+    /// that is there, with the log start.)
+    pub(super) fn refuse_missing(&self, directory: &Directory) -> Result<()> {
+        let now = Self::of(directory, self.log_end_offset)?;
+        let first = now.logs.keys().next();
+        let sealed =
+            self.logs.iter().rev().skip(1).filter(|(name, _)| first.is_some_and(|first| *name >= first));
+        for (name, size) in sealed.rev() {
+            let found = now.logs.get(name);
+            if found.is_none_or(|found| found < size) {
+                let expected = format!(
+                    "a segment of {size} bytes, as it was when the log was closed (to go on without what is missing, remove \
+                     {CLEAN})"
+                );
+                let found = found.map_or_else(|| "none".to_owned(), |found| format!("{found} bytes"));
+                return Err(Malformed::new(expected, found).at(directory.path_of(name), 0, None));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the files are those that it was written for, and the log ends where it says, with indexes of the last segment
+    /// that speak of it.
+    pub(super) fn fits(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<bool> {
+        if planted::is(Planted::CleanMarkerByExistence) {
+            return Ok(true);
+        }
+        let Some(last) = segments.last() else { return Ok(false) };
+        if *self != Self::of(directory, self.log_end_offset)?
+            || last.torn_tail()?.is_some()
+            || last.end_offset()? != self.log_end_offset
+        {
+            return Ok(false);
+        }
+        let (Some(index), Some(times)) = (last.offset_index()?, last.time_index()?) else { return Ok(false) };
+        let is_inside = times.entries() == 0 || times.last_entry().offset < self.log_end_offset;
+        Ok(is_inside && last.confirms_last_entry(&index)?)
+    }
+}

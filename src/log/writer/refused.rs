@@ -1,0 +1,70 @@
+//! What a writer does not open, found out before it changes anything.
+
+use std::sync::Arc;
+
+use super::WriterOptions;
+use super::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
+use super::data_directory::DataDirectory;
+use super::scan;
+use crate::error::{Error, Malformed, Result};
+use crate::fs::Directory;
+use crate::fs::names::{SegmentFileName, Stage};
+use crate::segment::{SCAN_READ, Segment, Step};
+
+/// Refuses a directory in which Kafka was replacing segments: that is not ours to finish.
+pub(super) fn unfinished(directory: &Directory) -> Result<()> {
+    for (name, _) in directory.entries()? {
+        let stage = SegmentFileName::parse(&name).map(|parsed| parsed.stage);
+        if matches!(stage, Some(Stage::Swap | Stage::Cleaned)) {
+            let expected =
+                "a partition whose compaction was finished (let Kafka open it once, or read it with Log)";
+            return Err(Malformed::unsupported(expected, name.clone()).at(directory.path_of(&name), 0, None));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a log whose first segments are missing. A writer notes the log start before it deletes any; so does not a broker,
+/// which takes away the data directory's line instead when it has deleted some.
+pub(super) fn later_start(
+    segments: &[Arc<Segment>],
+    checkpoint: Checkpoint,
+    data_directory: Option<&DataDirectory>,
+) -> Result<()> {
+    let Some(first) = segments.first().filter(|first| first.base_offset() > checkpoint.log_start_offset)
+    else {
+        return Ok(());
+    };
+    if let Some(data_directory) = data_directory
+        && data_directory.log_start_offset()?.is_none_or(|start| start >= first.base_offset())
+    {
+        return Ok(());
+    }
+    let start = checkpoint.log_start_offset;
+    let expected = format!(
+        "a segment with offset {start}, where the log starts (to go on without what is missing, remove {CHECKPOINT})"
+    );
+    let found = format!("the first one to begin at offset {}", first.base_offset());
+    Err(Malformed::new(expected, found).at(first.path(), 0, Some(start)))
+}
+
+/// Refuses a log in which batches have producer ids: what they may append next is not known here.
+pub(super) fn producers(segments: &[Arc<Segment>], options: &WriterOptions) -> Result<()> {
+    for segment in segments {
+        let mut walk = segment.walk(-1, SCAN_READ)?;
+        while let Step::Batch(batch) = walk.step()? {
+            options.interrupt.check()?;
+            scan::refuse_producer(segment, &batch)?;
+        }
+    }
+    Ok(())
+}
+
+/// An error where acknowledged records are missing.
+pub(super) fn missing(directory: &Directory, durable: i64, found: i64) -> Error {
+    let expected = format!(
+        "a log that ends at offset {durable} or above, up to where it was synced (to go on without what is missing, remove \
+         {DURABLE})"
+    );
+    Malformed::new(expected, format!("its end at offset {found}")).at(directory.path(), 0, Some(found))
+}

@@ -1,0 +1,142 @@
+//! Segments that somebody took away, or cut, while no writer had the log: a writer says so, and changes nothing.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cordwood::config::{CleanupPolicy, LogConfig};
+use cordwood::error::Error;
+use cordwood::log::{LogWriter, WriterOptions};
+use cordwood::record::NewRecord;
+
+use crate::support::reading::folder;
+
+const RECORDS: i64 = 40;
+
+fn options() -> WriterOptions {
+    let config = LogConfig { segment_bytes: 500, index_interval_bytes: 1, ..LogConfig::default() };
+    WriterOptions { config, clock: || 1_000_000, ..WriterOptions::default() }
+}
+
+fn append(writer: &mut LogWriter, count: i64) {
+    let record = NewRecord { timestamp: 1_000_000, value: Some(b"a value"), ..NewRecord::default() };
+    for _ in 0..count {
+        writer.append(&record).unwrap();
+    }
+}
+
+/// A log of some segments; their paths.
+fn written(path: &Path, is_closed: bool) -> Vec<PathBuf> {
+    let mut writer = LogWriter::open(path, &options()).unwrap();
+    append(&mut writer, RECORDS);
+    if is_closed {
+        writer.close().unwrap();
+    }
+    drop(writer);
+    let logs: Vec<_> =
+        files(path).into_keys().filter(|file| file.extension().is_some_and(|kind| kind == "log")).collect();
+    assert!(logs.len() > 4, "{logs:?}");
+    logs
+}
+
+fn files(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let entries = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+    entries.filter(|path| path.is_file()).map(|path| (path.clone(), fs::read(&path).unwrap())).collect()
+}
+
+fn remove_segment(log: &Path) {
+    for kind in ["log", "index", "timeindex"] {
+        fs::remove_file(log.with_extension(kind)).unwrap();
+    }
+}
+
+fn base_offset(log: &Path) -> i64 {
+    log.file_stem().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+/// The words of the error, of a directory that stays as it is.
+fn refused(path: &Path, file: &Path) -> String {
+    let before = files(path);
+    match LogWriter::open(path, &options()) {
+        Err(Error::Corrupt { place, expected, found }) => {
+            assert_eq!(place.file, file);
+            assert!(files(path) == before);
+            format!("expected {expected}, found {found}")
+        }
+        opened => panic!("{}: {:?}", file.display(), opened.map(|writer| writer.log_start_offset())),
+    }
+}
+
+#[test]
+fn a_segment_that_vanished_from_the_middle_of_a_closed_log_is_named() {
+    for number in 1..4 {
+        let folder = folder();
+        let path = folder.path().join("orders-0");
+        let gone = written(&path, true).swap_remove(number);
+        let size = fs::metadata(&gone).unwrap().len();
+        remove_segment(&gone);
+        let words = refused(&path, &gone);
+        assert!(
+            words.contains(&format!("a segment of {size} bytes")) && words.ends_with("found none"),
+            "{words}"
+        );
+        // as the error says
+        fs::remove_file(path.join(".cordwood.clean")).unwrap();
+        assert_eq!(LogWriter::open(&path, &options()).unwrap().log_end_offset(), RECORDS);
+    }
+}
+
+#[test]
+fn a_sealed_segment_that_was_cut_between_two_batches_is_named() {
+    for number in 0..4 {
+        let folder = folder();
+        let path = folder.path().join("orders-0");
+        let cut = written(&path, true).swap_remove(number);
+        let bytes = fs::read(&cut).unwrap();
+        let first = 12 + usize::try_from(u32::from_be_bytes(bytes[8..12].try_into().unwrap())).unwrap();
+        assert!(first < bytes.len());
+        fs::write(&cut, &bytes[..first]).unwrap();
+        assert!(refused(&path, &cut).ends_with(&format!("found {first} bytes")));
+    }
+}
+
+#[test]
+fn first_segments_that_vanished_are_named_after_a_crash_too() {
+    for is_closed in [true, false] {
+        let folder = folder();
+        let path = folder.path().join("orders-0");
+        let logs = written(&path, is_closed);
+        remove_segment(&logs[0]);
+        remove_segment(&logs[1]);
+        let words = refused(&path, &logs[2]);
+        assert!(words.starts_with("expected a segment with offset 0, where the log starts"), "{words}");
+        fs::remove_file(path.join(".cordwood.checkpoint")).unwrap();
+        let writer = LogWriter::open(&path, &options()).unwrap();
+        assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (base_offset(&logs[2]), RECORDS));
+    }
+}
+
+#[test]
+fn what_a_broker_deleted_or_compacted_is_no_loss() {
+    let folder = folder();
+    let path = folder.path().join("orders-0");
+    fs::write(folder.path().join("meta.properties"), "version=1\n").unwrap();
+    let logs = written(&path, true);
+    remove_segment(&logs[0]);
+    let line = folder.path().join("log-start-offset-checkpoint");
+    assert_eq!(fs::read_to_string(&line).unwrap(), "0\n1\norders 0 0\n");
+    refused(&path, &logs[1]);
+    // a broker has no line for a log that starts at its first segment
+    fs::write(&line, "0\n0\n").unwrap();
+    let writer = LogWriter::open(&path, &options()).unwrap();
+    assert_eq!(writer.log_start_offset(), base_offset(&logs[1]));
+    drop(writer);
+
+    let compacted = self::folder();
+    let path = compacted.path().join("orders-0");
+    let logs = written(&path, true);
+    remove_segment(&logs[2]);
+    let mut options = options();
+    options.config.cleanup_policy = CleanupPolicy { delete: false, compact: true };
+    assert_eq!(LogWriter::open(&path, &options).unwrap().log_end_offset(), RECORDS);
+}
