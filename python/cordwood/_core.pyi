@@ -673,7 +673,8 @@ class LogWriter:
     recovered when it is opened again. In a forked child every call is a `ForkedHandleError`; it cannot be pickled.
 
     *Errors*: `LockedError` where another writer or a broker has it; `CorruptLogError` where it is damaged other than by
-    a torn write: nothing is changed then; `UnsupportedFormatError` where its batches have producer ids; `ConfigError`,
+    a torn write, or a segment is gone: nothing is changed then; `UnsupportedFormatError` where its batches have producer
+    ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a broker's;
     `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`: `ConfigError`.
 
     >>> import tempfile

@@ -247,9 +247,9 @@ impl Directory {
         let staged = format!("{name}{STAGED}");
         self.remove(&staged)?;
         let file = self.create(&staged)?;
-        write(&file)?;
-        file.sync()?;
-        self.rename(&staged, name)?;
+        let done = write(&file).and_then(|()| file.sync()).and_then(|()| self.rename(&staged, name));
+        // it may be as large as a segment, and the disk be full: what stays of it is of no use, whether or not it goes
+        done.inspect_err(|_| drop(self.remove(&staged)))?;
         if planted::is(Planted::NoDirectorySyncOnRename) { Ok(()) } else { self.sync() }
     }
 }

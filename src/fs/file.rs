@@ -69,6 +69,15 @@ impl SystemFile {
         self.identity.size
     }
 
+    /// Bytes, as of now.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn size_now(&self) -> Result<u64> {
+        let identity = self.handle.identity().map_err(|error| Error::io(&self.path, "stat", error))?;
+        Ok(identity.size)
+    }
+
     /// Which file it is, as of the opening.
     pub fn identity(&self) -> FileIdentity {
         self.identity

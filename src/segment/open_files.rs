@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::prepared::Budget;
 use crate::error::Result;
 use crate::fs::names::FileKind;
-use crate::fs::{Directory, FileBytes};
+use crate::fs::{Directory, FileBytes, SystemFile};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::types::{Interrupt, Io};
 
@@ -41,6 +41,7 @@ pub(crate) struct OpenFiles {
     clock: AtomicU64,
     opened: AtomicU64,
     kept: Mutex<HashMap<Key, (u64, Opened)>>,
+    truncations: OnceLock<SystemFile>,
 }
 
 impl OpenFiles {
@@ -55,6 +56,7 @@ impl OpenFiles {
             clock: AtomicU64::new(0),
             opened: AtomicU64::new(0),
             kept: Mutex::default(),
+            truncations: OnceLock::new(),
         };
         open_files.look_for_broker();
         open_files
@@ -77,7 +79,11 @@ impl OpenFiles {
 
     /// Twice as often as the log was truncated, and odd amid a truncation; `None` where no writer of ours had it yet.
     pub(crate) fn truncations(&self) -> Result<Option<u64>> {
-        Ok(self.directory.identity_of(TRUNCATIONS)?.map(|file| file.size))
+        // kept open, because it is asked for after each reading, and to find a name takes longer
+        if self.truncations.get().is_none() && self.directory.identity_of(TRUNCATIONS)?.is_some() {
+            let _ = self.truncations.set(self.directory.open_file(TRUNCATIONS)?);
+        }
+        self.truncations.get().map(SystemFile::size_now).transpose()
     }
 
     /// A number for a new segment.

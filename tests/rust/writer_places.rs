@@ -73,6 +73,6 @@ fn a_link_to_a_partition_is_that_partition() {
     assert_eq!(writer.path(), fs::canonicalize(data.path()).unwrap().join("orders-0"));
     writer.append(&NewRecord { value: Some(b"v"), ..NewRecord::default() }).unwrap();
     writer.close().unwrap();
-    let lines = fs::read_to_string(data.path().join("recovery-point-offset-checkpoint")).unwrap();
-    assert_eq!(lines, "0\n1\norders 0 1\n");
+    let checkpoint = fs::read_to_string(data.path().join("recovery-point-offset-checkpoint")).unwrap();
+    assert_eq!(checkpoint, "0\n1\norders 0 1\n");
 }

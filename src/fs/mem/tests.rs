@@ -215,3 +215,19 @@ fn equal_images_have_equal_hashes_and_others_have_not() {
     assert_eq!(contents.len(), by_hash.len());
     assert!(by_hash.len() > 20, "{}", by_hash.len());
 }
+
+#[test]
+fn a_replacement_that_failed_leaves_the_file_and_nothing_beside_it() {
+    let (disk, directory) = disk();
+    directory.replace("a", b"whole").unwrap();
+    for at in 1..4 {
+        // of: create, write, sync, rename
+        disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
+        assert!(directory.replace_by_start("a", 2).is_err(), "operation {at}");
+        disk.set_fault(None);
+        assert_eq!(directory.entries().unwrap(), [("a".to_owned(), FileType::RegularFile)]);
+        assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"whole");
+    }
+    directory.replace_by_start("a", 2).unwrap();
+    assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"wh");
+}

@@ -153,9 +153,10 @@ impl LogWriter {
     /// derived is built anew, and only a torn last write is cut, and kept in `quarantine/`.
     ///
     /// # Errors
-    /// [`Error::Locked`] where another writer or a broker has it; [`Error::Corrupt`] where it is damaged: nothing is
-    /// changed then; [`Error::UnsupportedFormat`] where its batches have producer ids, or a compaction was not finished;
-    /// [`Error::Config`], [`Error::Io`].
+    /// [`Error::Locked`] where another writer or a broker has it; [`Error::Corrupt`] where it is damaged, or a segment is
+    /// gone: nothing is changed then; [`Error::UnsupportedFormat`] where its batches have producer ids, or a compaction was
+    /// not finished; [`Error::Config`], also for a name that Kafka would delete or not start with, in a data directory of a
+    /// broker's; [`Error::Io`].
     ///
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
