@@ -78,7 +78,8 @@ class Log:
     """A partition directory, opened for reading, fixed as of its opening.
 
     It needs read permission only, takes no lock and writes nothing; indexes, checkpoints and snapshots may be missing
-    or wrong. `refresh()` sees what was appended since. Threads may share a `Log`; in a forked child it reopens itself;
+    or wrong. `refresh()` sees what was appended since. (Of a preallocated last segment that grows meanwhile, what counts
+    is settled by the first question about its end.) Threads may share a `Log`; in a forked child it reopens itself;
     it pickles as a recipe with its absolute path.
 
     *io*: `"auto"` maps nothing while a broker holds the data directory's lock or a writer the partition's, else
@@ -673,8 +674,8 @@ class LogWriter:
     recovered when it is opened again. In a forked child every call is a `ForkedHandleError`; it cannot be pickled.
 
     *Errors*: `LockedError` where another writer or a broker has it; `CorruptLogError` where it is damaged other than by
-    a torn write, or a segment is gone: nothing is changed then; `UnsupportedFormatError` where its batches have producer
-    ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a broker's;
+    a torn write, or a segment is gone: nothing is changed then; `UnsupportedFormatError` where its batches have
+    producer ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a broker's;
     `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`: `ConfigError`.
 
     >>> import tempfile

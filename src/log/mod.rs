@@ -90,7 +90,8 @@ struct Inner {
 
 impl Log {
     /// Opens a partition directory: lists it, and opens no file of a segment. Nothing is written. How far the last
-    /// segment counts is settled here; where in it the data end is found when that is first asked for.
+    /// segment counts is settled here; where in it the data end is found when that is first asked for, so that of a
+    /// preallocated file more may count by then.
     ///
     /// # Errors
     /// [`Error::LogNotFound`] where there is no directory, or no segment in it; [`Error::Io`].

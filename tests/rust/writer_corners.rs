@@ -5,9 +5,13 @@ use std::path::{Path, PathBuf};
 
 use cordwood::Error;
 use cordwood::config::LogConfig;
-use cordwood::log::{FlushMode, Log, LogOptions, LogWriter, Ranges, ScanOptions, ScanStep, WriterOptions};
+use cordwood::log::{
+    FlushMode, Log, LogOptions, LogWriter, OnDamage, Ranges, ScanOptions, ScanStep, WriterOptions,
+};
 use cordwood::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
 use cordwood::types::TimestampType;
+
+use crate::support::reading::all;
 
 fn options() -> WriterOptions {
     let config = LogConfig {
@@ -255,6 +259,24 @@ fn retention_by_size_counts_the_data_of_a_preallocated_segment() {
     assert_eq!(segments(&path).len(), 2);
     // 60 batches of less than 80 bytes: a little more than a segment, in two files of 4,096 bytes
     assert_eq!(writer.apply_retention(None).unwrap().segments, [0; 0]);
+}
+
+#[test]
+fn a_reader_of_a_preallocated_segment_stays_as_it_was() {
+    let folder = in_memory();
+    let mut writer = LogWriter::open(folder.path().join("orders-0"), &preallocated()).unwrap();
+    for offset in 1..20 {
+        writer.append(&record(1000)).unwrap();
+        let reader = writer.reader().unwrap();
+        writer.append_many(&[record(1001)]).unwrap();
+        assert_eq!(reader.log_end_offset().unwrap(), 2 * offset - 1);
+        assert_eq!(all(&reader, OnDamage::Raise).records().count() as i64, 2 * offset - 1);
+        assert_eq!(
+            reader.offset_for_time(1001).unwrap().map(|found| found.offset),
+            (offset > 1).then_some(1)
+        );
+        assert_eq!(reader.locate(2 * offset - 1).unwrap_err().code(), "offset_out_of_range");
+    }
 }
 
 #[test]

@@ -145,6 +145,7 @@ pub struct LogWriter {
     shared: Arc<Shared>,
     directory: Directory,
     reader: Option<Log>,
+    is_preallocated: bool,
     interrupt: Interrupt,
 }
 
@@ -194,7 +195,13 @@ impl LogWriter {
         let forks = forks().map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
         let (partition, locks) = (Mutex::new(partition), Mutex::default());
         let shared = Shared { partition, commit, flush, forks, last_sync, locks };
-        Ok(Self { shared: Arc::new(shared), directory, reader: None, interrupt: options.interrupt })
+        Ok(Self {
+            shared: Arc::new(shared),
+            directory,
+            reader: None,
+            is_preallocated: options.config.preallocate,
+            interrupt: options.interrupt,
+        })
     }
 
     /// A handle that appends, for another thread.
@@ -342,6 +349,10 @@ impl LogWriter {
                 LogOptions { interrupt: self.interrupt, ..LogOptions::default() },
             )?,
         };
+        if self.is_preallocated {
+            // the size of the file does not say where it ends now
+            log.log_end_offset()?;
+        }
         Ok(self.reader.insert(log).clone())
     }
 

@@ -34,8 +34,8 @@ impl Partition {
         if offset >= self.log_end_offset {
             return Ok(false);
         }
-        let first = self.sealed.first().copied().unwrap_or(self.active.base_offset());
-        if offset < first {
+        if offset < self.log_start_offset {
+            // nothing stays, and a crash amid a cut would bring back what was deleted before
             self.truncate_fully_and_start_at(offset, commit)?;
             return Ok(true);
         }
@@ -96,9 +96,8 @@ impl Partition {
         }
         // where the batch before the cut ends is known once it is done
         self.watermark.set(target.min(commit.durable()))?;
-        let log_start_offset = self.log_start_offset.min(offset);
         let recovery_point = self.checkpoint.recovery_point.min(target);
-        self.write_checkpoint(Checkpoint { recovery_point, log_start_offset, starting_at: None })?;
+        self.write_checkpoint(Checkpoint { recovery_point, ..self.checkpoint })?;
         if self.epochs.truncate_from_end(offset) {
             self.write_epochs()?;
         }
@@ -128,7 +127,6 @@ impl Partition {
         };
         self.active = SegmentAppender::open(&self.directory, target, held, &layout, created, jitter)?;
         self.log_end_offset = offset;
-        self.log_start_offset = log_start_offset;
         self.watermark.set(self.data_end)?;
         commit.synced(offset);
         self.announce()

@@ -31,9 +31,11 @@ impl Model {
         if offset >= self.end {
             return;
         }
+        if offset < self.start {
+            return self.restart_at(offset);
+        }
         self.records.retain(|record| record.batch_end <= offset);
         self.end = offset;
-        self.start = self.start.min(offset);
         self.durable = self.durable.min(offset);
     }
 
@@ -102,7 +104,6 @@ impl Expected {
             }
             Effect::Passes => expected.start = before.start..=after.start,
             Effect::Truncates => {
-                expected.start = after.start..=before.start;
                 // a batch that is cut through goes as a whole
                 let kept = after.records.last().map_or(after.start, |sent| sent.offset + 1);
                 expected.durable = before.durable.min(kept);

@@ -154,7 +154,8 @@ impl Client {
                 } else {
                     // into the last batches, or into a segment further back
                     let depth = if self.model.end % 2 == 0 { 2 } else { 5 };
-                    self.truncate_to((self.model.end - depth).max(self.model.start))
+                    // or below what was deleted
+                    self.truncate_to((self.model.end - depth).max(0))
                 });
             }
             Op::Close => {
@@ -255,9 +256,10 @@ impl Client {
     }
 
     pub fn truncate_to(&mut self, offset: i64) -> Call {
+        let effect = if offset < self.model.start { Effect::Restarts } else { Effect::Truncates };
         self.call(
             "truncate_to",
-            Effect::Truncates,
+            effect,
             |writer| writer.truncate_to(offset),
             |model| model.truncate_to(offset),
             |_, _| (),
