@@ -155,6 +155,7 @@ class SparkLogOptions:
         named = [name for name, value in which.items() if value is not None]
         if len(named) > 1:
             raise bad_option(" and ".join(named), "at most one of subscribe, subscribePattern and assign", len(named))
+        # both may be given, as in Spark's Kafka source: the one says when a micro-batch begins, the other where it ends
         lowest, highest = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if lowest is not None and highest is not None and lowest > highest:
             raise bad_option("minOffsetsPerTrigger", f"at most maxOffsetsPerTrigger ({highest})", lowest)
