@@ -13,6 +13,7 @@ ORDER = [
     "errors",
     "option_text",
     "scalars",
+    "spelling",
     "options",
     "partitions",
     "worker",
@@ -31,7 +32,18 @@ ORDER = [
 ]
 
 # what can be used, and tested, where there is no Spark
-WITHOUT_SPARK = ["errors", "option_text", "scalars", "options", "partitions", "worker", "bounds", "segments", "split"]
+WITHOUT_SPARK = [
+    "errors",
+    "option_text",
+    "scalars",
+    "spelling",
+    "options",
+    "partitions",
+    "worker",
+    "bounds",
+    "segments",
+    "split",
+]
 
 
 def modules() -> Iterator[tuple[str, Path]]:

@@ -4,7 +4,6 @@ Every field is nullable, as in Spark's Kafka source. Spark compares the Arrow sc
 to the letter, so `Shape` casts where the core says a thing in another type.
 """
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ import cordwood as cw
 from cordwood.spark.errors import SparkLogError, bad_option
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.scalars import scalar
+from cordwood.spark.spelling import nearest
 
 __all__ = ["Shape", "check_schema", "table_schema"]
 
@@ -117,7 +117,7 @@ _SEVEN = [name for name, _, _ in _RECORDS[:7]]
 def table_schema(options: SparkLogOptions) -> StructType:
     """Give the schema that the options ask for: `columns`, else the columns of Spark's Kafka source.
 
-    *Errors*: `CORDWOOD_BAD_OPTION` for a column that is not known (the nearest one is named) or asked for twice.
+    *Errors*: `CORDWOOD_BAD_OPTION` for a column that is not known (one that is near is named) or asked for twice.
     """
     names: Iterable[str] = _TYPES[options.table]
     if options.table == "records":
@@ -153,8 +153,9 @@ def _type_of(options: SparkLogOptions, name: str) -> DataType:
     if name == ERROR and options.table == "records" and options.mode == "PERMISSIVE":
         return StringType()
     if name not in known:
-        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
-        raise bad_option("columns", f"one of {', '.join(known)} (did you mean {nearest}?)", name)
+        meant = nearest(name, known)
+        hint = f" (did you mean {meant}?)" if meant else ""
+        raise bad_option("columns", f"one of {', '.join(known)}{hint}", name)
     return known[name]
 
 
