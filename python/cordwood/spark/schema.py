@@ -130,7 +130,11 @@ def table_schema(options: SparkLogOptions) -> StructType:
 
 
 def check_schema(schema: StructType, options: SparkLogOptions) -> None:
-    """Refuse a user's schema with a column that is not known, of another type, or that must not be null."""
+    """Refuse a user's schema with a column that is not known, of another type, or that must not be null.
+
+    Its columns may be some of those that there are, in any order, as with the option `columns`: where both are given,
+    they have to say the same.
+    """
     _once(field.name for field in schema)
     for field in schema:
         wanted = _type_of(options, field.name)
@@ -138,6 +142,13 @@ def check_schema(schema: StructType, options: SparkLogOptions) -> None:
             expected = f"{field.name} {wanted.simpleString()}, nullable"
             found = field.dataType.simpleString() + ("" if field.nullable else " not null")
             raise bad_option("schema", expected, found)
+    if options.columns is None:
+        return
+    names, chosen = schema.fieldNames(), table_schema(options).fieldNames()
+    # what only reports damage may be left out
+    if names != chosen and names != [name for name in chosen if name != ERROR]:
+        says = f"what the option columns says, {','.join(chosen)} (one of the two is enough)"
+        raise bad_option("schema", says, ",".join(names))
 
 
 def _once(names: Iterable[str]) -> list[str]:
