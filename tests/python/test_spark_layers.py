@@ -26,6 +26,7 @@ ORDER = [
     "batch",
     "stream",
     "source",
+    "question",
     "udf",
     "jobs",
     "__main__",
