@@ -184,9 +184,12 @@ def test_options_written_out_are_the_same_options() -> None:
     assert SparkLogOptions.from_options(SparkLogOptions.from_options({"path": "x"}).to_options()) is not None
 
 
-def test_a_limit_for_streams_is_ignored_in_a_batch_with_a_warning(said: Callable[[], list[str]]) -> None:
-    assert got(DATA, subscribe="cities", maxOffsetsPerTrigger=5) == expected(CITIES)
-    assert [text for text in said() if "maxoffsetspertrigger" in text.lower()]
+@pytest.mark.parametrize("given", [{"maxOffsetsPerTrigger": 5}, {"minOffsetsPerTrigger": 5, "maxTriggerDelay": "1m"}])
+def test_a_limit_for_streams_is_ignored_in_a_batch_with_a_warning(
+    given: dict[str, Any], said: Callable[[], list[str]]
+) -> None:
+    assert got(DATA, subscribe="cities", **given) == expected(CITIES)
+    assert f"without effect, because this is no stream: {', '.join(given)}" in said()
 
 
 @pytest.mark.parametrize("mode", ["failfast", "PERMISSIVE", "DropMalformed"])
