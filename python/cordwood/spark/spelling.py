@@ -6,7 +6,7 @@ from collections.abc import Iterable
 __all__ = ["nearest"]
 
 
-def nearest(name: str, known: Iterable[str], *, likeness: float = 0.6) -> str | None:
+def nearest(name: str, known: Iterable[str], *, likeness: float = 0.65) -> str | None:
     """Give the known name that is most like *name*, in whatever case; `None` where none is.
 
     *likeness*: from 0 to 1, below which names are strangers: a far-fetched guess is worse than none.
