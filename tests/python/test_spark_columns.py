@@ -122,6 +122,23 @@ def test_the_users_schema_may_leave_the_error_out(mode: str) -> None:
     assert read(part.path, schema=struct("offset"), mode=mode) == [(0,)]
 
 
+@pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
+def test_a_schema_and_columns_that_say_the_same_may_both_be_given(mode: str) -> None:
+    part = corpus.partition("15-one-record")
+    assert read(part.path, schema=struct("offset", "partition"), columns="offset,partition", mode=mode) == [(0, 0)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [("offset,value", ["offset"]), ("offset", ["offset", "value"]), ("offset,value", ["value", "offset"])],
+)
+def test_a_schema_and_columns_that_differ_are_refused_with_both(columns: str, names: list[str]) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", "schema", f"columns says, {columns} ", f"found '{','.join(names)}'"):
+        source(EDGE.path, columns=columns).reader(schema=struct(*names))
+    with refuses("CORDWOOD_BAD_OPTION", "schema", columns):
+        source(EDGE.path, columns=columns).streamReader(schema=struct(*names))
+
+
 def wrong(name: str, kind: DataType) -> StructType:
     return StructType([StructField("value", BinaryType()), StructField(name, kind)])
 

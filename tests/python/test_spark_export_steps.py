@@ -11,7 +11,7 @@ from cordwood.spark.jobs.ranges import Range, cut, plan_steps
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 3_000, 50_000, 1 << 30])
-@pytest.mark.parametrize("step_bytes", [1, 40_000, 1 << 40])
+@pytest.mark.parametrize("step_bytes", [1, 80_000, 1 << 40])
 def test_steps_hold_every_offset_once(piece_bytes: int, step_bytes: int) -> None:
     parts = [corpus.partition("01-plain"), corpus.partition("04-lz4"), corpus.partition("15-empty")]
     ranges = []
@@ -27,7 +27,8 @@ def test_steps_hold_every_offset_once(piece_bytes: int, step_bytes: int) -> None
         assert edges[-1] == whole.end_offset
     for step in steps:
         assert len({part.path for part in step.ranges}) == len(step.ranges)
-        assert step.size < step_bytes + max(piece_bytes, 20_000)
+        # a piece may be larger: a batch is not cut
+        assert step.size <= max(step_bytes, piece_bytes, 20_000)
 
 
 def test_a_range_inside_a_batch_keeps_its_edges() -> None:

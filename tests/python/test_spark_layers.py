@@ -13,6 +13,7 @@ ORDER = [
     "errors",
     "option_text",
     "scalars",
+    "spelling",
     "options",
     "partitions",
     "worker",
@@ -25,13 +26,25 @@ ORDER = [
     "batch",
     "stream",
     "source",
+    "question",
     "udf",
     "jobs",
     "__main__",
 ]
 
 # what can be used, and tested, where there is no Spark
-WITHOUT_SPARK = ["errors", "option_text", "scalars", "options", "partitions", "worker", "bounds", "segments", "split"]
+WITHOUT_SPARK = [
+    "errors",
+    "option_text",
+    "scalars",
+    "spelling",
+    "options",
+    "partitions",
+    "worker",
+    "bounds",
+    "segments",
+    "split",
+]
 
 
 def modules() -> Iterator[tuple[str, Path]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import corpus
 import pytest
+from pyspark.sql.types import LongType, StructField, StructType
 from spark_reading import CITIES, DATA, NAMES, PARTS, expected, got, made, plan, read, refuses, source, struct
 
 from cordwood.spark.options import SparkLogOptions
@@ -81,6 +82,15 @@ def test_a_bad_option_is_refused_by_name_at_load_and_with_the_users_schema_too(
         ("isolation_level", "isolationLevel"),
         ("subscribePatern", "subscribePattern"),
         ("failOnDataloss_", "failOnDataLoss"),
+        ("groupIdPrefx", "groupIdPrefix"),
+        ("kafak.isolation.level", "kafka.isolation.level"),
+        ("kafka.isolation.levl", "kafka.isolation.level"),
+        ("kafka.isolationlevel", "isolationLevel"),
+        ("kafka.isolation_level", "isolationLevel"),
+        ("kafka.Isolation.Levels", "kafka.isolation.level"),
+        ("kafka.startingOffsets", "startingOffsets"),
+        ("kafka.starting.offsets", "startingOffsets"),
+        ("kafka.subscribe", "subscribe"),
     ],
 )
 def test_an_unknown_option_is_refused_with_the_name_that_was_meant(typed: str, meant: str) -> None:
@@ -88,20 +98,38 @@ def test_an_unknown_option_is_refused_with_the_name_that_was_meant(typed: str, m
         source(DATA, **{typed: "1"}).schema()
 
 
-def test_an_unknown_option_without_a_near_name_is_refused_too() -> None:
-    with refuses("CORDWOOD_BAD_OPTION", "zzzzqqqq"):
-        source(DATA, zzzzqqqq="1").schema()
+@pytest.mark.parametrize("typed", ["zzzzqqqq", "colour"])
+def test_an_unknown_option_like_none_is_refused_with_all_that_there_are(typed: str) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", typed, "one of path, paths, subscribe, ", "maxTriggerDelay") as raised:
+        source(DATA, **{typed: "1"}).schema()
+    assert "did you mean" not in str(raised.value)
 
 
-def test_an_unknown_column_is_refused_with_the_name_that_was_meant() -> None:
-    with refuses("CORDWOOD_BAD_OPTION", "leaderEpok", "leaderEpoch"):
-        source(DATA, columns="offset,leaderEpok").schema()
+@pytest.mark.parametrize("typed", ["leaderEpok", "LEADEREPOCH", "leader_epoch"])
+def test_an_unknown_column_is_refused_with_the_name_that_was_meant(typed: str) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", typed, "did you mean leaderEpoch?"):
+        source(DATA, columns=f"offset,{typed}").schema()
+
+
+@pytest.mark.parametrize("table", ["records", "batches"])
+def test_an_unknown_column_like_none_is_refused_with_all_that_there_are(table: str) -> None:
+    schema = StructType([StructField("zzzz", LongType())])
+    with refuses("CORDWOOD_BAD_OPTION", "zzzz", "one of ", "topic, partition", "leaderEpoch") as raised:
+        source(DATA, table=table).reader(schema=schema)
+    assert "did you mean" not in str(raised.value)
 
 
 BROKER_ONLY = {
     "kafka.bootstrap.servers": "broker:9092",
     "kafka.security.protocol": "SSL",
     "kafka.group.id": "g",
+    "kafka.max.poll.records": "500",
+    # as like to options of ours as a consumer's get
+    "kafka.max.partition.fetch.bytes": "1048576",
+    "kafka.fetch.max.bytes": "1048576",
+    "kafka.partition.assignment.strategy": "range",
+    "kafka.auto.offset.reset": "latest",
+    "kafka.session.timeout.ms": "1",
     "groupIdPrefix": "p",
     "kafkaConsumer.pollTimeoutMs": "512",
     "fetchOffset.numRetries": "3",
@@ -157,9 +185,12 @@ def test_options_written_out_are_the_same_options() -> None:
     assert SparkLogOptions.from_options(SparkLogOptions.from_options({"path": "x"}).to_options()) is not None
 
 
-def test_a_limit_for_streams_is_ignored_in_a_batch_with_a_warning(said: Callable[[], list[str]]) -> None:
-    assert got(DATA, subscribe="cities", maxOffsetsPerTrigger=5) == expected(CITIES)
-    assert [text for text in said() if "maxoffsetspertrigger" in text.lower()]
+@pytest.mark.parametrize("given", [{"maxOffsetsPerTrigger": 5}, {"minOffsetsPerTrigger": 5, "maxTriggerDelay": "1m"}])
+def test_a_limit_for_streams_is_ignored_in_a_batch_with_a_warning(
+    given: dict[str, Any], said: Callable[[], list[str]]
+) -> None:
+    assert got(DATA, subscribe="cities", **given) == expected(CITIES)
+    assert f"without effect, because this is no stream: {', '.join(given)}" in said()
 
 
 @pytest.mark.parametrize("mode", ["failfast", "PERMISSIVE", "DropMalformed"])

@@ -150,18 +150,32 @@ def test_on_missing_error_names_what_is_unknown_and_leaves_null_null(kind: str, 
     look_up = locate(str(part.path), kind=kind, on_missing="error")
     fine = asked(look_up, kind, False, pa.array([3, None, 1499], pa.int64()))
     assert fine == [place(part, 3), None, place(part, 1499)]
-    with refuses("CORDWOOD_OFFSET_OUT_OF_RANGE", "orders-0", str(bad)):
+    found = "locate: expected offsets 0 to 1500 (exclusive), found "
+    with refuses("CORDWOOD_OFFSET_OUT_OF_RANGE", "orders-0", f"{found}{bad}"):
         asked(look_up, kind, False, pa.array([3, bad], pa.int64()))
+    with refuses("CORDWOOD_OFFSET_OUT_OF_RANGE", "orders-0", f"{found}3 others, the first {bad}"):
+        asked(look_up, kind, False, pa.array([bad, 3, 5000, 5001], pa.int64()))
 
 
-@pytest.mark.parametrize("bad", [-1_000_000, 4_000_000_000_000_000])
-def test_on_missing_error_names_a_time_that_no_record_reaches(bad: int) -> None:
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        (-1_000_000, "1969-12-31T23:59:59.000Z (-1000 ms)"),
+        (4_000_000_000_000_000, "2096-10-02T07:06:40.000Z (4000000000000 ms)"),
+        # a time between two milliseconds asks for the one after it
+        (4_000_000_000_000_001, "2096-10-02T07:06:40.000001Z (4000000000001 ms)"),
+        # no calendar of Python's has it
+        (9_000_000_000_000_000_000, "9000000000000000 ms"),
+    ],
+)
+def test_on_missing_error_names_a_time_that_no_record_reaches(bad: int, said: str) -> None:
     part = corpus.partition("01-plain")
     look_up = offset_for_time(str(part.path), kind="arrow", on_missing="error")
     kind = pa.timestamp("us", tz="UTC")
     (fine, null) = asked(look_up, "arrow", False, pa.array([1_700_000_000_025_000, None], kind))
     assert (fine["offset"], null) == (1, None)
-    with refuses("CORDWOOD_TIME_NOT_FOUND", "orders-0"):
+    expected = "offset_for_time: expected times from 1970 to the latest of the log, found"
+    with refuses("CORDWOOD_TIME_NOT_FOUND", "orders-0", f"{expected} {said}"):
         asked(look_up, "arrow", False, pa.array([1_700_000_000_025_000, bad], kind))
 
 
@@ -173,6 +187,40 @@ def test_large_offsets_beside_a_null_keep_every_digit_in_arrow() -> None:
     assert asked(locate(str(part.path), kind="arrow"), "arrow", False, pa.array(offsets, pa.int64())) == wanted
     pandas = locate(str(part.path), kind="pandas")
     assert asked(pandas, "pandas", False, pa.array(offsets[:3], pa.int64())) == wanted[:3]
+
+
+NAIVE = pa.array([datetime(2023, 11, 14, 22, 13, 30)], pa.timestamp("us"))  # noqa: DTZ001  (that is the point)
+
+
+@pytest.mark.parametrize(
+    ("make", "kind", "given", "found"),
+    [
+        (locate, "arrow", pa.array([5.0]), "double"),
+        (locate, "arrow", pa.array(["5"]), "string"),
+        (locate, "pandas", pa.array([5.5, None]), "double"),
+        (locate, "pandas", pa.array(["5"]), "string"),
+        (offset_for_time, "arrow", NAIVE, "timestamp[us]"),
+        (offset_for_time, "pandas", NAIVE, "timestamp["),
+        # milliseconds, maybe
+        (offset_for_time, "arrow", pa.array([1_700_000_010_000]), "int64"),
+    ],
+)
+def test_values_that_would_have_to_be_guessed_are_refused(make: Any, kind: str, given: pa.Array, found: str) -> None:
+    """A bare UDF may be given anything; what a column is given is refused before it comes here."""
+    with refuses("CORDWOOD_BAD_OPTION", make.__name__, "expected a column of type ", found):
+        asked(make(PLAIN.path, kind=kind), kind, False, given)
+
+
+@in_every_kind
+def test_a_path_that_is_no_text_is_refused(kind: str) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", "locate", "a path", "int64"):
+        asked(locate(kind=kind), kind, False, pa.array([5]), pa.array([5]))
+
+
+@pytest.mark.parametrize("type_", [pa.int8(), pa.int16(), pa.int32()])
+@in_every_kind
+def test_offsets_of_smaller_types_are_offsets(kind: str, type_: pa.DataType) -> None:
+    assert asked(locate(PLAIN.path, kind=kind), kind, False, pa.array([5], type_)) == [place(PLAIN, 5)]
 
 
 @pytest.mark.parametrize("make", [locate, offset_for_time])

@@ -16,6 +16,9 @@ from cordwood.spark.split import Piece, plan_splits
 
 _logger = logging.getLogger("cordwood")
 
+# Spark's Kafka source passes over the same ones in a batch
+_STREAMS_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+
 __all__ = ["LogPartition", "LogReader", "PushingLogReader"]
 
 
@@ -39,8 +42,9 @@ class LogReader(DataSourceReader):
         """Check the schema, which may be the user's own."""
         check_schema(schema, options)
         check_start(options)
-        if options.max_offsets_per_trigger is not None or options.min_offsets_per_trigger is not None:
-            _logger.warning("without effect, because this is no stream: maxOffsetsPerTrigger, minOffsetsPerTrigger")
+        idle = [name for name in _STREAMS_ONLY if name in options.to_options()]
+        if idle:
+            _logger.warning("without effect, because this is no stream: %s", ", ".join(idle))
         self.options = options
         self.shape = Shape(schema, options.table)
 

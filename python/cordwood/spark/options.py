@@ -4,7 +4,6 @@ Names, meanings and defaults are those of Spark's Kafka source wherever it has t
 with their names in lower case.
 """
 
-import difflib
 import json
 import logging
 import re
@@ -35,6 +34,7 @@ from cordwood.spark.option_text import (
     write_offsets,
     write_text,
 )
+from cordwood.spark.spelling import nearest
 
 __all__ = ["EARLIEST", "LATEST", "PartitionName", "SparkLogOptions"]
 
@@ -42,6 +42,15 @@ _logger = logging.getLogger("cordwood")
 
 # Spark's Kafka source hands these to its consumer; without a broker they mean nothing
 _BROKER_ONLY = re.compile(r"kafka\..*|groupidprefix|kafkaconsumer\..*|fetchoffset\..*")
+_BROKER_ONLY_NAMES = (
+    "groupIdPrefix",
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+)
+
+# of the names that Kafka's clients have, max.partition.fetch.bytes is most like one of ours: 0.81
+_MISSPELT = 0.85
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,8 +101,10 @@ class SparkLogOptions:
     def from_options(cls, options: Mapping[str, str]) -> "SparkLogOptions":
         """Check options as Spark gives them; names may have any case.
 
-        *Errors*: `SparkLogError` with `CORDWOOD_BAD_OPTION` for an unknown option, which names the nearest one, for a
-        value that is not allowed, and for options that contradict each other.
+        *Errors*: `SparkLogError` with `CORDWOOD_BAD_OPTION` for an unknown option, which names the one that was meant,
+        or all of them where none is near; for one of ours that is misspelt behind `kafka.`, where a consumer's own
+        settings are accepted and without effect; for a value that is not allowed, and for options that contradict each
+        other.
 
         >>> SparkLogOptions.from_options({"path": "data", "startingoffsets": '{"orders":{"0":23}}'}).starting_offsets
         {('orders', 0): 23}
@@ -107,11 +118,13 @@ class SparkLogOptions:
                 if given.setdefault(option.field, value) != value:
                     raise bad_option(option.name, f"the same as its other name says, {given[option.field]!r}", text)
             elif _BROKER_ONLY.fullmatch(key.lower()):
+                _check_brokers(key, text)
                 idle.append(key)
             else:
-                names = {name.lower(): name for name in (known.name for known in _OPTIONS.values())}
-                nearest = difflib.get_close_matches(key.lower(), names, n=1, cutoff=0)[0]
-                raise bad_option(key, f"a known option (did you mean {names[nearest]}?)", text)
+                names = [known.name for known in _OPTIONS.values()]
+                meant = nearest(key, [*names, *_BROKER_ONLY_NAMES])
+                expected = f"a known option (did you mean {meant}?)" if meant else f"one of {', '.join(names)}"
+                raise bad_option(key, expected, text)
         if idle:
             _logger.warning(
                 "without effect, because no broker is asked: %s (files are read, of the option path)", ", ".join(idle)
@@ -155,6 +168,7 @@ class SparkLogOptions:
         named = [name for name, value in which.items() if value is not None]
         if len(named) > 1:
             raise bad_option(" and ".join(named), "at most one of subscribe, subscribePattern and assign", len(named))
+        # both may be given, as in Spark's Kafka source: the one says when a micro-batch begins, the other where it ends
         lowest, highest = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if lowest is not None and highest is not None and lowest > highest:
             raise bad_option("minOffsetsPerTrigger", f"at most maxOffsetsPerTrigger ({highest})", lowest)
@@ -176,6 +190,15 @@ class _Option:
     field: str
     read: Callable[[str, str], Any] = read_text
     write: Callable[[Any], str] = write_text
+
+
+def _check_brokers(key: str, text: str) -> None:
+    """Refuse an option of ours that is misspelt, or stands behind `kafka.`: it would be without effect in silence."""
+    name = key.lower().removeprefix("kafka.")
+    meant = nearest(name, (known.removeprefix("kafka.") for known in _OPTIONS), likeness=_MISSPELT)
+    if meant is not None:
+        known = _OPTIONS.get(meant) or _OPTIONS[f"kafka.{meant}"]
+        raise bad_option(key, f"a known option (did you mean {known.name}?)", text)
 
 
 _COMMA: Callable[[Any], str] = ",".join

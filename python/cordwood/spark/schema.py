@@ -4,7 +4,6 @@ Every field is nullable, as in Spark's Kafka source. Spark compares the Arrow sc
 to the letter, so `Shape` casts where the core says a thing in another type.
 """
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ import cordwood as cw
 from cordwood.spark.errors import SparkLogError, bad_option
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.scalars import scalar
+from cordwood.spark.spelling import nearest
 
 __all__ = ["Shape", "check_schema", "table_schema"]
 
@@ -117,7 +117,7 @@ _SEVEN = [name for name, _, _ in _RECORDS[:7]]
 def table_schema(options: SparkLogOptions) -> StructType:
     """Give the schema that the options ask for: `columns`, else the columns of Spark's Kafka source.
 
-    *Errors*: `CORDWOOD_BAD_OPTION` for a column that is not known (the nearest one is named) or asked for twice.
+    *Errors*: `CORDWOOD_BAD_OPTION` for a column that is not known (one that is near is named) or asked for twice.
     """
     names: Iterable[str] = _TYPES[options.table]
     if options.table == "records":
@@ -130,7 +130,11 @@ def table_schema(options: SparkLogOptions) -> StructType:
 
 
 def check_schema(schema: StructType, options: SparkLogOptions) -> None:
-    """Refuse a user's schema with a column that is not known, of another type, or that must not be null."""
+    """Refuse a user's schema with a column that is not known, of another type, or that must not be null.
+
+    Its columns may be some of those that there are, in any order, as with the option `columns`: where both are given,
+    they have to say the same.
+    """
     _once(field.name for field in schema)
     for field in schema:
         wanted = _type_of(options, field.name)
@@ -138,6 +142,13 @@ def check_schema(schema: StructType, options: SparkLogOptions) -> None:
             expected = f"{field.name} {wanted.simpleString()}, nullable"
             found = field.dataType.simpleString() + ("" if field.nullable else " not null")
             raise bad_option("schema", expected, found)
+    if options.columns is None:
+        return
+    names, chosen = schema.fieldNames(), table_schema(options).fieldNames()
+    # what only reports damage may be left out
+    if names != chosen and names != [name for name in chosen if name != ERROR]:
+        says = f"what the option columns says, {','.join(chosen)} (one of the two is enough)"
+        raise bad_option("schema", says, ",".join(names))
 
 
 def _once(names: Iterable[str]) -> list[str]:
@@ -153,8 +164,9 @@ def _type_of(options: SparkLogOptions, name: str) -> DataType:
     if name == ERROR and options.table == "records" and options.mode == "PERMISSIVE":
         return StringType()
     if name not in known:
-        nearest = difflib.get_close_matches(name, known, n=1, cutoff=0)[0]
-        raise bad_option("columns", f"one of {', '.join(known)} (did you mean {nearest}?)", name)
+        meant = nearest(name, known)
+        hint = f" (did you mean {meant}?)" if meant else ""
+        raise bad_option("columns", f"one of {', '.join(known)}{hint}", name)
     return known[name]
 
 

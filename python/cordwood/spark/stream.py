@@ -1,5 +1,8 @@
 """Reading on and on: `spark.readStream`.
 
+A stream has neither an end (`endingOffsets`, `endingTimestamp`, `endingOffsetsByTimestamp`) nor another `table` than
+`records`: `CORDWOOD_BAD_OPTION` when the query starts. The other options mean what they mean for a batch.
+
 An offset of the stream is what Spark's Kafka source writes, `{"orders":{"0":123}}`: of each partition the next offset
 to read. Spark compares offsets as text, so topics and partitions are always in the same order.
 """
@@ -36,7 +39,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Plans micro-batches in one process that lives as long as the query; copies of it read in the workers."""
 
     def __init__(self, options: SparkLogOptions, schema: StructType) -> None:
-        """Check what a stream must not have."""
+        """Refuse what a stream must not have. That is when the query starts: until then it may still be a batch."""
         check_schema(schema, options)
         for name, value in (
             ("endingOffsets", options.ending_offsets),

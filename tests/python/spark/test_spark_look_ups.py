@@ -22,6 +22,7 @@ pytestmark = pytest.mark.spark
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PLAIN = corpus.partition("01-plain")
 LEAPS = corpus.partition("18-leaps")
+HOUR = 3_600_000_000
 KINDS = [(kind, iterator) for kind in ("pandas", "arrow") for iterator in (False, True)]
 
 
@@ -87,6 +88,69 @@ def test_offset_for_time_answers_every_kind_alike_in_a_session_of_another_zone(s
             assert got == wanted, (kind, iterator)
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def first_offset(part: corpus.Partition, micros: int) -> int | None:
+    found = corpus.first_at_or_after(corpus.visible(part), -(-micros // 1000))
+    return found and found.offset
+
+
+def test_a_time_without_a_zone_is_one_of_the_sessions_zone(spark: Any) -> None:
+    """As in Spark's own cast and comparisons; in an hour that comes twice it is the first."""
+    part = corpus.partition("08-late")
+    times = ["2023-11-14 17:13:30", "2023-11-05 01:30:00", "2023-03-12 02:30:00", "1969-12-31 19:00:00.001"]
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        frame = spark.createDataFrame([(time,) for time in times], "t string").select(
+            f.col("t").cast("timestamp_ntz").alias("naive"), f.col("t").cast("timestamp").alias("zoned")
+        )
+        assert dict(frame.dtypes) == {"naive": "timestamp_ntz", "zoned": "timestamp"}
+        micros = [row.m for row in frame.select(f.unix_micros("zoned").alias("m")).collect()]
+        # in UTC, the same words are times before
+        zoned, unzoned = ([first_offset(part, m - hours * HOUR) for m in micros] for hours in (0, 5))
+        assert zoned != unzoned
+        for kind, iterator in KINDS:
+            look_up = offset_for_time(str(part.path), kind=kind, iterator=iterator)
+            rows = frame.select(look_up("naive").alias("n"), look_up("zoned").alias("z")).collect()
+            assert [row.n.offset for row in rows] == [row.z.offset for row in rows] == zoned, (kind, iterator)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+REFUSED = [
+    (locate, "5.0D", "double"),
+    (locate, "5.5BD", "decimal(2,1)"),
+    (locate, "'5'", "string"),
+    (locate, "timestamp'2023-11-14 17:13:30'", "timestamp"),
+    (offset_for_time, "1700000010000L", "bigint"),
+    (offset_for_time, "'2023-11-14 17:13:30'", "string"),
+    (offset_for_time, "date'2023-11-14'", "date"),
+]
+
+
+@pytest.mark.parametrize(("make", "value", "found"), REFUSED, ids=lambda given: str(getattr(given, "__name__", given)))
+def test_a_column_whose_values_would_have_to_be_guessed_is_refused(
+    spark: Any, make: Any, value: str, found: str
+) -> None:
+    frame = spark.range(1).select(f.expr(value).alias("v"), f.lit(str(PLAIN.path)).alias("path"))
+    for look_up, columns in ((make(PLAIN.path), ["v"]), (make(kind="arrow"), ["path", "v"])):
+        with pytest.raises(PySparkException) as raised:
+            frame.select(look_up(*columns)).collect()
+        told = errors.parse(raised.value)
+        assert told.code == "CORDWOOD_BAD_OPTION"
+        assert told.reason.startswith(f"{make.__name__}: expected a column of type ")
+        assert f"found {found}" in told.reason
+
+
+def test_offsets_of_smaller_types_and_null_itself_are_taken_and_columns_keep_their_names(spark: Any) -> None:
+    frame = spark.sql("SELECT 5L AS bigint, 5 AS int, 5S AS smallint, 5Y AS tinyint, NULL AS void")
+    for kind in ("pandas", "arrow"):
+        look_up = locate(str(PLAIN.path), kind=kind)
+        row = frame.select(*(look_up(name) for name in frame.columns)).collect()[0]
+        assert row.asDict() == {
+            f"locate({name})": None if name == "void" else place(PLAIN, 5) for name in frame.columns
+        }
+        assert frame.where(look_up(f.col("int") + 1)["position"] == 0).count() == 1
 
 
 def test_a_path_column_asks_each_path_for_its_own_rows(spark: Any) -> None:

@@ -145,6 +145,24 @@ def test_retention_that_overtakes_a_query_is_reported_or_skipped(start: Any, tmp
     assert sink.rows == [*rows_of("t", 0, range(6)), *rows_of("t", 0, range(30, 36))]
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("endingOffsets", "latest"),
+        ("endingTimestamp", "1700000010000"),
+        ("endingOffsetsByTimestamp", '{"tickets":{"0":1700000010000}}'),
+        ("table", "segments"),
+    ],
+)
+def test_what_only_a_reading_that_ends_can_have_ends_a_query_when_it_starts(
+    start: Any, option: str, value: str
+) -> None:
+    told = failure(start(Sink(), corpus.partition("01-small").path, startingOffsets="earliest", **{option: value}))
+    assert told.code == "CORDWOOD_BAD_OPTION"
+    assert told.reason.startswith(f"{option}: expected ")
+    assert "for a stream" in told.reason
+
+
 def test_a_corrupt_batch_ends_a_query_with_code_and_place(start: Any) -> None:
     damaged = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
     told = failure(start(Sink(), damaged, startingOffsets="earliest"))

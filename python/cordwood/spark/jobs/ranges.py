@@ -72,7 +72,7 @@ def cut(whole: Range, piece_bytes: int, io: Io) -> Iterator[Range]:
 
 
 def plan_steps(ranges: Iterable[Range], *, piece_bytes: int, step_bytes: int, io: Io) -> list[Step]:
-    """Cut ranges into steps of about `step_bytes`, in their order.
+    """Cut ranges into steps of `step_bytes` at most, or of one piece where that is larger, in their order.
 
     What a partition has in a step is one range, as the source's options can say it.
     """
@@ -80,15 +80,15 @@ def plan_steps(ranges: Iterable[Range], *, piece_bytes: int, step_bytes: int, io
     taken: list[Range] = []
     size = 0
     for piece in (piece for whole in ranges for piece in cut(whole, piece_bytes, io)):
+        if taken and size + piece.size > step_bytes:
+            steps.append(Step(len(steps), tuple(taken)))
+            taken, size = [], 0
         if taken and taken[-1].path == piece.path:
             last = taken.pop()
             taken.append(replace(last, end_offset=piece.end_offset, size=last.size + piece.size))
         else:
             taken.append(piece)
         size += piece.size
-        if size >= step_bytes:
-            steps.append(Step(len(steps), tuple(taken)))
-            taken, size = [], 0
     if taken:
         steps.append(Step(len(steps), tuple(taken)))
     return steps

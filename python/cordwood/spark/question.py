@@ -1,0 +1,190 @@
+"""What a look-up asks, and how a worker answers it: a whole Arrow batch at a time."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
+
+import cordwood as cw
+from cordwood.spark.errors import OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError, bad_option
+from cordwood.spark.partitions import PartitionDirectory, local_path
+from cordwood.spark.scalars import scalar
+from cordwood.spark.worker import open_cached
+
+__all__ = ["NULL", "TAKEN", "OnMissing", "Question", "expected_type"]
+
+OnMissing: TypeAlias = Literal["null", "error"]
+
+# pandas has no null among integers, and would make floats of all of them
+NULL = -(1 << 63)
+
+# the types of Spark that a question takes, and the one that they are brought to; all else has to be cast by who asks:
+# as an offset, 5.7 would be cut to 5, and as a time, a number of milliseconds would be one of seconds
+TAKEN: dict[str, tuple[str, list[str]]] = {
+    "locate": ("bigint", ["bigint", "int", "smallint", "tinyint"]),
+    "offset_for_time": ("timestamp", ["timestamp", "timestamp_ntz"]),
+}
+
+_LOCATION = StructType(
+    [
+        StructField("segment", LongType()),
+        StructField("batch_base_offset", LongType()),
+        StructField("position", IntegerType()),
+        StructField("size", IntegerType()),
+    ]
+)
+_TIMESTAMP_OFFSET = StructType([StructField("timestamp", TimestampType()), StructField("offset", LongType())])
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a UDF asks, without a handle: it goes to the workers as a pickle."""
+
+    name: Literal["locate", "offset_for_time"]
+    path: str | None
+    on_missing: OnMissing
+
+    @property
+    def returns(self) -> StructType:
+        """What an answer looks like."""
+        return _LOCATION if self.name == "locate" else _TIMESTAMP_OFFSET
+
+    def answer(self, *columns: pa.Array) -> pa.StructArray:
+        """Answer a batch: the values, or paths and values."""
+        *paths, values = columns
+        values = self._values(values)
+        return self._ask_each(self._paths(paths[0]), values) if paths else self.ask(self.path or "", values)
+
+    def _values(self, column: Any) -> pa.Array:  # noqa: ANN401  (pandas or Arrow)
+        """Bring what is asked for to 64 bits, a time to microseconds. The bare UDF may be given anything.
+
+        A time without a zone is refused: here nobody knows the session's.
+        """
+        values = column if isinstance(column, pa.Array) else _of_pandas(column, self.name)
+        kind = values.type
+        # a number is a time only to pandas, and only because it was made of one
+        is_whole = pa.types.is_integer(kind) and (self.name == "locate" or values is not column)
+        if is_whole or pa.types.is_null(kind):
+            return values.cast(pa.int64())
+        if self.name == "offset_for_time" and pa.types.is_timestamp(kind) and kind.tz is not None:
+            return values.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64())
+        is_naive = pa.types.is_timestamp(kind)
+        expected = "a column of type timestamp (cast timestamp_ntz to it)" if is_naive else expected_type(self.name)
+        raise bad_option(self.name, expected, str(kind))
+
+    def _paths(self, column: Any) -> pa.Array:  # noqa: ANN401  (pandas or Arrow)
+        paths = column if isinstance(column, pa.Array) else pa.array(column, from_pandas=True)
+        if pa.types.is_null(paths.type) or pa.types.is_string(paths.type):
+            return paths
+        raise bad_option(self.name, "a path (string) in the first of two columns", str(paths.type))
+
+    def _ask_each(self, paths: pa.Array, values: pa.Array) -> pa.StructArray:
+        """Ask each log once for all its values, and put the answers back in the order of the rows."""
+        answers = [pa.nulls(0, _arrow_type(self.returns))]
+        rows = [pa.nulls(0, pa.uint64())]
+        for path in pc.unique(paths).to_pylist():
+            # without a path there is nothing to ask, whatever the value
+            at = pc.indices_nonzero(paths.is_null() if path is None else pc.equal(paths, scalar(path, pa.string())))
+            run = values.take(at)
+            answers.append(pa.nulls(len(run), _arrow_type(self.returns)) if path is None else self.ask(path, run))
+            rows.append(at)
+        return pa.concat_arrays(answers).take(pc.sort_indices(pa.concat_arrays(rows)))
+
+    def ask(self, path: str, values: pa.Array) -> pa.StructArray:
+        """Answer values of one log."""
+        try:
+            log = open_cached(local_path(path))
+            if self.name == "locate":
+                found, code = _locations(log, values), OFFSET_OUT_OF_RANGE
+            else:
+                found, code = _timestamp_offsets(log, values), TIME_NOT_FOUND
+        except (cw.CordwoodError, OSError) as error:
+            directory = PartitionDirectory.at(path)
+            raise SparkLogError.of(error, topic=directory.topic, partition=directory.partition) from error
+        if self.on_missing == "error" and found.null_count > values.null_count:
+            directory = PartitionDirectory.at(path)
+            missing = values.filter(pc.and_(found.is_null(), values.is_valid()))
+            expected = f"offsets {log.log_start_offset} to {log.log_end_offset} (exclusive)"
+            first = str(missing[0])
+            if self.name == "offset_for_time":
+                expected, first = "times from 1970 to the latest of the log", _in_words(missing[0].as_py())
+            others = first if len(missing) == 1 else f"{len(missing)} others, the first {first}"
+            reason = f"{self.name}: expected {expected}, found {others}"
+            raise SparkLogError(code, reason, topic=directory.topic, partition=directory.partition)
+        return found
+
+
+def expected_type(name: str) -> str:
+    """Say what a question takes."""
+    wanted, types = TAKEN[name]
+    return f"a column of type {', '.join(types[:-1])} or {types[-1]} (cast it to {wanted})"
+
+
+def _in_words(microseconds: int) -> str:
+    """Write a time for a person, and in the log's own unit."""
+    milliseconds = f"{-(-microseconds // 1000)} ms"
+    try:
+        moment = _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError:
+        return milliseconds
+    precision = "milliseconds" if microseconds % 1000 == 0 else "microseconds"
+    return f"{moment.isoformat(timespec=precision).replace('+00:00', 'Z')} ({milliseconds})"
+
+
+def _locations(log: cw.Log, offsets: pa.Array) -> pa.StructArray:
+    table = log.locate_many(offsets)
+    columns = [table.column(name).combine_chunks() for name in ("segment", "batch_base_offset", "position", "size")]
+    columns[2] = columns[2].cast(pa.int32())
+    return _struct(columns, _LOCATION)
+
+
+def _timestamp_offsets(log: cw.Log, microseconds: pa.Array) -> pa.StructArray:
+    # the first record at or after a time, whose clock counts milliseconds
+    milliseconds = pc.divide(pc.add(microseconds, _long(999)), _long(1000))
+    # a time before 1970 is rounded towards it
+    milliseconds = pc.if_else(pc.less(microseconds, _long(0)), _long(-1), milliseconds)
+    table = log.offsets_for_times(milliseconds)
+    try:
+        timestamps = pc.multiply_checked(table.column("timestamp").combine_chunks(), _long(1000))
+    except pa.ArrowInvalid as error:
+        raise cw.UnsupportedFormatError(
+            f"{log.path}: a record's time is beyond Spark's microseconds: {error}"
+        ) from error
+    return _struct(
+        [timestamps.cast(pa.timestamp("us", tz="UTC")), table.column("offset").combine_chunks()], _TIMESTAMP_OFFSET
+    )
+
+
+def _long(value: int) -> pa.Scalar:
+    return scalar(value, pa.int64())
+
+
+def _struct(columns: list[pa.Array], returns: StructType) -> pa.StructArray:
+    mask = columns[0].is_null() if columns[0].null_count else None
+    return pa.StructArray.from_arrays(columns, fields=list(_arrow_type(returns)), mask=mask)
+
+
+def _arrow_type(returns: StructType) -> pa.StructType:
+    return to_arrow_type(returns, timezone="UTC")
+
+
+def _of_pandas(column: Any, name: str) -> pa.Array:  # noqa: ANN401  (a pandas.Series)
+    array = pa.array(column, from_pandas=True)
+    if pa.types.is_int64(array.type):
+        return pc.if_else(pc.equal(array, NULL), pa.scalar(None, pa.int64()), array)
+    if pa.types.is_floating(array.type):
+        # of the bare UDF: Spark gives floats where there are nulls, exact up to 2^53
+        largest = pc.max(pc.abs(array)).as_py() or 0
+        if largest >= 1 << 53:
+            raise bad_option(name, 'kind="arrow" where nulls stand beside 2^53 and more: pandas loses digits', largest)
+        try:
+            array = array.cast(pa.int64())
+        except pa.ArrowInvalid:
+            raise bad_option(name, expected_type(name), str(array.type)) from None
+    return array
