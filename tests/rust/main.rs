@@ -55,6 +55,7 @@ mod truncated_readers;
 mod vectors;
 mod writer;
 mod writer_corners;
+mod writer_epochs;
 mod writer_hints;
 mod writer_missing;
 mod writer_places;

@@ -299,6 +299,7 @@ fn find(
     }
     log_start_offset = log_start_offset.max(checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset));
     let log_end_offset = end.max(log_start_offset);
+    let epochs = epochs(directory, &segments, &scanned, log_start_offset, log_end_offset)?;
 
     // from here on the directory changes
     make_ready(directory, data_directory, options)?;
@@ -327,7 +328,6 @@ fn find(
             write_indexes(directory, segment.base_offset(), &scanned.indexes)?;
         }
     }
-    let epochs = epochs(directory, &segments, &scanned, log_start_offset, log_end_offset)?;
     let mut sealed: Vec<_> = segments.iter().take(kept).map(|segment| segment.base_offset()).collect();
     let active = Active::Found(sealed.pop().unwrap_or(log_start_offset), held);
     Ok(Found { sealed, active, data_end: end, log_end_offset, log_start_offset, epochs })
@@ -432,7 +432,8 @@ fn write_indexes(directory: &Directory, base_offset: i64, indexes: &scan::IndexB
     Ok(())
 }
 
-/// The history of leader epochs: that of its file, as far as the log bears it out; else that of the batches.
+/// The history of leader epochs: that of its file, as far as the log bears it out; else that of the batches. A file that does
+/// not know the last batch's epoch is an old one: under a lower epoch nothing could be appended that is then read.
 fn epochs(
     directory: &Directory,
     segments: &[Arc<Segment>],
@@ -441,7 +442,15 @@ fn epochs(
     log_end_offset: i64,
 ) -> Result<LeaderEpochs> {
     let text = directory.read_small(LEADER_EPOCH_CHECKPOINT, MOST_BYTES)?;
+    let mut last = -1;
+    for segment in segments.iter().rev() {
+        last = segment.last_epoch()?;
+        if last >= 0 {
+            break;
+        }
+    }
     let held = text.and_then(|text| LeaderEpochs::parse(&text).ok());
+    let held = held.filter(|held| last < 0 || held.latest().is_some_and(|latest| latest >= last));
     let mut epochs = if let Some(held) = held {
         held
     } else {

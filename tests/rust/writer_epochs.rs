@@ -1,0 +1,90 @@
+//! The history of leader epochs as a writer finds it: wrong, old, or not there.
+
+use std::fs;
+use std::path::Path;
+
+use cordwood::config::LogConfig;
+use cordwood::log::{LogWriter, OnDamage, WriterOptions};
+use cordwood::record::NewRecord;
+use cordwood::types::Io;
+
+use crate::support::golden;
+use crate::support::reading::{all, folder, open};
+
+fn options(leader_epoch: i32) -> WriterOptions {
+    let config = LogConfig { message_timestamp_after_max_ms: i64::MAX, ..LogConfig::default() };
+    WriterOptions { config, leader_epoch, clock: || 1_000_000, ..WriterOptions::default() }
+}
+
+fn append(writer: &mut LogWriter, count: usize) {
+    let record = NewRecord { timestamp: 1_000_000, value: Some(b"a value"), ..NewRecord::default() };
+    for _ in 0..count {
+        writer.append(&record).unwrap();
+    }
+}
+
+fn assert_reads(path: &Path, records: usize) {
+    assert_eq!(all(&open(path, Io::Pread), OnDamage::Raise).whole().records().count(), records);
+}
+
+#[test]
+fn a_history_that_does_not_know_the_last_epoch_is_made_anew() {
+    // the last segment has all records, or none
+    for rolls in [false, true] {
+        for held in
+            [Some(""), Some("0\n0\n"), Some("0\n1\n0 0\n"), Some("0\n2\n0 0\n2 3\n"), Some("0\n1\n3 "), None]
+        {
+            let folder = folder();
+            let path = folder.path().join("orders-0");
+            let mut writer = LogWriter::open(&path, &options(3)).unwrap();
+            append(&mut writer, 4);
+            if rolls {
+                writer.roll().unwrap();
+            }
+            writer.close().unwrap();
+            let checkpoint = path.join("leader-epoch-checkpoint");
+            match held {
+                Some(held) => fs::write(&checkpoint, held).unwrap(),
+                None => fs::remove_file(&checkpoint).unwrap(),
+            }
+            let mut writer = LogWriter::open(&path, &options(0)).unwrap();
+            append(&mut writer, 1);
+            assert_eq!(writer.leader_epochs().latest(), Some(3), "{held:?}, {rolls}");
+            assert_reads(&path, 5);
+            writer.close().unwrap();
+            assert_eq!(fs::read_to_string(&checkpoint).unwrap(), "0\n1\n3 0\n");
+            LogWriter::open(&path, &options(0)).unwrap();
+            assert_reads(&path, 5);
+        }
+    }
+}
+
+#[test]
+fn a_torn_tail_behind_batches_of_any_magic_is_cut_at_the_first_opening() {
+    let mut tried = 0;
+    for partition in golden::intact() {
+        if !partition.case.starts_with("17-") && partition.case != "01-plain" {
+            continue;
+        }
+        let folder = folder();
+        let path = folder.path().join(&partition.name);
+        fs::create_dir(&path).unwrap();
+        for entry in fs::read_dir(&partition.dir).unwrap() {
+            let entry = entry.unwrap();
+            // the history is what makes the writer look at the batches once more
+            if entry.file_name() != "leader-epoch-checkpoint" {
+                fs::copy(entry.path(), path.join(entry.file_name())).unwrap();
+            }
+        }
+        let log = open(&path, Io::Pread).segments().last().unwrap().path();
+        let whole = fs::read(&log).unwrap();
+        fs::write(&log, [&whole[..], &whole[..40.min(whole.len())]].concat()).unwrap();
+        let writer = LogWriter::open(&path, &options(0));
+        let writer = writer.unwrap_or_else(|error| panic!("{}: {error}", partition.case));
+        assert_eq!(fs::read(&log).unwrap(), whole, "{}", partition.case);
+        drop(writer);
+        assert_reads(&path, usize::try_from(partition.records - partition.control_records).unwrap());
+        tried += 1;
+    }
+    assert!(tried > 10, "{tried}");
+}
