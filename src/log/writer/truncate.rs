@@ -1,5 +1,7 @@
 //! How a log gets shorter, from either end. Each step is durable before the next, so that what a crash leaves is a log.
 
+use std::io::ErrorKind;
+
 use super::Commit;
 use super::checkpoint::Checkpoint;
 use super::open::remove_newest_first;
@@ -196,7 +198,15 @@ impl Partition {
             // the log must not end below its start after a crash
             self.sync(commit)?;
         }
-        self.advance(offset).inspect_err(|error| commit.poison(error))?;
+        let before = self.checkpoint;
+        self.advance(offset).inspect_err(|error| {
+            // where there was no room to note the new start, nothing has begun
+            let is_full =
+                matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull);
+            if !(is_full && matches!(Checkpoint::read(&self.directory), Ok(Some(held)) if held == before)) {
+                commit.poison(error);
+            }
+        })?;
         Ok(true)
     }
 

@@ -1,4 +1,5 @@
-//! Threads that wait for a sync while the log changes under them: a close, a truncation, a roll, a sync that fails.
+//! Threads that wait for a sync while the log changes under them: a close, a truncation, a roll, a sync that fails. And a
+//! disk that is full when the log is to get shorter.
 
 use std::thread;
 
@@ -157,4 +158,23 @@ fn a_truncation_that_fails_under_a_leader_that_waits_leaves_a_log_that_opens() {
             break;
         }
     }
+}
+
+#[test]
+fn a_disk_too_full_to_note_a_new_log_start_leaves_the_log_as_it_is() {
+    let disk = MemoryDisk::new(16);
+    let mut writer = open(&disk, FlushMode::Always);
+    for _ in 0..3 {
+        append(&writer.appender(), b"a value").unwrap();
+        writer.roll().unwrap();
+    }
+    disk.set_fault(Some(Fault { at: 0, kind: FaultKind::NoSpace, forever: true }));
+    assert_eq!(writer.delete_before(2).unwrap_err().code(), "io");
+    disk.set_fault(None);
+    assert_eq!(writer.log_start_offset(), 0);
+    append(&writer.appender(), b"another").unwrap();
+    assert!(writer.delete_before(2).unwrap());
+    drop(writer);
+    let writer = open(&disk, FlushMode::Always);
+    assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (2, 4));
 }
