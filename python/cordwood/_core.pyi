@@ -155,7 +155,9 @@ class Log:
     def locate_many(self, offsets: _Integers) -> pa.Table:
         """Find many at once: columns `segment batch_base_offset position size`, a row for each target, in their order.
 
-        Any int64 array will do: NumPy, Arrow, a list. The row is null where `locate` would raise or answer `None`.
+        Any integers will do: a list, NumPy, a column of Arrow, pandas or Polars. The row is null where `locate` would
+        raise or answer `None`, and where there is no target, or one beyond 64 bits. *Errors*: `TypeError` for what are
+        no integers; floats are none.
         *Cost*: single look-ups at first; a segment that was asked much is walked once, and its batches are then kept in
         memory: at most 64 MiB for a log, with what `offsets_for_times` keeps.
 
@@ -177,6 +179,8 @@ class Log:
     def offsets_for_times(self, timestamps: _Times) -> pa.Table:
         """Find many at once: columns `timestamp offset`, a row for each target; null where no record is that late.
 
+        Integers, as for `locate_many`, or datetimes with a time zone. *Errors*: `TypeError` for anything else,
+        `ConfigError` for datetimes without a zone.
         *Cost*: single look-ups at first; a segment that was asked much is read once, and its times are then kept in
         memory, within the 64 MiB of `locate_many`.
 

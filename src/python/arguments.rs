@@ -1,7 +1,6 @@
 //! Arguments from Python: times, names of modes, many numbers at once.
 
 use arrow_schema::TimeUnit;
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
@@ -140,65 +139,4 @@ pub(super) fn ranges(
 ) -> Ranges {
     let ms = |time: Option<Time>| time.map(|Time(ms)| ms);
     Ranges { start_offset, end_offset, start_time: ms(start_time), end_time: ms(end_time) }
-}
-
-/// Many integers: a list, `NumPy`, Arrow, or any dataframe library's column. A null becomes −1, which nothing answers to.
-/// With `times`, datetimes too.
-pub(super) fn many(given: &Bound<'_, PyAny>, times: bool) -> PyResult<Vec<i64>> {
-    let py = given.py();
-    let arrow = error::import(py, "pyarrow", "arrow")?;
-    let types = arrow.getattr("types")?;
-    // both calls that are left out where they have nothing to do would import pandas, for a third of a second
-    let mut array = if given.is_instance(&arrow.getattr("Array")?)? {
-        given.clone()
-    } else {
-        let make = if given.hasattr("__arrow_c_stream__")? { "chunked_array" } else { "array" };
-        arrow.call_method1(make, (given,))?
-    };
-    let kind = array.getattr("type")?;
-    let is = |name: &str| types.call_method1(name, (&kind,))?.is_truthy();
-    if times && is("is_timestamp")? {
-        if kind.getattr("tz")?.is_none() {
-            let wrong = Error::config("timestamps", "datetimes with a time zone", kind.to_string());
-            return Err(error::to_python(py, wrong));
-        }
-        let compute = py.import("pyarrow.compute")?;
-        if kind.getattr("unit")?.eq("s")? {
-            // what overflows in ms has no answer: it is later than every record, or below zero
-            array = array.call_method1("cast", ("int64",))?;
-            for (beyond, bound) in [("greater", i64::MAX / 1000), ("less", 0)] {
-                let is_beyond = compute.call_method1(beyond, (&array, bound))?;
-                array = compute.call_method1("if_else", (is_beyond, -1, array))?;
-            }
-            array = compute.call_method1("multiply", (array, 1000))?;
-        } else {
-            let unit = arrow.call_method1("timestamp", ("ms", kind.getattr("tz")?))?;
-            array = compute.call_method1("ceil_temporal", (array, 1, "millisecond"))?;
-            array = array.call_method1("cast", (unit, false))?;
-        }
-    } else if !is("is_integer")? && !is("is_null")? {
-        return Err(PyTypeError::new_err(format!("expected integers, found {kind}")));
-    }
-    array = array.call_method1("cast", ("int64",))?;
-    if array.getattr("null_count")?.is_truthy()? {
-        array = array.call_method1("fill_null", (-1,))?;
-    }
-    if array.hasattr("combine_chunks")? {
-        array = array.call_method0("combine_chunks")?;
-        // one chunk or none, by release of pyarrow
-        if array.hasattr("chunks")? {
-            array = arrow.call_method1("concat_arrays", (array.getattr("chunks")?,))?;
-        }
-    }
-    let (start, length): (usize, usize) = (array.getattr("offset")?.extract()?, array.len()?);
-    let bytes = array.call_method0("buffers")?.get_item(1)?;
-    if length == 0 || bytes.is_none() {
-        return Ok(vec![-1; length]);
-    }
-    let numbers =
-        py.import("builtins")?.call_method1("memoryview", (bytes,))?.call_method1("cast", ("q",))?;
-    let mut numbers = PyBuffer::<i64>::get(&numbers)?.to_vec(py)?;
-    numbers.truncate(start + length);
-    numbers.drain(..start.min(numbers.len()));
-    Ok(numbers)
 }
