@@ -677,9 +677,10 @@ class LogWriter:
     recovered when it is opened again. In a forked child every call is a `ForkedHandleError`; it cannot be pickled.
 
     *Errors*: `LockedError` where another writer or a broker has it; `CorruptLogError` where it is damaged other than by
-    a torn write, or a segment is gone: nothing is changed then; `UnsupportedFormatError` where its batches have producer
-    ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a broker's;
-    `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`: `ConfigError`.
+    a torn write, or a segment is gone: nothing is changed then; `UnsupportedFormatError` where its batches have
+    producer ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a
+    broker's; `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`:
+    `ConfigError`.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -749,8 +750,10 @@ class LogWriter:
     def append_many(self, records: Iterable[Record | _Bytes]) -> Appended:
         """Append records, or bare values: as one batch if they fit, else as several.
 
-        `max.message.bytes` and `segment.bytes` say what fits. All of them are held in memory, and one flush makes them
-        durable. A batch is there as a whole or not at all; where a later one fails, those before it stay.
+        What fits is said by `max.message.bytes`, `segment.bytes` and the 128 MiB that a batch has at most, before it is
+        compressed. All of them are held in memory, and one flush makes them durable. A record is refused before any is
+        appended (but one that compression might have made fit, when its batch is made). A batch is there as a whole or
+        not at all; where writing a later one fails, those before it stay: `log_end_offset` says.
 
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
@@ -792,7 +795,7 @@ class LogWriter:
     def wait_durable(self, offset: int) -> None:
         """Return once the record at `offset` is durable; flushes if nobody else does.
 
-        *Errors*: `OffsetOutOfRangeError` where it was not appended yet.
+        *Errors*: `OffsetOutOfRangeError` where it was not appended yet; `ConfigError` for a negative one.
         """
     def roll(self) -> None:
         """End the active segment and begin a new one at the log's end. An empty one stays."""
@@ -806,7 +809,7 @@ class LogWriter:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove every record; the log starts and ends at `offset` then."""
     def delete_before(self, offset: int) -> bool:
-        """Let the log start at `offset`: records below are gone, and segments without others are deleted.
+        """Let the log start at `offset`, up to the log's end: records below are gone, and segments without others.
 
         False where it started there or above. When this returns, the records do not come back. *Errors*:
         `OffsetOutOfRangeError` above the log's end. *Source*: Kafka `UnifiedLog.maybeIncrementLogStartOffset`.

@@ -1,9 +1,9 @@
 //! Arguments from Python: times, names of modes, many numbers at once.
 
 use arrow_schema::TimeUnit;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyString};
 
 use super::error;
 use crate::arrow::{Column, HeaderKeys};
@@ -107,14 +107,16 @@ impl<'py> FromPyObject<'_, 'py> for Time {
         if !given.is_instance(&datetime.getattr("datetime")?)? {
             return given.extract::<i64>().map(Self).map_err(|wrong| {
                 if wrong.is_instance_of::<PyTypeError>(py) {
-                    let class =
-                        given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
-                    PyTypeError::new_err(format!(
+                    let class = class_name(&given);
+                    return PyTypeError::new_err(format!(
                         "a time is int milliseconds or an aware datetime, not {class}"
-                    ))
-                } else {
-                    wrong
+                    ));
                 }
+                if wrong.is_instance_of::<PyOverflowError>(py) {
+                    let wrong = Error::config("time", "milliseconds within 64 bits", given.to_string());
+                    return error::to_python(py, wrong);
+                }
+                wrong
             });
         }
         if given.call_method0("utcoffset")?.is_none() {
@@ -129,6 +131,36 @@ impl<'py> FromPyObject<'_, 'py> for Time {
         let unit = datetime.getattr("timedelta")?.call1((0, 0, 1000))?;
         since.neg()?.floor_div(unit)?.neg()?.extract().map(Self)
     }
+}
+
+/// The name of a value's class.
+pub(super) fn class_name(given: &Bound<'_, PyAny>) -> String {
+    given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
+/// Text; the error for anything else names the argument, as PyO3's own would not.
+pub(super) fn text(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = given.cast::<PyString>().map_err(|_| no_instance(argument, wanted, given))?;
+    text.extract()
+}
+
+/// A whole number; `wanted` says which. One that does not fit is refused as one that is not allowed.
+pub(super) fn whole<T: TryFrom<i64>>(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<T> {
+    let py = given.py();
+    if given.is_instance_of::<PyBool>() || !given.hasattr("__index__")? {
+        return Err(no_instance(argument, wanted, given));
+    }
+    let number = match given.extract::<i64>() {
+        Err(wrong) if !wrong.is_instance_of::<PyOverflowError>(py) => return Err(wrong),
+        number => number.ok(),
+    };
+    number
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| error::to_python(py, Error::config(argument, wanted, given.to_string())))
+}
+
+fn no_instance(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("{argument}: expected {wanted}, found {}", class_name(given)))
 }
 
 pub(super) fn ranges(

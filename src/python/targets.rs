@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyInt, PySet, PySlice, PyString};
 
-use super::arguments::Time;
+use super::arguments::{Time, class_name};
 use super::error;
 use crate::error::Error;
 
@@ -199,10 +199,6 @@ fn is_no_column(given: &Bound<'_, PyAny>) -> bool {
         || given.is_instance_of::<PyDict>()
         || given.is_instance_of::<PySet>()
         || given.is_instance_of::<PyFrozenSet>()
-}
-
-fn class_name(given: &Bound<'_, PyAny>) -> String {
-    given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
 }
 
 fn is_arrow(given: &Bound<'_, PyAny>) -> PyResult<bool> {

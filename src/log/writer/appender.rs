@@ -87,8 +87,12 @@ impl Appender {
     /// Returns once the record at `offset` is durable.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`] where it was not appended yet; [`Error::Io`], [`Error::Poisoned`].
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] where it was not appended yet; [`Error::Io`],
+    /// [`Error::Poisoned`].
     pub fn wait_durable(&self, offset: i64) -> Result<()> {
+        if offset < 0 {
+            return Err(Error::config("offset", "an offset, 0 or above", offset.to_string()));
+        }
         let truncations = {
             let partition = self.shared.enter()?;
             if offset >= partition.log_end_offset {
