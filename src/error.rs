@@ -58,9 +58,8 @@ pub struct Place {
 #[non_exhaustive]
 pub enum Error {
     /// Bytes of a log or of an index break the format.
-    #[error("{} is damaged at position {}{}: expected {expected}, found {found}; \
-             read what is left with on_damage=\"skip\"",
-             place.file.display(), place.position, offset_words(place.offset))]
+    #[error("{} is damaged at position {}{}: expected {expected}, found {found}{}",
+             place.file.display(), place.position, offset_words(place.offset), advice(&place.file))]
     Corrupt {
         /// Where.
         place: Box<Place>,
@@ -81,8 +80,7 @@ pub enum Error {
         found: String,
     },
     /// An offset outside the log.
-    #[error("offset {offset} is outside {}, which holds offsets {start} (inclusive) to {end} (exclusive)",
-            path.display())]
+    #[error("offset {offset} is outside {}, which {}", path.display(), range_words(*start, *end))]
     OffsetOutOfRange {
         /// The partition directory.
         path: PathBuf,
@@ -249,6 +247,19 @@ impl Error {
             Self::Interrupted(_) => None,
         }
     }
+}
+
+/// Only of a segment something can be read that lies behind the damage.
+fn advice(file: &Path) -> &'static str {
+    let is_segment = file.extension().is_some_and(|extension| extension == "log");
+    if is_segment { "; read what is left with on_damage=\"skip\"" } else { "" }
+}
+
+fn range_words(start: i64, end: i64) -> String {
+    if start == end {
+        return format!("is empty: the next record there gets offset {end}");
+    }
+    format!("holds offsets {start} (inclusive) to {end} (exclusive): the next record there gets offset {end}")
 }
 
 fn offset_words(offset: Option<i64>) -> String {

@@ -156,7 +156,9 @@ class Log:
     def locate_many(self, offsets: _Integers) -> pa.Table:
         """Find many at once: columns `segment batch_base_offset position size`, a row for each target, in their order.
 
-        Any int64 array will do: NumPy, Arrow, a list. The row is null where `locate` would raise or answer `None`.
+        Any integers will do: a list, NumPy, a column of Arrow, pandas or Polars. The row is null where `locate` would
+        raise or answer `None`, and where there is no target, or one beyond 64 bits. *Errors*: `TypeError` for what are
+        no integers; floats are none.
         *Cost*: single look-ups at first; a segment that was asked much is walked once, and its batches are then kept in
         memory: at most 64 MiB for a log, with what `offsets_for_times` keeps.
 
@@ -178,6 +180,8 @@ class Log:
     def offsets_for_times(self, timestamps: _Times) -> pa.Table:
         """Find many at once: columns `timestamp offset`, a row for each target; null where no record is that late.
 
+        Integers, as for `locate_many`, or datetimes with a time zone. *Errors*: `TypeError` for anything else,
+        `ConfigError` for datetimes without a zone.
         *Cost*: single look-ups at first; a segment that was asked much is read once, and its times are then kept in
         memory, within the 64 MiB of `locate_many`.
 
@@ -675,8 +679,9 @@ class LogWriter:
 
     *Errors*: `LockedError` where another writer or a broker has it; `CorruptLogError` where it is damaged other than by
     a torn write, or a segment is gone: nothing is changed then; `UnsupportedFormatError` where its batches have
-    producer ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a broker's;
-    `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`: `ConfigError`.
+    producer ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a
+    broker's; `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`:
+    `ConfigError`.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -746,8 +751,10 @@ class LogWriter:
     def append_many(self, records: Iterable[Record | _Bytes]) -> Appended:
         """Append records, or bare values: as one batch if they fit, else as several.
 
-        `max.message.bytes` and `segment.bytes` say what fits. All of them are held in memory, and one flush makes them
-        durable. A batch is there as a whole or not at all; where a later one fails, those before it stay.
+        What fits is said by `max.message.bytes`, `segment.bytes` and the 128 MiB that a batch has at most, before it is
+        compressed. All of them are held in memory, and one flush makes them durable. A record is refused before any is
+        appended (but one that compression might have made fit, when its batch is made). A batch is there as a whole or
+        not at all; where writing a later one fails, those before it stay: `log_end_offset` says.
 
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
@@ -789,7 +796,7 @@ class LogWriter:
     def wait_durable(self, offset: int) -> None:
         """Return once the record at `offset` is durable; flushes if nobody else does.
 
-        *Errors*: `OffsetOutOfRangeError` where it was not appended yet.
+        *Errors*: `OffsetOutOfRangeError` where it was not appended yet; `ConfigError` for a negative one.
         """
     def roll(self) -> None:
         """End the active segment and begin a new one at the log's end. An empty one stays."""
@@ -803,7 +810,7 @@ class LogWriter:
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove every record; the log starts and ends at `offset` then."""
     def delete_before(self, offset: int) -> bool:
-        """Let the log start at `offset`: records below are gone, and segments without others are deleted.
+        """Let the log start at `offset`, up to the log's end: records below are gone, and segments without others.
 
         False where it started there or above. When this returns, the records do not come back. *Errors*:
         `OffsetOutOfRangeError` above the log's end. *Source*: Kafka `UnifiedLog.maybeIncrementLogStartOffset`.

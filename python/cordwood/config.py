@@ -40,7 +40,8 @@ class LogConfig:
     """At most this much is taken from `segment_ms` at random, ms: at least 0; 0."""
 
     segment_index_bytes: int = 10 << 20
-    """Size of each index file of the active segment, bytes: 4 to 2³¹-1; 10 MiB. Rounded down to whole entries."""
+    """Size of each index file of the active segment, bytes: 4 to 2³¹-1; 10 MiB. Rounded down to whole entries; a
+    `LogWriter` wants room for one: 12."""
 
     index_interval_bytes: int = 4096
     """An index entry after more than this many bytes: 0 to 2³¹-1; 4096."""
@@ -146,6 +147,10 @@ class LogConfig:
         """
         if kind not in {"broker", "topic", None}:
             raise refused("kind", '"broker" or "topic"', repr(kind))
+        if not isinstance(properties, (Mapping, str, PathLike)):
+            raise _no_instance("properties", "a path or a mapping", properties)
+        if not isinstance(overrides, (Mapping, type(None))):
+            raise _no_instance("overrides", "a mapping", overrides)
         given = files.texts(properties) if isinstance(properties, Mapping) else files.read(properties)
         if kind is None:
             kind = "broker" if files.is_brokers(given) else "topic"
@@ -169,3 +174,7 @@ class LogConfig:
             words = f"at most max.compaction.lag.ms, which is {most}"
             raise refused("min.compaction.lag.ms", words, str(least))
         return cls(**values)
+
+
+def _no_instance(argument: str, wanted: str, found: object) -> TypeError:
+    return TypeError(f"{argument}: expected {wanted}, found {type(found).__name__}")

@@ -89,6 +89,8 @@ def texts(properties: Mapping[str, object]) -> dict[str, str]:
     """Give what a mapping holds as a file would have it: `True` is `"true"`."""
     given = {}
     for name, value in properties.items():
+        if not isinstance(name, str):
+            raise refused("properties", "names that are text", repr(name))
         if isinstance(value, bool):
             given[name] = Flag().text(value)
         elif isinstance(value, str | int | float):

@@ -77,7 +77,8 @@ pub struct LogConfig {
     pub segment_ms: i64,
     /// At most this much is taken from `segment_ms` at random, ms: ≥ 0; 0.
     pub segment_jitter_ms: i64,
-    /// Size of each index file of the active segment, bytes: 4 to 2³¹−1; 10 MiB. Rounded down to whole entries.
+    /// Size of each index file of the active segment, bytes: 4 to 2³¹−1; 10 MiB. Rounded down to whole entries; a writer
+    /// wants room for one: 12.
     pub segment_index_bytes: u32,
     /// An index entry after more than this many bytes: 0 to 2³¹−1; 4096.
     pub index_interval_bytes: u32,

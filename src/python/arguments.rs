@@ -1,10 +1,9 @@
 //! Arguments from Python: times, names of modes, many numbers at once.
 
 use arrow_schema::TimeUnit;
-use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyString};
 
 use super::error;
 use crate::arrow::{Column, HeaderKeys};
@@ -108,14 +107,16 @@ impl<'py> FromPyObject<'_, 'py> for Time {
         if !given.is_instance(&datetime.getattr("datetime")?)? {
             return given.extract::<i64>().map(Self).map_err(|wrong| {
                 if wrong.is_instance_of::<PyTypeError>(py) {
-                    let class =
-                        given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
-                    PyTypeError::new_err(format!(
+                    let class = class_name(&given);
+                    return PyTypeError::new_err(format!(
                         "a time is int milliseconds or an aware datetime, not {class}"
-                    ))
-                } else {
-                    wrong
+                    ));
                 }
+                if wrong.is_instance_of::<PyOverflowError>(py) {
+                    let wrong = Error::config("time", "milliseconds within 64 bits", given.to_string());
+                    return error::to_python(py, wrong);
+                }
+                wrong
             });
         }
         if given.call_method0("utcoffset")?.is_none() {
@@ -132,6 +133,36 @@ impl<'py> FromPyObject<'_, 'py> for Time {
     }
 }
 
+/// The name of a value's class.
+pub(super) fn class_name(given: &Bound<'_, PyAny>) -> String {
+    given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
+/// Text; the error for anything else names the argument, as PyO3's own would not.
+pub(super) fn text(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = given.cast::<PyString>().map_err(|_| no_instance(argument, wanted, given))?;
+    text.extract()
+}
+
+/// A whole number; `wanted` says which. One that does not fit is refused as one that is not allowed.
+pub(super) fn whole<T: TryFrom<i64>>(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<T> {
+    let py = given.py();
+    if given.is_instance_of::<PyBool>() || !given.hasattr("__index__")? {
+        return Err(no_instance(argument, wanted, given));
+    }
+    let number = match given.extract::<i64>() {
+        Err(wrong) if !wrong.is_instance_of::<PyOverflowError>(py) => return Err(wrong),
+        number => number.ok(),
+    };
+    number
+        .and_then(|number| T::try_from(number).ok())
+        .ok_or_else(|| error::to_python(py, Error::config(argument, wanted, given.to_string())))
+}
+
+fn no_instance(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("{argument}: expected {wanted}, found {}", class_name(given)))
+}
+
 pub(super) fn ranges(
     start_offset: Option<i64>,
     end_offset: Option<i64>,
@@ -140,65 +171,4 @@ pub(super) fn ranges(
 ) -> Ranges {
     let ms = |time: Option<Time>| time.map(|Time(ms)| ms);
     Ranges { start_offset, end_offset, start_time: ms(start_time), end_time: ms(end_time) }
-}
-
-/// Many integers: a list, `NumPy`, Arrow, or any dataframe library's column. A null becomes −1, which nothing answers to.
-/// With `times`, datetimes too.
-pub(super) fn many(given: &Bound<'_, PyAny>, times: bool) -> PyResult<Vec<i64>> {
-    let py = given.py();
-    let arrow = error::import(py, "pyarrow", "arrow")?;
-    let types = arrow.getattr("types")?;
-    // both calls that are left out where they have nothing to do would import pandas, for a third of a second
-    let mut array = if given.is_instance(&arrow.getattr("Array")?)? {
-        given.clone()
-    } else {
-        let make = if given.hasattr("__arrow_c_stream__")? { "chunked_array" } else { "array" };
-        arrow.call_method1(make, (given,))?
-    };
-    let kind = array.getattr("type")?;
-    let is = |name: &str| types.call_method1(name, (&kind,))?.is_truthy();
-    if times && is("is_timestamp")? {
-        if kind.getattr("tz")?.is_none() {
-            let wrong = Error::config("timestamps", "datetimes with a time zone", kind.to_string());
-            return Err(error::to_python(py, wrong));
-        }
-        let compute = py.import("pyarrow.compute")?;
-        if kind.getattr("unit")?.eq("s")? {
-            // what overflows in ms has no answer: it is later than every record, or below zero
-            array = array.call_method1("cast", ("int64",))?;
-            for (beyond, bound) in [("greater", i64::MAX / 1000), ("less", 0)] {
-                let is_beyond = compute.call_method1(beyond, (&array, bound))?;
-                array = compute.call_method1("if_else", (is_beyond, -1, array))?;
-            }
-            array = compute.call_method1("multiply", (array, 1000))?;
-        } else {
-            let unit = arrow.call_method1("timestamp", ("ms", kind.getattr("tz")?))?;
-            array = compute.call_method1("ceil_temporal", (array, 1, "millisecond"))?;
-            array = array.call_method1("cast", (unit, false))?;
-        }
-    } else if !is("is_integer")? && !is("is_null")? {
-        return Err(PyTypeError::new_err(format!("expected integers, found {kind}")));
-    }
-    array = array.call_method1("cast", ("int64",))?;
-    if array.getattr("null_count")?.is_truthy()? {
-        array = array.call_method1("fill_null", (-1,))?;
-    }
-    if array.hasattr("combine_chunks")? {
-        array = array.call_method0("combine_chunks")?;
-        // one chunk or none, by release of pyarrow
-        if array.hasattr("chunks")? {
-            array = arrow.call_method1("concat_arrays", (array.getattr("chunks")?,))?;
-        }
-    }
-    let (start, length): (usize, usize) = (array.getattr("offset")?.extract()?, array.len()?);
-    let bytes = array.call_method0("buffers")?.get_item(1)?;
-    if length == 0 || bytes.is_none() {
-        return Ok(vec![-1; length]);
-    }
-    let numbers =
-        py.import("builtins")?.call_method1("memoryview", (bytes,))?.call_method1("cast", ("q",))?;
-    let mut numbers = PyBuffer::<i64>::get(&numbers)?.to_vec(py)?;
-    numbers.truncate(start + length);
-    numbers.drain(..start.min(numbers.len()));
-    Ok(numbers)
 }

@@ -2,14 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyType;
 
+use super::arguments::class_name;
 use super::error;
 use crate::config::{LogConfig, Setting, Source, Synonym, settings};
 
 /// The configuration of an object with `to_properties()`; the default one of `None`.
 pub(super) fn config_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<LogConfig> {
     let Some(given) = given else { return Ok(LogConfig::default()) };
+    if given.is_instance_of::<PyType>() || !given.hasattr("to_properties")? {
+        return Err(PyTypeError::new_err(format!(
+            "config: expected a LogConfig, found {}; make one with LogConfig(segment_bytes=...), or of Kafka's own names \
+             with LogConfig.from_properties({{\"segment.bytes\": ...}})",
+            class_name(given)
+        )));
+    }
     let properties: BTreeMap<String, String> = given.call_method0("to_properties")?.extract()?;
     LogConfig::from_properties(&properties, Some(Source::Topic))
         .map_err(|wrong| error::to_python(given.py(), wrong))

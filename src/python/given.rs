@@ -5,6 +5,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyList, PyMapping, PyMemoryView, PyString, PyTuple};
 
+use super::arguments::class_name;
 use super::record::PyRecord;
 use crate::record::NewRecord;
 
@@ -40,10 +41,6 @@ impl<'py> FromPyObject<'_, 'py> for Blob {
         let bytes = view.call_method0("tobytes")?;
         Ok(Self::Bytes(bytes.cast::<PyBytes>()?.clone().into()))
     }
-}
-
-fn class_name(given: &Bound<'_, PyAny>) -> String {
-    given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
 }
 
 /// Headers: a sequence of pairs, or a mapping.
@@ -159,8 +156,25 @@ impl<'py> FromPyObject<'_, 'py> for GivenRecords {
                 class_name(&given)
             )));
         }
-        let records = given.try_iter()?.map(|record| record?.extract()).collect::<PyResult<_>>()?;
+        let no_records = |_| {
+            let found = class_name(&given);
+            PyTypeError::new_err(format!("expected an iterable of Record or bytes, found {found}"))
+        };
+        let mut records = Vec::new();
+        for (place, record) in given.try_iter().map_err(no_records)?.enumerate() {
+            let record = record?;
+            records.push(record.extract().map_err(|wrong: PyErr| at_place(given.py(), place, wrong))?);
+        }
         Ok(Self(records))
+    }
+}
+
+/// Of many records the one that is wrong is named.
+fn at_place(py: Python<'_>, place: usize, wrong: PyErr) -> PyErr {
+    if wrong.is_instance_of::<PyTypeError>(py) {
+        PyTypeError::new_err(format!("record {place}: {}", wrong.value(py)))
+    } else {
+        wrong
     }
 }
 

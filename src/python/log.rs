@@ -14,7 +14,7 @@ use super::lookups::{Located, Timed};
 use super::results::{PyLocation, PySplit, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
-use super::{error, exchange};
+use super::{error, exchange, targets};
 use crate::arrow::{Column, ReaderOptions};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, ScanOptions, Split};
@@ -114,7 +114,7 @@ impl PyLog {
     }
 
     fn locate_many<'py>(&self, py: Python<'py>, offsets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let offsets = arguments::many(offsets, false)?;
+        let offsets = targets::offsets(offsets)?;
         let located = self.ask(py, |log| Located::read(&log, &offsets))?;
         table(py, located.into_columns())
     }
@@ -128,7 +128,7 @@ impl PyLog {
         py: Python<'py>,
         timestamps: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let timestamps = arguments::many(timestamps, true)?;
+        let timestamps = targets::times(timestamps)?;
         let timed = self.ask(py, |log| Timed::read(&log, &timestamps))?;
         table(py, timed.into_columns())
     }

@@ -18,6 +18,7 @@ mod results;
 mod retention;
 mod scan;
 mod segment;
+mod targets;
 mod writer;
 
 use pyo3::prelude::*;

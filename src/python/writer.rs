@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::arguments::Time;
+use super::arguments::{self, Time};
 use super::config::config_of;
 use super::enter::{SIGNALS, enter};
 use super::given::{Blob, GivenHeaders, GivenRecord, GivenRecords};
@@ -47,6 +47,47 @@ impl PyAppended {
         let Self { first, last, max_timestamp, durable } = self;
         let durable = if *durable { "True" } else { "False" };
         format!("Appended(first={first}, last={last}, max_timestamp={max_timestamp}, durable={durable})")
+    }
+}
+
+// arguments whose errors name them
+struct FlushWord(String);
+struct TopicIdText(String);
+#[derive(Clone, Copy)]
+struct Epoch(i32);
+#[derive(Clone, Copy)]
+struct Offset(i64);
+
+impl<'py> FromPyObject<'_, 'py> for FlushWord {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let wanted = "a str: \"always\", cw.group(...), cw.interval(...) or \"none\"";
+        arguments::text("flush", wanted, &given).map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for TopicIdText {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        arguments::text("topic_id", "a str of 22 letters, as Kafka prints a topic's id", &given).map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Epoch {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        arguments::whole("leader_epoch", "an epoch from 0 to 2^31 - 1", &given).map(Self)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for Offset {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        arguments::whole("offset", "an offset from 0 to 2^63 - 1", &given).map(Self)
     }
 }
 
@@ -122,14 +163,16 @@ impl PyLogWriter {
 #[pymethods]
 impl PyLogWriter {
     #[new]
-    #[pyo3(signature = (path, *, config=None, flush="always", topic_id=None, leader_epoch=0))]
+    #[pyo3(signature = (path, *, config=None, flush=FlushWord("always".to_owned()), topic_id=None, leader_epoch=Epoch(0)),
+        text_signature = "(path, *, config=None, flush='always', topic_id=None, leader_epoch=0)")]
+    #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         config: Option<Bound<'_, PyAny>>,
-        flush: &str,
-        topic_id: Option<&str>,
-        leader_epoch: i32,
+        flush: FlushWord,
+        topic_id: Option<TopicIdText>,
+        leader_epoch: Epoch,
     ) -> PyResult<Self> {
         let refused = |wrong| error::to_python(py, wrong);
         let config = match config {
@@ -138,9 +181,12 @@ impl PyLogWriter {
         };
         let options = WriterOptions {
             config: config_of(Some(&config))?,
-            flush: flush.parse().map_err(refused)?,
-            topic_id: topic_id.map(str::parse::<TopicId>).transpose().map_err(refused)?,
-            leader_epoch,
+            flush: flush.0.parse().map_err(refused)?,
+            topic_id: topic_id
+                .map(|TopicIdText(text)| text.parse::<TopicId>())
+                .transpose()
+                .map_err(refused)?,
+            leader_epoch: leader_epoch.0,
             interrupt: SIGNALS,
             ..WriterOptions::default()
         };
@@ -196,7 +242,8 @@ impl PyLogWriter {
         self.with_writer(py, |writer| Ok(writer.leader_epochs().entries().to_vec()))
     }
 
-    fn end_offset_for(&self, py: Python<'_>, epoch: i32) -> PyResult<Option<(i32, i64)>> {
+    fn end_offset_for(&self, py: Python<'_>, epoch: &Bound<'_, PyAny>) -> PyResult<Option<(i32, i64)>> {
+        let epoch = arguments::whole("epoch", "an epoch from 0 to 2^31 - 1", epoch)?;
         self.with_writer(py, |writer| {
             Ok(writer.leader_epochs().end_offset_for(epoch, writer.log_end_offset()))
         })
@@ -267,24 +314,24 @@ impl PyLogWriter {
         self.append_with(py, Appender::flush)
     }
 
-    fn wait_durable(&self, py: Python<'_>, offset: i64) -> PyResult<()> {
-        self.append_with(py, |appender| appender.wait_durable(offset))
+    fn wait_durable(&self, py: Python<'_>, offset: Offset) -> PyResult<()> {
+        self.append_with(py, |appender| appender.wait_durable(offset.0))
     }
 
     fn roll(&self, py: Python<'_>) -> PyResult<()> {
         self.with_writer(py, LogWriter::roll)
     }
 
-    fn truncate_to(&self, py: Python<'_>, offset: i64) -> PyResult<bool> {
-        self.with_writer(py, |writer| writer.truncate_to(offset))
+    fn truncate_to(&self, py: Python<'_>, offset: Offset) -> PyResult<bool> {
+        self.with_writer(py, |writer| writer.truncate_to(offset.0))
     }
 
-    fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: i64) -> PyResult<()> {
-        self.with_writer(py, |writer| writer.truncate_fully_and_start_at(offset))
+    fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: Offset) -> PyResult<()> {
+        self.with_writer(py, |writer| writer.truncate_fully_and_start_at(offset.0))
     }
 
-    fn delete_before(&self, py: Python<'_>, offset: i64) -> PyResult<bool> {
-        self.with_writer(py, |writer| writer.delete_before(offset))
+    fn delete_before(&self, py: Python<'_>, offset: Offset) -> PyResult<bool> {
+        self.with_writer(py, |writer| writer.delete_before(offset.0))
     }
 
     #[pyo3(signature = (now=None))]

@@ -175,12 +175,13 @@ def test_offsets_beyond_64_bits(log: cw.Log, offset: int) -> None:
     for call in (
         lambda: log.locate(offset),
         lambda: log.scan(start_offset=offset).to_arrow(),
-        lambda: log.locate_many([offset]),
         lambda: log.offset_for_time(offset),
         lambda: log.segments.floor(offset),
     ):
         with pytest.raises(TOO_BIG):
             call()
+    assert log.locate_many([0, offset])["position"].to_pylist() == [0, None]
+    assert log.offsets_for_times([0, offset])["offset"].to_pylist() == [0, None]
 
 
 @pytest.mark.parametrize("offset", [-1, -5, -(2**63), 370, 371, 2**63 - 1])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
+import string
 import subprocess
 import sys
 from pathlib import Path
@@ -113,6 +115,16 @@ def test_a_line_of_json_may_leave_everything_but_the_value_out(tmp_path: Path) -
         ('{"value": "v", "headers": [["a"]]}', "headers"),
         ('{"value": "v", "headers": [[null, "a"]]}', "name"),
         ('{"value": "v", "timestamp": "soon"}', "timestamp"),
+        ('{"value": "v", "headers": false}', "headers"),
+        ('{"value": "v", "headers": "ab"}', "headers"),
+        ('{"value": "v", "headers": [["a", 5]]}', "a header is text"),
+        ('{"value": "v", "timestamp": true}', "timestamp is a number"),
+        ('{"value": "v", "timestamp": 1.5}', "timestamp is a number"),
+        ('{"value": "v", "timestamp": -5}', "timestamp: expected milliseconds from 0 up"),
+        ('{"value": "v", "timestamp": 99999999999999999999}', "time: expected milliseconds within 64 bits"),
+        ('{"value": "v", "timestamp": 9999999999999}', "timestamp: expected a time no more than"),
+        ('{"value": {"base64": "é"}}', "value is not base64"),
+        ('{"value": ' + "[" * 100_000, "nested too deeply"),
         ('{"value": "\\ud800"}', "line 2"),
         ("", "line 2"),
     ],
@@ -125,6 +137,46 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: str, named: str
     assert "line 2" in error
     assert named in error
     assert [r.value for r in cw.Log(path).records()] == [b"kept"]
+
+
+@pytest.mark.parametrize("codec", ["producer", "zstd"])
+def test_a_line_that_the_log_refuses_is_named_and_those_before_it_are_appended(tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "notes-0"
+    # of this many letters no codec makes less than the limit
+    large = "".join(random.Random(7).choices(string.printable[:90], k=5000))
+    lines = [f"line {number}" for number in range(1, 101)]
+    lines[76] = large
+    limit = ("--set", "max.message.bytes=1000", "--set", f"compression.type={codec}")
+    code, out, error = cordwood("append", path, *limit, given="\n".join(lines).encode())
+    assert (code, out) == (1, "")
+    assert "line 77 is no record" in error
+    assert "max.message.bytes" in error
+    assert "offsets 0 to 75" in error
+    assert [r.value for r in cw.Log(path).records()] == [line.encode() for line in lines[:76]]
+
+
+def test_a_compacted_log_wants_keys_and_the_line_without_one_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "notes-0"
+    lines = b'{"value": "v", "key": "k"}\n{"value": "v"}\n'
+    code, out, error = cordwood("append", path, "--format", "jsonl", "--set", "cleanup.policy=compact", given=lines)
+    assert (code, out) == (1, "")
+    assert "line 2 is no record: key: expected a key" in error
+    assert cw.Log(path).log_end_offset == 1
+
+
+def test_without_a_standard_input_nothing_is_made(tmp_path: Path) -> None:
+    path = tmp_path / "notes-0"
+    paths = os.pathsep.join(p for p in sys.path if p)
+    command = 'exec "$0" -m cordwood.cli append "$1" <&-'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, sys.executable, str(path)],
+        env={**os.environ, "PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert b"no standard input" in done.stderr
+    assert not path.exists()
 
 
 def test_lines_are_appended_as_they_come(tmp_path: Path) -> None:
@@ -161,6 +213,11 @@ def test_lines_are_appended_as_they_come(tmp_path: Path) -> None:
         ("append", "x-0", "--key-separator", ":", "--format", "jsonl"),
         ("truncate", "x-0"),
         ("truncate", "x-0", "--to", "-1"),
+        ("truncate", "x-0", "--to", str(2**63)),
+        ("truncate", "x-0", "--to", "1.5"),
+        ("append", "x-0", "--topic-id", "wrong"),
+        ("append", "x-0", "--leader-epoch", str(2**31)),
+        ("append", "x-0", "--set", "segment.index.bytes=5"),
         ("retain", "x-0", "--now", "soon"),
         ("retain", "x-0", "--set", "colour=red"),
     ],

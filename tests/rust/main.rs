@@ -23,6 +23,7 @@
 )]
 
 mod batch_builder;
+mod batch_limits;
 mod batch_validation;
 mod builder_and_oracle;
 mod builder_on_golden;

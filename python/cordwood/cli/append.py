@@ -1,7 +1,6 @@
 """`cordwood append`: records from standard input to a log."""
 
 import base64
-import binascii
 import json
 import os
 import select
@@ -13,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cordwood import Appended, CordwoodError, LogWriter, Record
+from cordwood import Appended, ConfigError, CordwoodError, LogWriter, Record
 from cordwood.cli.failure import UsageError, say
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
@@ -71,6 +70,8 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
         raise UsageError("--key-separator is for --format lines; a jsonl line has a key of its own")
     if key_separator == "":
         raise UsageError("--key-separator wants at least one letter")
+    if sys.stdin is None:
+        raise UsageError("there is no standard input to append")
     config = settings(properties, assignments)
     made = _maker(input_format, None if key_separator is None else key_separator.encode())
     with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
@@ -113,18 +114,39 @@ def _count(appended: Appended) -> int:
 def _appended(writer: LogWriter, made: Callable[[bytes], Record]) -> Iterator[Appended]:
     number = 0
     for lines in _chunks():
-        records, wrong = [], None
+        first, records, wrong = number + 1, [], None
         for line in lines:
             number += 1
             try:
                 records.append(made(line))
             except (ValueError, TypeError, OverflowError) as error:
-                wrong = LineError(f"line {number} is no record: {error}")
+                wrong = _no_record(number, error)
                 break
-        if records:
-            yield writer.append_many(records)
+        yield from _append(writer, records, first)
         if wrong is not None:
             raise wrong
+
+
+def _append(writer: LogWriter, records: list[Record], line: int) -> Iterator[Appended]:
+    """Append the records of lines from this one on; where one is refused, those before it, and name its line."""
+    if not records:
+        return
+    end = writer.log_end_offset
+    try:
+        yield writer.append_many(records)
+    except ConfigError as error:
+        # a batch that is only found too large once it is compressed may have others before it
+        done = writer.log_end_offset - end
+        rest, line = records[done:], line + done
+        if len(rest) == 1:
+            raise _no_record(line, error) from None
+        half = len(rest) // 2
+        yield from _append(writer, rest[:half], line)
+        yield from _append(writer, rest[half:], line + half)
+
+
+def _no_record(line: int, error: Exception) -> LineError:
+    return LineError(f"line {line} is no record: {error}")
 
 
 def _read(source: int) -> bytes:
@@ -168,6 +190,8 @@ def _of_json(line: bytes) -> Record:
         fields = json.loads(line)
     except ValueError as error:
         raise LineError(f"not JSON: {error}") from None
+    except RecursionError:
+        raise LineError("not JSON that can be read: it is nested too deeply") from None
     if not isinstance(fields, dict):
         raise LineError("not an object")
     unknown = sorted(fields.keys() - _FIELDS - _MADE_BY_CAT)
@@ -180,14 +204,16 @@ def _of_json(line: bytes) -> Record:
         timestamp = -1
     elif timestamp == "now":
         timestamp = None
-    elif not isinstance(timestamp, int):
+    elif isinstance(timestamp, bool) or not isinstance(timestamp, int):
         raise LineError("timestamp is a number of milliseconds, or null")
-    headers = _headers(fields.get("headers") or [])
+    headers = _headers(fields.get("headers"))
     return Record(_bytes(fields["value"], "value"), _bytes(fields.get("key"), "key"), headers, timestamp)
 
 
 def _headers(given: object) -> list[tuple[bytes | str, bytes | str | None]]:
-    headers = []
+    headers: list[tuple[bytes | str, bytes | str | None]] = []
+    if given is None:
+        return headers
     for pair in given if isinstance(given, list) else [given]:
         match pair:
             case [name, value] if (key := _bytes(name, "a header's name")) is not None:
@@ -204,6 +230,6 @@ def _bytes(value: Any, what: str) -> bytes | str | None:  # noqa: ANN401  (whate
         case {"base64": str() as text} if len(value) == 1:
             try:
                 return base64.b64decode(text, validate=True)
-            except binascii.Error as error:
+            except ValueError as error:
                 raise LineError(f"{what} is not base64: {error}") from None
     raise LineError(f'{what} is text, null or {{"base64": "…"}}')

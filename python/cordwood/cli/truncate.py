@@ -11,6 +11,8 @@ from cordwood.cli.terminal import bytes_in_words, print_json, print_text
 
 __all__ = ["truncate"]
 
+_END = 1 << 63
+
 
 def truncate(
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
@@ -28,8 +30,8 @@ def truncate(
     cordwood truncate orders-0 --to 1000                  what would go
     cordwood truncate orders-0 --to 1000 --no-dry-run     it goes, and does not come back
     """  # noqa: D301
-    if to < 0:
-        raise UsageError(f"--to wants an offset, 0 or above, not {to}")
+    if not 0 <= to < _END:
+        raise UsageError(f"--to wants an offset from 0 to 2^63 - 1, not {to}")
     log = Log(path)
     document = _what_goes(log, to)
     if not dry_run:

@@ -7,7 +7,8 @@ use super::{Appended, Commit, Shared};
 use crate::config::CompressionType;
 use crate::error::{Error, Result};
 use crate::record::{
-    Analyzed, BatchBuilder, BatchHeader, BatchOptions, Codec, NewRecord, Origin, Validation, analyze,
+    Analyzed, BatchBuilder, BatchHeader, BatchOptions, Codec, MAX_BATCH_BYTES, NewRecord, Origin, Validation,
+    analyze,
 };
 
 /// A handle that appends to a log; clones append to the same one.
@@ -33,11 +34,13 @@ impl Appender {
         self.append_many(std::slice::from_ref(record))
     }
 
-    /// Appends records: as one batch if they fit into `max.message.bytes` and `segment.bytes`, else as several. Each batch
-    /// is there as a whole or not at all; where a later one fails, those before it stay.
+    /// Appends records: as one batch if they fit, uncompressed, into `max.message.bytes`, `segment.bytes` and
+    /// [`MAX_BATCH_BYTES`], which no reader of ours exceeds; else as several. Each batch is there as a whole or not at all;
+    /// where a later one fails, those before it stay.
     ///
     /// # Errors
-    /// As [`Appender::append`].
+    /// As [`Appender::append`]. Where one of the records is refused nothing is appended, unless only compressing it shows
+    /// that it does not fit.
     pub fn append_many(&self, records: &[NewRecord<'_>]) -> Result<Appended> {
         let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
@@ -84,8 +87,12 @@ impl Appender {
     /// Returns once the record at `offset` is durable.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`] where it was not appended yet; [`Error::Io`], [`Error::Poisoned`].
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] where it was not appended yet; [`Error::Io`],
+    /// [`Error::Poisoned`].
     pub fn wait_durable(&self, offset: i64) -> Result<()> {
+        if offset < 0 {
+            return Err(Error::config("offset", "an offset, 0 or above", offset.to_string()));
+        }
         let truncations = {
             let partition = self.shared.enter()?;
             if offset >= partition.log_end_offset {
@@ -153,11 +160,15 @@ impl Partition {
 
     fn append_records(&mut self, records: &[NewRecord<'_>], commit: &Commit) -> Result<Appended> {
         let validation = self.validation(Origin::Leader, (self.clock)());
-        for record in records {
+        let limit = validation.max_message_bytes.min(self.config.segment_bytes);
+        let most = usize::try_from(limit).unwrap_or(usize::MAX).min(MAX_BATCH_BYTES);
+        let is_compressed = !matches!(validation.codec, None | Some(Codec::None));
+        for (place, record) in records.iter().enumerate() {
             validation.check(record)?;
+            if !is_compressed && records.len() > 1 {
+                check_alone(place, record, most)?;
+            }
         }
-        let most = usize::try_from(validation.max_message_bytes.min(self.config.segment_bytes))
-            .unwrap_or(usize::MAX);
         let next = self.log_end_offset;
         let mut all = Appended { first: next, last: next - 1, max_timestamp: -1, durable: true };
         // taken out, because the batch lies in it while the partition is changed
@@ -244,6 +255,24 @@ impl Partition {
         }
         Ok((bytes, headers))
     }
+}
+
+/// Whether a record fits into a batch of its own, so that no batch before it is appended in vain.
+fn check_alone(place: usize, record: &NewRecord<'_>, most: usize) -> Result<()> {
+    // more than a header and the lengths of a record take
+    const BESIDE: usize = 128;
+    let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+    let rough = length(record.key).saturating_add(length(record.value)).saturating_add(BESIDE);
+    if record.headers.is_empty() && rough <= most {
+        return Ok(());
+    }
+    let size = BatchBuilder::new().size_with(record);
+    if size > most {
+        let expected = format!("records that fit into a batch of {most} bytes (max.message.bytes)");
+        let found = format!("a batch of {size} bytes for record {place} alone; nothing was appended");
+        return Err(Error::config("records", expected, found));
+    }
+    Ok(())
 }
 
 fn check_size(header: &BatchHeader, most: u32) -> Result<()> {

@@ -51,8 +51,7 @@ impl Checkpoint {
         }
         let parsed = sealed_text::read(&text).and_then(|fields| {
             let offset = |name: &str| fields.get(name).copied().filter(|offset| *offset >= 0);
-            let needed =
-                |name: &str| offset(name).ok_or_else(|| format!("expected a line \"{name} OFFSET\""));
+            let needed = |name: &str| offset(name).ok_or_else(|| format!("no line \"{name} OFFSET\""));
             Ok(Self {
                 recovery_point: needed(RECOVERY_POINT)?,
                 log_start_offset: needed(LOG_START_OFFSET)?,
@@ -60,8 +59,9 @@ impl Checkpoint {
             })
         });
         parsed.map(Some).map_err(|wrong| {
-            let expected = "the recovery point and the log start offset, as they were written (without this file the log \
-                            starts at its first segment, and all of it is looked at)";
+            let expected = "the recovery point and the log start offset under their checksum (put the file back as it was; \
+                            or remove it: then the next opening reads the whole log, which starts at its first segment, \
+                            and records that were deleted from that one are there again)";
             Malformed::new(expected, wrong).at(directory.path_of(CHECKPOINT), 0, None)
         })
     }

@@ -13,6 +13,7 @@ mod commit;
 mod data_directory;
 mod flush_mode;
 mod open;
+mod options;
 mod partition;
 mod quarantine;
 mod refused;
@@ -163,7 +164,7 @@ impl LogWriter {
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
         let advice = "make the folder that is to hold the partition directory first";
         // what is refused makes no folder
-        options.config.validate()?;
+        options.check()?;
         let directory = Directory::open_or_create(path.as_ref(), advice, DataDirectory::refuse)?;
         let mut locks = PartitionLocks::take(&directory)?;
         let writer = Self::start(directory, options)?;

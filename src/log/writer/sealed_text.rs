@@ -27,30 +27,25 @@ pub(super) fn write(fields: &BTreeMap<&str, i64>) -> Vec<u8> {
 /// Reads what [`write()`] wrote.
 ///
 /// # Errors
-/// Says what is wrong with the text.
+/// Says what was found that is wrong.
 pub(super) fn read(text: &[u8]) -> Result<BTreeMap<String, i64>, String> {
     let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
     let last = text.strip_suffix('\n').and_then(|text| text.rfind('\n')).map(|newline| newline + 1);
-    let (lines, last) =
-        last.and_then(|start| text.split_at_checked(start)).ok_or("expected lines, found none")?;
+    let (lines, last) = last.and_then(|start| text.split_at_checked(start)).ok_or("no whole lines")?;
     let expected = format!("crc32c {:08x}\n", crc::crc32c(lines.as_bytes()));
     if last != expected {
-        return Err(format!(
-            "expected {:?} as its last line, found {:?}",
-            expected.trim_end(),
-            last.trim_end()
-        ));
+        return Err(format!("the last line {:?} under lines of {:?}", last.trim_end(), expected.trim_end()));
     }
     let mut lines = lines.lines();
     match lines.next() {
         Some("0") => {}
-        version => return Err(format!("expected version 0, found {version:?}")),
+        version => return Err(format!("version {:?} in place of 0", version.unwrap_or_default())),
     }
     lines
         .map(|line| {
             let field =
                 line.split_once(' ').and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
-            field.ok_or_else(|| format!("expected a name and a number, found {line:?}"))
+            field.ok_or_else(|| format!("{line:?}, which is no name and a number"))
         })
         .collect()
 }
