@@ -67,3 +67,43 @@ fn a_record_that_fits_into_no_batch_leaves_those_before_it_out_too() {
     assert_eq!(writer.log_end_offset(), 0);
     assert_eq!(writer.append_many(&[small, small, small]).unwrap().last, 2);
 }
+
+#[test]
+fn records_that_compression_makes_larger_are_split_once_more() {
+    let mut state = 1_u64;
+    let mut noise = |length: usize| -> Vec<u8> {
+        let mut byte = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 56) as u8
+        };
+        (0..length).map(|_| byte()).collect()
+    };
+    for (limit, length, count) in [(1_048_588, 1000, 2000), (10_000, 100, 1000), (1_048_588, 174_000, 60)] {
+        let values: Vec<_> = (0..count).map(|_| noise(length)).collect();
+        let records: Vec<_> =
+            values.iter().map(|value| NewRecord { value: Some(value), ..NewRecord::default() }).collect();
+        for compression_type in
+            [CompressionType::Gzip, CompressionType::Snappy, CompressionType::Lz4, CompressionType::Zstd]
+        {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("orders-0");
+            let config = LogConfig { max_message_bytes: limit, compression_type, ..LogConfig::default() };
+            let mut writer = open(&path, config);
+            let appended = writer.append_many(&records).unwrap();
+            assert_eq!((appended.first, appended.last), (0, count - 1));
+            writer.close().unwrap();
+            let found = batches(&path);
+            assert_eq!(found.iter().map(|(count, _)| *count as i64).sum::<i64>(), count);
+            assert!(found.iter().all(|(_, size)| *size <= limit as usize));
+            let mut scan =
+                Log::open(&path, LogOptions::default()).unwrap().scan(ScanOptions::default()).unwrap();
+            let mut next = values.iter();
+            while let Some(ScanStep::Batch(_)) = scan.next_step().unwrap() {
+                while let Some(record) = scan.next_record().unwrap() {
+                    assert_eq!(record.value, next.next().map(Vec::as_slice));
+                }
+            }
+            assert_eq!(next.next(), None);
+        }
+    }
+}

@@ -173,20 +173,19 @@ impl Partition {
         let mut all = Appended { first: next, last: next - 1, max_timestamp: -1, durable: true };
         // taken out, because the batch lies in it while the partition is changed
         let mut builder = std::mem::take(&mut self.builder);
-        let mut append = |partition: &mut Self, builder: &mut BatchBuilder| {
-            let (header, bytes) = builder.seal(&partition.batch_options(&validation))?;
-            check_size(&header, validation.max_message_bytes)?;
-            let appended = partition.append(bytes, &[header], validation.now, commit)?;
+        let mut append = |builder: &mut BatchBuilder, batch: &[NewRecord<'_>]| {
+            let appended = self.append_built(builder, batch, most, &validation, commit)?;
             builder.clear();
             all.last = appended.last;
             all.max_timestamp = all.max_timestamp.max(appended.max_timestamp);
             all.durable = false;
             Ok(())
         };
-        let mut done = Ok(());
-        for record in records {
+        let (mut done, mut start) = (Ok(()), 0);
+        for (place, record) in records.iter().enumerate() {
             if !builder.is_empty() && builder.size_with(record) > most {
-                done = append(self, &mut builder);
+                done = append(&mut builder, records.get(start..place).unwrap_or_default());
+                start = place;
             }
             done = done.and_then(|()| builder.append(record));
             if done.is_err() {
@@ -194,11 +193,35 @@ impl Partition {
             }
         }
         if done.is_ok() && !builder.is_empty() {
-            done = append(self, &mut builder);
+            done = append(&mut builder, records.get(start..).unwrap_or_default());
         }
         builder.clear();
         self.builder = builder;
         done.map(|()| all)
+    }
+
+    /// Appends the batch that was built of some records.
+    fn append_built(
+        &mut self,
+        builder: &mut BatchBuilder,
+        records: &[NewRecord<'_>],
+        most: usize,
+        validation: &Validation,
+        commit: &Commit,
+    ) -> Result<Appended> {
+        let (header, bytes) = builder.seal(&self.batch_options(validation))?;
+        if usize::try_from(header.size).is_ok_and(|size| size <= most) || records.len() < 2 {
+            check_size(&header, validation.max_message_bytes)?;
+            return self.append(bytes, &[header], validation.now, commit);
+        }
+        // what cannot be compressed takes a little more than it did before
+        let (front, back) = records.split_at(records.len() / 2);
+        fill(builder, front)?;
+        let front = self.append_built(builder, front, most, validation, commit)?;
+        fill(builder, back)?;
+        let back = self.append_built(builder, back, most, validation, commit)?;
+        let max_timestamp = front.max_timestamp.max(back.max_timestamp);
+        Ok(Appended { first: front.first, max_timestamp, ..back })
     }
 
     fn append_batches(&mut self, raw: &[u8], keep_offsets: bool, commit: &Commit) -> Result<Appended> {
@@ -255,6 +278,12 @@ impl Partition {
         }
         Ok((bytes, headers))
     }
+}
+
+/// Builds a batch anew.
+fn fill(builder: &mut BatchBuilder, records: &[NewRecord<'_>]) -> Result<()> {
+    builder.clear();
+    records.iter().try_for_each(|record| builder.append(record))
 }
 
 /// Whether a record fits into a batch of its own, so that no batch before it is appended in vain.
