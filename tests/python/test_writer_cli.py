@@ -265,8 +265,21 @@ def test_truncate_does_it_when_told(log: Path) -> None:
     text = ok("truncate", log, "--to", 25, "--no-dry-run")
     assert "removed" in text
     found = cw.Log(log)
-    assert found.log_end_offset in (20, 25)
+    # the batch that holds 25 goes as a whole
+    assert found.log_end_offset == 20
+    assert "the log ends at 20" in text
     assert [r.offset for r in found.records()] == list(range(20))
+
+
+def test_truncate_below_the_log_start_leaves_an_empty_log(log: Path) -> None:
+    with cw.LogWriter(log) as writer:
+        writer.delete_before(25)
+    document = json.loads(ok("truncate", log, "--to", 22, "--json"))
+    assert (document["first"], document["segments"]) == (25, [20, 40, 60])
+    document = json.loads(ok("truncate", log, "--to", 22, "--json", "--no-dry-run"))
+    assert (document["log_end_offset"], document["truncated"]) == (22, True)
+    found = cw.Log(log)
+    assert (found.log_start_offset, found.log_end_offset, list(found.records())) == (22, 22, [])
 
 
 def test_retain_says_what_would_go_and_then_does_it(log: Path) -> None:

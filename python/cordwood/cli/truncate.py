@@ -37,7 +37,8 @@ def truncate(
     if not dry_run:
         with LogWriter(path) as writer:
             document["truncated"] = writer.truncate_to(to)
-            document["log_end_offset"] = writer.log_end_offset
+        # a batch that held the offset went as a whole
+        document["log_end_offset"] = log.refresh().log_end_offset
     document["dry_run"] = dry_run
     if json:
         print_json(document)
@@ -52,16 +53,14 @@ def _what_goes(log: Log, to: int) -> dict[str, object]:
     document |= {"first": None, "bytes": 0, "segments": []}
     if to >= log.log_end_offset:
         return document
-    if not segments or to < segments[0].base_offset:
+    if to < log.log_start_offset:
         first, size = log.log_start_offset, sum(segment.size for segment in segments)
         gone = [segment.base_offset for segment in segments]
     else:
         gone = [segment.base_offset for segment in segments if segment.base_offset > to]
         size = sum(segment.size for segment in segments if segment.base_offset > to)
         first = min([to, *gone])
-        # below the log start offset lie batches, too, that readers do not see
-        hidden = Log(log.path, log_start_offset=segments[0].base_offset)
-        location = _located(hidden, to)
+        location = _located(log, to)
         holding = log.segments.floor(to)
         if location is not None and holding is not None and location[0] == holding.base_offset:
             first = min(first, location[1])
