@@ -78,9 +78,9 @@ class Log:
     """A partition directory, opened for reading, fixed as of its opening.
 
     It needs read permission only, takes no lock and writes nothing; indexes, checkpoints and snapshots may be missing
-    or wrong. `refresh()` sees what was appended since. (Of a preallocated last segment that grows meanwhile, what counts
-    is settled by the first question about its end.) Threads may share a `Log`; in a forked child it reopens itself;
-    it pickles as a recipe with its absolute path.
+    or wrong. `refresh()` sees what was appended since. (Of a preallocated last segment that grows meanwhile, what
+    counts is settled by the first question about its end.) Threads may share a `Log`; in a forked child it reopens
+    itself; it pickles as a recipe with its absolute path.
 
     *io*: `"auto"` maps nothing while a broker holds the data directory's lock or a writer the partition's, else
     everything but the last segment's files; `"mmap"` maps everything (you say that the directory is at rest);

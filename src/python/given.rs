@@ -34,10 +34,16 @@ impl<'py> FromPyObject<'_, 'py> for Blob {
         if given.is_instance_of::<PyString>() {
             return given.extract::<PyBackedStr>().map(Self::Text);
         }
-        let Ok(view) = PyMemoryView::from(&given) else {
+        let refused = |more| {
             let found = class_name(&given);
-            return Err(PyTypeError::new_err(format!("expected bytes, str or None, found {found}")));
+            PyTypeError::new_err(format!("expected bytes, str or None, found {found}{more}"))
         };
+        let view = PyMemoryView::from(&given).map_err(|_| refused(""))?;
+        // a number of NumPy's has bytes too, and an array of them as many as the machine makes of it
+        let format: String = view.getattr("format")?.extract()?;
+        if !matches!(format.as_str(), "B" | "b" | "c") || view.getattr("ndim")?.extract::<i32>()? < 1 {
+            return Err(refused(" (its tobytes() are bytes)"));
+        }
         let bytes = view.call_method0("tobytes")?;
         Ok(Self::Bytes(bytes.cast::<PyBytes>()?.clone().into()))
     }
@@ -156,12 +162,16 @@ impl<'py> FromPyObject<'_, 'py> for GivenRecords {
                 class_name(&given)
             )));
         }
-        let no_records = |_| {
+        let no_records = || {
             let found = class_name(&given);
             PyTypeError::new_err(format!("expected an iterable of Record or bytes, found {found}"))
         };
+        if given.cast::<PyMapping>().is_ok() {
+            // its keys alone would be appended
+            return Err(no_records());
+        }
         let mut records = Vec::new();
-        for (place, record) in given.try_iter().map_err(no_records)?.enumerate() {
+        for (place, record) in given.try_iter().map_err(|_| no_records())?.enumerate() {
             let record = record?;
             records.push(record.extract().map_err(|wrong: PyErr| at_place(given.py(), place, wrong))?);
         }

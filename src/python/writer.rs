@@ -91,17 +91,30 @@ impl<'py> FromPyObject<'_, 'py> for Offset {
     }
 }
 
+/// What is given back when the log is closed: files, mappings, memory.
 #[derive(Debug)]
-struct Handle {
+struct Open {
     appender: Appender,
     writer: Mutex<LogWriter>,
+}
+
+impl Open {
+    fn writer(&self) -> MutexGuard<'_, LogWriter> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Debug)]
+struct Handle {
+    /// Each call has a clone while it lasts, so that none is waited for under this lock.
+    open: Mutex<Option<Arc<Open>>>,
     process: u32,
     is_closed: AtomicBool,
 }
 
 impl Handle {
-    fn writer(&self) -> MutexGuard<'_, LogWriter> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    fn open(&self) -> MutexGuard<'_, Option<Arc<Open>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Before any lock: a thread that held one may not exist in a forked child.
@@ -129,14 +142,12 @@ impl Drop for PyLogWriter {
 }
 
 impl PyLogWriter {
-    fn check(&self, py: Python<'_>) -> PyResult<()> {
+    fn check(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
         if self.handle.is_of_another_process() {
             return Err(error::to_python(py, Error::Forked { handle: NAME }));
         }
-        if self.handle.is_closed.load(Ordering::Acquire) {
-            return Err(error::closed(py, NAME));
-        }
-        Ok(())
+        let open = self.handle.open().clone();
+        open.filter(|_| !self.closed()).ok_or_else(|| error::closed(py, NAME))
     }
 
     /// From many threads at once.
@@ -145,8 +156,8 @@ impl PyLogWriter {
         py: Python<'_>,
         append: impl FnOnce(&Appender) -> Result<T> + Send,
     ) -> PyResult<T> {
-        self.check(py)?;
-        enter(py, || append(&self.handle.appender))
+        let open = self.check(py)?;
+        enter(py, || append(&open.appender))
     }
 
     /// One at a time.
@@ -155,8 +166,8 @@ impl PyLogWriter {
         py: Python<'_>,
         work: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
     ) -> PyResult<T> {
-        self.check(py)?;
-        enter(py, || work(&mut self.handle.writer()))
+        let open = self.check(py)?;
+        enter(py, || work(&mut open.writer()))
     }
 }
 
@@ -193,9 +204,9 @@ impl PyLogWriter {
         let flush_mode = options.flush;
         let writer = enter(py, || LogWriter::open(path, &options))?;
         let path = writer.path().to_owned();
+        let open = Open { appender: writer.appender(), writer: Mutex::new(writer) };
         let handle = Handle {
-            appender: writer.appender(),
-            writer: Mutex::new(writer),
+            open: Mutex::new(Some(Arc::new(open))),
             process: std::process::id(),
             is_closed: AtomicBool::new(false),
         };
@@ -348,9 +359,13 @@ impl PyLogWriter {
         if self.handle.is_of_another_process() {
             return Err(error::to_python(py, Error::Forked { handle: NAME }));
         }
+        let Some(open) = self.handle.open().clone() else { return Ok(()) };
         enter(py, || {
-            let closed = self.handle.writer().close();
+            let closed = open.writer().close();
             self.handle.is_closed.store(true, Ordering::Release);
+            self.handle.open().take();
+            // the files go here, unless another thread is still told that it came too late
+            drop(open);
             closed
         })
     }

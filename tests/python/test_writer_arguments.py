@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import uuid
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import cordwood as cw
@@ -180,3 +183,52 @@ def test_a_damaged_checkpoint_says_what_removing_it_does(path: Path, damaged: by
     (path / ".cordwood.checkpoint").unlink()
     with cw.LogWriter(path) as writer:
         assert (writer.log_start_offset, writer.log_end_offset) == (0, 10)
+
+
+@pytest.mark.parametrize(
+    "given", [np.int64(7), np.float64(7), np.bool_(True), np.arange(3), np.zeros((2, 2), "<u2"), array("i", [1, 2])]
+)
+def test_numbers_are_not_taken_for_bytes(path: Path, given: Any) -> None:
+    with cw.LogWriter(path) as writer:
+        for append in (
+            lambda: writer.append(given),
+            lambda: writer.append(b"v", key=given),
+            lambda: writer.append(b"v", headers=[(b"h", given)]),
+            lambda: writer.append_many([given]),
+        ):
+            with pytest.raises(TypeError, match=f"found {type(given).__name__}"):
+                append()
+        assert writer.log_end_offset == 0
+
+
+def test_bytes_of_an_array_are_taken(path: Path) -> None:
+    with cw.LogWriter(path) as writer:
+        for given in (np.frombuffer(b"abc", "u1"), np.frombuffer(b"abc", "i1"), array("B", b"abc"), np.bytes_(b"abc")):
+            writer.append(given)
+        assert {record.value for record in writer.reader().records()} == {b"abc"}
+
+
+def test_a_mapping_is_no_records(path: Path) -> None:
+    with (
+        cw.LogWriter(path) as writer,
+        pytest.raises(TypeError, match="expected an iterable of Record or bytes, found dict"),
+    ):
+        writer.append_many({"a": 1})
+
+
+def test_a_closed_writer_gives_its_files_back(tmp_path: Path) -> None:
+    def held() -> list[str]:
+        links = [os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").iterdir()]
+        maps = Path("/proc/self/maps").read_text().splitlines()
+        return [name for name in [*links, *maps] if str(tmp_path) in name]
+
+    writer = cw.LogWriter(tmp_path / "orders-0")
+    writer.append(b"v")
+    writer.reader()
+    assert held()
+    writer.close()
+    assert held() == []
+    assert writer.closed
+    writer.close()
+    with pytest.raises(cw.ConfigError, match="closed"):
+        writer.append(b"v")
