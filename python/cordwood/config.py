@@ -151,12 +151,14 @@ class LogConfig:
             raise _no_instance("properties", "a path or a mapping", properties)
         if not isinstance(overrides, (Mapping, type(None))):
             raise _no_instance("overrides", "a mapping", overrides)
-        given = files.texts(properties) if isinstance(properties, Mapping) else files.read(properties)
+        given = files.texts("properties", properties) if isinstance(properties, Mapping) else files.read(properties)
         if kind is None:
             kind = "broker" if files.is_brokers(given) else "topic"
         values = files.of_broker(given) if kind == "broker" else files.of_topic(given)
         config = cls._checked(values)
-        return config if overrides is None else cls._checked(values | files.of_topic(files.texts(overrides)))
+        return (
+            config if overrides is None else cls._checked(values | files.of_topic(files.texts("overrides", overrides)))
+        )
 
     def to_properties(self) -> dict[str, str]:
         """Give all settings under their topic names; `from_properties` makes the same of them."""

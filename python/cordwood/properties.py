@@ -85,12 +85,12 @@ def _unescape(text: str) -> str:
     return _ESCAPE.sub(letter, text)
 
 
-def texts(properties: Mapping[str, object]) -> dict[str, str]:
+def texts(argument: str, properties: Mapping[str, object]) -> dict[str, str]:
     """Give what a mapping holds as a file would have it: `True` is `"true"`."""
     given = {}
     for name, value in properties.items():
         if not isinstance(name, str):
-            raise refused("properties", "names that are text", repr(name))
+            raise refused(argument, "names that are text", repr(name))
         if isinstance(value, bool):
             given[name] = Flag().text(value)
         elif isinstance(value, str | int | float):

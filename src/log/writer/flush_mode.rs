@@ -53,8 +53,8 @@ impl FromStr for FlushMode {
     /// order, and fields too: a group waits 2 ms or for 1 MiB.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
-            let expected =
-                "\"always\", \"group(ms, bytes)\", \"interval(messages=N)\", \"interval(ms=N)\" or \"none\"";
+            let expected = "\"always\", \"none\", \"group(ms=N, bytes=N)\" with whole numbers from 0 on, or \
+                            \"interval(messages=N, ms=N)\" with such from 1 on; either may be left out";
             Error::config("flush", expected, format!("{text:?}"))
         };
         let text = text.trim();
