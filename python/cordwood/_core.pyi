@@ -813,7 +813,8 @@ class LogWriter:
         """Let the log start at `offset`, up to the log's end: records below are gone, and segments without others.
 
         False where it started there or above. When this returns, the records do not come back. *Errors*:
-        `OffsetOutOfRangeError` above the log's end. *Source*: Kafka `UnifiedLog.maybeIncrementLogStartOffset`.
+        `ConfigError` for a negative one; `OffsetOutOfRangeError` above the log's end. *Source*: Kafka
+        `UnifiedLog.maybeIncrementLogStartOffset`.
         """
     def apply_retention(self, now: _Time | None = None) -> RetentionPlan:
         """Delete the segments that have had their time by `retention.ms` and `retention.bytes`, and say which.

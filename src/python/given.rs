@@ -41,7 +41,8 @@ impl<'py> FromPyObject<'_, 'py> for Blob {
         let view = PyMemoryView::from(&given).map_err(|_| refused(""))?;
         // a number of NumPy's has bytes too, and an array of them as many as the machine makes of it
         let format: String = view.getattr("format")?.extract()?;
-        if !matches!(format.as_str(), "B" | "b" | "c") || view.getattr("ndim")?.extract::<i32>()? < 1 {
+        let item = format.trim_start_matches(['@', '=', '<', '>', '!']);
+        if !matches!(item, "B" | "b" | "c") || view.getattr("ndim")?.extract::<i32>()? < 1 {
             return Err(refused(" (its tobytes() are bytes)"));
         }
         let bytes = view.call_method0("tobytes")?;

@@ -217,6 +217,13 @@ def test_a_path_that_is_no_text_is_refused(kind: str) -> None:
         asked(locate(kind=kind), kind, False, pa.array([5]), pa.array([5]))
 
 
+def test_a_path_may_be_a_large_string() -> None:
+    """As Spark hands texts over under `spark.sql.execution.arrow.useLargeVarTypes`."""
+    part = corpus.partition("01-plain")
+    answers = locate(kind="arrow").udf.func(pa.array([str(part.path)], pa.large_string()), pa.array([0]))
+    assert answers.to_pylist() == [place(part, 0)]
+
+
 @pytest.mark.parametrize("type_", [pa.int8(), pa.int16(), pa.int32()])
 @in_every_kind
 def test_offsets_of_smaller_types_are_offsets(kind: str, type_: pa.DataType) -> None:

@@ -55,15 +55,15 @@ fn base_offset(log: &Path) -> i64 {
 }
 
 /// The words of the error, of a directory that stays as it is.
-fn refused(path: &Path, file: &Path) -> String {
+fn refused(path: &Path) -> String {
     let before = files(path);
     match LogWriter::open(path, &options()) {
         Err(Error::Corrupt { place, expected, found }) => {
-            assert_eq!(place.file, file);
+            assert_eq!(place.file, path);
             assert!(files(path) == before);
             format!("expected {expected}, found {found}")
         }
-        opened => panic!("{}: {:?}", file.display(), opened.map(|writer| writer.log_start_offset())),
+        opened => panic!("{:?}", opened.map(|writer| (writer.log_start_offset(), writer.log_end_offset()))),
     }
 }
 
@@ -75,9 +75,10 @@ fn a_segment_that_vanished_from_the_middle_of_a_closed_log_is_named() {
         let gone = written(&path, true).swap_remove(number);
         let size = fs::metadata(&gone).unwrap().len();
         remove_segment(&gone);
-        let words = refused(&path, &gone);
+        let words = refused(&path);
+        let name = gone.file_name().unwrap().to_str().unwrap();
         assert!(
-            words.contains(&format!("a segment of {size} bytes")) && words.ends_with("found none"),
+            words.contains(&format!("{name} of {size} bytes")) && words.ends_with("no such file"),
             "{words}"
         );
         // as the error says
@@ -87,17 +88,65 @@ fn a_segment_that_vanished_from_the_middle_of_a_closed_log_is_named() {
 }
 
 #[test]
-fn a_sealed_segment_that_was_cut_between_two_batches_is_named() {
+fn a_sealed_segment_of_another_size_is_named() {
     for number in 0..4 {
         let folder = folder();
         let path = folder.path().join("orders-0");
-        let cut = written(&path, true).swap_remove(number);
-        let bytes = fs::read(&cut).unwrap();
+        let log = written(&path, true).swap_remove(number);
+        let bytes = fs::read(&log).unwrap();
+        // between two batches
         let first = 12 + usize::try_from(u32::from_be_bytes(bytes[8..12].try_into().unwrap())).unwrap();
         assert!(first < bytes.len());
-        fs::write(&cut, &bytes[..first]).unwrap();
-        assert!(refused(&path, &cut).ends_with(&format!("found {first} bytes")));
+        for found in [&bytes[..first], &[&bytes[..], &[0; 100]].concat()] {
+            fs::write(&log, found).unwrap();
+            assert!(refused(&path).ends_with(&format!("found {} bytes", found.len())));
+        }
     }
+}
+
+#[test]
+fn a_log_that_was_closed_ends_where_it_ended_whatever_else_is_gone() {
+    for all in [false, true] {
+        let folder = folder();
+        let path = folder.path().join("orders-0");
+        let logs = written(&path, true);
+        fs::remove_file(path.join(".cordwood.durable")).unwrap();
+        for log in if all { &logs[..] } else { &logs[logs.len() - 1..] } {
+            remove_segment(log);
+        }
+        let words = refused(&path);
+        assert!(
+            words.starts_with(&format!("expected a log that ends at offset {RECORDS} or above")),
+            "{words}"
+        );
+        // as the error says
+        fs::remove_file(path.join(".cordwood.clean")).unwrap();
+        LogWriter::open(&path, &options()).unwrap();
+    }
+}
+
+#[test]
+fn what_a_broker_cut_and_wrote_anew_is_no_loss() {
+    let folder = folder();
+    let path = folder.path().join("orders-0");
+    written(&path, true);
+    let is_ours = |file: &Path| file.file_name().unwrap().to_str().unwrap().starts_with(".cordwood.");
+    let ours: BTreeMap<_, _> = files(&path).into_iter().filter(|(file, _)| is_ours(file)).collect();
+    // a broker knows nothing of them
+    for file in ours.keys() {
+        fs::remove_file(file).unwrap();
+    }
+    let mut broker = LogWriter::open(&path, &options()).unwrap();
+    assert!(broker.truncate_to(RECORDS / 2).unwrap());
+    let record = NewRecord { timestamp: 1_000_000, value: Some(b"another value"), ..NewRecord::default() };
+    for _ in 0..RECORDS {
+        broker.append(&record).unwrap();
+    }
+    broker.close().unwrap();
+    for (file, bytes) in &ours {
+        fs::write(file, bytes).unwrap();
+    }
+    assert_eq!(LogWriter::open(&path, &options()).unwrap().log_end_offset(), RECORDS / 2 + RECORDS);
 }
 
 #[test]
@@ -108,7 +157,7 @@ fn first_segments_that_vanished_are_named_after_a_crash_too() {
         let logs = written(&path, is_closed);
         remove_segment(&logs[0]);
         remove_segment(&logs[1]);
-        let words = refused(&path, &logs[2]);
+        let words = refused(&path);
         assert!(words.starts_with("expected a segment with offset 0, where the log starts"), "{words}");
         fs::remove_file(path.join(".cordwood.checkpoint")).unwrap();
         let writer = LogWriter::open(&path, &options()).unwrap();
@@ -125,7 +174,7 @@ fn what_a_broker_deleted_or_compacted_is_no_loss() {
     remove_segment(&logs[0]);
     let line = folder.path().join("log-start-offset-checkpoint");
     assert_eq!(fs::read_to_string(&line).unwrap(), "0\n1\norders 0 0\n");
-    refused(&path, &logs[1]);
+    refused(&path);
     // a broker has no line for a log that starts at its first segment
     fs::write(&line, "0\n0\n").unwrap();
     let writer = LogWriter::open(&path, &options()).unwrap();

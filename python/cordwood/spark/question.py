@@ -80,8 +80,9 @@ class Question:
 
     def _paths(self, column: Any) -> pa.Array:  # noqa: ANN401  (pandas or Arrow)
         paths = column if isinstance(column, pa.Array) else pa.array(column, from_pandas=True)
-        if pa.types.is_null(paths.type) or pa.types.is_string(paths.type):
-            return paths
+        # under spark.sql.execution.arrow.useLargeVarTypes a text is a large one
+        if pa.types.is_null(paths.type) or pa.types.is_string(paths.type) or pa.types.is_large_string(paths.type):
+            return paths.cast(pa.string())
         raise bad_option(self.name, "a path (string) in the first of two columns", str(paths.type))
 
     def _ask_each(self, paths: pa.Array, values: pa.Array) -> pa.StructArray:

@@ -122,8 +122,8 @@ pub(crate) const DATA_DIRECTORY_LOCK: &str = ".lock";
 /// Seen from a partition directory.
 const DATA_DIRECTORYS: &str = "../.lock";
 
-/// Whether a folder is a data directory of Kafka's: then it holds one of these.
-pub(crate) fn is_data_directory(folder: &Directory) -> Result<bool> {
+/// Whether a folder (or with `../` the one that holds it) is a data directory of Kafka's: then it holds one of these.
+pub(crate) fn is_data_directory(folder: &Directory, up: &str) -> Result<bool> {
     let marks = [
         META_PROPERTIES,
         DATA_DIRECTORY_LOCK,
@@ -131,7 +131,7 @@ pub(crate) fn is_data_directory(folder: &Directory) -> Result<bool> {
         "log-start-offset-checkpoint",
     ];
     for mark in marks {
-        if folder.identity_of(mark)?.is_some() {
+        if folder.identity_of(&format!("{up}{mark}"))?.is_some() {
             return Ok(true);
         }
     }
@@ -158,9 +158,7 @@ impl PartitionLocks {
     /// As [`Lock::exclusive`].
     pub fn take(directory: &Directory) -> Result<Self> {
         let (mut data_directory, mut inode) = (None, None);
-        if let Some(folder) = directory.parent()?
-            && is_data_directory(&folder)?
-        {
+        if directory.descriptor().is_some() && is_data_directory(directory, "../")? {
             let (lock, found) = shared(directory)?;
             (data_directory, inode) = (Some(lock), found);
         }

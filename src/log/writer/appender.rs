@@ -161,8 +161,10 @@ impl Partition {
     fn append_records(&mut self, records: &[NewRecord<'_>], commit: &Commit) -> Result<Appended> {
         let validation = self.validation(Origin::Leader, (self.clock)());
         let limit = validation.max_message_bytes.min(self.config.segment_bytes);
-        let most = usize::try_from(limit).unwrap_or(usize::MAX).min(MAX_BATCH_BYTES);
         let is_compressed = !matches!(validation.codec, None | Some(Codec::None));
+        // no codec makes what it cannot compress larger by as much
+        let room = if is_compressed { MAX_BATCH_BYTES - (MAX_BATCH_BYTES >> 7) } else { MAX_BATCH_BYTES };
+        let most = usize::try_from(limit).unwrap_or(usize::MAX).min(room);
         for (place, record) in records.iter().enumerate() {
             validation.check(record)?;
             if !is_compressed && records.len() > 1 {

@@ -23,7 +23,8 @@ use crate::fs::planted::{self, Planted};
 use crate::record::crc;
 use crate::segment::Segment;
 
-const CLEAN: &str = ".cordwood.clean";
+/// There after a close, and only until the next change.
+pub(super) const CLEAN: &str = ".cordwood.clean";
 /// A line a segment.
 const MOST_BYTES: u64 = 64 << 20;
 
@@ -87,23 +88,28 @@ impl CleanMarker {
         Ok(())
     }
 
-    /// Fails where a segment behind the first one that is there is gone, or a sealed one is shorter: nothing else would show
-    /// it, for offsets may have gaps. (The last one's end is compared with what was synced; segments before the first one
-    /// that is there, with the log start.)
+    /// Where the log ended.
+    pub(super) fn log_end_offset(&self) -> i64 {
+        self.log_end_offset
+    }
+
+    /// Fails where a segment behind the first one that is there is gone, or a sealed one has another size: nothing else
+    /// would show it, for offsets may have gaps. (The log's end is compared with what was synced, and segments before the
+    /// first one that is there with the log start.) Not where somebody has written behind the end: a broker had the log.
     pub(super) fn refuse_missing(&self, directory: &Directory) -> Result<()> {
         let now = Self::of(directory, self.log_end_offset)?;
+        if now.logs.last_key_value() != self.logs.last_key_value() {
+            return Ok(());
+        }
         let first = now.logs.keys().next();
-        let sealed =
-            self.logs.iter().rev().skip(1).filter(|(name, _)| first.is_some_and(|first| *name >= first));
-        for (name, size) in sealed.rev() {
+        for (name, size) in self.logs.iter().filter(|(name, _)| first.is_some_and(|first| *name >= first)) {
             let found = now.logs.get(name);
-            if found.is_none_or(|found| found < size) {
+            if found != Some(size) {
                 let expected = format!(
-                    "a segment of {size} bytes, as it was when the log was closed (to go on without what is missing, remove \
-                     {CLEAN})"
+                    "{name} of {size} bytes, as it was when the log was closed (to go on with what is there, remove {CLEAN})"
                 );
-                let found = found.map_or_else(|| "none".to_owned(), |found| format!("{found} bytes"));
-                return Err(Malformed::new(expected, found).at(directory.path_of(name), 0, None));
+                let found = found.map_or_else(|| "no such file".to_owned(), |found| format!("{found} bytes"));
+                return Err(Malformed::new(expected, found).at(directory.path(), 0, None));
             }
         }
         Ok(())

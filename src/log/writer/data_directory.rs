@@ -23,12 +23,16 @@ impl DataDirectory {
     /// The data directory around a partition; `None` where the folder is not one.
     pub(super) fn around(directory: &Directory) -> Result<Option<Self>> {
         let name = directory.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        // the folder need not be one that may be opened, unless it is a data directory
+        if !is_data_directory(directory, "../")? {
+            return Ok(None);
+        }
         directory.parent()?.map_or(Ok(None), |folder| Self::of(folder, name))
     }
 
     /// The data directory in which a partition has a name; `None` where the folder is not one.
     fn of(folder: Directory, name: &str) -> Result<Option<Self>> {
-        if !is_data_directory(&folder)? {
+        if !is_data_directory(&folder, "")? {
             return Ok(None);
         }
         let parsed = PartitionName::parse(name)

@@ -303,7 +303,8 @@ impl LogWriter {
     /// where it started there or above already. When this returns, the records do not come back.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`] above the log's end; [`Error::Io`], [`Error::Poisoned`].
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log's end; [`Error::Io`],
+    /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteRecords`.
     pub fn delete_before(&mut self, offset: i64) -> Result<bool> {

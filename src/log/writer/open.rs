@@ -52,7 +52,7 @@ enum Active {
 
 /// Opens the log in a directory, or begins one. What was recovered is durable.
 pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Partition> {
-    options.config.validate()?;
+    options.check()?;
     refused::unfinished(&directory)?;
     let checkpoint = Checkpoint::read(&directory)?;
     let data_directory = DataDirectory::around(&directory)?;
@@ -62,7 +62,8 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
     let random = options.random | 1;
     let jitter = options.config.random_segment_jitter(random.cast_signed());
     let found = if is_new {
-        if let Some(durable) = Watermark::read(&directory)?.filter(|_| starting_at.is_none()) {
+        let durable = durable_offset(&directory, CleanMarker::read(&directory)?.as_ref())?;
+        if let Some(durable) = durable.filter(|_| starting_at.is_none()) {
             let start = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
             if durable > start {
                 return Err(refused::missing(&directory, durable, start));
@@ -237,6 +238,12 @@ fn begin(directory: &Directory, options: &WriterOptions, start: i64, jitter_ms: 
     })
 }
 
+/// Up to where everything was synced, where that is known: a log that was closed was so to its end.
+fn durable_offset(directory: &Directory, marker: Option<&CleanMarker>) -> Result<Option<i64>> {
+    let closed_at = marker.map(CleanMarker::log_end_offset).filter(|offset| *offset >= 0);
+    Ok(Watermark::read(directory)?.or(closed_at))
+}
+
 /// Looks at the log, and mends it.
 fn find(
     directory: &Directory,
@@ -248,15 +255,15 @@ fn find(
     let log_options = LogOptions { io: Io::Pread, interrupt, ..LogOptions::default() };
     let log = Log::open_in(directory.clone(), log_options)?;
     let segments: Vec<Arc<Segment>> = log.segments().iter().cloned().collect();
-    let durable = Watermark::read(directory)?;
     let marker = CleanMarker::read(directory)?;
+    let durable = durable_offset(directory, marker.as_ref())?;
     let recovery_point = match (checkpoint, data_directory) {
         (Some(checkpoint), _) => checkpoint.recovery_point,
         (None, Some(data_directory)) => data_directory.recovery_point()?.unwrap_or(0),
         (None, None) => 0,
     };
     if let Some(checkpoint) = checkpoint {
-        refused::later_start(&segments, checkpoint, data_directory)?;
+        refused::later_start(directory, &segments, checkpoint, data_directory)?;
     }
     let clean = match marker {
         Some(marker) => {

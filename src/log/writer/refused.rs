@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::WriterOptions;
 use super::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
+use super::clean_marker::CLEAN;
 use super::data_directory::DataDirectory;
 use super::scan;
 use crate::error::{Error, Malformed, Result};
@@ -27,6 +28,7 @@ pub(super) fn unfinished(directory: &Directory) -> Result<()> {
 /// Refuses a log whose first segments are missing. A writer notes the log start before it deletes any; so does not a broker,
 /// which takes away the data directory's line instead when it has deleted some.
 pub(super) fn later_start(
+    directory: &Directory,
     segments: &[Arc<Segment>],
     checkpoint: Checkpoint,
     data_directory: Option<&DataDirectory>,
@@ -45,7 +47,7 @@ pub(super) fn later_start(
         "a segment with offset {start}, where the log starts (to go on without what is missing, remove {CHECKPOINT})"
     );
     let found = format!("the first one to begin at offset {}", first.base_offset());
-    Err(Malformed::new(expected, found).at(first.path(), 0, Some(start)))
+    Err(Malformed::new(expected, found).at(directory.path(), 0, Some(start)))
 }
 
 /// Refuses a log in which batches have producer ids: what they may append next is not known here.
@@ -64,7 +66,7 @@ pub(super) fn producers(segments: &[Arc<Segment>], options: &WriterOptions) -> R
 pub(super) fn missing(directory: &Directory, durable: i64, found: i64) -> Error {
     let expected = format!(
         "a log that ends at offset {durable} or above, up to where it was synced (to go on without what is missing, remove \
-         {DURABLE})"
+         {DURABLE} and {CLEAN})"
     );
     Malformed::new(expected, format!("its end at offset {found}")).at(directory.path(), 0, Some(found))
 }

@@ -30,9 +30,7 @@ impl Partition {
     ///
     /// *Source*: `UnifiedLog.truncateTo`, `LocalLog.truncateTo`, `LogSegment.truncateTo`.
     pub(super) fn truncate_to(&mut self, offset: i64, commit: &Commit) -> Result<bool> {
-        if offset < 0 {
-            return Err(Error::config("offset", "an offset, 0 or above", offset.to_string()));
-        }
+        refuse_negative(offset)?;
         if offset >= self.log_end_offset {
             return Ok(false);
         }
@@ -151,7 +149,9 @@ impl Partition {
         // from here on whoever opens the log goes on with this
         self.watermark.set(0)?;
         let checkpoint = Checkpoint { recovery_point: offset, log_start_offset: offset, starting_at: None };
-        self.write_checkpoint(Checkpoint { starting_at: Some(offset), ..checkpoint })?;
+        // what was deleted is not to be seen while its files are still there
+        let log_start_offset = offset.max(self.log_start_offset);
+        self.write_checkpoint(Checkpoint { starting_at: Some(offset), log_start_offset, ..checkpoint })?;
         self.epochs.clear();
         self.write_epochs()?;
         self.remove_snapshots_above(-1)?;
@@ -188,7 +188,8 @@ impl Partition {
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteOldSegments`.
     pub(super) fn delete_before(&mut self, offset: i64, commit: &Commit) -> Result<bool> {
-        if offset > self.log_end_offset || offset < 0 {
+        refuse_negative(offset)?;
+        if offset > self.log_end_offset {
             return Err(self.out_of_range(offset));
         }
         if offset <= self.log_start_offset {
@@ -264,4 +265,11 @@ impl Partition {
         }
         if is_changed { self.directory.sync() } else { Ok(()) }
     }
+}
+
+fn refuse_negative(offset: i64) -> Result<()> {
+    if offset < 0 {
+        return Err(Error::config("offset", "an offset, 0 or above", offset.to_string()));
+    }
+    Ok(())
 }

@@ -5,7 +5,9 @@ use std::thread;
 
 use cordwood::Error;
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk, Survivors};
-use cordwood::log::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
+use cordwood::log::{
+    Appended, Appender, FlushMode, Log, LogOptions, LogWriter, ScanOptions, ScanStep, WriterOptions,
+};
 use cordwood::record::NewRecord;
 
 use crate::script::{Before, NOW, Setup};
@@ -177,4 +179,31 @@ fn a_disk_too_full_to_note_a_new_log_start_leaves_the_log_as_it_is() {
     drop(writer);
     let writer = open(&disk, FlushMode::Always);
     assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (2, 4));
+}
+
+#[test]
+fn a_reader_amid_a_truncation_below_the_log_start_finds_nothing_that_was_deleted() {
+    for at in 0.. {
+        let disk = MemoryDisk::new(16);
+        let mut writer = open(&disk, FlushMode::Always);
+        for _ in 0..3 {
+            for _ in 0..3 {
+                append(&writer.appender(), b"a value").unwrap();
+            }
+            writer.roll().unwrap();
+        }
+        assert!(writer.delete_before(4).unwrap());
+        disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: true }));
+        let is_done = writer.truncate_to(3).is_ok();
+        disk.set_fault(None);
+        let log = Log::open_in(disk.directory("/orders-0"), LogOptions::default()).unwrap();
+        let mut scan = log.scan(ScanOptions::default()).unwrap();
+        while let Some(ScanStep::Batch(batch)) = scan.next_step().unwrap() {
+            assert!(batch.header.base_offset >= 4, "{at}: {}", batch.header.base_offset);
+        }
+        if is_done {
+            assert!(at > 10 && log.log_end_offset().unwrap() == 3, "{at}");
+            return;
+        }
+    }
 }
