@@ -674,6 +674,9 @@ class LogWriter:
       the last flush may be lost with the machine (not with the process).
     - `"none"`: only `flush()`, a roll and `close()` make records durable.
 
+    A signal's handler runs while an append waits for others, or another thread's flush: Ctrl-C ends it within a tenth
+    of a second by `KeyboardInterrupt`. Its records are appended then, and not known to be durable.
+
     Threads may share it. `close()`, or the end of a `with` block, ends the log in order; one that is dropped without is
     recovered when it is opened again. In a forked child every call is a `ForkedHandleError`; it cannot be pickled.
 

@@ -17,8 +17,11 @@ mod shipped_or_modelled {
     pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
 
     use std::sync::atomic::AtomicU32;
+    use std::time::Duration;
 
     use arc_swap::{ArcSwap, Cache};
+    use rustix::io::Errno;
+    use rustix::thread::futex::{self, Timespec};
 
     /// Keys of a node and of a group of a lane.
     pub(crate) const KEYS: usize = 64;
@@ -43,19 +46,25 @@ mod shipped_or_modelled {
             self.0.load(Ordering::Acquire)
         }
 
-        /// Returns once it has happened more often, or for no reason.
-        pub(crate) fn wait(&self, count: u32) {
-            atomic_wait::wait(&self.0, count);
+        /// Returns once it has happened more often, or for no reason; true where it took as long as this.
+        pub(crate) fn wait(&self, count: u32, longest: Duration) -> bool {
+            // one that cannot be said is longer than anybody waits
+            let longest = Timespec::try_from(longest).ok();
+            futex::wait(&self.0, futex::Flags::PRIVATE, count, longest.as_ref()) == Err(Errno::TIMEDOUT)
         }
 
         pub(crate) fn wake_one(&self) {
-            self.0.fetch_add(1, Ordering::Release);
-            atomic_wait::wake_one(&raw const self.0);
+            self.wake(1);
         }
 
         pub(crate) fn wake_all(&self) {
+            self.wake(i32::MAX.cast_unsigned());
+        }
+
+        fn wake(&self, most: u32) {
             self.0.fetch_add(1, Ordering::Release);
-            atomic_wait::wake_all(&raw const self.0);
+            // it fails for no address that is one
+            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, most);
         }
     }
 
@@ -96,6 +105,7 @@ mod shipped_or_modelled {
 #[cfg(loom)]
 mod shipped_or_modelled {
     use std::sync::PoisonError;
+    use std::time::Duration;
 
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
     pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -128,11 +138,13 @@ mod shipped_or_modelled {
             *self.lock()
         }
 
-        pub(crate) fn wait(&self, count: u32) {
+        /// The clock stands still; but whoever is woken may be late all the same.
+        pub(crate) fn wait(&self, count: u32, _longest: Duration) -> bool {
             let held = self.lock();
             if *held == count {
                 drop(self.happened.wait(held));
             }
+            true
         }
 
         pub(crate) fn wake_one(&self) {

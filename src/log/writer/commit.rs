@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::log::sync::{
     AtomicBool, AtomicI64, AtomicU64, Condvar, Event, GATHERS, MINDS_TRUNCATIONS, Mutex, MutexGuard, Ordering,
 };
+use crate::types::Interrupt;
 
 /// What threads that wait for a sync share.
 #[derive(Debug)]
@@ -56,6 +57,8 @@ struct State {
     truncations: u64,
     /// Where the last truncation cut.
     truncated_to: i64,
+    /// Until when others' bytes are waited for, whoever leads.
+    until: Option<Instant>,
     /// Why nothing is acknowledged any more.
     poisoned: Option<String>,
 }
@@ -180,16 +183,20 @@ impl Commit {
 
     /// Returns once everything below `offset` is durable, by a sync of this thread or of another one. `began`: how many
     /// truncations there had been when the log reached to `offset`. `sync` is given nothing locked and returns the offset
-    /// that it reached; `wait`: how long, and for how many bytes, a leader waits for others before that.
+    /// that it reached; `wait`: how long, and for how many bytes, a leader waits for others before that. `interrupt` is asked
+    /// now and then by those who wait; it may do anything, as Python's handlers of signals may, even append: so nothing is
+    /// locked then, and who asks leads nobody.
     pub(super) fn reach(
         &self,
         mut offset: i64,
         mut began: u64,
         wait: Option<(Duration, u64)>,
+        interrupt: Interrupt,
         sync: impl FnOnce() -> Result<i64>,
     ) -> Result<()> {
         let mut state = self.lock();
         let mut is_next = false;
+        let mut counted = None;
         loop {
             if let Some(reason) = &state.poisoned {
                 return Err(Error::Poisoned { reason: reason.clone() });
@@ -203,39 +210,38 @@ impl Commit {
                 return Ok(());
             }
             if !state.is_syncing {
-                break;
+                state.is_syncing = true;
+                let Some((longest, bytes)) = wait else { break };
+                let is_over;
+                (state, is_over) = self.wait_for_bytes(state, offset, began, longest, bytes);
+                if is_over {
+                    break;
+                }
+                self.step_down(state);
+                interrupt.check()?;
+                state = self.lock();
+                continue;
             }
             is_next = offset > state.covered;
-            if is_next {
+            // once for each sync, however often it looks whether it is interrupted
+            if is_next && counted != Some(state.syncs) {
+                counted = Some(state.syncs);
                 self.followers.fetch_add(1, Ordering::Relaxed);
             }
             let done = self.done(state.syncs + u64::from(is_next));
             let count = done.count();
             drop(state);
-            done.wait(count);
+            let is_late = done.wait(count, Self::PAUSE);
             if !is_next && self.durable() >= offset && !self.is_poisoned.load(Ordering::Acquire) {
                 return Ok(());
             }
+            if is_late {
+                // it may have been this thread's turn to lead
+                interrupt.check().inspect_err(|_| done.wake_one())?;
+            }
             state = self.lock();
         }
-        state.is_syncing = true;
-        if let Some((longest, bytes)) = wait {
-            let until = Instant::now() + longest;
-            self.wanted_bytes.store(bytes, Ordering::Release);
-            // a flush, a roll or a close may do it meanwhile
-            while self.waiting_bytes.fetch_add(0, Ordering::AcqRel) < bytes
-                && self.durable() < offset
-                && state.truncations == began
-                && state.poisoned.is_none()
-            {
-                let left = until.saturating_duration_since(Instant::now());
-                if left.is_zero() {
-                    break;
-                }
-                (state, _) = self.gathered.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner);
-            }
-            self.wanted_bytes.store(u64::MAX, Ordering::Release);
-        } else if state.companions > self.followers.load(Ordering::Relaxed) {
+        if wait.is_none() && state.companions > self.followers.load(Ordering::Relaxed) {
             let (companions, patience) = (state.companions, (state.took / 4).min(Self::MOST_PATIENCE));
             drop(state);
             self.gather(companions, patience);
@@ -243,10 +249,7 @@ impl Commit {
         }
         state.forget_truncated(&mut offset, &mut began);
         if self.durable() >= offset {
-            state.is_syncing = false;
-            let next = state.syncs + 1;
-            drop(state);
-            self.done(next).wake_one();
+            self.step_down(state);
             return Ok(());
         }
         self.waiting_bytes.swap(0, Ordering::AcqRel);
@@ -286,6 +289,55 @@ impl Commit {
             self.done(number + 1).wake_one();
         }
         done
+    }
+
+    /// Ctrl-C is to be felt at once, and a look at it takes the interpreter's lock.
+    const PAUSE: Duration = Duration::from_millis(50);
+
+    /// A leader's wait for others' bytes; false where it only paused.
+    fn wait_for_bytes<'a>(
+        &self,
+        mut state: MutexGuard<'a, State>,
+        offset: i64,
+        began: u64,
+        longest: Duration,
+        bytes: u64,
+    ) -> (MutexGuard<'a, State>, bool) {
+        let now = Instant::now();
+        // of one that is too long to be said there is no end
+        let until = state.until.or_else(|| now.checked_add(longest));
+        state.until = until;
+        self.wanted_bytes.store(bytes, Ordering::Release);
+        let mut is_over = false;
+        let mut is_paused = false;
+        while !is_paused && !is_over {
+            let left = until.map_or(Self::PAUSE, |until| until.saturating_duration_since(Instant::now()));
+            // a flush, a roll or a close may do it meanwhile
+            is_over = self.waiting_bytes.fetch_add(0, Ordering::AcqRel) >= bytes
+                || self.durable() >= offset
+                || state.truncations != began
+                || state.poisoned.is_some()
+                || left.is_zero();
+            if !is_over {
+                let wait = self.gathered.wait_timeout(state, left.min(Self::PAUSE));
+                let paused;
+                (state, paused) = wait.unwrap_or_else(PoisonError::into_inner);
+                is_paused = paused.timed_out() && left > Self::PAUSE;
+            }
+        }
+        self.wanted_bytes.store(u64::MAX, Ordering::Release);
+        if is_over {
+            state.until = None;
+        }
+        (state, is_over)
+    }
+
+    /// Leads no longer, and lets one of those lead who wait for the next sync.
+    fn step_down(&self, mut state: MutexGuard<'_, State>) {
+        state.is_syncing = false;
+        let next = state.syncs + 1;
+        drop(state);
+        self.done(next).wake_one();
     }
 
     /// A disk that stalled once must not keep a core busy.

@@ -115,6 +115,7 @@ struct Shared {
     /// How many forks there had been when it was opened: a forked child must not touch it.
     forks: u32,
     last_sync: Mutex<Instant>,
+    interrupt: Interrupt,
     /// Held until the log is closed, or the last appender is gone.
     locks: Mutex<Option<PartitionLocks>>,
 }
@@ -195,7 +196,8 @@ impl LogWriter {
         let last_sync = Mutex::new(Instant::now());
         let forks = forks().map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
         let (partition, locks) = (Mutex::new(partition), Mutex::default());
-        let shared = Shared { partition, commit, flush, forks, last_sync, locks };
+        let shared =
+            Shared { partition, commit, flush, forks, last_sync, interrupt: options.interrupt, locks };
         Ok(Self {
             shared: Arc::new(shared),
             directory,
@@ -421,7 +423,7 @@ impl Shared {
 
     /// Returns once everything below `offset` is durable, to which the log reached after so many truncations.
     fn reach(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
-        self.commit.reach(offset, truncations, wait, || {
+        self.commit.reach(offset, truncations, wait, self.interrupt, || {
             let unsynced = self.lock_sound()?.unsynced();
             if !planted::is(Planted::AckBeforeFsync) {
                 let synced = unsynced.file.sync();

@@ -11,6 +11,7 @@ use loom::thread;
 
 use super::Commit;
 use crate::error::{Error, Result};
+use crate::types::Interrupt;
 
 /// A log of records of one byte, as far as a commit sees it.
 struct Model {
@@ -68,8 +69,17 @@ impl Model {
         })
     }
 
-    fn reach(&self, (offset, truncations): (i64, u64), wait: Wait) -> Result<()> {
-        self.commit.reach(offset, truncations, wait, || self.sync())
+    fn reach(&self, written: (i64, u64), wait: Wait) -> Result<()> {
+        self.reach_unless(Interrupt::NEVER, written, wait)
+    }
+
+    fn reach_unless(
+        &self,
+        interrupt: Interrupt,
+        (offset, truncations): (i64, u64),
+        wait: Wait,
+    ) -> Result<()> {
+        self.commit.reach(offset, truncations, wait, interrupt, || self.sync())
     }
 
     /// Appends, and holds what it is told against the disk. A truncation to `kept` may come between.
@@ -214,5 +224,50 @@ fn commit_lets_a_leader_that_waits_for_bytes_go_when_its_record_is_truncated() {
         }
         model.truncate_to(first);
         thread.join().unwrap();
+    });
+}
+
+#[test]
+fn commit_lets_one_lead_who_waits_when_the_leader_steps_down() {
+    explore(3, || {
+        let model = Model::new(0);
+        let threads = [(); 2].map(|()| {
+            let model = Arc::clone(&model);
+            thread::spawn(move || model.append(None, ALL).unwrap())
+        });
+        let mut state = model.commit.lock();
+        let leads = !state.is_syncing;
+        state.is_syncing = true;
+        drop(state);
+        if leads {
+            // as one does that waited for bytes, and looks whether it is interrupted
+            model.commit.step_down(model.commit.lock());
+        }
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(model.commit.durable(), 2);
+    });
+}
+
+#[test]
+fn commit_lets_another_lead_when_one_who_waits_is_interrupted() {
+    explore(2, || {
+        let model = Model::new(0);
+        let other = Arc::clone(&model);
+        let append = thread::spawn(move || other.append(None, ALL).unwrap());
+        let other = Arc::clone(&model);
+        let interrupted = thread::spawn(move || {
+            let always = Interrupt(|| Err("interrupted".into()));
+            let written = other.write();
+            // it may be the one who syncs
+            match other.reach_unless(always, written, None) {
+                Ok(()) => assert!(other.on_disk() >= written.0),
+                Err(error) => assert!(matches!(error, Error::Interrupted(_)), "{error}"),
+            }
+        });
+        model.append(None, ALL).unwrap();
+        append.join().unwrap();
+        interrupted.join().unwrap();
     });
 }
