@@ -27,6 +27,7 @@ const MOST_BYTES: u64 = 4096;
 const RECOVERY_POINT: &str = "recovery-point";
 const LOG_START_OFFSET: &str = "log-start-offset";
 const STARTING_AT: &str = "starting-at";
+const ENDED_AT: &str = "ended-at";
 
 /// `.cordwood.checkpoint`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -37,6 +38,8 @@ pub(crate) struct Checkpoint {
     pub(crate) log_start_offset: i64,
     /// The log is being emptied, to start at this offset: what is left of it is to go.
     pub(crate) starting_at: Option<i64>,
+    /// Where the log ended when that began.
+    pub(crate) ended_at: Option<i64>,
 }
 
 impl Checkpoint {
@@ -56,6 +59,7 @@ impl Checkpoint {
                 recovery_point: needed(RECOVERY_POINT)?,
                 log_start_offset: needed(LOG_START_OFFSET)?,
                 starting_at: offset(STARTING_AT),
+                ended_at: offset(ENDED_AT),
             })
         });
         parsed.map(Some).map_err(|wrong| {
@@ -73,6 +77,7 @@ impl Checkpoint {
             (LOG_START_OFFSET, self.log_start_offset),
         ]);
         fields.extend(self.starting_at.map(|offset| (STARTING_AT, offset)));
+        fields.extend(self.ended_at.map(|offset| (ENDED_AT, offset)));
         directory.replace(CHECKPOINT, &sealed_text::write(&fields))
     }
 }

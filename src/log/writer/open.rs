@@ -69,6 +69,9 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
                 return Err(refused::missing(&directory, durable, start));
             }
         }
+        if let Some(checkpoint) = checkpoint.filter(|_| !bases.is_empty()) {
+            refused::written_since(&directory, checkpoint)?;
+        }
         make_ready(&directory, data_directory.as_ref(), options)?;
         if starting_at.is_some() {
             // the log was being emptied, and is now
@@ -102,7 +105,7 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
         checkpoint: Checkpoint {
             recovery_point: found.log_end_offset,
             log_start_offset: found.log_start_offset,
-            starting_at: None,
+            ..Checkpoint::default()
         },
         watermark,
         data_directory,

@@ -10,7 +10,9 @@ use super::scan;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{SegmentFileName, Stage};
+use crate::log::{Log, LogOptions};
 use crate::segment::{SCAN_READ, Segment, Step};
+use crate::types::Io;
 
 /// Refuses a directory in which Kafka was replacing segments: that is not ours to finish.
 pub(super) fn unfinished(directory: &Directory) -> Result<()> {
@@ -48,6 +50,23 @@ pub(super) fn later_start(
     );
     let found = format!("the first one to begin at offset {}", first.base_offset());
     Err(Malformed::new(expected, found).at(directory.path(), 0, Some(start)))
+}
+
+/// Refuses to go on with emptying a log in which somebody, a broker for one, has written since that was broken off.
+pub(super) fn written_since(directory: &Directory, checkpoint: Checkpoint) -> Result<()> {
+    let Some(ended_at) = checkpoint.starting_at.max(checkpoint.ended_at) else { return Ok(()) };
+    let options = LogOptions { io: Io::Pread, ..LogOptions::default() };
+    let end = Log::open_in(directory.clone(), options)?
+        .segments()
+        .last()
+        .map_or(Ok(0), |last| last.end_offset())?;
+    if end <= ended_at {
+        return Ok(());
+    }
+    let expected = format!(
+        "no offset from {ended_at} on in a log that was being emptied (to go on with what is there, remove {CHECKPOINT})"
+    );
+    Err(Malformed::new(expected, format!("its end at offset {end}")).at(directory.path(), 0, Some(ended_at)))
 }
 
 /// Refuses a log in which batches have producer ids: what they may append next is not known here.

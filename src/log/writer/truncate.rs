@@ -148,10 +148,12 @@ impl Partition {
         self.announce()?;
         // from here on whoever opens the log goes on with this
         self.watermark.set(0)?;
-        let checkpoint = Checkpoint { recovery_point: offset, log_start_offset: offset, starting_at: None };
+        let checkpoint =
+            Checkpoint { recovery_point: offset, log_start_offset: offset, ..Checkpoint::default() };
         // what was deleted is not to be seen while its files are still there
         let log_start_offset = offset.max(self.log_start_offset);
-        self.write_checkpoint(Checkpoint { starting_at: Some(offset), log_start_offset, ..checkpoint })?;
+        let (starting_at, ended_at) = (Some(offset), Some(self.log_end_offset));
+        self.write_checkpoint(Checkpoint { log_start_offset, starting_at, ended_at, ..checkpoint })?;
         self.epochs.clear();
         self.write_epochs()?;
         self.remove_snapshots_above(-1)?;

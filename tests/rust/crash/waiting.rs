@@ -207,3 +207,50 @@ fn a_reader_amid_a_truncation_below_the_log_start_finds_nothing_that_was_deleted
         }
     }
 }
+
+#[test]
+fn what_somebody_wrote_into_a_log_that_was_being_emptied_is_not_removed() {
+    let mut refused = 0;
+    for at in 0.. {
+        let disk = MemoryDisk::new(16);
+        let directory = disk.directory("/orders-0");
+        let mut writer = open(&disk, FlushMode::Always);
+        for _ in 0..3 {
+            append(&writer.appender(), b"a value").unwrap();
+            writer.roll().unwrap();
+        }
+        disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: true }));
+        let is_done = writer.truncate_fully_and_start_at(1).is_ok();
+        disk.set_fault(None);
+        drop(writer);
+        if is_done {
+            break;
+        }
+        // a broker knows nothing of our files
+        let names = directory.entries().unwrap().into_iter().map(|(name, _)| name);
+        let names: Vec<_> = names.filter(|name| name.starts_with(".cordwood.")).collect();
+        let ours = names.iter().map(|name| (name, directory.read_small(name, 4096).unwrap().unwrap()));
+        let ours: Vec<_> = ours.collect();
+        for name in &names {
+            directory.remove(name).unwrap();
+        }
+        let mut broker = open(&disk, FlushMode::Always);
+        for _ in 0..9 {
+            append(&broker.appender(), b"another").unwrap();
+        }
+        let end = broker.log_end_offset();
+        broker.close().unwrap();
+        for (name, bytes) in ours {
+            directory.replace(name, &bytes).unwrap();
+        }
+        let opened = LogWriter::open_in(directory, &options(FlushMode::Always));
+        match opened {
+            Ok(writer) => assert_eq!(writer.log_end_offset(), end, "{at}"),
+            Err(error) => {
+                assert!(error.to_string().contains("was being emptied"), "{at}: {error}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 5, "{refused}");
+}
