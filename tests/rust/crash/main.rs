@@ -39,5 +39,6 @@ mod naive;
 mod nested;
 mod planted;
 mod script;
+mod shortened;
 mod tails;
 mod waiting;

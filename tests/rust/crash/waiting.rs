@@ -1,13 +1,10 @@
-//! Threads that wait for a sync while the log changes under them: a close, a truncation, a roll, a sync that fails. And a
-//! disk that is full when the log is to get shorter.
+//! Threads that wait for a sync while the log changes under them: a close, a truncation, a roll, a sync that fails.
 
 use std::thread;
 
 use cordwood::Error;
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk, Survivors};
-use cordwood::log::{
-    Appended, Appender, FlushMode, Log, LogOptions, LogWriter, ScanOptions, ScanStep, WriterOptions,
-};
+use cordwood::log::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
 use cordwood::record::NewRecord;
 
 use crate::script::{Before, NOW, Setup};
@@ -160,97 +157,4 @@ fn a_truncation_that_fails_under_a_leader_that_waits_leaves_a_log_that_opens() {
             break;
         }
     }
-}
-
-#[test]
-fn a_disk_too_full_to_note_a_new_log_start_leaves_the_log_as_it_is() {
-    let disk = MemoryDisk::new(16);
-    let mut writer = open(&disk, FlushMode::Always);
-    for _ in 0..3 {
-        append(&writer.appender(), b"a value").unwrap();
-        writer.roll().unwrap();
-    }
-    disk.set_fault(Some(Fault { at: 0, kind: FaultKind::NoSpace, forever: true }));
-    assert_eq!(writer.delete_before(2).unwrap_err().code(), "io");
-    disk.set_fault(None);
-    assert_eq!(writer.log_start_offset(), 0);
-    append(&writer.appender(), b"another").unwrap();
-    assert!(writer.delete_before(2).unwrap());
-    drop(writer);
-    let writer = open(&disk, FlushMode::Always);
-    assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (2, 4));
-}
-
-#[test]
-fn a_reader_amid_a_truncation_below_the_log_start_finds_nothing_that_was_deleted() {
-    for at in 0.. {
-        let disk = MemoryDisk::new(16);
-        let mut writer = open(&disk, FlushMode::Always);
-        for _ in 0..3 {
-            for _ in 0..3 {
-                append(&writer.appender(), b"a value").unwrap();
-            }
-            writer.roll().unwrap();
-        }
-        assert!(writer.delete_before(4).unwrap());
-        disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: true }));
-        let is_done = writer.truncate_to(3).is_ok();
-        disk.set_fault(None);
-        let log = Log::open_in(disk.directory("/orders-0"), LogOptions::default()).unwrap();
-        let mut scan = log.scan(ScanOptions::default()).unwrap();
-        while let Some(ScanStep::Batch(batch)) = scan.next_step().unwrap() {
-            assert!(batch.header.base_offset >= 4, "{at}: {}", batch.header.base_offset);
-        }
-        if is_done {
-            assert!(at > 10 && log.log_end_offset().unwrap() == 3, "{at}");
-            return;
-        }
-    }
-}
-
-#[test]
-fn what_somebody_wrote_into_a_log_that_was_being_emptied_is_not_removed() {
-    let mut refused = 0;
-    for at in 0.. {
-        let disk = MemoryDisk::new(16);
-        let directory = disk.directory("/orders-0");
-        let mut writer = open(&disk, FlushMode::Always);
-        for _ in 0..3 {
-            append(&writer.appender(), b"a value").unwrap();
-            writer.roll().unwrap();
-        }
-        disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: true }));
-        let is_done = writer.truncate_fully_and_start_at(1).is_ok();
-        disk.set_fault(None);
-        drop(writer);
-        if is_done {
-            break;
-        }
-        // a broker knows nothing of our files
-        let names = directory.entries().unwrap().into_iter().map(|(name, _)| name);
-        let names: Vec<_> = names.filter(|name| name.starts_with(".cordwood.")).collect();
-        let ours = names.iter().map(|name| (name, directory.read_small(name, 4096).unwrap().unwrap()));
-        let ours: Vec<_> = ours.collect();
-        for name in &names {
-            directory.remove(name).unwrap();
-        }
-        let mut broker = open(&disk, FlushMode::Always);
-        for _ in 0..9 {
-            append(&broker.appender(), b"another").unwrap();
-        }
-        let end = broker.log_end_offset();
-        broker.close().unwrap();
-        for (name, bytes) in ours {
-            directory.replace(name, &bytes).unwrap();
-        }
-        let opened = LogWriter::open_in(directory, &options(FlushMode::Always));
-        match opened {
-            Ok(writer) => assert_eq!(writer.log_end_offset(), end, "{at}"),
-            Err(error) => {
-                assert!(error.to_string().contains("was being emptied"), "{at}: {error}");
-                refused += 1;
-            }
-        }
-    }
-    assert!(refused > 5, "{refused}");
 }
