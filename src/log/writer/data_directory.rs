@@ -30,16 +30,13 @@ impl DataDirectory {
         directory.parent()?.map_or(Ok(None), |folder| Self::of(folder, name))
     }
 
-    /// The data directory in which a partition has a name; `None` where the folder is not one.
+    /// A partition's place by its name; `None` for another name where no broker's `meta.properties` lies: a lock's file
+    /// alone may be anybody's.
     fn of(folder: Directory, name: &str) -> Result<Option<Self>> {
-        if !is_data_directory(&folder, "")? {
-            return Ok(None);
-        }
         let parsed = PartitionName::parse(name)
             .filter(|parsed| parsed.state == PartitionState::Live && is_topic(&parsed.topic));
         match parsed {
             Some(PartitionName { topic, partition, .. }) => Ok(Some(Self { folder, topic, partition })),
-            // a lock's file alone may be anybody's
             None if folder.identity_of(META_PROPERTIES)?.is_none() => Ok(None),
             None => {
                 let expected = "the name of a topic, a dash and a number, such as orders-0, because this is a data \
@@ -51,7 +48,7 @@ impl DataDirectory {
 
     /// Fails where no partition of this name can be made, because Kafka would not take it or a broker is running.
     pub(super) fn refuse(folder: &Directory, name: &str) -> Result<()> {
-        if Self::of(folder.clone(), name)?.is_some() {
+        if is_data_directory(folder, "")? && Self::of(folder.clone(), name)?.is_some() {
             Lock::shared(folder, DATA_DIRECTORY_LOCK)?;
         }
         Ok(())

@@ -147,6 +147,7 @@ pub struct LogWriter {
     shared: Arc<Shared>,
     directory: Directory,
     reader: Option<Log>,
+    /// As its settings say; they lie under the lock, which `apply_retention` holds when it asks for a reader.
     is_preallocated: bool,
     interrupt: Interrupt,
 }

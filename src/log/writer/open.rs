@@ -289,7 +289,8 @@ fn find(
         refused::producers(before, options)?;
     }
     let mut scanned = scan_all(directory, before.last(), unclean, options)?;
-    let cut = what_to_cut(unclean, &mut scanned, durable)?;
+    // not by the clean marker: what lies behind the end that it knows was a broker's, and may be more than a torn write
+    let cut = what_to_cut(unclean, &mut scanned, Watermark::read(directory)?)?;
     let kept = from + scanned.len();
     let Some(last) = kept.checked_sub(1).and_then(|last| segments.get(last)) else {
         // the first segment is never cut as a whole

@@ -27,8 +27,8 @@ pub(super) fn unfinished(directory: &Directory) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a log whose first segments are missing. A writer notes the log start before it deletes any; so does not a broker,
-/// which takes away the data directory's line instead when it has deleted some.
+/// Refuses a log whose first segments are missing. A writer notes the log start before it deletes any; a broker does not, but
+/// takes the data directory's line away when it has deleted some.
 pub(super) fn later_start(
     directory: &Directory,
     segments: &[Arc<Segment>],
@@ -54,7 +54,10 @@ pub(super) fn later_start(
 
 /// Refuses to go on with emptying a log in which somebody, a broker for one, has written since that was broken off.
 pub(super) fn written_since(directory: &Directory, checkpoint: Checkpoint) -> Result<()> {
-    let Some(ended_at) = checkpoint.starting_at.max(checkpoint.ended_at) else { return Ok(()) };
+    let (Some(starting_at), Some(ended_at)) = (checkpoint.starting_at, checkpoint.ended_at) else {
+        return Ok(());
+    };
+    let ended_at = ended_at.max(starting_at);
     let options = LogOptions { io: Io::Pread, ..LogOptions::default() };
     let end = Log::open_in(directory.clone(), options)?
         .segments()
