@@ -196,30 +196,31 @@ def run_rig(rig: Rig, tests: Tests) -> dict[str, int]:
     figures: dict[str, int] = {}
     with patience(rig.shows.replace("`", "")):
         if kind == "python":
-            passed = run_python(rig)
+            passed, output = run_python(rig)
         else:
             exact = ["--exact"] if tests.find(rig.run) else []
             command = [*CARGO, *OPTIMISED, "--test", kind, "--", "--include-ignored", "--nocapture", *exact, name]
             output = output_of(command)
-            for line in re.findall(r'\{"rig": .*?\}', output):
-                figures |= {key: value for key, value in json.loads(line).items() if isinstance(value, int)}
             passed = sum(map(int, re.findall(r"^test result: ok\. (\d+) passed", output, re.MULTILINE)))
+    for line in re.findall(r'\{"rig": .*?\}', output):
+        figures |= {key: value for key, value in json.loads(line).items() if isinstance(value, int)}
     if rig.counts:
         figures[rig.counts] = passed
     say(f"{rig.found(figures) if not rig.check(figures) else figures} in {time.monotonic() - began:.0f} s")
     return figures
 
 
-def run_python(rig: Rig) -> int:
-    """How many of a parametrised test's cases passed; in some processes, which mostly wait for others and the disk."""
+def run_python(rig: Rig) -> tuple[int, str]:
+    """How many of a parametrised test's cases passed, and what they printed; in some processes, which mostly wait."""
     name = f"tests/python/{rig.run.partition(' ')[2]}"
     lines = output_of([*PYTEST, "--collect-only", "-q", name], rig.environment).splitlines()
     cases = [line for line in lines if "::" in line]
     shards = min(len(cases), 2 * (os.cpu_count() or 1))
     with ThreadPoolExecutor(shards) as pool:
-        commands = [[*PYTEST, "-q", *cases[shard::shards]] for shard in range(shards)]
+        commands = [[*PYTEST, "-q", "-s", *cases[shard::shards]] for shard in range(shards)]
         outputs = list(pool.map(lambda command: output_of(command, rig.environment), commands))
-    return sum(int(count) for output in outputs for count in re.findall(r"^(\d+) passed", output, re.MULTILINE))
+    output = "\n".join(outputs)
+    return sum(map(int, re.findall(r"^(\d+) passed", output, re.MULTILINE))), output
 
 
 # --- the README -------------------------------------------------------------------------------------------------------

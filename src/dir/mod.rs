@@ -8,6 +8,9 @@ use crate::fs::Directory;
 use crate::fs::names::{PartitionName, PartitionState};
 use crate::log::{Log, LogOptions};
 
+/// Listings at most, until two agree.
+const MAX_LISTINGS: usize = 10;
+
 /// A data directory, listed when it was opened. Its partitions are opened when asked for.
 #[derive(Debug)]
 pub struct LogDir {
@@ -29,13 +32,15 @@ impl LogDir {
         }
         let advice = "give the path of a broker's data directory (its log.dirs)";
         let directory = Directory::open(path.as_ref(), advice)?;
-        let partitions = directory
-            .entries()?
-            .into_iter()
-            .filter_map(|(name, _)| PartitionName::parse(&name).map(|parsed| (name, parsed)))
-            .filter(|(_, parsed)| parsed.state == PartitionState::Live || include.contains(&parsed.state))
-            .filter(|(name, _)| directory.path_of(name).is_dir())
-            .collect();
+        let mut partitions = list(&directory, include)?;
+        // one pass may miss a partition that is renamed or created meanwhile
+        for _ in 1..MAX_LISTINGS {
+            let again = list(&directory, include)?;
+            if again == partitions {
+                break;
+            }
+            partitions = again;
+        }
         Ok(Self { directory, options, partitions })
     }
 
@@ -67,4 +72,13 @@ impl LogDir {
         }
         Log::open(self.directory.path_of(name), self.options.clone()).map(Some)
     }
+}
+
+fn list(directory: &Directory, include: &[PartitionState]) -> Result<BTreeMap<String, PartitionName>> {
+    let names = directory.entries()?.into_iter();
+    Ok(names
+        .filter_map(|(name, _)| PartitionName::parse(&name).map(|parsed| (name, parsed)))
+        .filter(|(_, parsed)| parsed.state == PartitionState::Live || include.contains(&parsed.state))
+        .filter(|(name, _)| directory.path_of(name).is_dir())
+        .collect())
 }

@@ -97,6 +97,9 @@ impl Directory {
 
     /// Names and types of the entries, in the system's order. A name that is not UTF-8 is foreign to Kafka and left out.
     ///
+    /// One pass: an entry that is created, deleted or renamed meanwhile may be missing, even where a later one is returned.
+    /// [`Directory::segment_files`] gives a log's files completely.
+    ///
     /// # Errors
     /// [`Error::Io`].
     pub fn entries(&self) -> Result<Vec<(String, FileType)>> {

@@ -100,6 +100,20 @@ impl SystemFile {
     }
 }
 
+/// Reads into a buffer until it is full or the file ends; returns how many bytes were read.
+fn read_available(handle: &dyn Handle, buffer: &mut [u8], position: u64) -> io::Result<usize> {
+    let mut read = 0;
+    while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
+        match handle.read_at(rest, position + read as u64) {
+            Ok(0) => break,
+            Ok(more) => read += more,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(read)
+}
+
 /// The bytes of a file, mapped into memory or read by position: callers do not see which.
 #[derive(Debug)]
 pub struct FileBytes {
@@ -170,21 +184,32 @@ impl FileBytes {
         self.file.read_exact_at(position, buffer)?;
         Ok(buffer)
     }
+
+    /// [`FileBytes::read`] that ends early where the file has become shorter.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn read_available<'a>(
+        &'a self,
+        position: u64,
+        length: usize,
+        buffer: &'a mut Vec<u8>,
+    ) -> Result<&'a [u8]> {
+        if self.map.is_some() {
+            return self.read(position, length, buffer);
+        }
+        let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
+        buffer.resize(length.min(left), 0);
+        let read = read_available(&*self.file.handle, buffer, position);
+        buffer.truncate(read.map_err(|error| Error::io(self.path(), "read", error))?);
+        Ok(buffer)
+    }
 }
 
-/// Fills a buffer from a position on; going on where a read was short or interrupted.
+/// Fills a buffer from a position on.
 pub(super) fn read_exact(handle: &dyn Handle, buffer: &mut [u8], position: u64) -> io::Result<()> {
-    let (mut rest, mut position) = (buffer, position);
-    while !rest.is_empty() {
-        match handle.read_at(rest, position) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(read) => {
-                rest = rest.get_mut(read..).unwrap_or_default();
-                position += read as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
+    if read_available(handle, buffer, position)? < buffer.len() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
     }
     Ok(())
 }

@@ -11,6 +11,7 @@
 
 mod directory;
 mod file;
+mod listing;
 mod lock;
 #[cfg(feature = "crash-disk")]
 pub mod mem;
@@ -29,6 +30,7 @@ use memmap2::Mmap;
 pub use directory::Directory;
 pub(crate) use directory::STAGED;
 pub use file::{FileBytes, FileIdentity, SystemFile};
+pub use listing::SegmentFile;
 pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is_data_directory};
 pub use lock::{Lock, PartitionLocks};
 pub use rustix::fs::FileType;

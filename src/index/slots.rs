@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use super::appended::Appended;
 use super::preallocated::Preallocated;
-use crate::error::{Malformed, Result};
+use crate::error::{Error, Malformed, Result};
 use crate::fs::FileBytes;
 
 /// Bytes of a page: what the system reads when one byte is wanted, and what is read where nothing is mapped.
@@ -120,7 +120,11 @@ impl<const SIZE: usize> Slots<SIZE> {
     }
 
     fn is_zero(&self, slot: u64) -> Result<bool> {
-        Ok(self.slot(slot)? == [0; SIZE])
+        match self.slot(slot) {
+            // the zeros were cut off since the file was opened, as at every roll
+            Err(Error::LogChanged { .. }) => Ok(true),
+            slot => Ok(slot? == [0; SIZE]),
+        }
     }
 
     /// The whole slot, which must be below [`Slots::whole`].
@@ -150,16 +154,19 @@ impl<const SIZE: usize> Slots<SIZE> {
             Source::Appended(slots) => Some(slots.read(position)?),
             Source::Opened { bytes, pages } => match bytes.mapped() {
                 Some(map) => chunk_at(map, position),
-                None if pages.is_empty() => bytes.read(position, N, &mut Vec::new())?.first_chunk().copied(),
+                None if pages.is_empty() => {
+                    bytes.read_available(position, N, &mut Vec::new())?.first_chunk().copied()
+                }
                 None => match chunk_at(page(bytes, pages, position)?, position % PAGE_BYTES) {
                     Some(found) => Some(found),
                     None => across_pages(bytes, pages, position)?,
                 },
             },
         };
-        found.ok_or_else(|| {
-            let found = format!("the end of the file, {} bytes", self.file_size());
-            Malformed::new(format!("{N} bytes"), found).at(self.path(), position, None)
+        found.ok_or_else(|| Error::LogChanged {
+            file: self.path().to_owned(),
+            expected: format!("{} bytes, as when it was opened", self.file_size()),
+            found: format!("its end before position {}", position + N as u64),
         })
     }
 }
@@ -174,7 +181,7 @@ fn page<'a>(bytes: &FileBytes, pages: &'a [OnceLock<Box<[u8]>>], position: u64) 
         return Ok(bytes);
     }
     let mut buffer = Vec::new();
-    let read = bytes.read(page * PAGE_BYTES, PAGE, &mut buffer)?;
+    let read = bytes.read_available(page * PAGE_BYTES, PAGE, &mut buffer)?;
     // two threads may read the same page; the first one's bytes are kept, so all see the same
     Ok(kept.get_or_init(|| read.into()))
 }

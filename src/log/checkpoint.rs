@@ -13,6 +13,8 @@ use crate::state::checkpoint_file;
 pub(crate) const LOG_START_OFFSETS: &str = "log-start-offset-checkpoint";
 /// Recovery points. Beside the partition directories.
 pub(crate) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
+/// Up to where the cleaner has compacted partitions. Beside the partition directories.
+pub(crate) const CLEANED_OFFSETS: &str = "cleaner-offset-checkpoint";
 
 /// More than any data directory needs; what is larger is no checkpoint.
 pub(crate) const MOST_BYTES: u64 = 16 << 20;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::fs::FileType;
-use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::names::{FileKind, Stage, segment_file};
+use crate::fs::{FileType, SegmentFile};
 use crate::segment::{OpenFiles, Segment, SegmentFiles, Warnings};
 
 /// What lies in the directory: the files of each segment by base offset, and words on what was left aside.
@@ -14,6 +14,21 @@ use crate::segment::{OpenFiles, Segment, SegmentFiles, Warnings};
 pub(super) struct Listing {
     pub(super) segments: BTreeMap<i64, SegmentFiles>,
     pub(super) warnings: Vec<String>,
+}
+
+/// The segments that a writer in this process has.
+pub(super) fn of_writer(bases: &[i64]) -> Listing {
+    let files = |base_offset| {
+        let name = |kind| segment_file(base_offset, kind);
+        SegmentFiles {
+            log: name(FileKind::Log),
+            offset_index: Some(name(FileKind::OffsetIndex)),
+            time_index: Some(name(FileKind::TimeIndex)),
+            // a missing one counts as none when it is opened
+            transaction_index: Some(name(FileKind::TransactionIndex)),
+        }
+    };
+    Listing { segments: bases.iter().map(|base| (*base, files(*base))).collect(), warnings: Vec::new() }
 }
 
 /// Lists a partition directory.
@@ -28,14 +43,13 @@ pub(super) fn list(
 ) -> Result<Listing> {
     let mut listing = Listing::default();
     let mut names = Vec::new();
-    for (name, kind) in open_files.directory.entries()? {
-        let Some(parsed) = SegmentFileName::parse(&name) else { continue };
+    for SegmentFile { name, parsed, file_type } in open_files.directory.segment_files()? {
         // Kafka looks at files only. A symbolic link is not passed over: opening it says why it is not followed
-        if matches!(kind, FileType::RegularFile | FileType::Symlink | FileType::Unknown) {
+        if matches!(file_type, FileType::RegularFile | FileType::Symlink | FileType::Unknown) {
             names.push((name, parsed));
         } else {
             let path = open_files.directory.path_of(&name);
-            listing.warnings.push(format!("{}: no file but a {kind:?}, left alone", path.display()));
+            listing.warnings.push(format!("{}: not a file but a {file_type:?}; ignored", path.display()));
         }
     }
     let of_stage = |stage| names.iter().filter(move |(_, parsed)| parsed.stage == stage);

@@ -30,6 +30,9 @@ impl Log {
                 }));
             }
             segment = self.segments().higher(current.base_offset());
+            if let Some(next) = segment {
+                self.check_gap(current, current.end_offset()?, next)?;
+            }
         }
         Ok(None)
     }

@@ -4,6 +4,8 @@
 //! A [`Log`] is fixed as of its opening and writes nothing; [`Log::refresh`] gives the directory as it is now.
 
 mod checkpoint;
+mod continuity;
+mod live_segments;
 mod loader;
 mod lookup;
 mod lookup_many;
@@ -17,7 +19,7 @@ mod transactions;
 mod writer;
 
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 use crate::error::{Error, Result};
 use crate::fs::Directory;
@@ -26,6 +28,8 @@ use crate::segment::{OpenFiles, Segment, Warnings};
 use crate::types::{Interrupt, Io};
 
 use checkpoint::OffsetCheckpoint;
+use continuity::Continuity;
+use live_segments::LiveSegments;
 pub use plan::Split;
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
@@ -86,6 +90,9 @@ struct Inner {
     /// What look-ups found odd; shared by refreshed logs, as the segments are.
     lookups: Arc<Warnings>,
     transactions: OnceLock<Arc<Transactions>>,
+    continuity: Continuity,
+    /// Of a writer in this process that gave the log to its reader.
+    live: Weak<LiveSegments>,
 }
 
 impl Log {
@@ -108,7 +115,18 @@ impl Log {
     /// As [`Log::open`].
     pub fn open_in(directory: Directory, options: LogOptions) -> Result<Self> {
         let open_files = OpenFiles::new(directory, options.io, options.max_open_files, options.interrupt);
-        Self::load(&Arc::new(open_files), options, &Arc::default(), None)
+        Self::load(&Arc::new(open_files), options, &Arc::default(), None, Weak::new())
+    }
+
+    /// [`Log::open_in`] beside the log's writer in the same process, which knows the segments: neither this log nor those
+    /// refreshed from it list the directory as long as the writer has it.
+    pub(crate) fn open_live(
+        directory: Directory,
+        options: LogOptions,
+        live: Weak<LiveSegments>,
+    ) -> Result<Self> {
+        let open_files = OpenFiles::new(directory, options.io, options.max_open_files, options.interrupt);
+        Self::load(&Arc::new(open_files), options, &Arc::default(), None, live)
     }
 
     /// The same directory as it is now. What has not changed is shared with this log, which stays as it is.
@@ -118,7 +136,8 @@ impl Log {
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
         inner.open_files.look_for_broker();
-        Self::load(&inner.open_files, inner.options.clone(), &inner.lookups, Some(&inner.segments))
+        let options = inner.options.clone();
+        Self::load(&inner.open_files, options, &inner.lookups, Some(&inner.segments), inner.live.clone())
     }
 
     /// Where files vanish or shrink meanwhile, because a writer rolls or deletes, it is looked at again.
@@ -127,14 +146,15 @@ impl Log {
         options: LogOptions,
         lookups: &Arc<Warnings>,
         earlier: Option<&Segments>,
+        live: Weak<LiveSegments>,
     ) -> Result<Self> {
         for _ in 1..Self::MOST_LOOKS {
-            match Self::look(open_files, options.clone(), lookups, earlier) {
+            match Self::look(open_files, options.clone(), lookups, earlier, live.clone()) {
                 Err(Error::LogChanged { .. }) => {}
                 looked => return looked,
             }
         }
-        Self::look(open_files, options, lookups, earlier)
+        Self::look(open_files, options, lookups, earlier, live)
     }
 
     /// How often an opening begins anew where files changed under it.
@@ -145,9 +165,13 @@ impl Log {
         options: LogOptions,
         lookups: &Arc<Warnings>,
         earlier: Option<&Segments>,
+        live: Weak<LiveSegments>,
     ) -> Result<Self> {
         let truncations = open_files.truncations()?;
-        let listing = loader::list(open_files, truncations, lookups)?;
+        let listing = match live.upgrade().and_then(|live| live.bases()) {
+            Some(bases) => loader::of_writer(&bases),
+            None => loader::list(open_files, truncations, lookups)?,
+        };
         let mut opening = listing.warnings;
         let uppers: Vec<_> = listing.segments.keys().skip(1).copied().map(Some).chain([None]).collect();
         let mut loaded = Vec::with_capacity(listing.segments.len());
@@ -191,6 +215,8 @@ impl Log {
                 opening,
                 lookups: Arc::clone(lookups),
                 transactions: OnceLock::new(),
+                continuity: Continuity::default(),
+                live,
             }),
         })
     }
@@ -276,6 +302,8 @@ impl Log {
                 opening: opening.clone(),
                 lookups: Arc::clone(lookups),
                 transactions: OnceLock::from(Arc::new(transactions)),
+                continuity: Continuity::default(),
+                live: self.inner.live.clone(),
             }),
         }
     }

@@ -158,7 +158,7 @@ impl Log {
         let mut walk = segment.walk_to(segment.base_offset(), -1, LOOKUP_READ)?.0;
         walk.position = from;
         walk.before = None;
-        let index = segment.usable(segment.offset_index());
+        let index = segment.or_warn(segment.offset_index());
         // an entry that a broker wrote meanwhile lies behind what is seen
         let inside = |entry: &OffsetPosition| u64::try_from(entry.position).is_ok_and(|at| at < size);
         let entries = index.iter().flat_map(|index| index.iter()).map_while(Result::ok);

@@ -117,7 +117,7 @@ impl Transactions {
                 },
                 Step::Damage(damage) => damage,
             };
-            let index = segment.usable(segment.offset_index());
+            let index = segment.or_warn(segment.offset_index());
             let stretch = walk.resume(&damage, index.as_deref())?;
             self.close_from_index(segment, stretch, open);
             if !open.is_empty() && self.unsure.is_none() {
@@ -179,7 +179,7 @@ impl Transactions {
     /// index that is not there (or not whole) says nothing, and what is open then may have been aborted.
     fn close_from_index(&mut self, segment: &Segment, stretch: Stretch, open: &mut OpenTransactions) {
         let end = stretch.end_offset.unwrap_or(segment.upper());
-        let index = segment.usable(segment.transaction_index());
+        let index = segment.or_warn(segment.transaction_index());
         let mut is_whole = index.as_ref().is_some_and(|index| index.sanity_check().is_ok());
         for entry in index.iter().flat_map(|index| index.iter()) {
             let Ok(entry) = entry else {

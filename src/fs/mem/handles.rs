@@ -44,11 +44,11 @@ impl MemoryFolder {
 
 impl Folder for MemoryFolder {
     fn entries(&self) -> io::Result<Vec<(String, FileType)>> {
-        let mut inner = self.disk.lock();
-        inner.read_fails()?;
+        self.disk.lock().read_fails()?;
         let kind =
             |node| if matches!(node, Node::File(_)) { FileType::RegularFile } else { FileType::Directory };
-        Ok(inner.entries(self.folder).iter().map(|(name, node)| (name.to_string(), kind(*node))).collect())
+        let entries = self.disk.list(self.folder);
+        Ok(entries.into_iter().map(|(name, node)| (name.to_string(), kind(node))).collect())
     }
 
     fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Handle>> {

@@ -7,6 +7,7 @@
 mod crash;
 mod faults;
 mod handles;
+mod listing;
 mod state;
 
 use std::io;
@@ -19,6 +20,7 @@ pub use crash::{CrashPoint, Image, Survivors};
 pub use faults::{Fault, FaultKind, Operation};
 use faults::{Outcome, Plan};
 use handles::MemoryFolder;
+pub use listing::ListingRace;
 use state::{Entries, FileState, FolderState, Node, State};
 
 use super::Directory;
@@ -42,6 +44,7 @@ struct Inner {
     recorded: Option<Vec<(Operation, CrashPoint)>>,
     failed: Vec<Operation>,
     violations: Vec<String>,
+    race: Option<ListingRace>,
 }
 
 impl Default for MemoryDisk {
@@ -67,6 +70,7 @@ impl MemoryDisk {
             recorded: None,
             failed: Vec::new(),
             violations: Vec::new(),
+            race: None,
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::error::Error;
+use crate::fs::{FileBytes, SystemFile};
 use crate::index::AbortedTransaction;
 
 #[test]
@@ -158,9 +159,25 @@ fn a_file_that_is_cut_while_it_is_open_is_a_changed_log() {
     std::fs::File::options().write(true).open(&sample.path).unwrap().set_len(8).unwrap();
     assert!(matches!(index.lookup(1, Method::Warm), Err(Error::LogChanged { .. })));
     assert!(matches!(index.trace(1, Method::Binary), Err(Error::LogChanged { .. })));
-    assert!(matches!(index.entry(0), Err(Error::LogChanged { .. })));
+    assert!(matches!(index.entry(1), Err(Error::LogChanged { .. })));
+    assert_eq!(index.entry(0).unwrap(), at(1, 8));
     // what was read already is still there
     assert_eq!(index.entry(4999).unwrap(), at(5000, 8));
+}
+
+#[test]
+fn the_zeros_of_a_preallocated_file_may_be_cut_while_it_is_open() {
+    let entries: Vec<_> = (1..=700).map(|n| (n, 8)).collect();
+    let sample = Sample::new("i", &offset_bytes(0, &entries));
+    let file = std::fs::File::options().write(true).open(&sample.path).unwrap();
+    for size in [5608, 6000, 8192, 1 << 20, (64 << 20) + 8] {
+        file.set_len(size).unwrap();
+        let bytes = FileBytes::new(SystemFile::open(&sample.path).unwrap(), None, false).unwrap();
+        file.set_len(5600).unwrap();
+        let index = OffsetIndex::from_bytes(bytes, 0).unwrap();
+        assert_eq!((index.entries(), index.last_entry()), (700, at(700, 8)));
+        assert_eq!(index.lookup(600, Method::Warm).unwrap(), at(600, 8));
+    }
 }
 
 #[test]

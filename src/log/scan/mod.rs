@@ -1,5 +1,6 @@
 //! Reading a range of a log: batches in order, tested by their headers, and the records of those that pass.
 
+mod damage;
 mod gap;
 mod ranges;
 mod stats;
@@ -8,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use damage::break_off;
 pub use gap::Gap;
 use gap::rest_of;
 pub use ranges::Ranges;
@@ -16,7 +18,7 @@ pub use stats::ScanStats;
 use super::{Fate, Log, Transactions};
 use crate::error::{Error, Malformed, Result};
 use crate::record::{BatchHeader, Payload, RecordRef, Records};
-use crate::segment::{Batch, Damage, SCAN_READ, Segment, Step, Stretch, Walk};
+use crate::segment::{Batch, SCAN_READ, Segment, Step, Walk};
 use crate::types::{IsolationLevel, TimestampType};
 
 /// What a scan does where the log is damaged.
@@ -65,6 +67,8 @@ pub struct Scan {
     transactions: Option<Arc<Transactions>>,
     segment: Option<Arc<Segment>>,
     walk: Option<Walk>,
+    /// The offset after the last batch of `segment`, once its end was reached.
+    segment_end: Option<i64>,
     /// The base offset that the next segment must lie above; `None` before the first.
     after_segment: Option<i64>,
     /// The offset behind the last batch seen.
@@ -110,6 +114,7 @@ impl Log {
             transactions,
             segment: None,
             walk: None,
+            segment_end: None,
             after_segment: None,
             next_offset: None,
             leader_epoch: -1,
@@ -243,7 +248,8 @@ impl Scan {
             let before = walk.before;
             let batch = match walk.step_through()? {
                 Step::End => {
-                    self.leader_epoch = walk.before.map_or(self.leader_epoch, |before| before.leader_epoch);
+                    self.leader_epoch = before.map_or(self.leader_epoch, |before| before.leader_epoch);
+                    self.segment_end = before.map(|before| before.last_offset + 1);
                     self.walk = None;
                     continue;
                 }
@@ -277,6 +283,9 @@ impl Scan {
             }
             if self.next_offset.is_some_and(|expected| header.base_offset > expected) {
                 self.stats.offset_gaps += 1;
+            }
+            if batch.misses_offsets(before) {
+                self.log.note_inner_gap();
             }
             self.next_offset = Some(header.last_offset + 1);
             let fate = self.fate(&header);
@@ -321,6 +330,12 @@ impl Scan {
                 None => segments.floor(self.start).or(segments.first()),
                 Some(base) => segments.higher(base),
             };
+            if let (Some(ended), Some(end)) = (&self.segment, self.segment_end.take()) {
+                ended.check_indexes(end);
+                if let Some(next) = next.filter(|_| end < self.end) {
+                    self.log.check_gap(ended, end, next)?;
+                }
+            }
             let Some(segment) = next.filter(|segment| segment.base_offset() < self.end).cloned() else {
                 return Ok(false);
             };
@@ -349,11 +364,6 @@ impl Scan {
             self.segment = Some(segment);
             return Ok(true);
         }
-    }
-
-    /// The gap just added, where the scan reports gaps.
-    fn reported(&self) -> Option<Gap> {
-        self.gaps.last().filter(|_| self.options.on_damage == OnDamage::Report).cloned()
     }
 
     /// Whether a batch may hold a record that is wanted, by its (verified) header.
@@ -399,66 +409,6 @@ impl Scan {
             }
         }
     }
-
-    /// Passes damage that the walk met. Damage outside the range is nobody's business; inside it is an error, or a gap,
-    /// which is given where the scan reports. Damage that takes no offset belongs to the range that ends there, or it would
-    /// belong to none.
-    fn pass(&mut self, segment: &Segment, damage: &Damage) -> Result<Option<Gap>> {
-        if damage.offset > self.end {
-            self.walk = None;
-            return Ok(None);
-        }
-        let index = segment.usable(segment.offset_index());
-        let Some(walk) = &mut self.walk else { return Ok(None) };
-        let stretch = walk.resume(damage, index.as_deref())?;
-        let end_offset = stretch.end_offset.unwrap_or(segment.upper());
-        self.next_offset = None;
-        // at the start of the log no range ends, so it belongs to the one that begins there
-        let begins_log = self.log.segments().first().is_some_and(|first| self.start <= first.base_offset());
-        if end_offset < self.start || end_offset == self.start && !begins_log {
-            return Ok(None);
-        }
-        if damage.offset == self.end && end_offset > self.end {
-            self.walk = None;
-            return Ok(None);
-        }
-        if self.options.on_damage == OnDamage::Raise {
-            return Err(segment.corrupt(damage));
-        }
-        let end_offset = if segment.is_last() { end_offset.min(segment.end_offset()?) } else { end_offset };
-        let start_offset = stretch.start_offset.max(self.start);
-        let stretch = Stretch { start_offset, end_offset: Some(end_offset), ..stretch };
-        self.gaps.push(Gap::new(segment, stretch, &damage.malformed));
-        Ok(self.reported())
-    }
-
-    /// Behind the last batch of the log: a torn batch is named as a gap too, once; the zeros of a preallocated file are
-    /// not.
-    fn tail_gap(&mut self) -> Result<Option<Gap>> {
-        self.finished = true;
-        if self.options.on_damage == OnDamage::Raise {
-            return Ok(None);
-        }
-        // a range that ends where the last segment starts asks nothing of that segment
-        let asked = |end: i64| self.options.ranges.end_offset.is_none_or(|given| given > end);
-        let Some(last) = self.log.segments().last().filter(|last| asked(last.base_offset())).cloned() else {
-            return Ok(None);
-        };
-        let tail = last.tail()?;
-        let Some(cut) = tail.cut.as_ref().filter(|_| self.end == tail.end_offset) else { return Ok(None) };
-        let end_position = last.size()?;
-        if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
-            return Ok(None);
-        }
-        let stretch = Stretch {
-            start_position: cut.position,
-            end_position,
-            start_offset: tail.end_offset,
-            end_offset: None,
-        };
-        self.gaps.push(Gap::new(&last, stretch, &cut.malformed));
-        Ok(self.reported())
-    }
 }
 
 /// Where the records of the open batch lie; `None` where there is no walk.
@@ -480,20 +430,4 @@ fn payload_bytes<'a>(
 #[inline]
 fn is_in_range(record: &RecordRef<'_>, offsets: Range<i64>, options: &ScanOptions) -> bool {
     offsets.contains(&record.offset) && options.ranges.holds_time(record.timestamp)
-}
-
-/// Gives up the rest of a batch, one of whose records breaks the format: an error, or a gap.
-#[cold]
-fn break_off(
-    open: &mut Option<(Batch, Records, Payload)>,
-    segment: Option<&Arc<Segment>>,
-    options: &ScanOptions,
-    malformed: Malformed,
-) -> Result<Option<Gap>> {
-    let (Some((batch, records, _)), Some(segment)) = (open.take(), segment) else { return Ok(None) };
-    let from = records.expected_offset();
-    if options.on_damage == OnDamage::Raise {
-        return Err(malformed.at(segment.path(), batch.position, Some(from)));
-    }
-    Ok(Some(Gap::new(segment, rest_of(&batch, from), &malformed)))
 }

@@ -22,7 +22,7 @@ mod sealed_text;
 mod truncate;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use appender::Appender;
@@ -33,6 +33,7 @@ use data_directory::DataDirectory;
 pub use flush_mode::FlushMode;
 use partition::Partition;
 
+use super::live_segments::LiveSegments;
 use super::retention::{self, RetentionPlan};
 use super::{Log, LogOptions};
 use crate::config::LogConfig;
@@ -146,6 +147,8 @@ struct Shared {
 pub struct LogWriter {
     shared: Arc<Shared>,
     directory: Directory,
+    /// Gone when the log is closed.
+    live: Weak<LiveSegments>,
     reader: Option<Log>,
     /// As its settings say; they lie under the lock, which `apply_retention` holds when it asks for a reader.
     is_preallocated: bool,
@@ -193,6 +196,7 @@ impl LogWriter {
             flush => flush,
         };
         let partition = open::open(directory.clone(), options)?;
+        let live = Arc::downgrade(&partition.live);
         let commit = Commit::new(partition.log_end_offset);
         let last_sync = Mutex::new(Instant::now());
         let forks = forks().map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
@@ -202,6 +206,7 @@ impl LogWriter {
         Ok(Self {
             shared: Arc::new(shared),
             directory,
+            live,
             reader: None,
             is_preallocated: options.config.preallocate,
             interrupt: options.interrupt,
@@ -349,9 +354,10 @@ impl LogWriter {
         self.shared.check_process()?;
         let log = match self.reader.take() {
             Some(log) => log.refresh()?,
-            None => Log::open_in(
+            None => Log::open_live(
                 self.directory.clone(),
                 LogOptions { interrupt: self.interrupt, ..LogOptions::default() },
+                self.live.clone(),
             )?,
         };
         if self.is_preallocated {
@@ -466,6 +472,7 @@ impl Shared {
 impl Partition {
     /// Ends the log in order.
     fn close(&mut self, commit: &Commit) -> Result<()> {
+        self.live.withdraw();
         self.active.seal()?;
         self.directory.sync()?;
         self.watermark.set(self.data_end)?;

@@ -16,9 +16,10 @@ use super::partition::Partition;
 use super::scan::{self, Scanned};
 use super::{WriterOptions, quarantine, refused};
 use crate::error::{Error, Malformed, Result};
-use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::names::{FileKind, SegmentFileName, segment_file};
 use crate::fs::planted::{self, Planted};
-use crate::fs::{Directory, FileType, STAGED};
+use crate::fs::{Directory, STAGED};
+use crate::log::live_segments::LiveSegments;
 use crate::log::{Log, LogOptions};
 use crate::record::BatchBuilder;
 use crate::segment::{Held, Segment, SegmentAppender, TRUNCATIONS, remove_segment};
@@ -57,7 +58,7 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
     let checkpoint = Checkpoint::read(&directory)?;
     let data_directory = DataDirectory::around(&directory)?;
     let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
-    let bases = segment_bases(&directory)?;
+    let bases = directory.segment_bases()?;
     let is_new = bases.is_empty() || starting_at.is_some();
     let random = options.random | 1;
     let jitter = options.config.random_segment_jitter(random.cast_signed());
@@ -92,6 +93,9 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
         }
     };
     let watermark = Watermark::open(&directory)?;
+    let bases = found.sealed.iter().copied().chain([active.base_offset()]).collect();
+    let live =
+        LiveSegments::new(bases).map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
     let mut partition = Partition {
         config: options.config.clone(),
         clock: options.clock,
@@ -99,6 +103,7 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
         epochs: found.epochs,
         sealed: found.sealed.into_iter().collect(),
         active,
+        live,
         log_start_offset: found.log_start_offset,
         log_end_offset: found.log_end_offset,
         data_end: found.data_end,
@@ -158,18 +163,6 @@ impl Partition {
             _ => self.write_epochs(),
         }
     }
-}
-
-/// Base offsets of the live segments, rising.
-pub(super) fn segment_bases(directory: &Directory) -> Result<Vec<i64>> {
-    let mut bases = Vec::new();
-    for (name, kind) in directory.entries()? {
-        let parsed = SegmentFileName::parse(&name).filter(|_| kind != FileType::Directory);
-        let is_log = |parsed: &SegmentFileName| parsed.kind == FileKind::Log && parsed.stage == Stage::Live;
-        bases.extend(parsed.filter(is_log).map(|parsed| parsed.base_offset));
-    }
-    bases.sort_unstable();
-    Ok(bases)
 }
 
 /// Removes segments, each durably before the next: whatever a crash leaves has no hole.

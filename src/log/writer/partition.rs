@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::checkpoint::{Checkpoint, Watermark};
 use super::data_directory::DataDirectory;
@@ -10,6 +11,7 @@ use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::fs::planted::{self, Planted};
 use crate::fs::{Directory, WritableFile};
+use crate::log::live_segments::LiveSegments;
 use crate::record::{BatchBuilder, BatchHeader};
 use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, remove_segment, should_roll};
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
@@ -26,6 +28,8 @@ pub(super) struct Partition {
     /// The base offsets of the segments before the active one.
     pub(super) sealed: BTreeSet<i64>,
     pub(super) active: SegmentAppender,
+    /// The same segments, for readers in this process.
+    pub(super) live: Arc<LiveSegments>,
     pub(super) log_start_offset: i64,
     pub(super) log_end_offset: i64,
     /// The offset after the last batch that lies in a file (or the base offset of an empty last segment): where the log
@@ -201,6 +205,7 @@ impl Partition {
         }
         self.sealed.insert(self.active.base_offset());
         self.active = fresh;
+        self.publish_segments();
         if base_offset == self.log_end_offset {
             // an empty segment says so by its name
             self.data_end = base_offset;
@@ -208,6 +213,16 @@ impl Partition {
         commit.synced(self.log_end_offset);
         // the segment that was active may hold nothing at or above the log start
         self.remove_passed().inspect_err(|error| commit.poison(error))
+    }
+
+    /// Base offsets of all segments, rising.
+    pub(super) fn bases(&self) -> Vec<i64> {
+        self.sealed.iter().copied().chain([self.active.base_offset()]).collect()
+    }
+
+    /// Shows readers in this process which segments there are.
+    pub(super) fn publish_segments(&self) {
+        self.live.set(self.bases());
     }
 
     fn seal_before(&mut self, base_offset: i64) -> Result<()> {

@@ -120,7 +120,7 @@ pub(super) fn scan(
                 Err(malformed) => walk.reject(&batch, before, malformed),
             },
         };
-        let index = segment.usable(segment.offset_index());
+        let index = segment.or_warn(segment.offset_index());
         let is_end = walk.resume(&damage, index.as_deref())?.end_offset.is_none();
         break Some((damage, is_end));
     };

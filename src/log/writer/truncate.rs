@@ -89,6 +89,7 @@ impl Partition {
     fn cut(&mut self, offset: i64, target: i64, size: u64, commit: &Commit) -> Result<()> {
         self.truncations += 1;
         commit.truncated(offset);
+        self.live.withdraw();
         self.announce()?;
         let file = self.directory.open_writable(&segment_file(target, FileKind::Log))?;
         if planted::is(Planted::SwappedDeleteOrder) {
@@ -129,6 +130,7 @@ impl Partition {
         self.log_end_offset = offset;
         self.watermark.set(self.data_end)?;
         commit.synced(offset);
+        self.publish_segments();
         self.announce()
     }
 
@@ -145,6 +147,7 @@ impl Partition {
     fn restart(&mut self, offset: i64, commit: &Commit) -> Result<()> {
         self.truncations += 1;
         commit.truncated(offset.min(commit.durable()));
+        self.live.withdraw();
         self.announce()?;
         // from here on whoever opens the log goes on with this
         self.watermark.set(0)?;
@@ -182,6 +185,7 @@ impl Partition {
         self.watermark.set(offset)?;
         commit.synced(offset);
         self.write_checkpoint(checkpoint)?;
+        self.publish_segments();
         self.announce()
     }
 
@@ -224,16 +228,18 @@ impl Partition {
 
     /// Deletes the segments that hold nothing at or above the log start, oldest first.
     pub(super) fn remove_passed(&mut self) -> Result<()> {
-        let bases: Vec<_> = self.sealed.iter().copied().chain([self.active.base_offset()]).collect();
-        let mut is_changed = false;
-        for (base_offset, next) in bases.iter().zip(bases.iter().skip(1)) {
-            if *next <= self.log_start_offset {
-                remove_segment(&self.directory, *base_offset)?;
-                self.sealed.remove(base_offset);
-                is_changed = true;
-            }
+        let bases = self.bases();
+        let is_passed = |next: &i64| *next <= self.log_start_offset;
+        let passed = bases.iter().skip(1).take_while(|next| is_passed(next)).count();
+        let (passed, kept) = bases.split_at(passed);
+        if !passed.is_empty() {
+            self.live.set(kept.to_vec());
         }
-        if is_changed && !planted::is(Planted::NoDirectorySyncOnDelete) {
+        for base_offset in passed {
+            remove_segment(&self.directory, *base_offset)?;
+            self.sealed.remove(base_offset);
+        }
+        if !passed.is_empty() && !planted::is(Planted::NoDirectorySyncOnDelete) {
             self.directory.sync()
         } else {
             Ok(())

@@ -1,0 +1,101 @@
+//! Complete listings of a directory that others change meanwhile.
+//!
+//! `readdir` is not atomic: an entry that is created, deleted or renamed while it runs may be returned or not, each on its
+//! own. One pass over the directory of a log that rolls may therefore miss a segment and return a later one, which looks
+//! like a hole. A second pass returns every entry that existed before it began. A segment is created after all segments
+//! with lower base offsets, so those that precede the last one of the first pass existed before the second pass began:
+//!
+//! ```text
+//!   first pass     0  129  …  147  154        137 was created meanwhile, and missed
+//!   second pass    0  129  137  147  154  …  170  178     complete up to 154; 162 may be missing
+//! ```
+//!
+//! Deletions and renames may disturb the second pass too, so passes are repeated until two of them agree.
+
+use super::names::{FileKind, SegmentFileName, Stage};
+use super::{Directory, FileType};
+use crate::error::Result;
+
+/// Passes at most: a directory whose segments are deleted or replaced during each of them is taken as the last one shows it.
+const MAX_PASSES: usize = 10;
+
+/// A file that belongs to a segment, as a listing shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SegmentFile {
+    /// Its name.
+    pub name: String,
+    /// What its name says.
+    pub parsed: SegmentFileName,
+    /// A regular file, or something else that has such a name.
+    pub file_type: FileType,
+}
+
+impl SegmentFile {
+    fn is_live(&self) -> bool {
+        self.parsed.stage == Stage::Live && self.file_type != FileType::Directory
+    }
+}
+
+impl Directory {
+    /// The files of segments, by name. No live segment is missing below the largest base offset that is returned; segments
+    /// that are created while the directory is listed may be left out, the newest only.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io).
+    pub fn segment_files(&self) -> Result<Vec<SegmentFile>> {
+        let mut earlier = self.list_segment_files()?;
+        let mut last = last_base(&earlier);
+        for _ in 1..MAX_PASSES {
+            let mut later = self.list_segment_files()?;
+            if first_base(&later) > last {
+                // none, or none any more
+                last = last_base(&later);
+            }
+            for files in [&mut earlier, &mut later] {
+                files.retain(|file| !file.is_live() || Some(file.parsed.base_offset) <= last);
+            }
+            if later == earlier {
+                break;
+            }
+            earlier = later;
+        }
+        Ok(earlier)
+    }
+
+    /// Base offsets of the live segments, rising: complete as [`Directory::segment_files`] is.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io).
+    pub fn segment_bases(&self) -> Result<Vec<i64>> {
+        let mut bases: Vec<_> = bases(&self.segment_files()?).collect();
+        bases.sort_unstable();
+        Ok(bases)
+    }
+
+    fn list_segment_files(&self) -> Result<Vec<SegmentFile>> {
+        let mut files: Vec<_> = self
+            .entries()?
+            .into_iter()
+            .filter_map(|(name, file_type)| {
+                SegmentFileName::parse(&name).map(|parsed| SegmentFile { name, parsed, file_type })
+            })
+            .collect();
+        files.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(files)
+    }
+}
+
+fn bases(files: &[SegmentFile]) -> impl Iterator<Item = i64> {
+    files
+        .iter()
+        .filter(|file| file.is_live() && file.parsed.kind == FileKind::Log)
+        .map(|file| file.parsed.base_offset)
+}
+
+fn first_base(files: &[SegmentFile]) -> Option<i64> {
+    bases(files).min()
+}
+
+fn last_base(files: &[SegmentFile]) -> Option<i64> {
+    bases(files).max()
+}

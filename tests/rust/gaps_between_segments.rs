@@ -1,0 +1,155 @@
+//! Offsets that no segment has: a segment that is missing or was cut is named, and what compaction leaves is not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cordwood::log::{OnDamage, Ranges, ScanOptions};
+use cordwood::types::Io;
+use cordwood::{Error, Log, LogOptions};
+
+use crate::support::batches::{BatchV2, Built, Rec};
+use crate::support::partition::{Indexing, PartitionBuilder, file_name};
+use crate::support::reading::{IOS, all, folder, open, scan};
+
+fn batch(offsets: std::ops::Range<i64>) -> Built {
+    let mut batch = BatchV2::new(offsets.start);
+    for offset in offsets {
+        batch = batch.record(Rec::at(1000 + offset).value([b'v'; 50]));
+    }
+    batch.build()
+}
+
+/// Batches of five records up to `end`, in a segment at `base`.
+fn dense(builder: PartitionBuilder, base: i64, end: i64) -> PartitionBuilder {
+    builder.segment(base, (base..end).step_by(5).map(|start| batch(start..start + 5)))
+}
+
+/// Three dense segments: 0 to 100, 100 to 200, 200 to 300.
+fn three_segments(parent: &Path) -> PathBuf {
+    let builder = PartitionBuilder::new(Indexing::every(300));
+    let builder = [0, 100, 200].into_iter().fold(builder, |builder, base| dense(builder, base, base + 100));
+    builder.write(parent, "t-0")
+}
+
+fn warnings_after_a_scan(log: &Log, on_damage: OnDamage) -> Vec<String> {
+    assert!(all(log, on_damage).error.is_none());
+    log.warnings()
+}
+
+#[test]
+fn a_segment_that_is_missing_between_two_is_named_by_both() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    for extension in ["log", "index", "timeindex"] {
+        fs::remove_file(dir.join(file_name(100, extension))).unwrap();
+    }
+    for io in IOS {
+        let expected = |log: &Log| {
+            let [warning] = &log.warnings()[..] else { panic!("{:?}", log.warnings()) };
+            for named in ["offsets 100 to 199", &file_name(0, "log"), &file_name(200, "log")] {
+                assert!(warning.contains(named), "{warning}");
+            }
+        };
+        let log = open(&dir, io);
+        assert_eq!(warnings_after_a_scan(&log, OnDamage::Skip).len(), 1);
+        expected(&log);
+        // a look-up in the gap, and a range that ends in it
+        let log = open(&dir, io);
+        assert_eq!(log.locate(150).unwrap().unwrap().batch_base_offset, 200);
+        expected(&log);
+        let log = open(&dir, io);
+        let ranges = Ranges { start_offset: Some(90), end_offset: Some(150), ..Ranges::default() };
+        assert_eq!(
+            scan(&log, ScanOptions { ranges, ..ScanOptions::default() }).offsets(),
+            (90..100).collect::<Vec<_>>()
+        );
+        expected(&log);
+        // what lies before it does not meet it
+        let log = open(&dir, io);
+        let ranges = Ranges { end_offset: Some(100), ..ranges };
+        scan(&log, ScanOptions { ranges, ..ScanOptions::default() }).whole();
+        assert_eq!(log.warnings(), [""; 0]);
+    }
+}
+
+#[test]
+fn a_sealed_segment_cut_at_a_batch_boundary_is_named_with_its_indexes() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    let path = dir.join(file_name(100, "log"));
+    let whole = fs::read(&path).unwrap();
+    let size = whole.len() / 20;
+    // every boundary but the last: the indexes may have their last entry a batch before the end
+    for batches in 0..18 {
+        fs::write(&path, &whole[..batches * size]).unwrap();
+        let end = 100 + 5 * batches as i64;
+        for io in IOS {
+            let log = open(&dir, io);
+            let warnings = warnings_after_a_scan(&log, OnDamage::Raise);
+            let of = |named: &str| warnings.iter().filter(|warning| warning.contains(named)).count();
+            assert_eq!(of(&format!("offsets {end} to 199 are missing")), 1, "{warnings:?}");
+            for extension in ["index", "timeindex"] {
+                assert_eq!(of(&format!("{}: the last entry", file_name(100, extension))), 1, "{warnings:?}");
+            }
+            assert_eq!(warnings.len(), 3, "{warnings:?}");
+        }
+    }
+}
+
+#[test]
+fn what_compaction_leaves_is_no_warning() {
+    let sparse = BatchV2::new(10).record(Rec::at(1000)).last_offset_delta(9).build();
+    let builders = [
+        // between two batches of the first segment, of the second; inside a batch
+        PartitionBuilder::new(Indexing::every(300)).segment(0, [batch(0..5), batch(10..15)]),
+        PartitionBuilder::new(Indexing::every(300))
+            .segment(0, [batch(0..5)])
+            .segment(50, [batch(50..55), batch(60..65)]),
+        PartitionBuilder::new(Indexing::every(300)).segment(0, [batch(0..5), sparse]),
+    ];
+    for builder in builders {
+        let parent = folder();
+        let dir = dense(builder, 100, 200).write(parent.path(), "t-0");
+        for io in IOS {
+            let log = open(&dir, io);
+            assert_eq!(warnings_after_a_scan(&log, OnDamage::Raise), [""; 0]);
+            let log = open(&dir, io);
+            assert_eq!(log.locate(80).unwrap().unwrap().batch_base_offset, 100);
+            assert_eq!(log.warnings(), [""; 0]);
+        }
+    }
+}
+
+#[test]
+fn the_cleaners_checkpoint_says_that_a_log_is_compacted() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
+    for (text, is_compacted) in [("0\n1\nt 0 200\n", true), ("0\n1\nt 1 200\n", false), ("0\n1\nt 0", false)]
+    {
+        fs::write(parent.path().join("cleaner-offset-checkpoint"), text).unwrap();
+        let warnings = warnings_after_a_scan(&open(&dir, Io::Auto), OnDamage::Raise);
+        assert_eq!(warnings.is_empty(), is_compacted, "{text:?}: {warnings:?}");
+    }
+}
+
+#[test]
+fn a_segment_that_appears_in_a_gap_is_a_changed_log_and_not_a_gap() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    let path = dir.join(file_name(100, "log"));
+    let aside = dir.join("aside");
+    fs::rename(&path, &aside).unwrap();
+    let log = Log::open(&dir, LogOptions::default()).unwrap();
+    let other = Log::open(&dir, LogOptions::default()).unwrap();
+    fs::rename(&aside, &path).unwrap();
+    let read = all(&log, OnDamage::Skip);
+    assert_eq!(read.offsets(), (0..100).collect::<Vec<_>>());
+    let error = read.error.unwrap();
+    assert!(
+        matches!(error, Error::LogChanged { .. }) && error.to_string().contains(&file_name(100, "log")),
+        "{error}"
+    );
+    assert!(matches!(other.locate(150), Err(Error::LogChanged { .. })));
+    assert_eq!(all(&log.refresh().unwrap(), OnDamage::Raise).whole().offsets(), (0..300).collect::<Vec<_>>());
+}
