@@ -68,7 +68,10 @@ impl BatchTable {
     fn read(segment: &Segment) -> Result<Option<Self>> {
         let budget = &segment.open_files.tables;
         let most = budget.left() / Self::BYTES;
-        let relative = |offset: i64| u32::try_from(offset - segment.base_offset).unwrap_or(u32::MAX);
+        // the largest one ends the table
+        let relative = |offset: i64| {
+            u32::try_from(offset - segment.base_offset).ok().filter(|offset| *offset < u32::MAX)
+        };
         let mut rows: Vec<Row> = Vec::new();
         let mut walk = segment.walk(-1, LOOKUP_READ)?;
         loop {
@@ -78,7 +81,10 @@ impl BatchTable {
                 // to open each wrapper of the old formats would take longer than anybody asks
                 Step::Batch(batch) if !batch.header.is_wrapper() && rows.len() < most => {
                     let (first, last) = (batch.header.base_offset, batch.header.last_offset);
-                    rows.push(Row { last: relative(last), first: relative(first), position });
+                    let (Some(first), Some(last)) = (relative(first), relative(last)) else {
+                        return Ok(None);
+                    };
+                    rows.push(Row { last, first, position });
                 }
                 Step::Batch(_) | Step::Damage(_) => return Ok(None),
                 Step::End => {

@@ -21,7 +21,7 @@ mod walk;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Result};
@@ -97,6 +97,7 @@ pub struct Segment {
     tail: OnceLock<Tail>,
     largest: OnceLock<i64>,
     are_indexes_checked: AtomicBool,
+    has_overflow: AtomicBool,
     batch_table: Prepared<BatchTable>,
     time_table: Prepared<TimeTable>,
 }
@@ -122,6 +123,7 @@ impl Segment {
             tail: OnceLock::new(),
             largest: OnceLock::new(),
             are_indexes_checked: AtomicBool::new(false),
+            has_overflow: AtomicBool::new(false),
             batch_table: Prepared::default(),
             time_table: Prepared::default(),
         }
@@ -347,6 +349,20 @@ impl Segment {
             return self.walk(-1, read);
         }
         Ok(walk)
+    }
+
+    /// Warns of a batch that no index can refer to. Kafka's cleaner once left such; of the last batch of a log, whose base
+    /// offset nothing else protects, it may also be the damage of a bit.
+    pub(crate) fn note_overflow(&self, batch: &Batch) {
+        if !is_relative(batch.header.last_offset, self.base_offset)
+            && !self.has_overflow.swap(true, Ordering::Relaxed)
+        {
+            self.warn(format!(
+                "{}: has offsets more than 2^31 - 1 above its base offset, to which no index can refer; a writer splits the \
+                 segment when it recovers it",
+                self.path().display()
+            ));
+        }
     }
 
     /// An error of kind [`Error::Corrupt`] for damage in this segment.

@@ -65,7 +65,10 @@ impl Segment {
                     return Ok(Tail { end: bounds.end, end_offset: walk.expected_offset(), cut: None });
                 }
                 Step::Batch(batch) => match walk.verify(&batch)? {
-                    Ok(()) => continue,
+                    Ok(()) => {
+                        self.note_overflow(&batch);
+                        continue;
+                    }
                     Err(malformed) => walk.reject(&batch, before, malformed),
                 },
                 Step::Damage(damage) => damage,

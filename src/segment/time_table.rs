@@ -33,7 +33,7 @@ impl TimeTable {
         let mut rows = Vec::new();
         let mut walk = segment.walk(-1, SCAN_READ)?;
         let mut buffer = Vec::new();
-        let mut largest = -1;
+        let (mut largest, mut is_relative) = (-1, true);
         loop {
             segment.open_files.interrupt.check()?;
             let batch = match walk.step_through()? {
@@ -50,10 +50,11 @@ impl TimeTable {
             }
             let is_read = later(&batch, &mut walk, &mut buffer, largest, |offset, time| {
                 largest = time;
-                let offset = u32::try_from(offset - segment.base_offset).unwrap_or(u32::MAX);
-                rows.push(Row { time, offset });
+                let offset = u32::try_from(offset - segment.base_offset);
+                is_relative &= offset.is_ok();
+                rows.push(Row { time, offset: offset.unwrap_or(u32::MAX) });
             })?;
-            if !is_read || rows.len() > most {
+            if !is_read || !is_relative || rows.len() > most {
                 return Ok(None);
             }
         }

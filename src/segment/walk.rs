@@ -6,6 +6,7 @@
 //! damaged, so that a flipped bit costs the batch that has it and no other.
 
 use super::log_file::LogFile;
+use super::roll::is_relative;
 use crate::error::{Malformed, Result};
 use crate::record::{BatchHeader, V2_HEADER};
 
@@ -65,6 +66,14 @@ pub(crate) struct Bounds {
     pub(crate) upper: i64,
     /// The position after the last byte that is data.
     pub(crate) end: u64,
+}
+
+impl Bounds {
+    /// Whether a batch reaches more than 2^31 - 1 above the base, where no index can refer to it. Kafka reads such batches,
+    /// which old versions of its cleaner left; a flipped bit of a base offset looks the same.
+    fn is_far(&self, header: &BatchHeader) -> bool {
+        !is_relative(header.last_offset, self.base_offset)
+    }
 }
 
 /// Walks from one batch to the next.
@@ -133,14 +142,25 @@ impl Walk {
         if is_verified {
             self.verdict = Some((batch.position, self.verify(&batch)?));
         }
-        if let Ok(next) = self.header_at(batch.end())?
+        let next = self.header_at(batch.end())?;
+        // the header after a far batch has to agree with it
+        if next.is_err() && batch.end() < self.bounds.end && self.bounds.is_far(&header) {
+            let expected =
+                format!("offsets up to 2^31 - 1 above {}, or a whole header behind", self.bounds.base_offset);
+            let found = format!("offsets {} to {}", header.base_offset, header.last_offset);
+            return Ok(Step::Damage(self.damage(Malformed::new(expected, found))));
+        }
+        if let Ok(next) = next
             && let Err(contradiction) = follows(header.last_offset, header.leader_epoch, &next)
         {
             let third = self.header_at(batch.end() + u64::from(next.size))?.ok();
             if self.before.is_none() {
                 self.before = self.found_before()?;
             }
-            if first_lies(self.before, &header, &next, third.as_ref()) {
+            let bounds = self.bounds;
+            if bounds.is_far(&header) && !bounds.is_far(&next)
+                || first_lies(self.before, &header, &next, third.as_ref())
+            {
                 let malformed = Malformed::new(
                     format!("a batch that the next one ({}) can follow", contradiction.found),
                     format!(
@@ -247,11 +267,9 @@ impl Walk {
     /// Whether a header can stand where the walk is.
     fn fits(&self, header: &BatchHeader) -> std::result::Result<(), Malformed> {
         let Bounds { base_offset, upper, .. } = self.bounds;
-        // indexes hold relative offsets in 31 bits, and Kafka rolls (or splits) before they overflow
-        let most = base_offset.saturating_add(i64::from(i32::MAX)).min(upper - 1);
-        if header.base_offset < base_offset || header.last_offset > most {
+        if header.base_offset < base_offset || header.last_offset >= upper {
             return Err(Malformed::new(
-                format!("offsets from {base_offset} to {most}, as the segments' names say"),
+                format!("offsets from {base_offset} to {}, as the segments' names say", upper - 1),
                 format!("offsets {} to {}", header.base_offset, header.last_offset),
             ));
         }

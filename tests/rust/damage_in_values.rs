@@ -180,9 +180,12 @@ proptest! {
             naive::read(&dir).unwrap().records().map(|record| (record.offset, record.clone())).collect();
         let path = dir.join(file_name(0, "log"));
         let mut bytes = std::fs::read(&path).unwrap();
+        let last = bytes.len() - built.last().map_or(0, |batch| batch.bytes.len());
         for (place, length, mask) in wounds {
             let at = place.index(bytes.len());
             let end = (at + length).min(bytes.len());
+            // nothing protects the base offset of a log's last batch
+            prop_assume!(at >= last + 8 || end <= last);
             for byte in &mut bytes[at..end] {
                 *byte = byte.wrapping_add(mask | 1);
             }

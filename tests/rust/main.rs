@@ -46,6 +46,7 @@ mod memory_disk;
 mod old_wrappers;
 mod openings;
 mod oracle_on_golden;
+mod overflowed_segments;
 mod refresh;
 mod resync_work;
 mod searches;

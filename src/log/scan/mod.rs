@@ -276,6 +276,7 @@ impl Scan {
             if header.base_offset >= self.end {
                 return Ok(None);
             }
+            segment.note_overflow(&batch);
             self.stats.bytes_read += u64::from(header.size);
             if header.last_offset < self.start {
                 self.stats.batches_skipped += 1;

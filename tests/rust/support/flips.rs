@@ -52,6 +52,8 @@ pub enum Outcome {
     Error,
     /// The log is shorter, and a warning says so.
     Shorter,
+    /// The last batch lies where no index could refer to it, which is legal, and a warning says so.
+    Far,
     /// A wrong answer, and no word of it.
     Undetected,
 }
@@ -141,6 +143,9 @@ pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
         judged.what.push_str("lost without a gap; ");
     }
     judged.outcome = match (wrong.is_empty(), errors, is_shorter) {
+        (false, ..) if log.warnings().iter().any(|warning| warning.contains("2^31 - 1 above")) => {
+            Outcome::Far
+        }
         (false, ..) => Outcome::Undetected,
         (true, _, true) => Outcome::Shorter,
         (true, 0, false) => Outcome::Same,

@@ -126,7 +126,7 @@ pub fn segment_files(base_offset: i64, batches: &[Built], indexing: Indexing) ->
     let mut largest = (-1i64, -1i64);
     let mut last_time = -1;
     let mut put_time = |time_index: &mut Vec<u8>, (timestamp, offset): (i64, i64)| {
-        if timestamp > last_time {
+        if timestamp > last_time && is_relative(base_offset, offset) {
             last_time = timestamp;
             time_index.extend(time_entry(base_offset, timestamp, offset));
         }
@@ -178,6 +178,10 @@ pub fn txn_entry(producer_id: i64, first_offset: i64, last_offset: i64, last_sta
 
 fn relative(base_offset: i64, offset: i64) -> [u8; 4] {
     i32::try_from(offset - base_offset).unwrap().to_be_bytes()
+}
+
+fn is_relative(base_offset: i64, offset: i64) -> bool {
+    i32::try_from(offset - base_offset).is_ok()
 }
 
 /// The content of each `.txnindex` that is not empty, by base offset: an entry for each aborted transaction, in the

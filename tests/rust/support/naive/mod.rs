@@ -226,9 +226,6 @@ fn follows(log: &Log, segment: i64, batch: &Batch) -> Result<(), String> {
     if batch.base_offset < segment {
         return Err(format!("base offset {} below that of the segment", batch.base_offset));
     }
-    if batch.last_offset - segment > i64::from(i32::MAX) {
-        return Err(format!("last offset {} too far from the segment's base", batch.last_offset));
-    }
     if let Some(previous) = log.batches.last()
         && batch.base_offset <= previous.last_offset
     {
