@@ -133,7 +133,7 @@ class Log:
         """
     @property
     def size(self) -> int:
-        """Bytes of all `.log` files."""
+        """Bytes of all batches: of the `.log` files, without preallocated space."""
     @property
     def segments(self) -> Segments:
         """The segments in order, the active one last."""
@@ -504,7 +504,7 @@ class Segment:
         """The offset after the last batch (exclusive); the base offset where there is none."""
     @property
     def size(self) -> int:
-        """Bytes of the `.log`."""
+        """Bytes of its batches: of the `.log`, without preallocated space."""
     @property
     def largest_timestamp(self) -> int:
         """The largest timestamp of its records; where none has one, the file's modification time, as in Kafka."""

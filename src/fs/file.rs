@@ -78,6 +78,14 @@ impl SystemFile {
         Ok(identity.size)
     }
 
+    /// Forgets what the system keeps of the file in memory: what is read next is what the disk has.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn forget_cached(&self) -> Result<()> {
+        self.handle.forget_cached(0).map_err(|error| Error::io(&self.path, "drop the cache of", error))
+    }
+
     /// Which file it is, as of the opening.
     pub fn identity(&self) -> FileIdentity {
         self.identity

@@ -95,6 +95,8 @@ trait Handle: Debug + Send + Sync {
     fn sync(&self) -> io::Result<()>;
     /// Forgets what the system keeps of the file in memory from a position on: what is read next is what the disk has.
     fn forget_cached(&self, position: u64) -> io::Result<()>;
+    /// Sets the time of the last modification: seconds and nanoseconds since the epoch.
+    fn set_modified(&self, time: (i64, i64)) -> io::Result<()>;
     /// Maps the first `length` bytes for reading; `None` where that cannot be.
     fn map(&self, length: usize) -> Option<Mmap>;
     /// Maps the first `length` bytes for writing; their blocks must be there ([`Handle::allocate`]).

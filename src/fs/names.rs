@@ -1,6 +1,8 @@
 //! The names of a partition directory's files, and of partition directories. Kafka: `LogFileUtils`,
 //! `LocalLog.parseTopicPartitionName`.
 
+use std::fmt;
+
 /// What a file of a segment holds, by its ending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileKind {
@@ -45,6 +47,20 @@ pub enum Stage {
     Deleted,
 }
 
+impl Stage {
+    const ALL: [Self; 4] = [Self::Live, Self::Swap, Self::Cleaned, Self::Deleted];
+
+    /// What it puts behind the kind's suffix.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Live => "",
+            Self::Swap => ".swap",
+            Self::Cleaned => ".cleaned",
+            Self::Deleted => ".deleted",
+        }
+    }
+}
+
 /// A name that belongs to a segment (or to a snapshot).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SegmentFileName {
@@ -67,21 +83,22 @@ impl SegmentFileName {
         // the last number is nobody's: no offset could follow it
         let base_offset = digits.parse().ok().filter(|base_offset| *base_offset < i64::MAX)?;
         FileKind::ALL.into_iter().find_map(|kind| {
-            let stage = match ending.strip_prefix(kind.suffix())? {
-                "" => Stage::Live,
-                ".swap" => Stage::Swap,
-                ".cleaned" => Stage::Cleaned,
-                ".deleted" => Stage::Deleted,
-                _ => return None,
-            };
+            let rest = ending.strip_prefix(kind.suffix())?;
+            let stage = Stage::ALL.into_iter().find(|stage| stage.suffix() == rest)?;
             Some(Self { base_offset, kind, stage })
         })
     }
 }
 
+impl fmt::Display for SegmentFileName {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:020}{}{}", self.base_offset, self.kind.suffix(), self.stage.suffix())
+    }
+}
+
 /// The name of a live segment file: 20 digits and the suffix.
 pub fn segment_file(base_offset: i64, kind: FileKind) -> String {
-    format!("{base_offset:020}{}", kind.suffix())
+    SegmentFileName { base_offset, kind, stage: Stage::Live }.to_string()
 }
 
 /// A partition directory's state, by its name.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memmap2::{Advice, Mmap, MmapMut};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
 use super::{Access, FileIdentity, Folder, Handle, MapHandle, PartitionLocks, lock};
@@ -191,6 +191,11 @@ impl Handle for SystemHandle {
 
     fn forget_cached(&self, position: u64) -> io::Result<()> {
         Ok(rustix::fs::fadvise(&self.0, position, None, rustix::fs::Advice::DontNeed)?)
+    }
+
+    fn set_modified(&self, time: (i64, i64)) -> io::Result<()> {
+        let time = Timespec { tv_sec: time.0, tv_nsec: time.1 };
+        Ok(rustix::fs::futimens(&self.0, &Timestamps { last_access: time, last_modification: time })?)
     }
 
     #[expect(unsafe_code, reason = "memory-mapping a file; S1 and S2 of SAFETY.md")]

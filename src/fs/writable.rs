@@ -106,12 +106,12 @@ impl WritableFile {
         })
     }
 
-    /// Forgets what the system keeps of the file in memory from `position` on: what is read next is what the disk has.
+    /// Takes over the modification time of another file.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn forget_cached(&self, position: u64) -> Result<()> {
-        self.handle.forget_cached(position).map_err(self.fail("reread"))
+    pub(crate) fn set_modified(&self, like: FileIdentity) -> Result<()> {
+        self.handle.set_modified(like.modified).map_err(self.fail("set the time of"))
     }
 
     /// Maps the first `length` bytes for writing. Their blocks must be there ([`WritableFile::allocate`]): a store into a

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::replacement::Replacement;
 use crate::error::Result;
 use crate::fs::names::{FileKind, Stage, segment_file};
 use crate::fs::{FileType, SegmentFile};
@@ -42,38 +43,28 @@ pub(super) fn list(
     warnings: &Arc<Warnings>,
 ) -> Result<Listing> {
     let mut listing = Listing::default();
-    let mut names = Vec::new();
-    for SegmentFile { name, parsed, file_type } in open_files.directory.segment_files()? {
-        // Kafka looks at files only. A symbolic link is not passed over: opening it says why it is not followed
-        if matches!(file_type, FileType::RegularFile | FileType::Symlink | FileType::Unknown) {
-            names.push((name, parsed));
-        } else {
-            let path = open_files.directory.path_of(&name);
-            listing.warnings.push(format!("{}: not a file but a {file_type:?}; ignored", path.display()));
-        }
+    // Kafka looks at files only. A symbolic link is not passed over: opening it says why it is not followed
+    let is_file = |file: &SegmentFile| {
+        matches!(file.file_type, FileType::RegularFile | FileType::Symlink | FileType::Unknown)
+    };
+    let (files, others): (Vec<_>, Vec<_>) =
+        open_files.directory.segment_files()?.into_iter().partition(is_file);
+    for SegmentFile { name, file_type, .. } in others {
+        let path = open_files.directory.path_of(&name);
+        listing.warnings.push(format!("{}: not a file but a {file_type:?}; ignored", path.display()));
     }
-    let of_stage = |stage| names.iter().filter(move |(_, parsed)| parsed.stage == stage);
-    let uncommitted =
-        of_stage(Stage::Cleaned).map(|(_, parsed)| parsed.base_offset).min().unwrap_or(i64::MAX);
-    let swapped = || of_stage(Stage::Swap).filter(|(_, parsed)| parsed.base_offset < uncommitted);
-
-    let mut replaced: Option<(i64, i64)> = None;
-    for (name, parsed) in swapped().filter(|(_, parsed)| parsed.kind == FileKind::Log) {
-        let files = SegmentFiles { log: name.clone(), ..SegmentFiles::default() };
-        let segment = Segment::new(parsed.base_offset, None, files, open_files, truncations, warnings);
-        let end_offset = segment.end_offset()?;
-        let (low, high) = replaced.unwrap_or((parsed.base_offset, end_offset));
-        replaced = Some((low.min(parsed.base_offset), high.max(end_offset)));
+    let replacement = replacement_in(open_files, &files, truncations, warnings)?;
+    for (file, (base_offset, end_offset)) in
+        replacement.committed.iter().filter(|file| file.parsed.kind == FileKind::Log).zip(&replacement.ranges)
+    {
         listing.warnings.push(format!(
-            "{}: a committed replacement that was not renamed yet, read in place of offsets {} to {}",
-            open_files.directory.path_of(name).display(),
-            parsed.base_offset,
+            "{}: a committed replacement that was not renamed yet, read in place of offsets {base_offset} to {}",
+            open_files.directory.path_of(&file.name).display(),
             end_offset - 1
         ));
     }
-    let is_replaced = |base| replaced.is_some_and(|(low, high)| (low..high).contains(&base));
-    let live = of_stage(Stage::Live).filter(|(_, parsed)| !is_replaced(parsed.base_offset));
-    for (name, parsed) in live.chain(swapped()) {
+    let live = files.iter().filter(|file| file.parsed.stage == Stage::Live && !replacement.replaces(file));
+    for SegmentFile { name, parsed, .. } in live.chain(&replacement.committed) {
         let files = listing.segments.entry(parsed.base_offset).or_default();
         match parsed.kind {
             FileKind::Log => files.log.clone_from(name),
@@ -86,4 +77,17 @@ pub(super) fn list(
     // indexes and snapshots without a log: Kafka deletes them, here they are left alone
     listing.segments.retain(|_, files| !files.log.is_empty());
     Ok(listing)
+}
+
+/// What a replacement of segments left behind among these files.
+pub(super) fn replacement_in(
+    open_files: &Arc<OpenFiles>,
+    files: &[SegmentFile],
+    truncations: Option<u64>,
+    warnings: &Arc<Warnings>,
+) -> Result<Replacement> {
+    Replacement::find(files, |file| {
+        let names = SegmentFiles { log: file.name.clone(), ..SegmentFiles::default() };
+        Segment::new(file.parsed.base_offset, None, names, open_files, truncations, warnings).end_offset()
+    })
 }

@@ -10,6 +10,7 @@ mod loader;
 mod lookup;
 mod lookup_many;
 mod plan;
+mod replacement;
 pub mod retention;
 mod scan;
 mod segments;
@@ -31,6 +32,7 @@ use checkpoint::OffsetCheckpoint;
 use continuity::Continuity;
 use live_segments::LiveSegments;
 pub use plan::Split;
+pub(crate) use replacement::Replacement;
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
 pub use transactions::AbortedRange;
@@ -313,7 +315,8 @@ impl Log {
         &self.inner.segments
     }
 
-    /// The bytes of all `.log` files. *Cost*: one `open` a segment at the first question.
+    /// The bytes of all batches: the `.log` files without preallocated space. *Cost*: one `open` a segment at the first call,
+    /// and the end of the last one is found.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`].
@@ -338,6 +341,12 @@ impl Log {
     /// How many times a file of the log was opened so far, by this log and those it was refreshed from or to.
     pub fn files_opened(&self) -> u64 {
         self.inner.open_files.opened()
+    }
+
+    /// What a replacement of segments left in the directory, as it is now.
+    pub(crate) fn replacement(&self) -> Result<Replacement> {
+        let open_files = &self.inner.open_files;
+        loader::replacement_in(open_files, &open_files.directory.segment_files()?, None, &self.inner.lookups)
     }
 
     fn out_of_range(&self, offset: i64) -> Error {

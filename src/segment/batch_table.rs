@@ -188,7 +188,7 @@ impl Segment {
 
     /// The same for who is about to look an offset up without it.
     pub(crate) fn ask_batch_table(&self) -> Result<Option<&BatchTable>> {
-        let price = self.size()? / BatchTable::LOG_BYTES_PER_LOOKUP;
+        let price = self.file_size()? / BatchTable::LOG_BYTES_PER_LOOKUP;
         self.batch_table.ask(price, || BatchTable::read(self))
     }
 }

@@ -17,7 +17,7 @@ impl Segment {
 
     /// The leader epoch of the last batch; −1 where it has none, or there is no batch.
     pub(crate) fn last_epoch(&self) -> Result<i32> {
-        let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.size()? };
+        let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.file_size()? };
         let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
         let index = self.or_warn(self.offset_index());
         let indexed = index.as_deref().map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))?;

@@ -12,7 +12,7 @@ impl Segment {
         if self.is_last() || self.are_indexes_checked.swap(true, Ordering::Relaxed) {
             return;
         }
-        let Some(size) = self.or_warn(self.size().map(Some)) else { return };
+        let Some(size) = self.or_warn(self.file_size().map(Some)) else { return };
         let is_beyond = |position: i32| i64::from(position) >= i64::try_from(size).unwrap_or(i64::MAX);
         if let Some(index) = self.or_warn(self.offset_index())
             && index.entries() > 0

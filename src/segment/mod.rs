@@ -155,11 +155,19 @@ impl Segment {
         self.open_files.directory.path_of(&self.files.log)
     }
 
-    /// The size of the `.log` in bytes: for the last segment as of the log's opening, for others as of the first question.
+    /// The bytes of its batches: the size of the `.log`, in the last segment without what follows the last whole batch, such
+    /// as the zeros of a preallocated file. As of the log's opening for the last segment, else of the first call.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::LogChanged`] where the file is gone.
+    ///
+    /// *Source*: `LogSegment.size`.
     pub fn size(&self) -> Result<u64> {
+        if self.is_last() { Ok(self.tail()?.end) } else { self.file_size() }
+    }
+
+    /// The size of the `.log` in bytes, with preallocated space.
+    pub(crate) fn file_size(&self) -> Result<u64> {
         Ok(self.identity()?.size)
     }
 
@@ -183,7 +191,12 @@ impl Segment {
     /// Whether the `.log` is longer than what counts of it: its indexes may then speak of what is not seen.
     pub(crate) fn has_grown(&self) -> Result<bool> {
         let now = self.open_files.directory.identity_of(&self.files.log)?;
-        Ok(now.map_or(0, |now| now.size) > self.size()?)
+        Ok(now.map_or(0, |now| now.size) > self.file_size()?)
+    }
+
+    /// Forgets what the system has of the `.log` in memory: what is read from now on is what the disk has.
+    pub(crate) fn forget_cached(&self) -> Result<()> {
+        self.open_log_file()?.forget_cached()
     }
 
     /// The bytes of the `.log`.
@@ -319,9 +332,7 @@ impl Segment {
     }
 
     pub(crate) fn bounds(&self) -> Result<Bounds> {
-        // where the tail of the last segment was cut, what lies behind it is not data
-        let end = if self.is_last() { self.tail()?.end } else { self.size()? };
-        Ok(Bounds { base_offset: self.base_offset, upper: self.upper, end })
+        Ok(Bounds { base_offset: self.base_offset, upper: self.upper, end: self.size()? })
     }
 
     /// A walk from the segment's first batch.

@@ -33,7 +33,7 @@ impl Segment {
     /// Words on what lies behind the data of the last segment, where something does.
     pub(crate) fn torn_tail(&self) -> Result<Option<String>> {
         let Tail { end_offset, cut: Some(cut), .. } = self.tail()? else { return Ok(None) };
-        let left = self.size()?.saturating_sub(cut.position);
+        let left = self.file_size()?.saturating_sub(cut.position);
         Ok(Some(format!(
             "{}: no whole batch follows position {}, where {left} bytes are left (expected {}, found {}); \
              taken as the end of the data, offset {end_offset}",
@@ -46,7 +46,7 @@ impl Segment {
 
     fn find_tail(&self) -> Result<Tail> {
         // all of the file: where in it the data end is what is asked
-        let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.size()? };
+        let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.file_size()? };
         let index = self.or_warn(self.offset_index());
         let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
         let last_indexed =

@@ -117,7 +117,7 @@ impl Segment {
 
     /// The same for who is about to look a time up without it.
     pub(crate) fn ask_time_table(&self) -> Result<Option<&TimeTable>> {
-        let price = self.size()? / TimeTable::LOG_BYTES_PER_LOOKUP;
+        let price = self.file_size()? / TimeTable::LOG_BYTES_PER_LOOKUP;
         self.time_table.ask(price, || TimeTable::read(self))
     }
 }

@@ -60,8 +60,8 @@ fn a_range_of_offsets_opens_and_decompresses_what_it_needs() {
                 (segments, batches, batches),
                 "{start}..{end}"
             );
-            // a log and an index for each
-            assert!(log.files_opened() <= 2 * segments, "{start}..{end}");
+            // a log and its two indexes for each: where a segment ends is compared with what they say
+            assert!(log.files_opened() <= 3 * segments, "{start}..{end}");
         }
     }
 }

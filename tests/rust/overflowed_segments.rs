@@ -1,14 +1,18 @@
 //! Segments with batches more than 2^31 - 1 above their base offset: old versions of Kafka's cleaner left them, and Kafka
 //! reads them and splits them when it recovers them.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use cordwood::log::{OnDamage, Ranges, ScanOptions};
+use cordwood::config::LogConfig;
+use cordwood::log::{LogWriter, OnDamage, Ranges, ScanOptions, WriterOptions};
+use cordwood::record::NewRecord;
 use cordwood::{Log, LogOptions};
 
 use crate::support::batches::{BatchV2, Built, Rec};
 use crate::support::naive;
-use crate::support::partition::{Indexing, PartitionBuilder};
+use crate::support::partition::{Indexing, PartitionBuilder, file_name, segment_files};
 use crate::support::reading::{IOS, all, folder, open, read, scan};
 
 const FAR: i64 = i32::MAX as i64;
@@ -77,7 +81,7 @@ fn every_record_is_read_and_found() {
                     let location = location.unwrap();
                     assert_eq!(
                         (location.batch_base_offset, location.position),
-                        (batch.base_offset, batch.position as u64)
+                        (batch.base_offset, batch.position)
                     );
                 }
             }
@@ -120,5 +124,116 @@ fn every_record_is_read_and_found() {
                 segments.len()
             );
         }
+    }
+}
+
+/// Names and contents of the files, without ours.
+fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let named = entries.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
+    named
+        .filter(|(name, path)| !name.starts_with(".cordwood") && path.is_file())
+        .map(|(name, path)| (name, fs::read(path).unwrap()))
+        .collect()
+}
+
+fn writer_options() -> WriterOptions {
+    let config = LogConfig { index_interval_bytes: 1, segment_index_bytes: 1200, ..LogConfig::default() };
+    WriterOptions { config, clock: || 1000, ..WriterOptions::default() }
+}
+
+/// The segments into which Kafka's rule splits a segment.
+fn split(base: i64, batches: &[Built]) -> Vec<(i64, Vec<Built>)> {
+    if batches.iter().all(|batch| batch.last_offset - base <= FAR) {
+        return vec![(base, batches.to_vec())];
+    }
+    let mut parts: Vec<(i64, Vec<Built>)> = Vec::new();
+    for batch in batches {
+        match parts.last_mut() {
+            Some((base, part)) if batch.last_offset - *base <= FAR => part.push(batch.clone()),
+            _ => parts.push((batch.base_offset, vec![batch.clone()])),
+        }
+    }
+    parts
+}
+
+#[test]
+fn a_writer_splits_what_overflows_and_keeps_every_batch() {
+    for segments in layouts() {
+        let parent = folder();
+        let dir = write(parent.path(), &segments);
+        let naive = naive::read(&dir).unwrap();
+        let mut writer = LogWriter::open(&dir, &writer_options()).unwrap();
+        assert_eq!(writer.log_end_offset(), naive.end_offset());
+        let expected: Vec<_> = segments.iter().flat_map(|(base, batches)| split(*base, batches)).collect();
+        let mut reader = writer.reader().unwrap();
+        let bases: Vec<i64> = reader.segments().iter().map(|segment| segment.base_offset()).collect();
+        assert_eq!(bases, expected.iter().map(|(base, _)| *base).collect::<Vec<_>>());
+        assert!(all(&reader, OnDamage::Raise).whole().records().eq(naive.records()));
+        let odd = |warning: &String| !warning.contains("are missing");
+        assert_eq!(reader.warnings().into_iter().filter(odd).collect::<Vec<_>>(), [""; 0]);
+        // the log goes on, and is the same when it is opened again
+        let record = NewRecord { timestamp: 1000, value: Some(b"more"), ..NewRecord::default() };
+        assert_eq!(writer.append(&record).unwrap().first, naive.end_offset());
+        writer.close().unwrap();
+        reader = Log::open(&dir, LogOptions::default()).unwrap();
+        assert_eq!(all(&reader, OnDamage::Raise).whole().offsets().len(), naive.records().count() + 1);
+        // the files are those that a segment of these batches has, wherever it was not appended to
+        let left = files(&dir);
+        for (base, batches) in &expected[..expected.len() - 1] {
+            let indexing = Indexing { interval_bytes: 1, ..Indexing::default() };
+            let made = segment_files(*base, batches, indexing);
+            assert_eq!(left[&file_name(*base, "log")], made.log);
+            assert_eq!(left[&file_name(*base, "index")], made.index);
+            assert_eq!(left[&file_name(*base, "timeindex")], made.time_index);
+        }
+        assert!(!dir.join("quarantine").exists());
+        LogWriter::open(&dir, &writer_options()).unwrap();
+    }
+}
+
+#[test]
+fn a_writer_goes_on_with_a_split_that_kafka_broke_off() {
+    let old = [sample(0), sample(FAR)].concat();
+    let new = split(0, &old);
+    assert_eq!(new.len(), 2);
+    let of = |segments: &[(i64, Vec<Built>)], suffix: &str| -> BTreeMap<String, Vec<u8>> {
+        let named = segments.iter().flat_map(|(base, batches)| {
+            let log: Vec<u8> = batches.iter().flat_map(|batch| batch.bytes.clone()).collect();
+            [("log", log), ("index", vec![]), ("timeindex", vec![])]
+                .map(|(extension, bytes)| (format!("{}{suffix}", file_name(*base, extension)), bytes))
+        });
+        named.collect()
+    };
+    let (low, high) = (&new[..1], &new[1..]);
+    let whole = of(&[(0, old.clone())], "");
+    // of files with one name the later one lies there
+    let states = [
+        vec![whole.clone(), of(&new, ".cleaned")],
+        vec![whole.clone(), of(low, ".cleaned"), of(high, ".swap")],
+        vec![whole.clone(), of(&new, ".swap")],
+        vec![of(&[(0, old.clone())], ".deleted"), of(&new, ".swap")],
+        vec![of(&[(0, old)], ".deleted"), of(low, ""), of(high, ".swap")],
+        vec![of(low, ""), of(high, "")],
+    ];
+    for (number, state) in states.iter().enumerate() {
+        let parent = folder();
+        let dir = parent.path().join("t-0");
+        fs::create_dir(&dir).unwrap();
+        for (name, bytes) in state.iter().flatten() {
+            fs::write(dir.join(name), bytes).unwrap();
+        }
+        drop(LogWriter::open(&dir, &writer_options()).unwrap());
+        let left = files(&dir);
+        for (base, batches) in &new {
+            let log: Vec<u8> = batches.iter().flat_map(|batch| batch.bytes.clone()).collect();
+            assert_eq!(left.get(&file_name(*base, "log")), Some(&log), "{number}: {:?}", left.keys());
+        }
+        let with = |ending: &[&str]| {
+            let name =
+                |name: &&String| ending.contains(&name.rsplit_once('.').map_or("", |(_, ending)| ending));
+            left.keys().filter(name).count()
+        };
+        assert_eq!((with(&["swap", "cleaned"]), with(&["log"])), (0, 2), "{number}: {:?}", left.keys());
     }
 }

@@ -274,6 +274,12 @@ impl Handle for MemoryHandle {
         Ok(())
     }
 
+    fn set_modified(&self, (_, nanoseconds): (i64, i64)) -> io::Result<()> {
+        let modified = u64::try_from(nanoseconds).unwrap_or(0);
+        self.disk.lock().file(self.file)?.modified = modified;
+        Ok(())
+    }
+
     fn map(&self, _: usize) -> Option<Mmap> {
         None
     }

@@ -141,7 +141,7 @@ fn after_a_failed_sync_the_bytes_are_seen_until_they_are_forgotten_and_never_dur
     file.read_exact_at(&mut bytes, 0).unwrap();
     assert_eq!(&bytes, b"0123");
     assert_eq!(outcomes(&disk.crash_point(), "a"), HashSet::from([Some(vec![0; 4])]));
-    file.forget_cached(0).unwrap();
+    directory.open_file("a").unwrap().forget_cached().unwrap();
     file.read_exact_at(&mut bytes, 0).unwrap();
     assert_eq!(bytes, [0; 4]);
 }

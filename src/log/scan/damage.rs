@@ -60,7 +60,7 @@ impl Scan {
         };
         let tail = last.tail()?;
         let Some(cut) = tail.cut.as_ref().filter(|_| self.end == tail.end_offset) else { return Ok(None) };
-        let end_position = last.size()?;
+        let end_position = last.file_size()?;
         if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
             return Ok(None);
         }

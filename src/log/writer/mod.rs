@@ -12,12 +12,9 @@ mod clean_marker;
 mod commit;
 mod data_directory;
 mod flush_mode;
-mod open;
 mod options;
 mod partition;
-mod quarantine;
-mod refused;
-mod scan;
+mod recovery;
 mod sealed_text;
 mod truncate;
 
@@ -44,6 +41,9 @@ use crate::record::NewRecord;
 use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
 use crate::types::Interrupt;
+
+/// No small text file of a partition is larger, bytes.
+const MAX_SMALL_FILE: u64 = 16 << 20;
 
 /// How a log is opened for writing.
 #[derive(Debug, Clone)]
@@ -82,10 +82,10 @@ impl Default for WriterOptions {
 /// is forgotten before, nor written after.
 pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Vec<u8>; 2])> {
     let Some(segment) = log.segments().last() else { return Ok((0, [const { Vec::new() }; 2])) };
-    let layout = Partition::layout(config);
-    let (interval, max) = (layout.index_interval_bytes, layout.max_index_size);
-    let scanned = scan::scan(segment, -1, interval, max, Interrupt::NEVER)?;
-    Ok((scanned.end_offset, [scanned.indexes.offset_index, scanned.indexes.time_index]))
+    let scanned = recovery::scan(segment, -1, Partition::index_rule(config), Interrupt::NEVER)?;
+    let end_offset = scanned.end_offset;
+    let indexes = scanned.into_indexes();
+    Ok((end_offset, [indexes.offset_index, indexes.time_index]))
 }
 
 /// The system's clock, ms since the epoch.
@@ -161,9 +161,8 @@ impl LogWriter {
     ///
     /// # Errors
     /// [`Error::Locked`] where another writer or a broker has it; [`Error::Corrupt`] where it is damaged, or a segment is
-    /// gone: nothing is changed then; [`Error::UnsupportedFormat`] where its batches have producer ids, or a compaction was
-    /// not finished; [`Error::Config`], also for a name that Kafka would delete or not start with, in a data directory of a
-    /// broker's; [`Error::Io`].
+    /// gone: nothing is changed then; [`Error::UnsupportedFormat`] where its batches have producer ids; [`Error::Config`],
+    /// also for a name that Kafka would delete or not start with, in a data directory of a broker's; [`Error::Io`].
     ///
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
@@ -195,7 +194,7 @@ impl LogWriter {
             },
             flush => flush,
         };
-        let partition = open::open(directory.clone(), options)?;
+        let partition = recovery::open(directory.clone(), options)?;
         let live = Arc::downgrade(&partition.live);
         let commit = Commit::new(partition.log_end_offset);
         let last_sync = Mutex::new(Instant::now());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::checkpoint::{Checkpoint, Watermark};
 use super::data_directory::DataDirectory;
+use super::recovery::IndexRule;
 use super::{Appended, Commit};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
@@ -65,6 +66,14 @@ impl Partition {
             index_interval_bytes: u64::from(config.index_interval_bytes),
             max_index_size: u64::from(config.segment_index_bytes),
             initial_size: u64::from(config.init_file_size()),
+        }
+    }
+
+    /// How the indexes of a recovered segment are made under these settings.
+    pub(super) fn index_rule(config: &LogConfig) -> IndexRule {
+        IndexRule {
+            interval_bytes: u64::from(config.index_interval_bytes),
+            max_index_size: u64::from(config.segment_index_bytes),
         }
     }
 

@@ -4,9 +4,8 @@ use std::io::ErrorKind;
 
 use super::Commit;
 use super::checkpoint::Checkpoint;
-use super::open::remove_newest_first;
 use super::partition::Partition;
-use super::scan;
+use super::recovery::{self, remove_newest_first};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::planted::{self, Planted};
@@ -118,7 +117,7 @@ impl Partition {
         let log = self.as_read()?;
         let last = log.segments().last();
         let last = last.ok_or_else(|| Error::config("path", "a directory with a segment", "none"))?;
-        let held = scan::held(last)?;
+        let held = recovery::held(last)?;
         self.data_end = last.end_offset()?;
         let before = self.active.roll_state();
         let (created, jitter) = if target == before.base_offset && held.size > 0 {

@@ -27,12 +27,16 @@
     reason = "nothing outside this binary sees it; the naive reader has more than is used here"
 )]
 
+#[path = "../support/batches.rs"]
+mod batches;
 mod explore;
 mod faults;
 mod found;
 mod generations;
 mod judge;
 mod killed;
+#[path = "../support/lz4.rs"]
+mod lz4;
 mod model;
 #[path = "../support/naive/mod.rs"]
 mod naive;
@@ -40,5 +44,6 @@ mod nested;
 mod planted;
 mod script;
 mod shortened;
+mod split;
 mod tails;
 mod waiting;

@@ -9,7 +9,7 @@ use crate::judge::{Judge, Recovered, Tally, differs};
 use crate::script::{Before, Setup};
 
 /// Crashes the recovery of an image at every operation, some times over.
-fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &mut Judge, place: &str) {
+pub fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &mut Judge, place: &str) {
     let disk = image.disk();
     disk.record();
     let options = judge.options();

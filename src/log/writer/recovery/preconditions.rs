@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use super::WriterOptions;
-use super::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
-use super::clean_marker::CLEAN;
-use super::data_directory::DataDirectory;
-use super::scan;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{SegmentFileName, Stage};
+use crate::log::writer::WriterOptions;
+use crate::log::writer::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
+use crate::log::writer::clean_marker::CLEAN;
+use crate::log::writer::data_directory::DataDirectory;
 use crate::log::{Log, LogOptions};
-use crate::segment::{SCAN_READ, Segment, Step};
+use crate::segment::{Batch, SCAN_READ, Segment, Step};
 use crate::types::Io;
 
-/// Refuses a directory in which Kafka was replacing segments: that is not ours to finish.
+/// Refuses a directory without a segment that counts, but with what a replacement of some left: where the others went is
+/// not known.
 pub(super) fn unfinished(directory: &Directory) -> Result<()> {
     for (name, _) in directory.entries()? {
         let stage = SegmentFileName::parse(&name).map(|parsed| parsed.stage);
         if matches!(stage, Some(Stage::Swap | Stage::Cleaned)) {
-            let expected =
-                "a partition whose compaction was finished (let Kafka open it once, or read it with Log)";
+            let expected = "a segment beside what is left of a compaction or a split (let Kafka open the directory once, or \
+                            remove the file)";
             return Err(Malformed::unsupported(expected, name.clone()).at(directory.path_of(&name), 0, None));
         }
     }
@@ -78,7 +78,7 @@ pub(super) fn producers(segments: &[Arc<Segment>], options: &WriterOptions) -> R
         let mut walk = segment.walk(-1, SCAN_READ)?;
         while let Step::Batch(batch) = walk.step()? {
             options.interrupt.check()?;
-            scan::refuse_producer(segment, &batch)?;
+            refuse_producer(segment, &batch)?;
         }
     }
     Ok(())
@@ -91,4 +91,15 @@ pub(super) fn missing(directory: &Directory, durable: i64, found: i64) -> Error 
          {DURABLE} and {CLEAN})"
     );
     Malformed::new(expected, format!("its end at offset {found}")).at(directory.path(), 0, Some(found))
+}
+
+/// Refuses a batch with a producer id: what its producer may append next is not known here.
+pub(super) fn refuse_producer(segment: &Segment, batch: &Batch) -> Result<()> {
+    if batch.header.producer_id < 0 {
+        return Ok(());
+    }
+    let expected = "batches without producer ids: producer state is not kept yet, so that such a log can be read but not \
+                    written";
+    let malformed = Malformed::unsupported(expected, format!("producer id {}", batch.header.producer_id));
+    Err(malformed.at(segment.path(), batch.position, Some(batch.header.base_offset)))
 }

@@ -1,0 +1,54 @@
+//! How a writer finds its log: what is left of it is read, a plan says what is to be done, and the plan is carried out.
+//!
+//! ```text
+//!   plan    reads everything, changes nothing; what a writer cannot go on with is an error (preconditions)
+//!   apply   finishes a replacement of segments, cuts a torn write, splits, rebuilds indexes, each step durable
+//! ```
+//!
+//! Where the log is damaged, the error says so and the directory is as it was. What has to be cut is kept in `quarantine/`
+//! first.
+//!
+//! A torn write or a damaged record? What lies below the offset up to which the log was synced (`.cordwood.durable`) was
+//! whole once, so there it is damage: an error. Above it, nobody was told of it, and it is cut. Where that file does not
+//! exist, as in a directory that Kafka wrote, a write counts as torn only if no whole batch follows it.
+
+mod apply;
+mod plan;
+mod preconditions;
+mod quarantine;
+mod scan_segment;
+mod split;
+
+use super::WriterOptions;
+use super::partition::Partition;
+use crate::error::Result;
+use crate::fs::Directory;
+use crate::fs::planted::{self, Planted};
+use crate::segment::remove_segment;
+
+pub(super) use scan_segment::{IndexRule, held, scan};
+
+/// Opens the log in a directory, or begins one. What was recovered is durable.
+pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Partition> {
+    options.check()?;
+    let plan = plan::plan(&directory, options)?;
+    apply::apply(directory, plan, options)
+}
+
+/// Removes segments, each durably before the next: whatever a crash leaves has no hole.
+pub(super) fn remove_newest_first(
+    directory: &Directory,
+    newest_first: impl Iterator<Item = i64>,
+) -> Result<()> {
+    let mut bases: Vec<_> = newest_first.collect();
+    if planted::is(Planted::SwappedDeleteOrder) {
+        bases.reverse();
+    }
+    for base_offset in bases {
+        remove_segment(directory, base_offset)?;
+        if !planted::is(Planted::NoDirectorySyncOnDelete) {
+            directory.sync()?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,255 @@
+//! A segment read from its first byte to its last: what recovery learns of it, and builds its indexes from.
+
+use super::preconditions::refuse_producer;
+use crate::error::Result;
+use crate::fs::names::FileKind;
+use crate::record::BatchHeader;
+use crate::segment::{Batch, Before, Bounds, Damage, Held, SCAN_READ, Segment, Step, Walk, is_relative};
+use crate::types::{Interrupt, TimestampOffset};
+
+/// What was found in a segment.
+#[derive(Debug)]
+pub(in crate::log::writer) struct Scanned {
+    /// What the segment holds: one part, but more where offsets lie more than 2^31 - 1 above its base. It is split then.
+    pub(super) parts: Vec<Part>,
+    /// The offset after the last batch; the base offset without one.
+    pub(in crate::log::writer) end_offset: i64,
+    /// The highest leader epoch so far.
+    pub(super) leader_epoch: i32,
+    /// Where each leader epoch of its batches begins, in their order.
+    pub(super) epochs: Vec<(i32, i64)>,
+    /// What ends the data before the file does, and whether nothing valid follows it.
+    pub(super) cut: Option<(Damage, bool)>,
+}
+
+/// Batches of a segment that one offset index can refer to.
+#[derive(Debug)]
+pub(in crate::log::writer) struct Part {
+    /// The segment's base offset, or where it is to be split the offset of the part's first batch.
+    pub(super) base_offset: i64,
+    /// Where it begins in the segment's `.log`.
+    pub(super) start: u64,
+    /// What it holds, as a segment of its own.
+    pub(super) held: Held,
+    pub(in crate::log::writer) indexes: IndexBytes,
+}
+
+impl Scanned {
+    /// How many bytes of the `.log` are data.
+    pub(super) fn size(&self) -> u64 {
+        self.parts.last().map_or(0, |part| part.start + part.held.size)
+    }
+
+    /// The indexes of the first part.
+    pub(in crate::log::writer) fn into_indexes(self) -> IndexBytes {
+        self.parts.into_iter().next().map(|part| part.indexes).unwrap_or_default()
+    }
+
+    /// Whether the segment has to be split, so that every offset of it can be referred to.
+    pub(super) fn is_overflowed(&self, base_offset: i64) -> bool {
+        self.parts.len() > 1 || self.parts.first().is_some_and(|part| part.base_offset != base_offset)
+    }
+}
+
+/// The contents of both indexes. Kafka: what `LogSegment.recover` writes.
+#[derive(Debug, Default)]
+pub(in crate::log::writer) struct IndexBytes {
+    pub(in crate::log::writer) offset_index: Vec<u8>,
+    pub(in crate::log::writer) time_index: Vec<u8>,
+}
+
+impl IndexBytes {
+    /// The contents by the kind of the file.
+    pub(super) fn files(&self) -> [(FileKind, &[u8]); 2] {
+        [(FileKind::OffsetIndex, &self.offset_index), (FileKind::TimeIndex, &self.time_index)]
+    }
+}
+
+/// What the indexes of recovered segments are made by.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::log::writer) struct IndexRule {
+    /// `index.interval.bytes`.
+    pub(in crate::log::writer) interval_bytes: u64,
+    /// `segment.index.bytes`.
+    pub(in crate::log::writer) max_index_size: u64,
+}
+
+/// Collects a part, with the entries of its indexes: offsets absolute, because a part's base offset may still change.
+#[derive(Debug)]
+struct PartBuilder {
+    base_offset: i64,
+    first_offset: Option<i64>,
+    start: u64,
+    end: u64,
+    first_batch_timestamp: Option<i64>,
+    rule: IndexRule,
+    last_indexed: u64,
+    largest: TimestampOffset,
+    last_time_entry: i64,
+    offset_entries: Vec<(i64, i32)>,
+    time_entries: Vec<TimestampOffset>,
+}
+
+impl PartBuilder {
+    fn new(base_offset: i64, start: u64, rule: IndexRule) -> Self {
+        Self {
+            base_offset,
+            first_offset: None,
+            start,
+            end: start,
+            first_batch_timestamp: None,
+            rule,
+            last_indexed: start,
+            largest: TimestampOffset { timestamp: -1, offset: base_offset },
+            last_time_entry: -1,
+            offset_entries: Vec::new(),
+            time_entries: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, batch: &Batch) {
+        let header = &batch.header;
+        self.first_offset.get_or_insert(header.base_offset);
+        self.first_batch_timestamp.get_or_insert(header.max_timestamp);
+        self.end = batch.end();
+        self.index(header, batch.position);
+    }
+
+    fn index(&mut self, header: &BatchHeader, position: u64) {
+        if header.max_timestamp > self.largest.timestamp {
+            self.largest = TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset };
+        }
+        if position - self.last_indexed > self.rule.interval_bytes {
+            let has_room = (self.offset_entries.len() as u64 + 1) * 8 <= self.rule.max_index_size;
+            if let (true, Ok(position)) = (has_room, i32::try_from(position - self.start)) {
+                self.offset_entries.push((header.last_offset, position));
+            }
+            // one slot is kept free for the closing entry
+            self.index_time(2);
+            self.last_indexed = position;
+        }
+    }
+
+    /// An entry where the largest timestamp has grown and there is room for as many entries more.
+    fn index_time(&mut self, entries: u64) {
+        let has_room = (self.time_entries.len() as u64 + entries) * 12 <= self.rule.max_index_size;
+        if has_room && self.largest.timestamp > self.last_time_entry {
+            self.last_time_entry = self.largest.timestamp;
+            self.time_entries.push(self.largest);
+        }
+    }
+
+    fn finish(mut self) -> Part {
+        self.index_time(1);
+        if self.first_offset.is_none() {
+            self.largest.offset = self.base_offset;
+        }
+        // every offset of a part is relative to its base
+        let relative =
+            |offset: i64| i32::try_from(offset - self.base_offset).unwrap_or(i32::MAX).to_be_bytes();
+        let mut indexes = IndexBytes::default();
+        for (offset, position) in &self.offset_entries {
+            indexes.offset_index.extend(relative(*offset));
+            indexes.offset_index.extend(position.to_be_bytes());
+        }
+        for TimestampOffset { timestamp, offset } in &self.time_entries {
+            indexes.time_index.extend(timestamp.to_be_bytes());
+            indexes.time_index.extend(relative(*offset));
+        }
+        let held = Held {
+            size: self.end - self.start,
+            first_batch_timestamp: self.first_batch_timestamp,
+            largest: self.largest,
+        };
+        Part { base_offset: self.base_offset, start: self.start, held, indexes }
+    }
+}
+
+/// Reads a segment that follows one which ended with `leader_epoch`, and checks every batch.
+///
+/// A segment with a batch more than 2^31 - 1 above its base is taken apart as Kafka splits it: each part begins with the
+/// offset of its first batch, and holds as many batches as reach no further above that.
+///
+/// *Source*: `LogSegment.recover`; `UnifiedLog.splitOverflowedSegment`.
+pub(in crate::log::writer) fn scan(
+    segment: &Segment,
+    leader_epoch: i32,
+    rule: IndexRule,
+    interrupt: Interrupt,
+) -> Result<Scanned> {
+    let base_offset = segment.base_offset();
+    let bounds = Bounds { base_offset, upper: segment.upper(), end: segment.file_size()? };
+    let before = Before { last_offset: base_offset - 1, leader_epoch };
+    let mut walk = Walk::new(segment.log_file(SCAN_READ)?, bounds, 0, Some(before));
+    let mut parts = Vec::new();
+    let mut part = PartBuilder::new(base_offset, 0, rule);
+    let mut epochs: Vec<(i32, i64)> = Vec::new();
+    let cut = loop {
+        interrupt.check()?;
+        let before = walk.before;
+        let damage = match walk.step_through()? {
+            Step::End => break None,
+            Step::Damage(damage) => damage,
+            Step::Batch(batch) => match walk.verify(&batch)? {
+                Ok(()) => {
+                    let header = &batch.header;
+                    refuse_producer(segment, &batch)?;
+                    if header.leader_epoch >= 0
+                        && epochs.last().is_none_or(|(last, _)| *last != header.leader_epoch)
+                    {
+                        epochs.push((header.leader_epoch, header.base_offset));
+                    }
+                    if !is_relative(header.last_offset, part.base_offset) && parts.is_empty() {
+                        part.base_offset = part.first_offset.unwrap_or(header.base_offset);
+                    }
+                    if !is_relative(header.last_offset, part.base_offset) {
+                        let next = PartBuilder::new(header.base_offset, batch.position, rule);
+                        parts.push(std::mem::replace(&mut part, next).finish());
+                    }
+                    part.add(&batch);
+                    continue;
+                }
+                Err(malformed) => walk.reject(&batch, before, malformed),
+            },
+        };
+        let index = segment.or_warn(segment.offset_index());
+        let is_end = walk.resume(&damage, index.as_deref())?.end_offset.is_none();
+        break Some((damage, is_end));
+    };
+    parts.push(part.finish());
+    let before = cut.is_none().then_some(walk.before).flatten();
+    Ok(Scanned {
+        parts,
+        end_offset: cut.as_ref().map_or_else(|| walk.expected_offset(), |(damage, _)| damage.offset),
+        leader_epoch: before.map_or(leader_epoch, |before| before.leader_epoch),
+        epochs,
+        cut,
+    })
+}
+
+/// What a segment holds that was closed in order, from its indexes and the headers behind their last entries.
+///
+/// *Source*: `LogSegment.truncateTo`, its last step; `LogSegment.maxTimestampSoFar`.
+pub(in crate::log::writer) fn held(segment: &Segment) -> Result<Held> {
+    let base_offset = segment.base_offset();
+    let bounds = segment.bounds()?;
+    let start = Before { last_offset: base_offset - 1, leader_epoch: -1 };
+    let mut walk = Walk::new(segment.log_file(SCAN_READ)?, bounds, 0, Some(start));
+    let first_batch_timestamp = walk.header_at(0)?.ok().map(|header| header.max_timestamp);
+    let mut largest = TimestampOffset { timestamp: -1, offset: base_offset };
+    if let (Some(times), Some(offsets)) = (segment.time_index()?, segment.offset_index()?)
+        && times.entries() > 0
+    {
+        largest = times.last_entry();
+        let position = offsets.lookup(largest.offset, crate::index::Method::Warm)?.position;
+        walk.position = u64::try_from(position).unwrap_or(0);
+        walk.before = (position == 0).then_some(start);
+    }
+    while let Step::Batch(batch) = walk.step()? {
+        if batch.header.max_timestamp > largest.timestamp {
+            largest =
+                TimestampOffset { timestamp: batch.header.max_timestamp, offset: batch.header.last_offset };
+        }
+    }
+    Ok(Held { size: bounds.end, first_batch_timestamp, largest })
+}

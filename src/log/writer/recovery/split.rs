@@ -1,0 +1,84 @@
+//! Splits a segment whose offsets lie too far above its base for its indexes. Kafka: `UnifiedLog.splitOverflowedSegment`,
+//! `LocalLog.replaceSegments`.
+
+use super::scan_segment::Part;
+use crate::error::Result;
+use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::{Directory, SystemFile};
+use crate::segment::remove_segment;
+
+/// What is copied at a time, bytes.
+const CHUNK: u64 = 1 << 20;
+
+/// Puts the parts of a segment in its place, as segments of their own.
+///
+/// The parts are written and synced under names that end in `.cleaned`; these become `.swap` from the highest base offset
+/// down, and from then on they count. The segment is deleted, and the names lose `.swap`. A crash at any point leaves the
+/// segment or its parts: what is left is finished or undone by the next opening, of ours or of a broker.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io), also where the disk has no room for a second copy of the segment: it is as it was then.
+pub(super) fn split(directory: &Directory, base_offset: i64, parts: &[Part]) -> Result<()> {
+    let source = directory.open_file(&segment_file(base_offset, FileKind::Log))?;
+    let written =
+        parts.iter().try_for_each(|part| write(directory, &source, part)).and_then(|()| directory.sync());
+    if let Err(error) = written {
+        // uncommitted: where it cannot be deleted now, the next opening does
+        for part in parts {
+            for kind in FILES {
+                let _ = directory.remove(&name(part.base_offset, kind, Stage::Cleaned));
+            }
+        }
+        return Err(error);
+    }
+    for part in parts.iter().rev() {
+        rename(directory, part.base_offset, Stage::Cleaned, Stage::Swap)?;
+        // a lower .swap counts as soon as no .cleaned lies below it
+        directory.sync()?;
+    }
+    remove_segment(directory, base_offset)?;
+    directory.sync()?;
+    for part in parts {
+        rename(directory, part.base_offset, Stage::Swap, Stage::Live)?;
+        // a live segment between two .swap would be taken for one that they stand for
+        directory.sync()?;
+    }
+    Ok(())
+}
+
+/// In the order in which they are renamed: without its `.log`, an index counts for nothing.
+const FILES: [FileKind; 3] = [FileKind::Log, FileKind::OffsetIndex, FileKind::TimeIndex];
+
+fn name(base_offset: i64, kind: FileKind, stage: Stage) -> String {
+    SegmentFileName { base_offset, kind, stage }.to_string()
+}
+
+fn rename(directory: &Directory, base_offset: i64, from: Stage, to: Stage) -> Result<()> {
+    FILES
+        .iter()
+        .try_for_each(|kind| directory.rename(&name(base_offset, *kind, from), &name(base_offset, *kind, to)))
+}
+
+fn write(directory: &Directory, source: &SystemFile, part: &Part) -> Result<()> {
+    let cleaned = |kind| name(part.base_offset, kind, Stage::Cleaned);
+    for kind in FILES {
+        // of an earlier try
+        directory.remove(&cleaned(kind))?;
+    }
+    let log = directory.create(&cleaned(FileKind::Log))?;
+    let (mut chunk, mut done) = (Vec::new(), 0);
+    while done < part.held.size {
+        chunk.resize(usize::try_from((part.held.size - done).min(CHUNK)).unwrap_or(0), 0);
+        source.read_exact_at(part.start + done, &mut chunk)?;
+        log.write_all_at(&chunk, done)?;
+        done += chunk.len() as u64;
+    }
+    log.set_modified(source.identity())?;
+    log.sync()?;
+    for (kind, bytes) in part.indexes.files() {
+        let index = directory.create(&cleaned(kind))?;
+        index.write_all_at(bytes, 0)?;
+        index.sync()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Segments that overflow are split when they are recovered, and the power goes meanwhile: what comes out is what an
+//! undisturbed recovery leaves, and every record is in it.
+
+use cordwood::fs::mem::{Fault, FaultKind, Image, MemoryDisk, Survivors};
+use cordwood::log::{FlushMode, LogWriter};
+
+use crate::batches::{BatchV2, Built, Rec};
+use crate::explore::Seen;
+use crate::found::{Reader, records, segments};
+use crate::judge::{Judge, Recovered, differs};
+use crate::nested::crash;
+use crate::script::{Before, NOW, Setup};
+
+const FAR: i64 = i32::MAX as i64;
+
+fn batch(offset: i64) -> Built {
+    BatchV2::new(offset).leader_epoch(0).record(Rec::at(NOW).value(offset.to_string())).build()
+}
+
+/// Base offsets and the offsets of their one-record batches.
+fn layouts() -> Vec<Vec<(i64, Vec<i64>)>> {
+    vec![
+        // in the middle, into two; its first batch lies at its base
+        vec![(0, vec![0, 1]), (10, vec![10, 11, FAR + 20, FAR + 21]), (2 * FAR, vec![2 * FAR])],
+        // the last one, into three
+        vec![(0, vec![0, 1, FAR + 1, FAR + 2, 2 * FAR + 9])],
+        // no part begins at its base; the first batch is out of its reach
+        vec![(5, vec![FAR + 9, FAR + 10])],
+        vec![(5, vec![7, 8, FAR + 9])],
+    ]
+}
+
+fn disk_of(layout: &[(i64, Vec<i64>)]) -> MemoryDisk {
+    let disk = MemoryDisk::new(16);
+    for (base, offsets) in layout {
+        let bytes: Vec<u8> = offsets.iter().flat_map(|offset| batch(*offset).bytes).collect();
+        disk.put(&format!("{base:020}.log"), &bytes);
+        disk.put(&format!("{base:020}.index"), &[]);
+        disk.put(&format!("{base:020}.timeindex"), &[]);
+    }
+    disk
+}
+
+/// Each layout, the judge, and what an undisturbed recovery makes of it.
+fn each(mut look: impl FnMut(&[(i64, Vec<i64>)], &Image, &Recovered, &mut Judge)) {
+    let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Nothing };
+    let mut judge = Judge::new(setup.options());
+    for layout in layouts() {
+        let image = disk_of(&layout).crash_point().image(Survivors::All);
+        let whole = judge.recover(image.disk()).unwrap();
+        look(&layout, &image, &whole, &mut judge);
+    }
+    judge.tally.assert_none();
+}
+
+#[test]
+fn a_split_keeps_every_record_and_leaves_nothing_else() {
+    each(|layout, _, whole, _| {
+        let batches = Reader::default().read(&whole.files).unwrap();
+        let expected: Vec<i64> = layout.iter().flat_map(|(_, offsets)| offsets.clone()).collect();
+        assert_eq!(records(&batches).iter().map(|(offset, _)| *offset).collect::<Vec<_>>(), expected);
+        let names: Vec<_> = whole.files.iter().map(|(name, _)| name).collect();
+        assert!(!names.iter().any(|name| name.ends_with(".swap") || name.ends_with(".cleaned")), "{names:?}");
+        let bases: Vec<i64> = segments(&whole.files).into_iter().map(|(base, _)| base).collect();
+        assert!(bases.len() > layout.len() || !bases.contains(&5), "{bases:?}");
+    });
+}
+
+#[test]
+fn crashes_up_to_three_deep_while_a_segment_is_split_change_nothing() {
+    let (seen, mut recoveries) = (Seen::new(), 0);
+    each(|layout, image, whole, judge| {
+        crash(image, whole, 3, &seen, judge, &format!("{layout:?}"));
+        recoveries = judge.tally.nested;
+    });
+    println!("{{\"rig\": \"splits\", \"recoveries\": {recoveries}}}");
+    assert!(recoveries > 3_000, "{recoveries}");
+}
+
+#[test]
+fn no_failed_operation_of_a_split_costs_a_record() {
+    for kind in [FaultKind::InputOutput, FaultKind::NoSpace, FaultKind::ShortWrite, FaultKind::Interrupted] {
+        for forever in [false, true] {
+            each(|layout, image, whole, judge| {
+                for at in 0.. {
+                    let disk = image.disk();
+                    disk.set_fault(Some(Fault { at, kind, forever }));
+                    drop(LogWriter::open_in(disk.directory("/orders-0"), &judge.options()));
+                    let is_over = disk.fault_is_over();
+                    disk.set_fault(None);
+                    // what the disk holds, not what is only seen after a sync has failed
+                    let disk = disk.crash_point().image(Survivors::All).disk();
+                    let again = judge
+                        .recover(disk)
+                        .unwrap_or_else(|error| panic!("{layout:?} {at} {kind:?}: {error}"));
+                    assert_eq!(differs(whole, &again), None, "{layout:?} {at} {kind:?} {forever}");
+                    if !is_over {
+                        break;
+                    }
+                }
+            });
+        }
+    }
+}
