@@ -86,7 +86,8 @@ class Log:
     everything but the last segment's files; `"mmap"` maps everything (you say that the directory is at rest);
     `"pread"` maps nothing.
     *log_start_offset* overrides the data directory's checkpoint; *topic* and *partition* override the directory's name.
-    *max_open_files* bounds open files and mappings together.
+    *max_open_files* bounds the files and mappings that the log keeps open. All logs of the process together keep no more than
+    half of its soft limit of open files.
 
     *Errors*: `LogNotFoundError`, `ConfigError`, `CorruptLogError` (a base offset that no segment can have), `OSError`.
 

@@ -33,6 +33,7 @@ pub use file::{FileBytes, FileIdentity, SystemFile};
 pub use listing::SegmentFile;
 pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is_data_directory};
 pub use lock::{Lock, PartitionLocks};
+pub(crate) use os::{is_out_of_descriptors, max_open_files};
 pub use rustix::fs::FileType;
 pub use writable::{WritableFile, WritableMap};
 

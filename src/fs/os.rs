@@ -19,6 +19,17 @@ compile_error!("cordwood reads and writes Kafka's files with calls that only Lin
 /// What every opening of a file asks for: it never blocks on a FIFO, and takes no terminal.
 const FILE_FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
+/// How many descriptors this process may have: the soft limit, as it is now.
+pub(crate) fn max_open_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current.and_then(|current| usize::try_from(current).ok()).unwrap_or(usize::MAX)
+}
+
+/// Whether an opening failed because the process, or the system, has no descriptor left.
+pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
+}
+
 /// A directory of the system, held open by its descriptor.
 #[derive(Debug)]
 pub(super) struct SystemFolder(OwnedFd);

@@ -52,7 +52,8 @@ pub struct LogOptions {
     pub topic: Option<String>,
     /// The partition, where the directory's name does not say it.
     pub partition: Option<i32>,
-    /// How many files and mappings are kept open at most.
+    /// How many files and mappings the log keeps open at most. All logs of the process together keep no more than half of
+    /// its soft limit of open files.
     pub max_open_files: usize,
     /// Asked during long work.
     pub interrupt: Interrupt,

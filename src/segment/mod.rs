@@ -6,6 +6,7 @@
 mod appender;
 mod batch_table;
 mod buckets;
+mod file_budget;
 mod history;
 mod index_reach;
 mod log_file;
@@ -295,7 +296,7 @@ impl Segment {
         &self,
         kind: FileKind,
         name: Option<&str>,
-        open: impl FnOnce(FileBytes) -> Result<Opened>,
+        open: impl Fn(FileBytes) -> Result<Opened>,
     ) -> Result<Option<Opened>> {
         let Some(name) = name else { return Ok(None) };
         let opened = self.open_files.get((self.number, kind), || {

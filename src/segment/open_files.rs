@@ -1,13 +1,13 @@
 //! The open files and mappings of a partition: opened when first wanted, and never more than a fixed number kept.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use super::file_budget::{Pool, drop_oldest};
 use super::prepared::Budget;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
-use crate::fs::{Directory, FileBytes, SystemFile};
+use crate::fs::{Directory, FileBytes, SystemFile, is_out_of_descriptors};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::types::{Interrupt, Io};
 
@@ -16,7 +16,7 @@ use crate::types::{Interrupt, Io};
 pub(crate) const TRUNCATIONS: &str = ".cordwood.truncations";
 
 /// Which file: the segment's number in this pool and the kind.
-type Key = (u64, FileKind);
+pub(super) type Key = (u64, FileKind);
 
 /// A kept file, as what it was opened for. Kafka: `LazyIndex` does this for two of them.
 #[derive(Debug, Clone)]
@@ -27,8 +27,8 @@ pub(crate) enum Opened {
     TransactionIndex(Arc<TransactionIndex>),
 }
 
-/// A partition's directory and the files of it that are open. What is in use stays open whatever the limit says; what is
-/// only kept is dropped, the longest unused first.
+/// A partition's directory and the files of it that are open. What is in use stays open whatever the limits say; what is
+/// only kept is dropped, the longest unused first: beyond the log's own limit, and beyond that of the process.
 #[derive(Debug)]
 pub(crate) struct OpenFiles {
     pub(crate) directory: Directory,
@@ -38,9 +38,9 @@ pub(crate) struct OpenFiles {
     io: Io,
     broker_runs: AtomicBool,
     limit: usize,
-    clock: AtomicU64,
+    segments: AtomicU64,
     opened: AtomicU64,
-    kept: Mutex<HashMap<Key, (u64, Opened)>>,
+    kept: Arc<Pool>,
     truncations: OnceLock<SystemFile>,
 }
 
@@ -53,9 +53,9 @@ impl OpenFiles {
             io,
             broker_runs: AtomicBool::new(false),
             limit: limit.max(1),
-            clock: AtomicU64::new(0),
+            segments: AtomicU64::new(0),
             opened: AtomicU64::new(0),
-            kept: Mutex::default(),
+            kept: Pool::new(),
             truncations: OnceLock::new(),
         };
         open_files.look_for_broker();
@@ -88,7 +88,7 @@ impl OpenFiles {
 
     /// A number for a new segment.
     pub(crate) fn next_segment(&self) -> u64 {
-        self.clock.fetch_add(1, Ordering::Relaxed)
+        self.segments.fetch_add(1, Ordering::Relaxed)
     }
 
     /// How many times a file was opened.
@@ -96,24 +96,21 @@ impl OpenFiles {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// The kept file, or what `open` gives.
-    pub(crate) fn get(&self, key: Key, open: impl FnOnce() -> Result<Opened>) -> Result<Opened> {
-        let now = self.clock.fetch_add(1, Ordering::Relaxed);
-        if let Some((used, opened)) = self.kept.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&key) {
-            *used = now;
-            return Ok(opened.clone());
+    /// The kept file, or what `open` gives. Where the process has no descriptor left, what all logs keep is closed first.
+    pub(crate) fn get(&self, key: Key, open: impl Fn() -> Result<Opened>) -> Result<Opened> {
+        if let Some(kept) = self.kept.get(key) {
+            return Ok(kept);
         }
         // opened outside the lock: two threads may both open it, and one of the two is dropped
-        let opened = open()?;
+        let opened = match open() {
+            Err(Error::Io { source, .. }) if is_out_of_descriptors(&source) => {
+                drop_oldest(0);
+                open()?
+            }
+            opened => opened?,
+        };
         self.opened.fetch_add(1, Ordering::Relaxed);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        while kept.len() >= self.limit {
-            let Some(oldest) = kept.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| *key) else {
-                break;
-            };
-            kept.remove(&oldest);
-        }
-        kept.insert(key, (now, opened.clone()));
+        self.kept.keep(key, opened.clone(), self.limit);
         Ok(opened)
     }
 }

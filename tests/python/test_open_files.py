@@ -1,0 +1,78 @@
+"""However many logs a process reads, it stays within the descriptors that it may have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from batches import Rec, batch, write_partition
+from scripts import run, write_script
+
+SCRIPT = """
+import os, resource, sys
+import cordwood as cw
+
+limit = int(sys.argv[1])
+io = sys.argv[2]
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+logs = [cw.Log(path, io=io) for path in sys.argv[3:]]
+most = 0
+readings = [log.records() for log in logs]
+# every log in turn, so that all of them are in use
+for number in range(200):
+    for reading in readings:
+        record = next(reading)
+        assert record.offset == number, (record, number)
+    most = max(most, len(os.listdir("/proc/self/fd")))
+    for log in logs:
+        assert log.locate((number * 37) % 200).batch_base_offset == (number * 37) % 200
+        assert log.offset_for_time(1000 + number).offset == number
+for log in logs:
+    assert log.scan().to_arrow().num_rows == 200
+    assert log.warnings == [], log.warnings
+assert most <= limit, most
+readings.clear()
+del readings, reading, logs, log
+assert len(os.listdir("/proc/self/fd")) < 20, os.listdir("/proc/self/fd")
+print(most)
+"""
+
+
+@pytest.mark.parametrize("io", ["auto", "mmap", "pread"])
+def test_readers_of_many_segments_share_the_descriptors_of_the_process(
+    tmp_path: Path, io: str, script_environment: dict[str, str]
+) -> None:
+    paths = []
+    for number in range(8):
+        segments = [(base, [batch(base, [Rec(b"v", timestamp=1000 + base)])]) for base in range(200)]
+        paths.append(write_partition(tmp_path / f"t-{number}", segments))
+        for base in range(200):
+            (paths[-1] / f"{base:020d}.index").touch()
+            (paths[-1] / f"{base:020d}.timeindex").touch()
+    run(write_script(tmp_path, SCRIPT), 64, io, *paths, env=script_environment)
+
+
+def test_a_process_without_a_free_descriptor_closes_what_it_keeps(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    path = write_partition(tmp_path / "t-0", [(base, [batch(base, [Rec(b"v")])]) for base in range(40)])
+    script = write_script(
+        tmp_path,
+        """
+        import os, resource, sys
+        import cordwood as cw
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        log = cw.Log(sys.argv[1], io="pread")
+        # as many files as are kept, and then everything else taken by the program itself
+        assert log.scan().to_arrow().num_rows == 40
+        taken = []
+        try:
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+        assert log.scan().to_arrow().num_rows == 40
+        """,
+    )
+    run(script, path, env=script_environment)
