@@ -962,7 +962,7 @@ class OffsetIndex:
         """Add an entry: a batch with `offset` in it (Kafka: its last) begins `position` bytes into the `.log`.
 
         *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` is not above the last
-        entry's; where it is below the base offset or more than 2,147,483,647 above it.
+        entry's; where it is below the base offset or more than 2,147,483,647 above it. `OSError`: it is not added.
         *Source*: Kafka `OffsetIndex.append`.
         """
     def truncate_to(self, offset: int) -> None:
@@ -1075,7 +1075,8 @@ class TimeIndex:
         nothing, whatever the offset, and neither does -1 in an empty index. `skip_full_check` gives the slot that
         `is_full` keeps for the entry that closes a segment.
         *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` or `timestamp` is below
-        the last entry's; where `offset` is below the base offset or more than 2,147,483,647 above it.
+        the last entry's; where `offset` is below the base offset or more than 2,147,483,647 above it. `OSError`: it is
+        not added.
         *Source*: Kafka `TimeIndex.maybeAppend`.
         """
     def truncate_to(self, offset: int) -> None:

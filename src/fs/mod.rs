@@ -3,7 +3,7 @@
 //! ```text
 //!   Directory ──open_file──▶ SystemFile ──▶ FileBytes         reading: writes nothing
 //!       │
-//!       ├──create, open_writable──▶ WritableFile ──map──▶ WritableMap
+//!       ├──create, open_writable──▶ WritableFile
 //!       └──rename, remove, sync                               what only a writer calls
 //!
 //!   Folder, Handle      what these ask for: the system's files (os), or a disk of memory that crashes (mem)
@@ -32,7 +32,7 @@ pub use file::{FileBytes, FileIdentity, SystemFile};
 pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is_data_directory};
 pub use lock::{Lock, PartitionLocks};
 pub use rustix::fs::FileType;
-pub use writable::{WritableFile, WritableMap};
+pub use writable::WritableFile;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,20 +95,4 @@ trait Handle: Debug + Send + Sync {
     fn forget_cached(&self, position: u64) -> io::Result<()>;
     /// Maps the first `length` bytes for reading; `None` where that cannot be.
     fn map(&self, length: usize) -> Option<Mmap>;
-    /// Maps the first `length` bytes for writing; their blocks must be there ([`Handle::allocate`]).
-    fn map_writable(&self, length: usize) -> io::Result<Box<dyn MapHandle>>;
-}
-
-/// A file mapped for writing.
-trait MapHandle: Debug + Send + Sync {
-    /// All of it.
-    fn bytes(&self) -> &[u8];
-    /// Replaces bytes from a position on; all must lie inside.
-    fn store(&mut self, position: usize, bytes: &[u8]);
-    /// Has the pages of a range ready for stores, so that these need no page fault. Only advice: it may do nothing.
-    fn populate(&self, position: usize, length: usize) {
-        let _ = (position, length);
-    }
-    /// Makes it durable (`msync`).
-    fn sync(&self) -> io::Result<()>;
 }

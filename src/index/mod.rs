@@ -50,9 +50,9 @@
 //!
 //! # Writing
 //!
-//! A writer is an index that grows as well: [`OffsetIndexWriter`] and [`TimeIndexWriter`] hold a file of full size in a
-//! mapping and cut it to its entries when they are closed, [`TransactionIndexWriter`] appends to a file that is made for
-//! the first entry. Each has one owner, and every method that reads works on it, too. The bytes are Kafka's, but for one
+//! A writer is an index that grows as well: [`OffsetIndexWriter`] and [`TimeIndexWriter`] have a file of full size, without
+//! blocks behind its entries, and cut it to its entries when they are closed; [`TransactionIndexWriter`] appends to a file
+//! that is made for the first entry. All write by position. Each has one owner, and every method that reads works on it, too. The bytes are Kafka's, but for one
 //! thing: what a truncation cuts off is overwritten with zeros at once. Kafka leaves it behind the last entry until the file
 //! is cut, and a reader that looks for the start of the zeros would take it for entries. A file that was closed is the same.
 //!

@@ -13,6 +13,11 @@ use crate::types::TimestampOffset;
 const LEAST_RESERVED: u64 = 64 << 10;
 const MOST_RESERVED: u64 = 4 << 20;
 
+/// Index entries are written when the log has grown by so many bytes since, or so many entries are only in memory: a reader
+/// in another process walks no more than that from the last entry that it finds.
+const MAX_UNINDEXED_BYTES: u64 = 256 << 10;
+const MAX_UNWRITTEN_ENTRIES: u64 = 512;
+
 /// The files of a segment that say where to find something in its `.log`.
 const BESIDE_LOG: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
 
@@ -52,6 +57,8 @@ pub(crate) struct SegmentAppender {
     time_index: TimeIndexWriter,
     index_interval_bytes: u64,
     bytes_since_last_index_entry: u64,
+    /// Bytes of data when the last index entries were written.
+    indexed_size: u64,
     largest: TimestampOffset,
     first_batch_timestamp: Option<i64>,
     created: i64,
@@ -146,6 +153,7 @@ impl SegmentAppender {
             time_index,
             index_interval_bytes: layout.index_interval_bytes,
             bytes_since_last_index_entry: 0,
+            indexed_size: size,
             largest,
             first_batch_timestamp,
             created,
@@ -240,15 +248,35 @@ impl SegmentAppender {
                 let position = i32::try_from(self.size).unwrap_or(i32::MAX);
                 // the batches are written: where the indexes of an empty segment are too small for them, they lag, which
                 // is only slower
-                let _ = self.offset_index.append(header.last_offset, position).and_then(|()| {
-                    self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, false)
+                let _ = self.offset_index.add(header.last_offset, position).and_then(|()| {
+                    self.time_index.maybe_add(self.largest.timestamp, self.largest.offset, false)
                 });
                 self.bytes_since_last_index_entry = 0;
             }
             self.size += u64::from(header.size);
             self.bytes_since_last_index_entry += u64::from(header.size);
         }
+        if self.size - self.indexed_size >= MAX_UNINDEXED_BYTES
+            || self.offset_index.unwritten() >= MAX_UNWRITTEN_ENTRIES
+        {
+            self.share_index_entries();
+        }
         Ok(())
+    }
+
+    /// Writes the index entries that are only in memory, so that readers find them.
+    ///
+    /// An error is none of the caller's: the records are in the log and can be found without the entries, which stay in
+    /// memory and are written again by the next call. What cannot do without them, as [`SegmentAppender::seal`], fails.
+    pub(crate) fn share_index_entries(&mut self) {
+        if self.write_index_entries().is_ok() {
+            self.indexed_size = self.size;
+        }
+    }
+
+    fn write_index_entries(&mut self) -> Result<()> {
+        self.offset_index.write()?;
+        self.time_index.write()
     }
 
     /// Takes from the indexes of a segment what they say of `offset` and beyond, and trims them: those of this one, or of an
@@ -286,8 +314,15 @@ impl SegmentAppender {
         self.time_index.flush()
     }
 
+    /// Writes all index entries, and the time entry that ends a segment. Where it fails, as on a full disk, that entry is not
+    /// there, and the segment can go on.
+    pub(crate) fn write_last_index_entries(&mut self) -> Result<()> {
+        self.write_index_entries()?;
+        self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, true).map(drop)
+    }
+
     fn finish(&mut self) -> Result<()> {
-        self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, true)?;
+        self.write_last_index_entries()?;
         self.offset_index.trim()?;
         self.time_index.trim()?;
         self.trim_log()

@@ -15,16 +15,12 @@ pub enum Operation {
     Open(Arc<str>),
     /// Bytes are written: the file, the position, how many.
     Write(Arc<str>, u64, usize),
-    /// Bytes are stored into a mapping.
-    Store(Arc<str>, u64, usize),
     /// A file is cut, or grows by a hole.
     SetSize(Arc<str>, u64),
     /// A file's blocks are allocated up to a size.
     Allocate(Arc<str>, u64),
     /// A file's contents and size are synced.
     Sync(Arc<str>),
-    /// A mapping is synced.
-    SyncMap(Arc<str>),
     /// A file gets another name.
     Rename(Arc<str>, Arc<str>),
     /// A name is taken away.
@@ -41,11 +37,9 @@ impl fmt::Display for Operation {
             Self::Create(name) => write!(f, "create {name}"),
             Self::Open(name) => write!(f, "open {name}"),
             Self::Write(name, position, length) => write!(f, "write {name} {position}+{length}"),
-            Self::Store(name, position, length) => write!(f, "store {name} {position}+{length}"),
             Self::SetSize(name, size) => write!(f, "set size {name} {size}"),
             Self::Allocate(name, size) => write!(f, "allocate {name} {size}"),
             Self::Sync(name) => write!(f, "sync {name}"),
-            Self::SyncMap(name) => write!(f, "sync map {name}"),
             Self::Rename(from, to) => write!(f, "rename {from} {to}"),
             Self::Remove(name) => write!(f, "remove {name}"),
             Self::MakeFolder(name) => write!(f, "make folder {name}"),
@@ -116,8 +110,6 @@ impl Plan {
         let is_write = matches!(operation, Operation::Write(..));
         match kind {
             FaultKind::Killed if is_killed => Outcome::Failed(Errno::IO.into()),
-            // a store cannot fail: it would end the process
-            _ if matches!(operation, Operation::Store(..)) => Outcome::Done,
             FaultKind::InputOutput if due => Outcome::Spoilt(Errno::IO.into()),
             FaultKind::NoSpace if follows && is_write => Outcome::Failed(Errno::NOSPC.into()),
             FaultKind::NoSpace if due && needs_space && is_write => {

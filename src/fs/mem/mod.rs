@@ -41,7 +41,6 @@ struct Inner {
     failing_read: Option<u64>,
     recorded: Option<Vec<(Operation, CrashPoint)>>,
     failed: Vec<Operation>,
-    violations: Vec<String>,
 }
 
 impl Default for MemoryDisk {
@@ -66,7 +65,6 @@ impl MemoryDisk {
             failing_read: None,
             recorded: None,
             failed: Vec::new(),
-            violations: Vec::new(),
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
     }
@@ -167,11 +165,6 @@ impl MemoryDisk {
     /// Whether the read that was to fail has come.
     pub fn read_has_failed(&self) -> bool {
         self.lock().failing_read.is_none()
-    }
-
-    /// What would have ended the process on a real disk: stores into holes, or behind the end of a file.
-    pub fn violations(&self) -> Vec<String> {
-        self.lock().violations.clone()
     }
 }
 

@@ -178,23 +178,6 @@ fn interruptions_and_short_writes_are_gone_on_after() {
 }
 
 #[test]
-fn a_store_into_a_hole_is_noticed_and_one_into_blocks_is_written() {
-    let (disk, directory) = disk();
-    let file = directory.create("a").unwrap();
-    file.set_size(16).unwrap();
-    file.map(16).unwrap().store(8, b"12345678");
-    assert_eq!(disk.violations().len(), 1);
-    file.allocate(16).unwrap();
-    let mut map = file.map(16).unwrap();
-    map.store(8, b"12345678");
-    map.sync().unwrap();
-    assert_eq!(map.bytes(), b"\0\0\0\0\0\0\0\x0012345678");
-    directory.sync().unwrap();
-    assert_eq!(outcomes(&disk.crash_point(), "a"), HashSet::from([Some(map.bytes().to_vec())]));
-    assert_eq!(disk.violations().len(), 1);
-}
-
-#[test]
 fn equal_images_have_equal_hashes_and_others_have_not() {
     let (disk, directory) = disk();
     let folder = directory.folder("quarantine").unwrap();

@@ -325,7 +325,7 @@ impl LogWriter {
         let shared = Arc::clone(&self.shared);
         let (mut partition, commit) = (shared.enter()?, &shared.commit);
         // under the lock: what is appended after the decision is not to go with it
-        let log = self.reader()?;
+        let log = self.open_reader()?;
         let mut plan = retention::plan(&log, &partition.config, now.unwrap_or_else(partition.clock))?;
         if plan.rolls {
             let end = partition.log_end_offset;
@@ -347,6 +347,13 @@ impl LogWriter {
     /// Those of [`Log::open`].
     pub fn reader(&mut self) -> Result<Log> {
         self.shared.check_process()?;
+        if let Ok(mut partition) = self.shared.enter() {
+            partition.active.share_index_entries();
+        }
+        self.open_reader()
+    }
+
+    fn open_reader(&mut self) -> Result<Log> {
         let log = match self.reader.take() {
             Some(log) => log.refresh()?,
             None => Log::open_in(

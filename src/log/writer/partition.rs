@@ -170,7 +170,8 @@ impl Partition {
     /// Ends the active segment and begins one at `base_offset`, or at the log's end where that is higher. An empty active
     /// segment with that base is kept. Everything before is durable afterwards.
     ///
-    /// The new segment's files are made first: where the disk has no room for them, nothing has changed.
+    /// The new segment's files and the last index entries of the old one come first: where the disk has no room for them,
+    /// nothing has changed.
     ///
     /// *Source*: `UnifiedLog.roll`, `LocalLog.roll`.
     pub(super) fn roll(&mut self, base_offset: i64, commit: &Commit) -> Result<()> {
@@ -184,7 +185,8 @@ impl Partition {
         let now = (self.clock)();
         // zeros behind the data of a segment that is not the last one would be damage
         self.active.trim_log()?;
-        let fresh = match SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter) {
+        let fresh = SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter);
+        let fresh = match fresh.and_then(|fresh| self.active.write_last_index_entries().map(|()| fresh)) {
             Ok(fresh) => fresh,
             Err(error) => {
                 // what is left of it would end the segment before it, which goes on
@@ -224,7 +226,8 @@ impl Partition {
     }
 
     /// What a sync of everything appended so far has to sync, and how far it will reach.
-    pub(super) fn unsynced(&self) -> Unsynced {
+    pub(super) fn unsynced(&mut self) -> Unsynced {
+        self.active.share_index_entries();
         Unsynced {
             file: self.active.log().clone(),
             log_end_offset: self.log_end_offset,

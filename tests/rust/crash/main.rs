@@ -31,6 +31,7 @@ mod explore;
 mod faults;
 mod found;
 mod generations;
+mod indexes;
 mod judge;
 mod killed;
 mod model;
