@@ -683,8 +683,8 @@ class LogWriter:
     *Errors*: `LockedError` where another writer or a broker has it; `CorruptLogError` where it is damaged other than by
     a torn write, or a segment is gone: nothing is changed then; `UnsupportedFormatError` where its batches have
     producer ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a
-    broker's; `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`:
-    `ConfigError`.
+    broker's; `OSError`. After a write, a flush or a `close()` that failed, `PoisonedError`: open it again. After
+    `close()`: `ConfigError`.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -832,7 +832,10 @@ class LogWriter:
         not opened yet, it raises `LogChangedError`: `refresh()` it, or take a new one.
         """
     def close(self) -> None:
-        """Make everything durable and end the log in order. More than once does no harm."""
+        """Make everything durable and end the log in order. More than once does no harm.
+
+        *Errors*: `OSError`, and every later call is a `PoisonedError`: the log is recovered when it is opened again.
+        """
     def __enter__(self) -> Self: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None

@@ -372,17 +372,18 @@ impl LogWriter {
     /// are refused from then on. Closing twice is no error.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again.
+    /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again. Every later call is
+    /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.close`.
     pub fn close(&mut self) -> Result<()> {
         let closed = self.shared.check_process().and_then(|()| {
             let mut partition = self.shared.lock();
+            self.shared.commit.check().inspect_err(|_| partition.is_closed = true)?;
             if partition.is_closed {
                 return Ok(());
             }
             partition.is_closed = true;
-            self.shared.commit.check()?;
             partition.close(&self.shared.commit).inspect_err(|error| self.shared.commit.poison(error))
         });
         *self.shared.locks.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -424,8 +425,8 @@ impl Shared {
             ));
             panicked.into_inner()
         });
-        partition.check_open()?;
         self.commit.check()?;
+        partition.check_open()?;
         Ok(partition)
     }
 
