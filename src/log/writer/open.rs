@@ -115,6 +115,9 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
         is_closed: false,
         directory,
     };
+    if !is_new {
+        partition.active.log().sync()?;
+    }
     partition.settle()?;
     Ok(partition)
 }
@@ -122,7 +125,6 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
 impl Partition {
     /// Makes what was found durable, and says so.
     fn settle(&mut self) -> Result<()> {
-        self.active.log().sync()?;
         // of no use after a power loss, but what is found here is to stay so
         match self.directory.identity_of(TRUNCATIONS)? {
             Some(file) => {
@@ -132,7 +134,8 @@ impl Partition {
                 }
                 self.directory.open_writable(TRUNCATIONS)?.sync()?;
             }
-            None => self.directory.create(TRUNCATIONS)?.sync()?,
+            // an empty file is durable with its name
+            None => drop(self.directory.create(TRUNCATIONS)?),
         }
         // lower than before only where nothing of what it named was lost
         self.watermark.set(self.data_end)?;
@@ -152,8 +155,7 @@ impl Partition {
             // as Kafka has it before the first epoch
             Some(held) if held.is_empty() && self.epochs.entries().is_empty() => Ok(()),
             None if self.epochs.entries().is_empty() => {
-                self.directory.create(LEADER_EPOCH_CHECKPOINT)?.sync()?;
-                self.directory.sync()
+                self.directory.create(LEADER_EPOCH_CHECKPOINT).map(drop)
             }
             _ => self.write_epochs(),
         }
