@@ -197,6 +197,14 @@ impl Directory {
         Ok(Self { folder, path: self.path_of(name) })
     }
 
+    /// Removes an empty directory in this one.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where it is missing or not empty.
+    pub fn remove_folder(&self, name: &str) -> Result<()> {
+        self.folder.remove_folder(name).map_err(self.fail(name, "remove"))
+    }
+
     /// The directory that holds this one; `None` for one of memory.
     ///
     /// # Errors

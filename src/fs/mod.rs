@@ -61,6 +61,8 @@ trait Folder: Debug + Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// The directory of a name, made if it is not there.
     fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
+    /// Removes the empty directory of a name.
+    fn remove_folder(&self, name: &str) -> io::Result<()>;
     /// Makes names that were given and taken away durable.
     fn sync(&self) -> io::Result<()>;
     /// The directory that holds this one; `None` where there is none to be had.

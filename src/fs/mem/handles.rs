@@ -150,6 +150,11 @@ impl Folder for MemoryFolder {
         Ok(Arc::new(Self { disk: self.disk.clone(), folder }))
     }
 
+    fn remove_folder(&self, _: &str) -> io::Result<()> {
+        // one of memory holds no partition directories
+        Err(Errno::NOTEMPTY.into())
+    }
+
     fn sync(&self) -> io::Result<()> {
         let mut inner = self.disk.lock();
         let outcome = inner.begin(|| Operation::SyncFolder, false);

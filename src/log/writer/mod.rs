@@ -20,6 +20,7 @@ mod refused;
 mod scan;
 mod sealed_text;
 mod truncate;
+mod undo;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -154,7 +155,8 @@ pub struct LogWriter {
 
 impl LogWriter {
     /// Opens a partition directory for writing, or makes it. After an unclean stop the log is recovered first: what was
-    /// derived is built anew, and only a torn last write is cut, and kept in `quarantine/`.
+    /// derived is built anew, and only a torn last write is cut, and kept in `quarantine/`. What the opening of a new log made
+    /// is removed again where it fails.
     ///
     /// # Errors
     /// [`Error::Locked`] where another writer or a broker has it; [`Error::Corrupt`] where it is damaged, or a segment is
@@ -167,9 +169,18 @@ impl LogWriter {
         let advice = "make the folder that is to hold the partition directory first";
         // what is refused makes no folder
         options.check()?;
-        let directory = Directory::open_or_create(path.as_ref(), advice, DataDirectory::refuse)?;
+        let mut is_made = false;
+        let directory = Directory::open_or_create(path.as_ref(), advice, |folder, name| {
+            DataDirectory::refuse(folder, name)?;
+            is_made = true;
+            Ok(())
+        })?;
         let mut locks = PartitionLocks::take(&directory)?;
-        let writer = Self::start(directory, options)?;
+        let writer = Self::start(directory.clone(), options).inspect_err(|_| {
+            if is_made {
+                undo::remove_directory(&directory);
+            }
+        })?;
         locks.renew(&writer.directory)?;
         *writer.shared.locks.lock().unwrap_or_else(PoisonError::into_inner) = Some(locks);
         Ok(writer)
@@ -192,7 +203,7 @@ impl LogWriter {
             },
             flush => flush,
         };
-        let partition = open::open(directory.clone(), options)?;
+        let partition = undo::where_it_fails(&directory, || open::open(directory.clone(), options))?;
         let commit = Commit::new(partition.log_end_offset);
         let last_sync = Mutex::new(Instant::now());
         let forks = forks().map_err(|error| Error::io(directory.path(), "watch forks for", error))?;

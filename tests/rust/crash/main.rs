@@ -30,6 +30,7 @@
 mod explore;
 mod faults;
 mod found;
+mod full;
 mod generations;
 mod indexes;
 mod judge;
