@@ -149,7 +149,7 @@ impl MemoryDisk {
 
     /// Whether the operation that was to fail has come.
     pub fn fault_is_over(&self) -> bool {
-        self.lock().plan.is_some_and(|plan| plan.is_over())
+        self.lock().plan.as_ref().is_some_and(Plan::is_over)
     }
 
     /// What has failed since the disk was made.
