@@ -808,10 +808,14 @@ class LogWriter:
 
         A batch that holds `offset` goes as a whole; readers, and the next opening, then find the end of the batch
         before it, as in Kafka. False where the log ended there or before. When this returns, the records do not come
-        back. *Source*: Kafka `UnifiedLog.truncateTo`.
+        back. *Errors*: `OSError`: where the disk is full nothing has changed (a segment that is cut in the middle, and is
+        not the last, needs room for a copy). *Source*: Kafka `UnifiedLog.truncateTo`.
         """
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove every record; the log starts and ends at `offset` then."""
+        """Remove every record; the log starts and ends at `offset` then.
+
+        *Errors*: `OSError`: where the disk is full nothing has changed.
+        """
     def delete_before(self, offset: int) -> bool:
         """Let the log start at `offset`, up to the log's end: records below are gone, and segments without others.
 

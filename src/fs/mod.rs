@@ -17,6 +17,7 @@ pub mod mem;
 pub mod names;
 mod os;
 pub mod planted;
+mod staged;
 mod writable;
 
 use std::fmt::Debug;
@@ -27,11 +28,12 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 pub use directory::Directory;
-pub(crate) use directory::STAGED;
 pub use file::{FileBytes, FileIdentity, SystemFile};
 pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is_data_directory};
 pub use lock::{Lock, PartitionLocks};
 pub use rustix::fs::FileType;
+pub(crate) use staged::STAGED;
+pub use staged::Staged;
 pub use writable::WritableFile;
 
 /// How a file is opened.

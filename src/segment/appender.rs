@@ -43,6 +43,14 @@ pub(crate) struct Held {
     pub(crate) largest: TimestampOffset,
 }
 
+impl Held {
+    /// What an empty segment holds.
+    pub(crate) fn nothing(base_offset: i64) -> Self {
+        let largest = TimestampOffset { timestamp: -1, offset: base_offset };
+        Self { size: 0, first_batch_timestamp: None, largest }
+    }
+}
+
 /// The active segment, as its one writer has it.
 #[derive(Debug)]
 pub(crate) struct SegmentAppender {
@@ -77,38 +85,10 @@ impl SegmentAppender {
         // of an earlier try, or of a crash: an index that is left would be taken for this one's
         remove_segment(directory, base_offset)?;
         let log = directory.create(&segment_file(base_offset, FileKind::Log))?;
-        Self::empty(directory, base_offset, log, layout, now, jitter_ms)
-    }
-
-    /// [`SegmentAppender::create`] in place of a segment that is there: at no moment is there none. Durable when it returns.
-    pub(crate) fn replace(
-        directory: &Directory,
-        base_offset: i64,
-        layout: &SegmentLayout,
-        now: i64,
-        jitter_ms: i64,
-    ) -> Result<Self> {
-        for kind in BESIDE_LOG {
-            directory.remove(&segment_file(base_offset, kind))?;
-        }
-        let name = segment_file(base_offset, FileKind::Log);
-        directory.replace(&name, &[])?;
-        Self::empty(directory, base_offset, directory.open_writable(&name)?, layout, now, jitter_ms)
-    }
-
-    fn empty(
-        directory: &Directory,
-        base_offset: i64,
-        log: WritableFile,
-        layout: &SegmentLayout,
-        now: i64,
-        jitter_ms: i64,
-    ) -> Result<Self> {
         if layout.initial_size > 0 {
             log.allocate(layout.initial_size)?;
         }
-        let largest = TimestampOffset { timestamp: -1, offset: base_offset };
-        let held = Held { size: 0, first_batch_timestamp: None, largest };
+        let held = Held::nothing(base_offset);
         Self::new(directory, base_offset, log, held, layout, now, jitter_ms)
     }
 
@@ -274,7 +254,8 @@ impl SegmentAppender {
         }
     }
 
-    fn write_index_entries(&mut self) -> Result<()> {
+    /// Writes the index entries that are only in memory. Where it fails, they stay there.
+    pub(crate) fn write_index_entries(&mut self) -> Result<()> {
         self.offset_index.write()?;
         self.time_index.write()
     }

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::Error;
-use crate::fs::FileType;
+use crate::fs::{FileType, Staged};
 
 fn disk() -> (MemoryDisk, Directory) {
     let disk = MemoryDisk::new(8);
@@ -206,11 +206,12 @@ fn a_replacement_that_failed_leaves_the_file_and_nothing_beside_it() {
     for at in 1..4 {
         // of: create, write, sync, rename
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
-        assert!(directory.replace_by_start("a", 2).is_err(), "operation {at}");
+        let replaced = directory.stage_start("a", 2).and_then(Staged::put);
+        assert!(replaced.is_err(), "operation {at}");
         disk.set_fault(None);
         assert_eq!(directory.entries().unwrap(), [("a".to_owned(), FileType::RegularFile)]);
         assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"whole");
     }
-    directory.replace_by_start("a", 2).unwrap();
+    directory.stage_start("a", 2).unwrap().put().unwrap();
     assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"wh");
 }

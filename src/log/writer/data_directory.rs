@@ -3,9 +3,12 @@
 //! Kafka believes these files: a recovery point above what was truncated would let it skip what it has to look at, and a
 //! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
 
+use super::checkpoint::Checkpoint;
 use crate::error::{Error, Result};
 use crate::fs::names::{PartitionName, PartitionState, is_topic};
-use crate::fs::{DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, is_data_directory};
+use crate::fs::{
+    DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
+};
 use crate::log::checkpoint::{LOG_START_OFFSETS, MOST_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
 
 /// There from the close of a broker to its next start.
@@ -92,22 +95,49 @@ impl DataDirectory {
     }
 
     pub(super) fn write_recovery_point(&self, offset: i64) -> Result<()> {
-        self.write(RECOVERY_POINTS, offset)
+        self.stage(&[(RECOVERY_POINTS, offset)])?.put()
     }
 
     pub(super) fn write_log_start_offset(&self, offset: i64) -> Result<()> {
-        self.write(LOG_START_OFFSETS, offset)
+        self.stage(&[(LOG_START_OFFSETS, offset)])?.put()
     }
 
-    fn write(&self, name: &str, offset: i64) -> Result<()> {
-        // two partitions may have two writers, which rewrite the same file
-        let _others_wait = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
-        let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
-        // Kafka takes a broken file for none, which contradicts nothing; it is left for somebody to look at
-        let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { return Ok(()) };
-        if checkpoint.set(&self.topic, self.partition, offset) {
-            self.folder.replace(name, checkpoint.to_text().as_bytes())?;
+    /// Writes what is to replace the checkpoints, with lines that say the same as the partition's own. Others wait until it has
+    /// been put in place.
+    pub(super) fn stage_checkpoint(&self, checkpoint: Checkpoint) -> Result<StagedLines> {
+        self.stage(&[
+            (RECOVERY_POINTS, checkpoint.recovery_point),
+            (LOG_START_OFFSETS, checkpoint.log_start_offset),
+        ])
+    }
+
+    fn stage(&self, lines: &[(&str, i64)]) -> Result<StagedLines> {
+        // two partitions may have two writers, which rewrite the same files
+        let others_wait = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
+        let mut files = Vec::new();
+        for (name, offset) in lines {
+            let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
+            // Kafka takes a broken file for none, which contradicts nothing; it is left for somebody to look at
+            let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { continue };
+            if checkpoint.set(&self.topic, self.partition, *offset) {
+                files.push(self.folder.stage(name, checkpoint.to_text().as_bytes())?);
+            }
         }
-        Ok(())
+        Ok(StagedLines { files, _others_wait: others_wait })
+    }
+}
+
+/// Checkpoints that wait for their names.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct StagedLines {
+    files: Vec<Staged>,
+    _others_wait: Lock,
+}
+
+impl StagedLines {
+    /// Puts them in their places, durably.
+    pub(super) fn put(self) -> Result<()> {
+        self.files.into_iter().try_for_each(Staged::put)
     }
 }

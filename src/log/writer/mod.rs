@@ -9,6 +9,7 @@
 mod appender;
 pub(crate) mod checkpoint;
 mod clean_marker;
+mod close;
 mod commit;
 mod data_directory;
 mod flush_mode;
@@ -17,6 +18,7 @@ mod options;
 mod partition;
 mod quarantine;
 mod refused;
+mod restart;
 mod scan;
 mod sealed_text;
 mod truncate;
@@ -27,8 +29,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use appender::Appender;
-use checkpoint::Checkpoint;
-use clean_marker::CleanMarker;
 use commit::Commit;
 use data_directory::DataDirectory;
 pub use flush_mode::FlushMode;
@@ -295,7 +295,8 @@ impl LogWriter {
     /// before already. A batch that holds `offset` goes as a whole. When this returns, the records do not come back.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] where the way to it is damaged; [`Error::Io`],
+    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] where the way to it is damaged; [`Error::Io`]: where the
+    /// disk is full nothing has changed (a segment that is cut in the middle, and is not the last, needs room for a copy);
     /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.truncateTo`.
@@ -306,7 +307,8 @@ impl LogWriter {
     /// Removes every record; the log starts and ends at `offset` then.
     ///
     /// # Errors
-    /// [`Error::Config`] for an offset that cannot be; [`Error::Io`], [`Error::Poisoned`].
+    /// [`Error::Config`] for an offset that cannot be; [`Error::Io`]: where the disk is full nothing has changed;
+    /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
     pub fn truncate_fully_and_start_at(&mut self, offset: i64) -> Result<()> {
@@ -317,8 +319,8 @@ impl LogWriter {
     /// where it started there or above already. When this returns, the records do not come back.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log's end; [`Error::Io`],
-    /// [`Error::Poisoned`].
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log's end; [`Error::Io`]: where the
+    /// disk is full nothing has changed; [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteRecords`.
     pub fn delete_before(&mut self, offset: i64) -> Result<bool> {
@@ -479,21 +481,5 @@ impl Shared {
             }
         }
         Ok(self.commit.durable() >= end)
-    }
-}
-
-impl Partition {
-    /// Ends the log in order.
-    fn close(&mut self, commit: &Commit) -> Result<()> {
-        self.active.seal()?;
-        self.directory.sync()?;
-        self.watermark.set(self.data_end)?;
-        commit.synced(self.log_end_offset);
-        self.checkpoint = Checkpoint { recovery_point: self.log_end_offset, ..self.checkpoint };
-        self.checkpoint.write(&self.directory)?;
-        if let Some(data_directory) = &self.data_directory {
-            data_directory.write_recovery_point(self.log_end_offset)?;
-        }
-        CleanMarker::of(&self.directory, self.data_end)?.write(&self.directory)
     }
 }
