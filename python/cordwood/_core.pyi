@@ -665,7 +665,8 @@ class LogWriter:
     `quarantine/`.
 
     *config*: a `LogConfig`. *topic_id*: 22 letters, as Kafka prints it, for `partition.metadata`. *leader_epoch*: what
-    batches are stamped with. *flush* says when an append is acknowledged:
+    batches are stamped with, not below the latest epoch of the log; by default that one, and 0 in a new log. *flush*
+    says when an append is acknowledged:
 
     - `"always"`: every append returns when its records are durable; appends of several threads share one flush.
     - `cw.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others: fewer flushes, and
@@ -704,7 +705,7 @@ class LogWriter:
         config: _Settings | None = None,
         flush: str = "always",
         topic_id: str | None = None,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -808,8 +809,8 @@ class LogWriter:
 
         A batch that holds `offset` goes as a whole; readers, and the next opening, then find the end of the batch
         before it, as in Kafka. False where the log ended there or before. When this returns, the records do not come
-        back. *Errors*: `OSError`: where the disk is full nothing has changed (a segment that is cut in the middle, and is
-        not the last, needs room for a copy). *Source*: Kafka `UnifiedLog.truncateTo`.
+        back. *Errors*: `OSError`: where the disk is full nothing has changed (a segment that is cut in the middle, and
+        is not the last, needs room for a copy). *Source*: Kafka `UnifiedLog.truncateTo`.
         """
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove every record; the log starts and ends at `offset` then.

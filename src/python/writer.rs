@@ -185,8 +185,8 @@ impl PyLogWriter {
 #[pymethods]
 impl PyLogWriter {
     #[new]
-    #[pyo3(signature = (path, *, config=None, flush=FlushWord("always".to_owned()), topic_id=None, leader_epoch=Epoch(0)),
-        text_signature = "(path, *, config=None, flush='always', topic_id=None, leader_epoch=0)")]
+    #[pyo3(signature = (path, *, config=None, flush=FlushWord("always".to_owned()), topic_id=None, leader_epoch=None),
+        text_signature = "(path, *, config=None, flush='always', topic_id=None, leader_epoch=None)")]
     #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
     fn new(
         py: Python<'_>,
@@ -194,7 +194,7 @@ impl PyLogWriter {
         config: Option<Bound<'_, PyAny>>,
         flush: FlushWord,
         topic_id: Option<TopicIdText>,
-        leader_epoch: Epoch,
+        leader_epoch: Option<Epoch>,
     ) -> PyResult<Self> {
         let refused = |wrong| error::to_python(py, wrong);
         let config = match config {
@@ -208,7 +208,7 @@ impl PyLogWriter {
                 .map(|TopicIdText(text)| text.parse::<TopicId>())
                 .transpose()
                 .map_err(refused)?,
-            leader_epoch: leader_epoch.0,
+            leader_epoch: leader_epoch.map(|Epoch(epoch)| epoch),
             interrupt: SIGNALS,
             ..WriterOptions::default()
         };

@@ -54,8 +54,9 @@ pub struct WriterOptions {
     pub flush: FlushMode,
     /// The id of the topic, written to `partition.metadata`; a partition that has one keeps it.
     pub topic_id: Option<TopicId>,
-    /// What batches are stamped with, 0 or above; a log that has a higher epoch goes on with that.
-    pub leader_epoch: i32,
+    /// What batches are stamped with, 0 or above and not below the latest epoch of the log; `None`: that one, and 0 in a new
+    /// log.
+    pub leader_epoch: Option<i32>,
     /// The clock, ms since the epoch.
     pub clock: fn() -> i64,
     /// Where jitter begins; any number.
@@ -70,7 +71,7 @@ impl Default for WriterOptions {
             config: LogConfig::default(),
             flush: FlushMode::default(),
             topic_id: None,
-            leader_epoch: 0,
+            leader_epoch: None,
             clock: system_time,
             random: std::process::id(),
             interrupt: Interrupt::NEVER,

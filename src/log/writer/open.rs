@@ -313,6 +313,7 @@ fn find(
     log_start_offset = log_start_offset.max(checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset));
     let log_end_offset = end.max(log_start_offset);
     let epochs = epochs(directory, &segments, &scanned, log_start_offset, log_end_offset)?;
+    epochs.next_epoch(options.leader_epoch)?;
 
     // from here on the directory changes
     make_ready(directory, data_directory, options)?;
