@@ -4,7 +4,7 @@
 //! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
 
 use super::checkpoint::Checkpoint;
-use crate::error::{Error, Result};
+use crate::error::{Error, Malformed, Result};
 use crate::fs::names::{PartitionName, PartitionState, is_topic};
 use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
@@ -79,6 +79,29 @@ impl DataDirectory {
 
     pub(super) fn log_start_offset(&self) -> Result<Option<i64>> {
         self.offset(LOG_START_OFFSETS)
+    }
+
+    /// Where a log goes on that has no segment: at its log start, as in Kafka. `partition`: its directory; `own`: the log start
+    /// that a writer noted there.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the recovery point lies above: what is between was there, and is gone.
+    pub(super) fn start_without_segments(&self, partition: &Directory, own: i64) -> Result<i64> {
+        let is_offset = |offset: &i64| (0..i64::MAX).contains(offset);
+        let start = self.log_start_offset()?.filter(is_offset).unwrap_or(0).max(own);
+        let Some(recovery_point) = self.recovery_point()?.filter(|point| is_offset(point) && *point > start)
+        else {
+            return Ok(start);
+        };
+        let Self { folder, topic, partition: number } = self;
+        let expected = format!(
+            "a segment with the offsets {start} to {recovery_point}, because {} has the recovery point \"{topic} {number} \
+             {recovery_point}\" (put the segments back; or to go on without these records, at the log start of {}, change \
+             that line to \"{topic} {number} {start}\")",
+            folder.path_of(RECOVERY_POINTS).display(),
+            folder.path_of(LOG_START_OFFSETS).display(),
+        );
+        Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
     }
 
     /// Puts right what lies beyond the log's end and so was not believed: when the log has grown that far, it would be, and

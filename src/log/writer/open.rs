@@ -63,11 +63,14 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
     let jitter = options.config.random_segment_jitter(random.cast_signed());
     let found = if is_new {
         let durable = durable_offset(&directory, CleanMarker::read(&directory)?.as_ref())?;
-        if let Some(durable) = durable.filter(|_| starting_at.is_none()) {
-            let start = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
-            if durable > start {
-                return Err(refused::missing(&directory, durable, start));
-            }
+        let start = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
+        let start = match (starting_at, &data_directory) {
+            (Some(starting_at), _) => starting_at,
+            (None, Some(data_directory)) => data_directory.start_without_segments(&directory, start)?,
+            (None, None) => start,
+        };
+        if let Some(durable) = durable.filter(|durable| starting_at.is_none() && *durable > start) {
+            return Err(refused::missing(&directory, durable, start));
         }
         if let Some(checkpoint) = checkpoint.filter(|_| !bases.is_empty()) {
             refused::written_since(&directory, checkpoint)?;
@@ -77,8 +80,7 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
             // the log was being emptied, and is now
             remove_newest_first(&directory, bases.into_iter().rev())?;
         }
-        let start = starting_at.or(checkpoint.map(|checkpoint| checkpoint.log_start_offset));
-        begin(&directory, options, start.unwrap_or(0), jitter)?
+        begin(&directory, options, start, jitter)?
     } else {
         find(&directory, options, checkpoint, data_directory.as_ref())?
     };
