@@ -4,7 +4,7 @@ use super::planted::{self, Planted};
 use super::{Directory, WritableFile};
 use crate::error::Result;
 
-/// What is put behind a file's name for what is to replace it.
+/// The suffix of a file that is to replace the one without it.
 pub(crate) const STAGED: &str = ".tmp";
 
 /// A file that is whole and durable, and waits to take the name of another. All that needs space has been done: what is
@@ -20,7 +20,7 @@ pub struct Staged {
 }
 
 impl Staged {
-    /// Puts it in its place, durably: whoever looks, now or after a crash, finds the old file or this one.
+    /// Puts it in its place, durably: a reader, now or after a crash, finds the old file or this one.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -41,7 +41,7 @@ impl Drop for Staged {
 }
 
 impl Directory {
-    /// Replaces a small file as a whole, durably: whoever looks, now or after a crash, finds the old contents or the new.
+    /// Replaces a small file as a whole, durably: a reader, now or after a crash, finds the old contents or the new.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -65,8 +65,8 @@ impl Directory {
         self.stage_with(name, ".next.tmp", |file| file.write_all_at(contents, 0))
     }
 
-    /// Copies the first `size` bytes of a file, which are to replace it. Whoever has the file open or mapped keeps what there
-    /// was.
+    /// Copies the first `size` bytes of a file, which are to replace it. A reader that has the file open or mapped keeps the old
+    /// one.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io): the disk has no room for both, for one.

@@ -91,7 +91,7 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         self.written + self.unwritten()
     }
 
-    /// `N` bytes of an entry from `position` on, bytes from the start of the file; `None` behind the last entry.
+    /// `N` bytes of an entry from `position` on, bytes from the start of the file; `None` after the last entry.
     pub(super) fn read<const N: usize>(&self, position: u64) -> Result<Option<[u8; N]>> {
         let in_file = self.written * SIZE as u64;
         if let Some(position) = position.checked_sub(in_file) {

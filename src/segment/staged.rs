@@ -1,4 +1,4 @@
-//! An empty segment whose files are there already, under names that nobody reads.
+//! An empty segment whose files exist under staged names, which no reader looks for.
 
 use super::appender::SegmentLayout;
 use crate::error::Result;

@@ -1,4 +1,4 @@
-"""Real file systems of a test's own, in an image on a loop device. Needs root, and a kernel that has them."""
+"""Real file systems in images on loop devices. They need root, and a kernel that has them."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_a_disk_that_is_gone_is_an_error_and_the_writer_poisoned(
     assert said == [f"{call} EIO", f"{call} poisoned", "append poisoned", "close poisoned"]
 
 
-# The index alone lies on the disk that fails: appends go on, because the records are where they belong.
+# Only the index is on the disk that fails: appends go on, because the records are on another one.
 INDEX_IS_GONE = """
 import errno, os, sys
 from pathlib import Path
@@ -155,7 +155,7 @@ def test_a_writable_index_whose_disk_is_gone_is_an_error(
 def test_a_disk_that_goes_at_any_moment_takes_nothing_that_was_acknowledged(
     cut: int, kind: str, tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
-    """Appends, rolls and flushes of two threads, and the disk goes amid them; twice a log, which is then recovered."""
+    """Two threads append and roll when the disk goes, twice; each time the log is recovered."""
     choose = random.Random(f"{kind} {cut}")
     script = write_script(tmp_path, APPENDER)
     image = tmp_path / "disk.image"

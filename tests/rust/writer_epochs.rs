@@ -92,7 +92,7 @@ fn a_torn_tail_behind_batches_of_any_magic_is_cut_at_the_first_opening() {
 
 #[test]
 fn an_epoch_below_the_logs_is_refused_and_changes_nothing() {
-    // closed, or killed; in one segment, or behind an empty one
+    // closed or killed; with records in the last segment or with an empty one
     for (is_closed, rolls) in [(true, false), (false, false), (true, true), (false, true)] {
         let folder = folder();
         let path = folder.path().join("orders-0");
@@ -126,7 +126,7 @@ fn an_epoch_below_the_logs_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn an_epoch_that_began_at_the_end_and_has_no_records_binds_nobody() {
+fn an_epoch_without_records_does_not_count() {
     let folder = folder();
     let path = folder.path().join("orders-0");
     let mut writer = LogWriter::open(&path, &options(5)).unwrap();

@@ -40,7 +40,7 @@ impl Naive {
     }
 }
 
-/// The entries of a file that has its full length, without the zeros behind them.
+/// The entries of a file that has its full length, without the zeros after them.
 fn entries(path: &Path, extension: &str, entry: usize) -> Vec<u8> {
     let mut bytes = std::fs::read(path.join(format!("{:020}.{extension}", 0))).unwrap();
     assert_eq!(bytes.len(), INDEX_BYTES / entry * entry, "the file has its full length while it is written");

@@ -85,7 +85,7 @@ impl DataDirectory {
     /// that a writer noted there.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where the recovery point lies above: what is between was there, and is gone.
+    /// [`Error::Corrupt`] where the recovery point is above the log start: the records between were there, and are gone.
     pub(super) fn start_without_segments(&self, partition: &Directory, own: i64) -> Result<i64> {
         let is_offset = |offset: &i64| (0..i64::MAX).contains(offset);
         let start = self.log_start_offset()?.filter(is_offset).unwrap_or(0).max(own);
@@ -140,7 +140,7 @@ impl DataDirectory {
         let mut files = Vec::new();
         for (name, offset) in lines {
             let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
-            // Kafka takes a broken file for none, which contradicts nothing; it is left for somebody to look at
+            // Kafka ignores a broken file, so it contradicts nothing; it is left as evidence
             let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { continue };
             if checkpoint.set(&self.topic, self.partition, *offset) {
                 files.push(self.folder.stage(name, checkpoint.to_text().as_bytes())?);

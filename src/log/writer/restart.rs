@@ -63,7 +63,7 @@ impl Partition {
     fn restart(&mut self, offset: i64, staged: StagedRestart, commit: &Commit) -> Result<()> {
         self.truncations += 1;
         commit.truncated(offset.min(commit.durable()));
-        // from here on whoever opens the log goes on with this
+        // from here on the next opening completes this
         self.watermark.set(0)?;
         staged.during.put()?;
         staged.lines.map_or(Ok(()), StagedLines::put)?;
@@ -72,10 +72,10 @@ impl Partition {
         self.remove_snapshots_above(-1)?;
         let mut old: Vec<_> = std::mem::take(&mut self.sealed).into_iter().collect();
         old.push(self.active.base_offset());
-        // else it would lie in the middle of what is to go
+        // otherwise its offsets would be among those that go
         let is_ahead = offset > self.active.base_offset() && offset >= self.log_end_offset;
         if is_ahead {
-            // zeros behind the data of a segment before the last one would be damage
+            // zeros after the data of a segment that is not the last would be damage
             self.active.trim_log()?;
         } else {
             remove_newest_first(&self.directory, old.split_off(1).into_iter().rev())?;
@@ -85,7 +85,7 @@ impl Partition {
         let (now, jitter) = ((self.clock)(), self.jitter());
         let (held, layout) = (Held::nothing(offset), Self::layout(&self.config));
         self.active = SegmentAppender::open(&self.directory, offset, held, &layout, now, jitter)?;
-        // last, so that who opens the log meanwhile finds one
+        // last, so that a reader that opens the log meanwhile finds a segment
         remove_newest_first(
             &self.directory,
             old.into_iter().rev().filter(|base_offset| *base_offset != offset),

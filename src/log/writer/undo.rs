@@ -30,7 +30,7 @@ pub(super) fn where_it_fails<T>(directory: &Directory, open: impl FnOnce() -> Re
 pub(super) fn remove_directory(directory: &Directory) {
     let name = directory.path().file_name().and_then(|name| name.to_str());
     if let (Some(name), Ok(Some(parent))) = (name, directory.parent()) {
-        // whoever waits for the lock sees that its file is gone
+        // a process that waits for the lock sees that its file is gone
         let _ = directory.remove(PartitionLocks::NAME).and_then(|()| parent.remove_folder(name));
     }
 }
