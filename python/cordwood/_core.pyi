@@ -86,8 +86,8 @@ class Log:
     everything but the last segment's files; `"mmap"` maps everything (you say that the directory is at rest);
     `"pread"` maps nothing.
     *log_start_offset* overrides the data directory's checkpoint; *topic* and *partition* override the directory's name.
-    *max_open_files* bounds the files and mappings that the log keeps open. All logs of the process together keep no more than
-    half of its soft limit of open files.
+    *max_open_files* bounds the files and mappings that the log keeps open. All logs of the process together keep no
+    more than half of its soft limit of open files.
 
     *Errors*: `LogNotFoundError`, `ConfigError`, `CorruptLogError` (a base offset that no segment can have), `OSError`.
 
@@ -666,7 +666,8 @@ class LogWriter:
     `quarantine/`.
 
     *config*: a `LogConfig`. *topic_id*: 22 letters, as Kafka prints it, for `partition.metadata`. *leader_epoch*: what
-    batches are stamped with. *flush* says when an append is acknowledged:
+    batches are stamped with, not below the latest epoch of the log; by default that one, and 0 in a new log. *flush*
+    says when an append is acknowledged:
 
     - `"always"`: every append returns when its records are durable; appends of several threads share one flush.
     - `cw.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others: fewer flushes, and
@@ -684,8 +685,8 @@ class LogWriter:
     *Errors*: `LockedError` where another writer or a broker has it; `CorruptLogError` where it is damaged other than by
     a torn write, or a segment is gone: nothing is changed then; `UnsupportedFormatError` where its batches have
     producer ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a
-    broker's; `OSError`. After a write or a flush that failed, `PoisonedError`: open it again. After `close()`:
-    `ConfigError`.
+    broker's; `OSError`. After a write, a flush or a `close()` that failed, `PoisonedError`: open it again. After
+    `close()`: `ConfigError`.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -705,7 +706,7 @@ class LogWriter:
         config: _Settings | None = None,
         flush: str = "always",
         topic_id: str | None = None,
-        leader_epoch: int = 0,
+        leader_epoch: int | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -809,10 +810,14 @@ class LogWriter:
 
         A batch that holds `offset` goes as a whole; readers, and the next opening, then find the end of the batch
         before it, as in Kafka. False where the log ended there or before. When this returns, the records do not come
-        back. *Source*: Kafka `UnifiedLog.truncateTo`.
+        back. *Errors*: `OSError`: where the disk is full nothing has changed (a segment that is cut in the middle, and
+        is not the last, needs room for a copy). *Source*: Kafka `UnifiedLog.truncateTo`.
         """
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove every record; the log starts and ends at `offset` then."""
+        """Remove every record; the log starts and ends at `offset` then.
+
+        *Errors*: `OSError`: where the disk is full nothing has changed.
+        """
     def delete_before(self, offset: int) -> bool:
         """Let the log start at `offset`, up to the log's end: records below are gone, and segments without others.
 
@@ -833,7 +838,10 @@ class LogWriter:
         not opened yet, it raises `LogChangedError`: `refresh()` it, or take a new one.
         """
     def close(self) -> None:
-        """Make everything durable and end the log in order. More than once does no harm."""
+        """Make everything durable and end the log in order. More than once does no harm.
+
+        *Errors*: `OSError`, and every later call is a `PoisonedError`: the log is recovered when it is opened again.
+        """
     def __enter__(self) -> Self: ...
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
@@ -963,7 +971,7 @@ class OffsetIndex:
         """Add an entry: a batch with `offset` in it (Kafka: its last) begins `position` bytes into the `.log`.
 
         *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` is not above the last
-        entry's; where it is below the base offset or more than 2,147,483,647 above it.
+        entry's; where it is below the base offset or more than 2,147,483,647 above it. `OSError`: it is not added.
         *Source*: Kafka `OffsetIndex.append`.
         """
     def truncate_to(self, offset: int) -> None:
@@ -1076,7 +1084,8 @@ class TimeIndex:
         nothing, whatever the offset, and neither does -1 in an empty index. `skip_full_check` gives the slot that
         `is_full` keeps for the entry that closes a segment.
         *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` or `timestamp` is below
-        the last entry's; where `offset` is below the base offset or more than 2,147,483,647 above it.
+        the last entry's; where `offset` is below the base offset or more than 2,147,483,647 above it. `OSError`: it is
+        not added.
         *Source*: Kafka `TimeIndex.maybeAppend`.
         """
     def truncate_to(self, offset: int) -> None:

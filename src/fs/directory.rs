@@ -6,12 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::os::SystemFolder;
-use super::planted::{self, Planted};
 use super::{Access, FileIdentity, FileType, Folder, SystemFile, WritableFile};
 use crate::error::{Error, Result};
-
-/// What is put behind a file's name for what is to replace it.
-pub(crate) const STAGED: &str = ".tmp";
 
 /// A directory held open: its files are found through the descriptor, so it may be renamed meanwhile.
 #[derive(Debug, Clone)]
@@ -200,6 +196,14 @@ impl Directory {
         Ok(Self { folder, path: self.path_of(name) })
     }
 
+    /// Removes an empty directory in this one.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where it is missing or not empty.
+    pub fn remove_folder(&self, name: &str) -> Result<()> {
+        self.folder.remove_folder(name).map_err(self.fail(name, "remove"))
+    }
+
     /// The directory that holds this one; `None` for one of memory.
     ///
     /// # Errors
@@ -216,43 +220,5 @@ impl Directory {
     /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
     pub fn sync(&self) -> Result<()> {
         self.folder.sync().map_err(self.fail("", "sync"))
-    }
-
-    /// Cuts a file to its first `size` bytes by putting a copy of them in its place, durably: whoever has it open or mapped
-    /// keeps what there was, and whoever looks, now or after a crash, finds the whole file or the cut one.
-    ///
-    /// # Errors
-    /// [`Error::Io`]: the disk has no room for both, for one.
-    pub fn replace_by_start(&self, name: &str, size: u64) -> Result<()> {
-        const CHUNK: u64 = 1 << 20;
-        let whole = self.open_file(name)?;
-        self.replace_with(name, |file| {
-            let (mut chunk, mut start) = (Vec::new(), 0);
-            while start < size {
-                chunk.resize(usize::try_from((size - start).min(CHUNK)).unwrap_or(0), 0);
-                whole.read_exact_at(start, &mut chunk)?;
-                file.write_all_at(&chunk, start)?;
-                start += chunk.len() as u64;
-            }
-            Ok(())
-        })
-    }
-
-    /// Replaces a small file as a whole, durably: whoever looks, now or after a crash, finds the old contents or the new.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn replace(&self, name: &str, contents: &[u8]) -> Result<()> {
-        self.replace_with(name, |file| file.write_all_at(contents, 0))
-    }
-
-    fn replace_with(&self, name: &str, write: impl FnOnce(&WritableFile) -> Result<()>) -> Result<()> {
-        let staged = format!("{name}{STAGED}");
-        self.remove(&staged)?;
-        let file = self.create(&staged)?;
-        let done = write(&file).and_then(|()| file.sync()).and_then(|()| self.rename(&staged, name));
-        // it may be as large as a segment, and the disk be full: what stays of it is of no use, whether or not it goes
-        done.inspect_err(|_| drop(self.remove(&staged)))?;
-        if planted::is(Planted::NoDirectorySyncOnRename) { Ok(()) } else { self.sync() }
     }
 }

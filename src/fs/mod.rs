@@ -3,7 +3,7 @@
 //! ```text
 //!   Directory ──open_file──▶ SystemFile ──▶ FileBytes         reading: writes nothing
 //!       │
-//!       ├──create, open_writable──▶ WritableFile ──map──▶ WritableMap
+//!       ├──create, open_writable──▶ WritableFile
 //!       └──rename, remove, sync                               what only a writer calls
 //!
 //!   Folder, Handle      what these ask for: the system's files (os), or a disk of memory that crashes (mem)
@@ -18,6 +18,7 @@ pub mod mem;
 pub mod names;
 mod os;
 pub mod planted;
+mod staged;
 mod writable;
 
 use std::fmt::Debug;
@@ -28,14 +29,15 @@ use std::sync::Arc;
 use memmap2::Mmap;
 
 pub use directory::Directory;
-pub(crate) use directory::STAGED;
 pub use file::{FileBytes, FileIdentity, SystemFile};
 pub use listing::SegmentFile;
 pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is_data_directory};
 pub use lock::{Lock, PartitionLocks};
 pub(crate) use os::{is_out_of_descriptors, max_open_files};
 pub use rustix::fs::FileType;
-pub use writable::{WritableFile, WritableMap};
+pub(crate) use staged::STAGED;
+pub use staged::Staged;
+pub use writable::WritableFile;
 
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +66,8 @@ trait Folder: Debug + Send + Sync {
     fn remove(&self, name: &str) -> io::Result<()>;
     /// The directory of a name, made if it is not there.
     fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
+    /// Removes the empty directory of a name.
+    fn remove_folder(&self, name: &str) -> io::Result<()>;
     /// Makes names that were given and taken away durable.
     fn sync(&self) -> io::Result<()>;
     /// The directory that holds this one; `None` where there is none to be had.
@@ -100,20 +104,4 @@ trait Handle: Debug + Send + Sync {
     fn set_modified(&self, time: (i64, i64)) -> io::Result<()>;
     /// Maps the first `length` bytes for reading; `None` where that cannot be.
     fn map(&self, length: usize) -> Option<Mmap>;
-    /// Maps the first `length` bytes for writing; their blocks must be there ([`Handle::allocate`]).
-    fn map_writable(&self, length: usize) -> io::Result<Box<dyn MapHandle>>;
-}
-
-/// A file mapped for writing.
-trait MapHandle: Debug + Send + Sync {
-    /// All of it.
-    fn bytes(&self) -> &[u8];
-    /// Replaces bytes from a position on; all must lie inside.
-    fn store(&mut self, position: usize, bytes: &[u8]);
-    /// Has the pages of a range ready for stores, so that these need no page fault. Only advice: it may do nothing.
-    fn populate(&self, position: usize, length: usize) {
-        let _ = (position, length);
-    }
-    /// Makes it durable (`msync`).
-    fn sync(&self) -> io::Result<()>;
 }

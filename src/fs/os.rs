@@ -7,11 +7,11 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use memmap2::{Advice, Mmap, MmapMut};
+use memmap2::Mmap;
 use rustix::fs::{FileType, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::{Access, FileIdentity, Folder, Handle, MapHandle, PartitionLocks, lock};
+use super::{Access, FileIdentity, Folder, Handle, PartitionLocks, lock};
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("cordwood reads and writes Kafka's files with calls that only Linux has; build it on Linux");
@@ -127,6 +127,10 @@ impl Folder for SystemFolder {
         }
     }
 
+    fn remove_folder(&self, name: &str) -> io::Result<()> {
+        Ok(rustix::fs::unlinkat(&self.0, name, rustix::fs::AtFlags::REMOVEDIR)?)
+    }
+
     fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.0)?)
     }
@@ -215,44 +219,6 @@ impl Handle for SystemHandle {
         // S2: it is made only where the rule `io` says that no other process shortens or rewrites the file, or where
         // the caller has said so.
         unsafe { memmap2::MmapOptions::new().len(length).map(&self.0) }.ok()
-    }
-
-    #[expect(unsafe_code, reason = "memory-mapping a file for writing; S3 of SAFETY.md")]
-    fn map_writable(&self, length: usize) -> io::Result<Box<dyn MapHandle>> {
-        // SAFETY: S3: who maps for writing holds the partition's lock, has allocated the blocks, and unmaps before it
-        // cuts the file.
-        let map = unsafe { memmap2::MmapOptions::new().len(length).map_mut(&self.0) }?;
-        // else the first store makes the system fill megabytes of neighbours with zeros; only advice
-        let _ = map.advise(Advice::Random);
-        Ok(Box::new(SystemMap(map)))
-    }
-}
-
-#[derive(Debug)]
-struct SystemMap(MmapMut);
-
-impl MapHandle for SystemMap {
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    fn store(&mut self, position: usize, bytes: &[u8]) {
-        if let Some(into) = self.0.get_mut(position..).and_then(|rest| rest.get_mut(..bytes.len())) {
-            into.copy_from_slice(bytes);
-        }
-    }
-
-    fn populate(&self, position: usize, length: usize) {
-        // beyond the end there may be somebody else's mapping
-        let length = length.min(self.0.len().saturating_sub(position));
-        if length > 0 {
-            // an older system does not know this advice; then the stores fault, and nothing else is different
-            let _ = self.0.advise_range(Advice::PopulateWrite, position, length);
-        }
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.0.flush()
     }
 }
 

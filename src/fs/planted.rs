@@ -30,8 +30,8 @@ pub enum Planted {
     EmptyCheckpointIsZero,
     /// A clean marker counts because it is there, whatever it says.
     CleanMarkerByExistence,
-    /// An index entry is stored into a mapping whose blocks were not allocated.
-    IndexStoreIntoHole,
+    /// Index entries that are only in memory are taken for written.
+    IndexEntriesNotWritten,
     /// Segments that are replaced together are published to readers one by one.
     SegmentsReplacedOneByOne,
 }
@@ -51,7 +51,7 @@ impl Planted {
         Self::LengthTrustedPastEnd,
         Self::EmptyCheckpointIsZero,
         Self::CleanMarkerByExistence,
-        Self::IndexStoreIntoHole,
+        Self::IndexEntriesNotWritten,
         Self::SegmentsReplacedOneByOne,
     ];
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::planted::{self, Planted};
-use super::{FileIdentity, Handle, MapHandle};
+use super::{FileIdentity, Handle};
 use crate::error::{Error, Result};
 
 /// An open regular file that its one writer changes. Clones are the same open file.
@@ -76,7 +76,7 @@ impl WritableFile {
         self.handle.set_size(size).map_err(self.fail("resize"))
     }
 
-    /// Lets the file grow to `size` by zeros whose blocks are really there, so that storing into them cannot fail.
+    /// Lets the file grow to `size` by zeros whose blocks are really there, so that writing them needs no space.
     ///
     /// # Errors
     /// [`Error::Io`]: the disk is full, for one.
@@ -112,48 +112,5 @@ impl WritableFile {
     /// [`Error::Io`].
     pub(crate) fn set_modified(&self, like: FileIdentity) -> Result<()> {
         self.handle.set_modified(like.modified).map_err(self.fail("set the time of"))
-    }
-
-    /// Maps the first `length` bytes for writing. Their blocks must be there ([`WritableFile::allocate`]): a store into a
-    /// hole of a full disk ends the process.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn map(&self, length: usize) -> Result<WritableMap> {
-        let handle = self.handle.map_writable(length).map_err(self.fail("map"))?;
-        Ok(WritableMap { handle, path: self.path.clone() })
-    }
-}
-
-/// A file mapped for writing.
-#[derive(Debug)]
-pub struct WritableMap {
-    handle: Box<dyn MapHandle>,
-    path: PathBuf,
-}
-
-impl WritableMap {
-    /// All of it.
-    pub fn bytes(&self) -> &[u8] {
-        self.handle.bytes()
-    }
-
-    /// Replaces the bytes from `position` on; what would lie behind the end is left out.
-    pub fn store(&mut self, position: usize, bytes: &[u8]) {
-        self.handle.store(position, bytes);
-    }
-
-    /// Has the pages of `length` bytes from `position` on ready for stores, so that these need no page fault. Only advice:
-    /// it may do nothing.
-    pub fn populate(&self, position: usize, length: usize) {
-        self.handle.populate(position, length);
-    }
-
-    /// Makes it durable (`msync`).
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn sync(&self) -> Result<()> {
-        self.handle.sync().map_err(|error| Error::io(&self.path, "sync", error))
     }
 }

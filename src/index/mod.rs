@@ -50,11 +50,12 @@
 //!
 //! # Writing
 //!
-//! A writer is an index that grows as well: [`OffsetIndexWriter`] and [`TimeIndexWriter`] hold a file of full size in a
-//! mapping and cut it to its entries when they are closed, [`TransactionIndexWriter`] appends to a file that is made for
-//! the first entry. Each has one owner, and every method that reads works on it, too. The bytes are Kafka's, but for one
-//! thing: what a truncation cuts off is overwritten with zeros at once. Kafka leaves it behind the last entry until the file
-//! is cut, and a reader that looks for the start of the zeros would take it for entries. A file that was closed is the same.
+//! A writer is an index that grows as well: [`OffsetIndexWriter`] and [`TimeIndexWriter`] have a file of full size, without
+//! blocks after its entries, and cut it to its entries when they are closed; [`TransactionIndexWriter`] appends to a file
+//! that is made for the first entry. All write by position. Each has one owner, and every method that reads works on it,
+//! too. The bytes are Kafka's, except that what a truncation cuts off is overwritten with zeros at once. Kafka leaves it
+//! after the last entry until the file is cut, and a reader that looks for the start of the zeros would take it for entries.
+//! A file that was closed is the same.
 //!
 //! A file that is there already is taken as it is, as in Kafka: all its whole slots are entries, and what a crash left at
 //! full size has to be reset and built again from the `.log`.

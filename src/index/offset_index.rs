@@ -200,15 +200,15 @@ impl OffsetIndex {
         slot.map(|slot| self.entry(slot)).transpose()
     }
 
-    /// Takes the first `entries` slots for all there are. Where the file is being written, those behind them that were
-    /// entries become zeros, as the module says.
+    /// Takes the first `entries` slots for all there are. Where the file is being written, its next write makes the slots
+    /// after them zeros.
     pub(super) fn keep(&mut self, entries: u64) -> Result<()> {
         let last_entry = match entries.checked_sub(1) {
             None => OffsetPosition { offset: self.base_offset, position: 0 },
             Some(last) => decode(self.slots.slot(last)?, self.base_offset),
         };
         if let Some(slots) = self.slots.preallocated_mut() {
-            slots.clear(entries, self.entries);
+            slots.truncate(entries);
         }
         (self.entries, self.last_entry) = (entries, last_entry);
         Ok(())

@@ -23,8 +23,8 @@ pub struct OffsetIndexWriter {
 }
 
 impl OffsetIndexWriter {
-    /// Makes a file of `max_index_size` bytes, rounded down to whole entries of 8: 67 bytes give 64. Its blocks are on the
-    /// disk, so storing an entry cannot fail. `base_offset`: the segment's.
+    /// Makes a file of `max_index_size` bytes, rounded down to whole entries of 8: 67 bytes give 64. It has no blocks before
+    /// its first entry. `base_offset`: the segment's.
     ///
     /// # Errors
     /// [`Error::Config`] where not one entry fits, or `base_offset` is negative; [`Error::Io`], also where the name is
@@ -47,17 +47,31 @@ impl OffsetIndexWriter {
         Ok(Self { index: OffsetIndex::of(Slots::preallocated(slots), base_offset, entries)?, max_index_size })
     }
 
-    /// Adds an entry: a batch with `offset` in it (Kafka: its last) begins at `position`, in bytes from the start of the
-    /// `.log`.
+    /// Adds an entry to the file: a batch with `offset` in it (Kafka: its last) begins at `position`, in bytes from the start
+    /// of the `.log`.
     ///
-    /// *Cost*: a few nanoseconds, no system call but one for every 64 KiB of entries.
+    /// *Cost*: one system call.
     /// *Source*: `OffsetIndex.append`.
     ///
     /// # Errors
-    /// [`Error::Config`], and nothing is written: where the index is full; where `offset` is not above
-    /// [`OffsetIndexWriter::last_offset`] of an index with entries; where it is below the base offset or more than
-    /// 2³¹ − 1 above it.
+    /// [`Error::Config`]: where the index is full; where `offset` is not above [`OffsetIndexWriter::last_offset`] of an index
+    /// with entries; where it is below the base offset or more than 2³¹ − 1 above it. [`Error::Io`]. The entry is not added.
     pub fn append(&mut self, offset: i64, position: i32) -> Result<()> {
+        let (entries, last_entry) = (self.index.entries, self.index.last_entry);
+        self.add(offset, position)?;
+        self.write().inspect_err(|_| {
+            if let Some(slots) = self.index.slots.preallocated_mut() {
+                slots.truncate(entries);
+            }
+            (self.index.entries, self.index.last_entry) = (entries, last_entry);
+        })
+    }
+
+    /// [`OffsetIndexWriter::append`] in memory: the file gets the entry by the next [`OffsetIndexWriter::write`], and before
+    /// it is cut or made durable.
+    ///
+    /// *Cost*: a few nanoseconds.
+    pub(crate) fn add(&mut self, offset: i64, position: i32) -> Result<()> {
         let index = &mut self.index;
         let entries = index.entries;
         if entries >= index.max_entries() {
@@ -69,11 +83,21 @@ impl OffsetIndexWriter {
         }
         let slot = encode(relative(offset, index.base_offset())?, position);
         if let Some(slots) = index.slots.preallocated_mut() {
-            slots.store(entries, &slot);
+            slots.add(&slot);
         }
         index.entries = entries + 1;
         index.last_entry = OffsetPosition { offset, position };
         Ok(())
+    }
+
+    /// Writes the entries that are only in memory. Where it fails, they stay there.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::write)
+    }
+
+    /// How many entries are only in memory.
+    pub(crate) fn unwritten(&self) -> u64 {
+        self.index.slots.unwritten()
     }
 
     /// The offset of the last entry; the base offset where there is none.
@@ -86,9 +110,10 @@ impl OffsetIndexWriter {
     /// *Source*: `OffsetIndex.truncateTo`.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`]. If the entries are dropped all the same, the next call that writes the file makes their slots zeros.
     pub fn truncate_to(&mut self, offset: i64) -> Result<()> {
-        self.index.keep(self.index.first_at_or_above(offset)?)
+        self.index.keep(self.index.first_at_or_above(offset)?)?;
+        self.write()
     }
 
     /// Drops all entries. The file keeps its size.
@@ -98,7 +123,8 @@ impl OffsetIndexWriter {
     /// # Errors
     /// [`Error::Io`].
     pub fn truncate(&mut self) -> Result<()> {
-        self.index.keep(0)
+        self.index.keep(0)?;
+        self.write()
     }
 
     /// Makes the file `max_index_size` bytes long, rounded down to whole entries. Whether its size changed.
@@ -106,11 +132,9 @@ impl OffsetIndexWriter {
     /// *Source*: `AbstractIndex.resize`; Kafka also takes a size in which the entries do not fit, and breaks.
     ///
     /// # Errors
-    /// [`Error::Config`] where the entries do not fit; [`Error::Io`], and the index is as it was, unless the system would
-    /// not map a file that it cut: then there is no room for entries until another resize succeeds.
+    /// [`Error::Config`] where the entries do not fit; [`Error::Io`]. The index is as it was.
     pub fn resize(&mut self, max_index_size: u64) -> Result<bool> {
-        let entries = self.index.entries;
-        self.index.slots.preallocated_mut().map_or(Ok(false), |slots| slots.resize(max_index_size, entries))
+        self.index.slots.preallocated_mut().map_or(Ok(false), |slots| slots.resize(max_index_size))
     }
 
     /// Cuts the file to its entries. Whether its size changed.
@@ -139,8 +163,7 @@ impl OffsetIndexWriter {
     /// # Errors
     /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
     pub fn flush(&mut self) -> Result<()> {
-        let entries = self.index.entries;
-        self.index.slots.preallocated_mut().map_or(Ok(()), |slots| slots.flush(entries))
+        self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::flush)
     }
 
     /// Cuts the file to its entries and gives it back. Nothing is flushed.

@@ -4,38 +4,36 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::fs::planted::{self, Planted};
-use crate::fs::{Directory, WritableFile, WritableMap};
+use crate::fs::{Directory, WritableFile};
 
-/// How far ahead of the entries the pages are made ready: a call for 8,192 offset entries (with an entry every 4,096 bytes
-/// of log, 32 MiB of it).
-const AHEAD: usize = 64 << 10;
-/// Bytes of a page, or a part of it where the system's pages are larger.
-const PAGE: usize = 4096;
+/// What is written at a time over slots that were cut off, bytes.
+static ZEROS: [u8; 4096] = [0; 4096];
 
-/// Zeros to store over what was cut off.
-static ZEROS: [u8; PAGE] = [0; PAGE];
-
-/// A file with room for more slots than are used, and mapped: an entry is stored without a system call.
+/// A file with room for more slots than are used. Entries are added in memory and written by position, several at a time.
 ///
 /// ```text
-///   0                          used                                        length
-///   | entry | entry | … | entry | 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 |
-///   '-- which they are, the index counts --'-- ready ahead --'
+///   0               written             used              length
+///   | entry | entry | entry … | entry   | 0 0 0 0 0 0 0 0 |
+///   '-- in the file '-- in memory       '-- zeros in the file
 /// ```
 ///
-/// Blocks come first (`allocate`), the mapping second: a store into a hole of a full disk would end the process. Before
-/// the file is cut the mapping goes, because a store behind the end of a file does the same.
+/// The file has its full length and no blocks but those of its entries, as Kafka's has: a full disk is an error of
+/// [`Preallocated::write`], after which the entries are still in memory. Nothing is stored through a mapping, because a
+/// store that the disk refuses ends the process.
 ///
-/// Slots behind the entries are zeros, at any time: by them a reader tells where the entries of such a file end.
+/// The slots after the entries are zeros, at any time: a reader finds the end of the entries by them.
 #[derive(Debug)]
 pub(super) struct Preallocated<const SIZE: usize> {
     file: WritableFile,
-    /// Of the whole slots; `None` where there is not one, because nothing cannot be mapped.
-    map: Option<WritableMap>,
-    /// Bytes of the file. Where another program left a fragment at its end, more than are mapped.
+    /// Bytes of the file. Where another program left a fragment at its end, more than its whole slots.
     length: u64,
-    /// Up to where the pages of the mapping were made ready, bytes.
-    ready: usize,
+    /// How many entries are in the file.
+    written: u64,
+    /// The entries after those.
+    unwritten: Vec<u8>,
+    /// The file has zeros from this slot on. Above `written` where entries were cut off, or a write of entries failed, and
+    /// the file has not been told yet.
+    zeros_from: u64,
 }
 
 impl<const SIZE: usize> Preallocated<SIZE> {
@@ -47,13 +45,9 @@ impl<const SIZE: usize> Preallocated<SIZE> {
             return Err(Error::config("max_index_size", expected, max_index_size.to_string()));
         }
         let file = directory.create(name)?;
-        let mut made = allocate(&file, length).and_then(|()| Self::mapped(file, length));
-        match &mut made {
-            Ok(slots) => slots.make_ready(0),
-            // the first error is the one to tell
-            Err(_) => drop(directory.remove(name)),
-        }
-        made
+        // the first error is the one to tell
+        file.set_size(length).inspect_err(|_| drop(directory.remove(name)))?;
+        Ok(Self::holding(file, length, 0))
     }
 
     /// Opens a file, which is made (as by [`Preallocated::create`]) where there is none. How many slots are entries, too:
@@ -66,16 +60,12 @@ impl<const SIZE: usize> Preallocated<SIZE> {
             file => file?,
         };
         let length = file.identity()?.size;
-        // Kafka makes its indexes of holes, and a later store may meet one
-        if Self::rounded(length) > 0 {
-            allocate(&file, Self::rounded(length))?;
-        }
-        Ok((Self::mapped(file, length)?, length / SIZE as u64))
+        let entries = length / SIZE as u64;
+        Ok((Self::holding(file, length, entries), entries))
     }
 
-    fn mapped(file: WritableFile, length: u64) -> Result<Self> {
-        let map = map(&file, Self::rounded(length))?;
-        Ok(Self { file, map, length, ready: 0 })
+    fn holding(file: WritableFile, length: u64, entries: u64) -> Self {
+        Self { file, length, written: entries, unwritten: Vec::new(), zeros_from: entries }
     }
 
     fn rounded(size: u64) -> u64 {
@@ -92,111 +82,93 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         self.length
     }
 
-    /// The whole slots.
-    pub(super) fn bytes(&self) -> &[u8] {
-        self.map.as_ref().map_or(&[], WritableMap::bytes)
+    /// How many entries are only in memory.
+    pub(super) fn unwritten(&self) -> u64 {
+        (self.unwritten.len() / SIZE) as u64
     }
 
-    /// Stores a slot, which must be below the number of whole slots.
-    pub(super) fn store(&mut self, slot: u64, bytes: &[u8; SIZE]) {
-        let position = position::<SIZE>(slot);
-        if position.saturating_add(SIZE) > self.ready {
-            self.make_ready(position);
+    fn used(&self) -> u64 {
+        self.written + self.unwritten()
+    }
+
+    /// `N` bytes of an entry from `position` on, bytes from the start of the file; `None` after the last entry.
+    pub(super) fn read<const N: usize>(&self, position: u64) -> Result<Option<[u8; N]>> {
+        let in_file = self.written * SIZE as u64;
+        if let Some(position) = position.checked_sub(in_file) {
+            return Ok(super::slots::chunk_at(&self.unwritten, position));
         }
-        if let Some(map) = &mut self.map {
-            map.store(position, bytes);
+        let mut bytes = [0; N];
+        self.file.read_exact_at(&mut bytes, position)?;
+        Ok(Some(bytes))
+    }
+
+    /// Adds an entry in memory. There must be a slot for it.
+    pub(super) fn add(&mut self, slot: &[u8; SIZE]) {
+        self.unwritten.extend_from_slice(slot);
+    }
+
+    /// Drops all entries but the first `entries`, in memory.
+    pub(super) fn truncate(&mut self, entries: u64) {
+        if let Some(kept) = entries.checked_sub(self.written) {
+            let kept = usize::try_from(kept).unwrap_or(usize::MAX).saturating_mul(SIZE);
+            self.unwritten.truncate(kept);
+        } else {
+            self.unwritten.clear();
+            self.written = entries;
         }
     }
 
-    fn make_ready(&mut self, position: usize) {
-        if let Some(map) = &self.map {
-            map.populate(position, AHEAD);
-        }
-        self.ready = position.saturating_add(AHEAD);
-    }
-
-    /// Makes slots `from` (inclusive) to `to` (exclusive) zeros.
-    pub(super) fn clear(&mut self, from: u64, to: u64) {
-        let (mut start, end) = (position::<SIZE>(from), position::<SIZE>(to));
-        let Some(map) = &mut self.map else { return };
-        while start < end {
-            let zeros = ZEROS.get(..end - start).unwrap_or(&ZEROS);
-            map.store(start, zeros);
-            start += zeros.len();
-        }
-    }
-
-    /// Makes the file `max_index_size` bytes long, rounded down to whole slots; `used` of them are entries and stay.
-    /// Whether its size changed.
+    /// Writes the entries that are only in memory, and zeros over what was cut off.
     ///
-    /// Where it fails it is as it was, but for a file that could be cut and then not be mapped: that has no slots any more.
-    pub(super) fn resize(&mut self, max_index_size: u64, used: u64) -> Result<bool> {
+    /// Where it fails, the entries stay in memory, and the next call writes all of it again.
+    pub(super) fn write(&mut self) -> Result<()> {
+        // from the end, so that a reader finds entries followed by zeros at any time
+        while self.zeros_from > self.written {
+            let slots = (self.zeros_from - self.written).min((ZEROS.len() / SIZE) as u64);
+            let start = self.zeros_from - slots;
+            let zeros = usize::try_from(slots).ok().and_then(|slots| ZEROS.get(..slots * SIZE));
+            self.file.write_all_at(zeros.unwrap_or(&ZEROS), start * SIZE as u64)?;
+            self.zeros_from = start;
+        }
+        if self.unwritten.is_empty() {
+            return Ok(());
+        }
+        let used = self.used();
+        if planted::is(Planted::IndexEntriesNotWritten) {
+            (self.written, self.zeros_from) = (used, used);
+            self.unwritten.clear();
+            return Ok(());
+        }
+        // a part of it may be in the file even where this fails
+        self.zeros_from = used;
+        self.file.write_all_at(&self.unwritten, self.written * SIZE as u64)?;
+        self.unwritten.clear();
+        self.written = used;
+        Ok(())
+    }
+
+    /// Makes the file `max_index_size` bytes long, rounded down to whole slots. Whether its size changed. Where it fails, it
+    /// is as it was.
+    pub(super) fn resize(&mut self, max_index_size: u64) -> Result<bool> {
         let length = Self::rounded(max_index_size);
+        let used = self.used();
         let needed = used * SIZE as u64;
         if length < needed {
             let expected = format!("{needed} bytes or more, because {used} entries are there");
             return Err(Error::config("max_index_size", expected, max_index_size.to_string()));
         }
+        self.write()?;
         if length == self.length {
             return Ok(false);
         }
-        if length > self.length {
-            match allocate(&self.file, length).and_then(|()| map(&self.file, length)) {
-                Ok(map) => self.map = map,
-                Err(error) => {
-                    // what was allocated on the way to a full disk is given back
-                    let _ = self.file.set_size(self.length);
-                    return Err(error);
-                }
-            }
-        } else {
-            self.map = None;
-            let cut = self.file.set_size(length);
-            let left = if cut.is_ok() { length } else { self.length };
-            // until the mapping is back there is no slot to store into
-            self.length = 0;
-            self.map = map(&self.file, Self::rounded(left))?;
-            self.length = left;
-            cut?;
-        }
+        self.file.set_size(length)?;
         self.length = length;
-        self.ready = 0;
         Ok(true)
     }
 
-    /// Makes contents and size durable; `used` slots are entries.
-    pub(super) fn flush(&mut self, used: u64) -> Result<()> {
-        if let Some(map) = &self.map {
-            map.sync()?;
-        }
-        self.file.sync()?;
-        // the system notes the first store after that by a page fault; the next entry's page takes it now. Only this one:
-        // every page that is made ready is written again by the next flush
-        if let Some(map) = &self.map {
-            let cursor = position::<SIZE>(used);
-            map.populate(cursor, SIZE);
-            self.ready = (cursor + SIZE).next_multiple_of(PAGE);
-        }
-        Ok(())
-    }
-}
-
-/// Where a slot begins; slots are counted by what fits into memory.
-fn position<const SIZE: usize>(slot: u64) -> usize {
-    usize::try_from(slot).map_or(usize::MAX, |slot| slot.saturating_mul(SIZE))
-}
-
-fn allocate(file: &WritableFile, length: u64) -> Result<()> {
-    if planted::is(Planted::IndexStoreIntoHole) {
-        return file.set_size(length);
-    }
-    file.allocate(length)
-}
-
-fn map(file: &WritableFile, length: u64) -> Result<Option<WritableMap>> {
-    match usize::try_from(length) {
-        Ok(0) => Ok(None),
-        Ok(length) => file.map(length).map(Some),
-        Err(_) => Err(Error::config("max_index_size", "what fits into memory", length.to_string())),
+    /// Makes entries and size durable.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        self.write()?;
+        self.file.sync()
     }
 }

@@ -63,6 +63,11 @@ impl<const SIZE: usize> Slots<SIZE> {
         if let Source::Preallocated(slots) = &mut self.0 { Some(slots) } else { None }
     }
 
+    /// How many entries are only in memory.
+    pub(super) fn unwritten(&self) -> u64 {
+        if let Source::Preallocated(slots) = &self.0 { slots.unwritten() } else { 0 }
+    }
+
     /// The writing half; `None` for a file that is only read.
     pub(super) fn appended_mut(&mut self) -> Option<&mut Appended<SIZE>> {
         if let Source::Appended(slots) = &mut self.0 { Some(slots) } else { None }
@@ -150,7 +155,7 @@ impl<const SIZE: usize> Slots<SIZE> {
 
     fn read<const N: usize>(&self, position: u64) -> Result<[u8; N]> {
         let found = match &self.0 {
-            Source::Preallocated(slots) => chunk_at(slots.bytes(), position),
+            Source::Preallocated(slots) => slots.read(position)?,
             Source::Appended(slots) => Some(slots.read(position)?),
             Source::Opened { bytes, pages } => match bytes.mapped() {
                 Some(map) => chunk_at(map, position),
@@ -202,7 +207,7 @@ fn across_pages<const N: usize>(
     Ok(Some(found))
 }
 
-fn chunk_at<const N: usize>(bytes: &[u8], position: u64) -> Option<[u8; N]> {
+pub(super) fn chunk_at<const N: usize>(bytes: &[u8], position: u64) -> Option<[u8; N]> {
     let start = usize::try_from(position).ok()?;
     bytes.get(start..)?.first_chunk().copied()
 }

@@ -195,15 +195,15 @@ impl TimeIndex {
         Ok(touched.into_pages())
     }
 
-    /// Takes the first `entries` slots for all there are. Where the file is being written, those behind them that were
-    /// entries become zeros, as the module says.
+    /// Takes the first `entries` slots for all there are. Where the file is being written, its next write makes the slots
+    /// after them zeros.
     pub(super) fn keep(&mut self, entries: u64) -> Result<()> {
         let last_entry = match entries.checked_sub(1) {
             None => TimestampOffset { timestamp: -1, offset: self.base_offset },
             Some(last) => decode(self.slots.slot(last)?, self.base_offset),
         };
         if let Some(slots) = self.slots.preallocated_mut() {
-            slots.clear(entries, self.entries);
+            slots.truncate(entries);
         }
         (self.entries, self.last_entry) = (entries, last_entry);
         Ok(())

@@ -23,8 +23,8 @@ pub struct TimeIndexWriter {
 }
 
 impl TimeIndexWriter {
-    /// Makes a file of `max_index_size` bytes, rounded down to whole entries of 12: 67 bytes give 60. Its blocks are on the
-    /// disk, so storing an entry cannot fail. `base_offset`: the segment's.
+    /// Makes a file of `max_index_size` bytes, rounded down to whole entries of 12: 67 bytes give 60. It has no blocks before
+    /// its first entry. `base_offset`: the segment's.
     ///
     /// # Errors
     /// [`Error::Config`] where not one entry fits, or `base_offset` is negative; [`Error::Io`], also where the name is
@@ -47,20 +47,36 @@ impl TimeIndexWriter {
         Ok(Self { index: TimeIndex::of(Slots::preallocated(slots), base_offset, entries)?, max_index_size })
     }
 
-    /// Adds an entry if `timestamp` (ms) is above the last one's: up to and including the batch with `offset` in it (Kafka:
-    /// its last), no record is later. Whether it was added; one that does not rise is none, and no error where it is equal.
-    /// A timestamp of −1 is never added.
+    /// Adds an entry to the file if `timestamp` (ms) is above the last one's: up to and including the batch with `offset` in
+    /// it (Kafka: its last), no record is later. Whether it was added; one that does not rise is none, and no error where it
+    /// is equal. A timestamp of −1 is never added.
     ///
     /// `skip_full_check` gives the slot that [`TimeIndex::is_full`] keeps for the entry that closes a segment.
     ///
-    /// *Cost*: a few nanoseconds, no system call but one for every 64 KiB of entries.
+    /// *Cost*: one system call.
     /// *Source*: `TimeIndex.maybeAppend`.
     ///
     /// # Errors
-    /// [`Error::Config`], and nothing is written: where the index is full; where an index with entries has a last offset
-    /// above `offset` or a last timestamp above `timestamp`; where an entry would be added whose offset is below the base
-    /// offset or more than 2³¹ − 1 above it.
+    /// [`Error::Config`]: where the index is full; where an index with entries has a last offset above `offset` or a last
+    /// timestamp above `timestamp`; where an entry would be added whose offset is below the base offset or more than 2³¹ − 1
+    /// above it. [`Error::Io`]. The entry is not added.
     pub fn maybe_append(&mut self, timestamp: i64, offset: i64, skip_full_check: bool) -> Result<bool> {
+        let (entries, last_entry) = (self.index.entries, self.index.last_entry);
+        let is_added = self.maybe_add(timestamp, offset, skip_full_check)?;
+        self.write().inspect_err(|_| {
+            if let Some(slots) = self.index.slots.preallocated_mut() {
+                slots.truncate(entries);
+            }
+            (self.index.entries, self.index.last_entry) = (entries, last_entry);
+        })?;
+        Ok(is_added)
+    }
+
+    /// [`TimeIndexWriter::maybe_append`] in memory: the file gets the entry by the next [`TimeIndexWriter::write`], and before
+    /// it is cut or made durable.
+    ///
+    /// *Cost*: a few nanoseconds.
+    pub(crate) fn maybe_add(&mut self, timestamp: i64, offset: i64, skip_full_check: bool) -> Result<bool> {
         let index = &mut self.index;
         let entries = index.entries;
         if !skip_full_check && index.is_full() {
@@ -84,11 +100,16 @@ impl TimeIndexWriter {
         }
         let slot = encode(timestamp, relative(offset, index.base_offset())?);
         if let Some(slots) = index.slots.preallocated_mut() {
-            slots.store(entries, &slot);
+            slots.add(&slot);
         }
         index.entries = entries + 1;
         index.last_entry = TimestampOffset { timestamp, offset };
         Ok(true)
+    }
+
+    /// Writes the entries that are only in memory. Where it fails, they stay there.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::write)
     }
 
     /// The offset of the last entry; the base offset where there is none.
@@ -104,7 +125,8 @@ impl TimeIndexWriter {
     /// # Errors
     /// [`Error::Io`].
     pub fn truncate_to(&mut self, offset: i64) -> Result<()> {
-        self.index.keep(self.index.first_at_or_above(offset)?)
+        self.index.keep(self.index.first_at_or_above(offset)?)?;
+        self.write()
     }
 
     /// Drops all entries. The file keeps its size.
@@ -114,7 +136,8 @@ impl TimeIndexWriter {
     /// # Errors
     /// [`Error::Io`].
     pub fn truncate(&mut self) -> Result<()> {
-        self.index.keep(0)
+        self.index.keep(0)?;
+        self.write()
     }
 
     /// Makes the file `max_index_size` bytes long, rounded down to whole entries. Whether its size changed.
@@ -122,11 +145,9 @@ impl TimeIndexWriter {
     /// *Source*: `AbstractIndex.resize`; Kafka also takes a size in which the entries do not fit, and breaks.
     ///
     /// # Errors
-    /// [`Error::Config`] where the entries do not fit; [`Error::Io`], and the index is as it was, unless the system would
-    /// not map a file that it cut: then there is no room for entries until another resize succeeds.
+    /// [`Error::Config`] where the entries do not fit; [`Error::Io`]. The index is as it was.
     pub fn resize(&mut self, max_index_size: u64) -> Result<bool> {
-        let entries = self.index.entries;
-        self.index.slots.preallocated_mut().map_or(Ok(false), |slots| slots.resize(max_index_size, entries))
+        self.index.slots.preallocated_mut().map_or(Ok(false), |slots| slots.resize(max_index_size))
     }
 
     /// Cuts the file to its entries. Whether its size changed.
@@ -155,8 +176,7 @@ impl TimeIndexWriter {
     /// # Errors
     /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
     pub fn flush(&mut self) -> Result<()> {
-        let entries = self.index.entries;
-        self.index.slots.preallocated_mut().map_or(Ok(()), |slots| slots.flush(entries))
+        self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::flush)
     }
 
     /// Cuts the file to its entries and gives it back. Nothing is flushed.

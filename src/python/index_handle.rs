@@ -30,7 +30,7 @@ pub(super) struct Owned<W> {
     name: &'static str,
     /// None once it was closed.
     writer: Mutex<Option<Locked<W>>>,
-    /// A forked child has the same mapping of the same file.
+    /// A forked child has the same file open.
     process: u32,
 }
 
@@ -96,7 +96,7 @@ impl<R: Send + Sync, W: Send + Deref<Target = R>> IndexHandle<R, W> {
         let owned = enter(py, || {
             let (directory, file) = place(path)?;
             // keeps out a broker, a writer of the partition's log, and another handle of the same index: each of them cuts
-            // the file, and a store behind its end would end this process
+            // the file
             let broker = match directory.identity_of("../.lock")? {
                 Some(_) => Some(Lock::shared(&directory, "../.lock")?),
                 None => None,
@@ -152,7 +152,7 @@ impl<R: Send + Sync, W: Send + Deref<Target = R>> IndexHandle<R, W> {
         }
     }
 
-    /// Gives the file back; a writer by `close`. A forked child only lets go of its mapping.
+    /// Gives the file back; a writer by `close`. A forked child only lets go of it.
     pub(super) fn close(&self, py: Python<'_>, close: impl FnOnce(W) -> Result<()> + Send) -> PyResult<()> {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         match opened {

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -110,11 +110,19 @@ struct Handle {
     open: Mutex<Option<Arc<Open>>>,
     process: u32,
     is_closed: AtomicBool,
+    /// Why closing failed.
+    failure: OnceLock<String>,
 }
 
 impl Handle {
     fn open(&self) -> MutexGuard<'_, Option<Arc<Open>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Fails where closing has failed.
+    fn check_failure(&self, py: Python<'_>) -> PyResult<()> {
+        let poisoned = |reason: &String| error::to_python(py, Error::Poisoned { reason: reason.clone() });
+        self.failure.get().map_or(Ok(()), |reason| Err(poisoned(reason)))
     }
 
     /// Before any lock: a thread that held one may not exist in a forked child.
@@ -146,8 +154,11 @@ impl PyLogWriter {
         if self.handle.is_of_another_process() {
             return Err(error::to_python(py, Error::Forked { handle: NAME }));
         }
-        let open = self.handle.open().clone();
-        open.filter(|_| !self.closed()).ok_or_else(|| error::closed(py, NAME))
+        let open = self.handle.open().clone().filter(|_| !self.closed());
+        if open.is_none() {
+            self.handle.check_failure(py)?;
+        }
+        open.ok_or_else(|| error::closed(py, NAME))
     }
 
     /// From many threads at once.
@@ -174,8 +185,8 @@ impl PyLogWriter {
 #[pymethods]
 impl PyLogWriter {
     #[new]
-    #[pyo3(signature = (path, *, config=None, flush=FlushWord("always".to_owned()), topic_id=None, leader_epoch=Epoch(0)),
-        text_signature = "(path, *, config=None, flush='always', topic_id=None, leader_epoch=0)")]
+    #[pyo3(signature = (path, *, config=None, flush=FlushWord("always".to_owned()), topic_id=None, leader_epoch=None),
+        text_signature = "(path, *, config=None, flush='always', topic_id=None, leader_epoch=None)")]
     #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
     fn new(
         py: Python<'_>,
@@ -183,7 +194,7 @@ impl PyLogWriter {
         config: Option<Bound<'_, PyAny>>,
         flush: FlushWord,
         topic_id: Option<TopicIdText>,
-        leader_epoch: Epoch,
+        leader_epoch: Option<Epoch>,
     ) -> PyResult<Self> {
         let refused = |wrong| error::to_python(py, wrong);
         let config = match config {
@@ -197,7 +208,7 @@ impl PyLogWriter {
                 .map(|TopicIdText(text)| text.parse::<TopicId>())
                 .transpose()
                 .map_err(refused)?,
-            leader_epoch: leader_epoch.0,
+            leader_epoch: leader_epoch.map(|Epoch(epoch)| epoch),
             interrupt: SIGNALS,
             ..WriterOptions::default()
         };
@@ -209,6 +220,7 @@ impl PyLogWriter {
             open: Mutex::new(Some(Arc::new(open))),
             process: std::process::id(),
             is_closed: AtomicBool::new(false),
+            failure: OnceLock::new(),
         };
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode })
     }
@@ -359,9 +371,16 @@ impl PyLogWriter {
         if self.handle.is_of_another_process() {
             return Err(error::to_python(py, Error::Forked { handle: NAME }));
         }
-        let Some(open) = self.handle.open().clone() else { return Ok(()) };
+        let Some(open) = self.handle.open().clone() else { return self.handle.check_failure(py) };
         enter(py, || {
             let closed = open.writer().close();
+            if let Err(error) = &closed {
+                let reason = match error {
+                    Error::Poisoned { reason } => reason.clone(),
+                    error => error.to_string(),
+                };
+                let _ = self.handle.failure.set(reason);
+            }
             self.handle.is_closed.store(true, Ordering::Release);
             self.handle.open().take();
             // the files go here, unless another thread is still told that it came too late

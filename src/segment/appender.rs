@@ -13,6 +13,11 @@ use crate::types::TimestampOffset;
 const LEAST_RESERVED: u64 = 64 << 10;
 const MOST_RESERVED: u64 = 4 << 20;
 
+/// Index entries are written when the log has grown by so many bytes since, or so many entries are only in memory: a reader
+/// in another process walks no more than that from the last entry that it finds.
+const MAX_UNINDEXED_BYTES: u64 = 256 << 10;
+const MAX_UNWRITTEN_ENTRIES: u64 = 512;
+
 /// The files of a segment that say where to find something in its `.log`.
 const BESIDE_LOG: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
 
@@ -38,6 +43,14 @@ pub(crate) struct Held {
     pub(crate) largest: TimestampOffset,
 }
 
+impl Held {
+    /// What an empty segment holds.
+    pub(crate) fn nothing(base_offset: i64) -> Self {
+        let largest = TimestampOffset { timestamp: -1, offset: base_offset };
+        Self { size: 0, first_batch_timestamp: None, largest }
+    }
+}
+
 /// The active segment, as its one writer has it.
 #[derive(Debug)]
 pub(crate) struct SegmentAppender {
@@ -52,6 +65,8 @@ pub(crate) struct SegmentAppender {
     time_index: TimeIndexWriter,
     index_interval_bytes: u64,
     bytes_since_last_index_entry: u64,
+    /// Bytes of data when the last index entries were written.
+    indexed_size: u64,
     largest: TimestampOffset,
     first_batch_timestamp: Option<i64>,
     created: i64,
@@ -70,38 +85,10 @@ impl SegmentAppender {
         // of an earlier try, or of a crash: an index that is left would be taken for this one's
         remove_segment(directory, base_offset)?;
         let log = directory.create(&segment_file(base_offset, FileKind::Log))?;
-        Self::empty(directory, base_offset, log, layout, now, jitter_ms)
-    }
-
-    /// [`SegmentAppender::create`] in place of a segment that is there: at no moment is there none. Durable when it returns.
-    pub(crate) fn replace(
-        directory: &Directory,
-        base_offset: i64,
-        layout: &SegmentLayout,
-        now: i64,
-        jitter_ms: i64,
-    ) -> Result<Self> {
-        for kind in BESIDE_LOG {
-            directory.remove(&segment_file(base_offset, kind))?;
-        }
-        let name = segment_file(base_offset, FileKind::Log);
-        directory.replace(&name, &[])?;
-        Self::empty(directory, base_offset, directory.open_writable(&name)?, layout, now, jitter_ms)
-    }
-
-    fn empty(
-        directory: &Directory,
-        base_offset: i64,
-        log: WritableFile,
-        layout: &SegmentLayout,
-        now: i64,
-        jitter_ms: i64,
-    ) -> Result<Self> {
         if layout.initial_size > 0 {
             log.allocate(layout.initial_size)?;
         }
-        let largest = TimestampOffset { timestamp: -1, offset: base_offset };
-        let held = Held { size: 0, first_batch_timestamp: None, largest };
+        let held = Held::nothing(base_offset);
         Self::new(directory, base_offset, log, held, layout, now, jitter_ms)
     }
 
@@ -146,6 +133,7 @@ impl SegmentAppender {
             time_index,
             index_interval_bytes: layout.index_interval_bytes,
             bytes_since_last_index_entry: 0,
+            indexed_size: size,
             largest,
             first_batch_timestamp,
             created,
@@ -240,15 +228,36 @@ impl SegmentAppender {
                 let position = i32::try_from(self.size).unwrap_or(i32::MAX);
                 // the batches are written: where the indexes of an empty segment are too small for them, they lag, which
                 // is only slower
-                let _ = self.offset_index.append(header.last_offset, position).and_then(|()| {
-                    self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, false)
+                let _ = self.offset_index.add(header.last_offset, position).and_then(|()| {
+                    self.time_index.maybe_add(self.largest.timestamp, self.largest.offset, false)
                 });
                 self.bytes_since_last_index_entry = 0;
             }
             self.size += u64::from(header.size);
             self.bytes_since_last_index_entry += u64::from(header.size);
         }
+        if self.size - self.indexed_size >= MAX_UNINDEXED_BYTES
+            || self.offset_index.unwritten() >= MAX_UNWRITTEN_ENTRIES
+        {
+            self.share_index_entries();
+        }
         Ok(())
+    }
+
+    /// Writes the index entries that are only in memory, so that readers find them.
+    ///
+    /// An error is none of the caller's: the records are in the log and can be found without the entries, which stay in
+    /// memory and are written again by the next call. What cannot do without them, as [`SegmentAppender::seal`], fails.
+    pub(crate) fn share_index_entries(&mut self) {
+        if self.write_index_entries().is_ok() {
+            self.indexed_size = self.size;
+        }
+    }
+
+    /// Writes the index entries that are only in memory. Where it fails, they stay there.
+    pub(crate) fn write_index_entries(&mut self) -> Result<()> {
+        self.offset_index.write()?;
+        self.time_index.write()
     }
 
     /// Takes from the indexes of a segment what they say of `offset` and beyond, and trims them: those of this one, or of an
@@ -286,8 +295,15 @@ impl SegmentAppender {
         self.time_index.flush()
     }
 
+    /// Writes all index entries, and the time entry that ends a segment. Where it fails, as on a full disk, that entry is not
+    /// there, and the segment can go on.
+    pub(crate) fn write_last_index_entries(&mut self) -> Result<()> {
+        self.write_index_entries()?;
+        self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, true).map(drop)
+    }
+
     fn finish(&mut self) -> Result<()> {
-        self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, true)?;
+        self.write_last_index_entries()?;
         self.offset_index.trim()?;
         self.time_index.trim()?;
         self.trim_log()

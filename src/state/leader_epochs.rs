@@ -123,15 +123,21 @@ impl LeaderEpochs {
         held
     }
 
-    /// The epoch that a log may go on with: `wanted`, or the latest one where that is higher.
+    /// The epoch that a log goes on with: `wanted`, or the latest one; 0 where there is none.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative one.
-    pub fn next_epoch(&self, wanted: i32) -> Result<i32> {
-        if wanted < 0 {
-            return Err(Error::config("leader_epoch", "an epoch, 0 or above", wanted.to_string()));
+    /// [`Error::Config`] for one below the latest: epochs do not fall.
+    pub fn next_epoch(&self, wanted: Option<i32>) -> Result<i32> {
+        let latest = self.latest().unwrap_or(0);
+        match wanted {
+            Some(wanted) if wanted < latest => {
+                let expected =
+                    format!("{latest} or above, the latest epoch of the log (or none, to go on with it)");
+                Err(Error::config("leader_epoch", expected, wanted.to_string()))
+            }
+            Some(wanted) => Ok(wanted),
+            None => Ok(latest),
         }
-        Ok(self.latest().map_or(wanted, |latest| wanted.max(latest)))
     }
 }
 

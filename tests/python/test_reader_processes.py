@@ -93,9 +93,7 @@ def test_readers_beside_a_writer_that_rolls_find_every_record_once_and_in_order(
             for said, how in zip(progress, ["open", "refresh", "open", "refresh"], strict=True):
                 said.write_text("0")
                 command = [sys.executable, str(script), str(path), how, str(RECORDS), str(said)]
-                readers.append(
-                    subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                )
+                readers.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
             inside = InProcess(writer)
             inside.start()
             end = BATCH

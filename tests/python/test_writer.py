@@ -313,6 +313,17 @@ def test_settings_of_another_kind_are_refused(path: Path) -> None:
         cw.LogWriter(path, leader_epoch=-1)
 
 
+def test_an_epoch_below_the_logs_is_refused(path: Path) -> None:
+    with cw.LogWriter(path, leader_epoch=7) as writer:
+        writer.append(b"")
+    with pytest.raises(cw.ConfigError, match=r"^leader_epoch: expected 7 or above, .*, found 6$"):
+        cw.LogWriter(path, leader_epoch=6)
+    for epoch, stamped in [(7, [(7, 0)]), (None, [(7, 0)]), (9, [(7, 0), (9, 3)])]:
+        with cw.LogWriter(path, leader_epoch=epoch) as writer:
+            writer.append(b"")
+            assert writer.leader_epochs == stamped
+
+
 def test_the_topic_id_is_kafkas_file(path: Path) -> None:
     with cw.LogWriter(path, topic_id="aFsHoJ8mSkaI5w7rWQb5Qg", leader_epoch=7) as writer:
         writer.append(b"")

@@ -41,7 +41,6 @@ def writer(path: Path) -> Iterator[Any]:
         ("topic_id", uuid.UUID(int=5), "UUID"),
         ("leader_epoch", "1", "str"),
         ("leader_epoch", 1.0, "float"),
-        ("leader_epoch", None, "NoneType"),
         ("leader_epoch", True, "bool"),
     ],
 )

@@ -62,5 +62,6 @@ mod writer;
 mod writer_corners;
 mod writer_epochs;
 mod writer_hints;
+mod writer_indexes;
 mod writer_missing;
 mod writer_places;

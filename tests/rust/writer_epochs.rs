@@ -11,8 +11,9 @@ use cordwood::types::Io;
 use crate::support::golden;
 use crate::support::reading::{all, folder, open};
 
-fn options(leader_epoch: i32) -> WriterOptions {
+fn options(leader_epoch: impl Into<Option<i32>>) -> WriterOptions {
     let config = LogConfig { message_timestamp_after_max_ms: i64::MAX, ..LogConfig::default() };
+    let leader_epoch = leader_epoch.into();
     WriterOptions { config, leader_epoch, clock: || 1_000_000, ..WriterOptions::default() }
 }
 
@@ -47,13 +48,13 @@ fn a_history_that_does_not_know_the_last_epoch_is_made_anew() {
                 Some(held) => fs::write(&checkpoint, held).unwrap(),
                 None => fs::remove_file(&checkpoint).unwrap(),
             }
-            let mut writer = LogWriter::open(&path, &options(0)).unwrap();
+            let mut writer = LogWriter::open(&path, &options(None)).unwrap();
             append(&mut writer, 1);
             assert_eq!(writer.leader_epochs().latest(), Some(3), "{held:?}, {rolls}");
             assert_reads(&path, 5);
             writer.close().unwrap();
             assert_eq!(fs::read_to_string(&checkpoint).unwrap(), "0\n1\n3 0\n");
-            LogWriter::open(&path, &options(0)).unwrap();
+            LogWriter::open(&path, &options(None)).unwrap();
             assert_reads(&path, 5);
         }
     }
@@ -79,7 +80,7 @@ fn a_torn_tail_behind_batches_of_any_magic_is_cut_at_the_first_opening() {
         let log = open(&path, Io::Pread).segments().last().unwrap().path();
         let whole = fs::read(&log).unwrap();
         fs::write(&log, [&whole[..], &whole[..40.min(whole.len())]].concat()).unwrap();
-        let writer = LogWriter::open(&path, &options(0));
+        let writer = LogWriter::open(&path, &options(None));
         let writer = writer.unwrap_or_else(|error| panic!("{}: {error}", partition.case));
         assert_eq!(fs::read(&log).unwrap(), whole, "{}", partition.case);
         drop(writer);
@@ -87,4 +88,59 @@ fn a_torn_tail_behind_batches_of_any_magic_is_cut_at_the_first_opening() {
         tried += 1;
     }
     assert!(tried > 10, "{tried}");
+}
+
+#[test]
+fn an_epoch_below_the_logs_is_refused_and_changes_nothing() {
+    // closed or killed; with records in the last segment or with an empty one
+    for (is_closed, rolls) in [(true, false), (false, false), (true, true), (false, true)] {
+        let folder = folder();
+        let path = folder.path().join("orders-0");
+        let mut writer = LogWriter::open(&path, &options(5)).unwrap();
+        append(&mut writer, 2);
+        if rolls {
+            writer.roll().unwrap();
+        }
+        if is_closed {
+            writer.close().unwrap();
+        }
+        drop(writer);
+        let before = files(&path);
+        for epoch in [0, 4] {
+            let refused = LogWriter::open(&path, &options(epoch)).unwrap_err();
+            let expected = format!(
+                "leader_epoch: expected 5 or above, the latest epoch of the log (or none, to go on with it), found {epoch}"
+            );
+            assert_eq!(refused.to_string(), expected);
+            assert_eq!(files(&path), before);
+        }
+        // the same, a higher one, and none
+        for (epoch, stamped) in [(Some(5), 5), (Some(8), 8), (None, 8)] {
+            let mut writer = LogWriter::open(&path, &options(epoch)).unwrap();
+            append(&mut writer, 1);
+            assert_eq!(writer.leader_epochs().latest(), Some(stamped));
+            writer.close().unwrap();
+        }
+        assert_reads(&path, 5);
+    }
+}
+
+#[test]
+fn an_epoch_without_records_does_not_count() {
+    let folder = folder();
+    let path = folder.path().join("orders-0");
+    let mut writer = LogWriter::open(&path, &options(5)).unwrap();
+    append(&mut writer, 2);
+    writer.close().unwrap();
+    // as a leader leaves it that was elected and wrote nothing: Kafka takes such a line away when it opens the log
+    fs::write(path.join("leader-epoch-checkpoint"), "0\n2\n5 0\n7 2\n").unwrap();
+    let writer = LogWriter::open(&path, &options(6)).unwrap();
+    assert_eq!(writer.leader_epochs().entries(), [(5, 0)]);
+}
+
+fn files(path: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let read = |entry: fs::DirEntry| (entry.file_name(), fs::read(entry.path()).unwrap());
+    let mut files: Vec<_> = fs::read_dir(path).unwrap().map(|entry| read(entry.unwrap())).collect();
+    files.sort();
+    files
 }

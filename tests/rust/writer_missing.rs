@@ -189,3 +189,111 @@ fn what_a_broker_deleted_or_compacted_is_no_loss() {
     options.config.cleanup_policy = CleanupPolicy { delete: false, compact: true };
     assert_eq!(LogWriter::open(&path, &options).unwrap().log_end_offset(), RECORDS);
 }
+
+/// A broker's data directory, whose checkpoints have these lines for `orders-0`, and one for another partition.
+fn data_directory(start: Option<i64>, recovery_point: Option<i64>) -> tempfile::TempDir {
+    let data = folder();
+    fs::write(data.path().join("meta.properties"), "version=1\n").unwrap();
+    fs::write(data.path().join(".lock"), "").unwrap();
+    for (name, offset) in [(STARTS, start), (RECOVERY_POINTS, recovery_point)] {
+        let line = offset.map_or_else(String::new, |offset| format!("orders 0 {offset}\n"));
+        let count = 1 + line.lines().count();
+        fs::write(data.path().join(name), format!("0\n{count}\n{line}orders 1 70000\n")).unwrap();
+    }
+    data
+}
+
+const STARTS: &str = "log-start-offset-checkpoint";
+const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
+
+/// What is left of a partition whose segments are gone.
+const LEFT: [&[(&str, &str)]; 3] = [
+    &[],
+    &[("leader-epoch-checkpoint", "0\n1\n0 0\n")],
+    &[
+        ("leader-epoch-checkpoint", ""),
+        ("partition.metadata", "version: 0\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg"),
+        ("00000000000000000700.snapshot", "of a producer"),
+    ],
+];
+
+fn leave(path: &Path, left: &[(&str, &str)]) {
+    fs::create_dir(path).unwrap();
+    for (name, text) in left {
+        fs::write(path.join(name), text).unwrap();
+    }
+}
+
+#[test]
+fn a_brokers_partition_without_segments_goes_on_at_its_log_start() {
+    for left in [None, Some(LEFT[0]), Some(LEFT[1]), Some(LEFT[2])] {
+        for recovery_point in [None, Some(0), Some(300), Some(500)] {
+            let data = data_directory(Some(500), recovery_point);
+            let path = data.path().join("orders-0");
+            if let Some(left) = left {
+                leave(&path, left);
+            }
+            let mut writer = LogWriter::open(&path, &options()).unwrap();
+            assert_eq!(
+                (writer.log_start_offset(), writer.log_end_offset()),
+                (500, 500),
+                "{recovery_point:?}"
+            );
+            append(&mut writer, 3);
+            assert_eq!(writer.reader().unwrap().segments().first().unwrap().base_offset(), 500);
+            writer.close().unwrap();
+            let lines = |name: &str| fs::read_to_string(data.path().join(name)).unwrap();
+            assert_eq!(lines(RECOVERY_POINTS), "0\n2\norders 1 70000\norders 0 503\n");
+            assert!(lines(STARTS).contains("orders 0 500\n") && lines(STARTS).contains("orders 1 70000\n"));
+        }
+    }
+}
+
+#[test]
+fn a_brokers_partition_that_lost_records_is_refused_until_its_recovery_point_says_otherwise() {
+    for start in [None, Some(0), Some(500), Some(899)] {
+        for left in [None, Some(LEFT[0]), Some(LEFT[1]), Some(LEFT[2])] {
+            let data = data_directory(start, Some(900));
+            let path = data.path().join("orders-0");
+            if let Some(left) = left {
+                leave(&path, left);
+            }
+            let before = (files(data.path()), left.map(|_| files(&path)));
+            let error = LogWriter::open(&path, &options()).unwrap_err();
+            assert_eq!(error.code(), "corrupt", "{error}");
+            let checkpoint = data.path().join(RECOVERY_POINTS);
+            let begin = start.unwrap_or(0);
+            for words in [
+                &*path.to_string_lossy(),
+                &*checkpoint.to_string_lossy(),
+                "\"orders 0 900\"",
+                &format!("\"orders 0 {begin}\""),
+                &format!("offsets {begin} to 900"),
+            ] {
+                assert!(error.to_string().contains(words), "no {words} in {error}");
+            }
+            // but for the lock's file
+            let held = left.map(|_| {
+                let mut held = files(&path);
+                held.retain(|file, _| !file.ends_with(".cordwood.lock"));
+                held
+            });
+            assert_eq!((files(data.path()), held), before);
+            // as the error says it
+            let text = fs::read_to_string(&checkpoint).unwrap();
+            fs::write(&checkpoint, text.replace("orders 0 900", &format!("orders 0 {begin}"))).unwrap();
+            let writer = LogWriter::open(&path, &options()).unwrap();
+            assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (begin, begin));
+        }
+    }
+}
+
+#[test]
+fn a_new_partition_beside_a_brokers_starts_at_zero() {
+    let data = data_directory(None, None);
+    let path = data.path().join("orders-0");
+    assert_eq!(LogWriter::open(&path, &options()).unwrap().log_end_offset(), 0);
+    // and a line that no offset can have counts for none
+    let data = data_directory(Some(-3), Some(i64::MIN));
+    assert_eq!(LogWriter::open(data.path().join("orders-0"), &options()).unwrap().log_end_offset(), 0);
+}

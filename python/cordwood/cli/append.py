@@ -50,7 +50,9 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     topic_id: Annotated[
         str | None, typer.Option(help="The topic's id, as Kafka prints it, for a partition that is made.")
     ] = None,
-    leader_epoch: Annotated[int, typer.Option(min=0, help="What batches are stamped with.")] = 0,
+    leader_epoch: Annotated[
+        int | None, typer.Option(min=0, help="What batches are stamped with; by default the log's latest epoch.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a sentence.")] = False,
 ) -> None:
     """Append standard input to a log, a record a line, and say where it went.

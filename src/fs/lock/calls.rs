@@ -39,8 +39,8 @@ pub(super) fn at_fork(
     after_in_parent: extern "C" fn(),
     after_in_child: extern "C" fn(),
 ) -> io::Result<()> {
-    #[expect(unsafe_code, reason = "pthread_atfork; S5 of SAFETY.md")]
-    // SAFETY: S5: the three are functions of this library, which Python and Rust never unload. They do not unwind; the
+    #[expect(unsafe_code, reason = "pthread_atfork; S4 of SAFETY.md")]
+    // SAFETY: S4: the three are functions of this library, which Python and Rust never unload. They do not unwind; the
     // child's calls nothing but close, and a mutex that the forking thread holds.
     let error = unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
@@ -63,8 +63,8 @@ fn call_for(descriptor: BorrowedFd<'_>, command: c_int, kind: c_int) -> io::Resu
         l_pid: 0,
     };
     loop {
-        #[expect(unsafe_code, reason = "fcntl with OFD locks; S4 of SAFETY.md")]
-        // SAFETY: S4: the descriptor is borrowed, so it is open; both commands read and write one `flock`, which is ours
+        #[expect(unsafe_code, reason = "fcntl with OFD locks; S3 of SAFETY.md")]
+        // SAFETY: S3: the descriptor is borrowed, so it is open; both commands read and write one `flock`, which is ours
         // alone for the length of the call.
         let answer = unsafe { libc::fcntl(descriptor.as_raw_fd(), command, &raw mut lock) };
         if answer >= 0 {

@@ -15,16 +15,12 @@ pub enum Operation {
     Open(Arc<str>),
     /// Bytes are written: the file, the position, how many.
     Write(Arc<str>, u64, usize),
-    /// Bytes are stored into a mapping.
-    Store(Arc<str>, u64, usize),
     /// A file is cut, or grows by a hole.
     SetSize(Arc<str>, u64),
     /// A file's blocks are allocated up to a size.
     Allocate(Arc<str>, u64),
     /// A file's contents and size are synced.
     Sync(Arc<str>),
-    /// A mapping is synced.
-    SyncMap(Arc<str>),
     /// A file gets another name.
     Rename(Arc<str>, Arc<str>),
     /// A name is taken away.
@@ -41,11 +37,9 @@ impl fmt::Display for Operation {
             Self::Create(name) => write!(f, "create {name}"),
             Self::Open(name) => write!(f, "open {name}"),
             Self::Write(name, position, length) => write!(f, "write {name} {position}+{length}"),
-            Self::Store(name, position, length) => write!(f, "store {name} {position}+{length}"),
             Self::SetSize(name, size) => write!(f, "set size {name} {size}"),
             Self::Allocate(name, size) => write!(f, "allocate {name} {size}"),
             Self::Sync(name) => write!(f, "sync {name}"),
-            Self::SyncMap(name) => write!(f, "sync map {name}"),
             Self::Rename(from, to) => write!(f, "rename {from} {to}"),
             Self::Remove(name) => write!(f, "remove {name}"),
             Self::MakeFolder(name) => write!(f, "make folder {name}"),
@@ -93,17 +87,19 @@ pub(super) enum Outcome {
 }
 
 /// A fault and how far it got.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Plan {
     fault: Fault,
     count: u64,
-    /// Whether the operation before this one was interrupted, or short for want of space.
-    follows: bool,
+    /// Whether the operation before this one was interrupted.
+    was_interrupted: bool,
+    /// Where the rest of a write begins that was short for want of space.
+    rest: Option<(Arc<str>, u64)>,
 }
 
 impl Plan {
     pub(super) fn new(fault: Fault) -> Self {
-        Self { fault, count: 0, follows: false }
+        Self { fault, count: 0, was_interrupted: false, rest: None }
     }
 
     /// The fate of the next operation, which may need space on the disk.
@@ -111,22 +107,24 @@ impl Plan {
         let Fault { at, kind, forever } = self.fault;
         let due = self.count == at || forever && self.count > at;
         self.count += 1;
-        let follows = std::mem::take(&mut self.follows);
+        let was_interrupted = std::mem::take(&mut self.was_interrupted);
+        let rest = self.rest.take();
         let is_killed = kind == FaultKind::Killed && self.count > at;
         let is_write = matches!(operation, Operation::Write(..));
         match kind {
             FaultKind::Killed if is_killed => Outcome::Failed(Errno::IO.into()),
-            // a store cannot fail: it would end the process
-            _ if matches!(operation, Operation::Store(..)) => Outcome::Done,
             FaultKind::InputOutput if due => Outcome::Spoilt(Errno::IO.into()),
-            FaultKind::NoSpace if follows && is_write => Outcome::Failed(Errno::NOSPC.into()),
-            FaultKind::NoSpace if due && needs_space && is_write => {
-                self.follows = true;
-                Outcome::Short
-            }
-            FaultKind::NoSpace if due && needs_space => Outcome::Failed(Errno::NOSPC.into()),
-            FaultKind::Interrupted if due && !follows => {
-                self.follows = true;
+            FaultKind::NoSpace if is_rest(operation, rest.as_ref()) => Outcome::Failed(Errno::NOSPC.into()),
+            FaultKind::NoSpace if due && needs_space => match operation {
+                // a byte is there or not
+                Operation::Write(name, position, length) if *length > 1 => {
+                    self.rest = Some((Arc::clone(name), position + length.div_ceil(2) as u64));
+                    Outcome::Short
+                }
+                _ => Outcome::Failed(Errno::NOSPC.into()),
+            },
+            FaultKind::Interrupted if due && !was_interrupted => {
+                self.was_interrupted = true;
                 Outcome::Failed(Errno::INTR.into())
             }
             FaultKind::ShortWrite if due && is_write && needs_space => Outcome::Short,
@@ -138,4 +136,8 @@ impl Plan {
     pub(super) fn is_over(&self) -> bool {
         self.count > self.fault.at
     }
+}
+
+fn is_rest(operation: &Operation, rest: Option<&(Arc<str>, u64)>) -> bool {
+    matches!((operation, rest), (Operation::Write(name, position, _), Some(rest)) if (name, position) == (&rest.0, &rest.1))
 }

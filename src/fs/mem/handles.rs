@@ -1,4 +1,4 @@
-//! Folders, files and mappings of a disk of memory, as the seam asks for them.
+//! Folders and files of a disk of memory, as the seam asks for them.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::faults::{Operation, Outcome};
 use super::state::{EntryChange, FileState, FolderState, Node};
 use super::{Inner, MemoryDisk};
-use crate::fs::{Access, FileIdentity, Folder, Handle, MapHandle};
+use crate::fs::{Access, FileIdentity, Folder, Handle};
 
 /// A folder, by its place in the state.
 #[derive(Debug)]
@@ -150,6 +150,11 @@ impl Folder for MemoryFolder {
         Ok(Arc::new(Self { disk: self.disk.clone(), folder }))
     }
 
+    fn remove_folder(&self, _: &str) -> io::Result<()> {
+        // one of memory holds no partition directories
+        Err(Errno::NOTEMPTY.into())
+    }
+
     fn sync(&self) -> io::Result<()> {
         let mut inner = self.disk.lock();
         let outcome = inner.begin(|| Operation::SyncFolder, false);
@@ -177,24 +182,6 @@ struct MemoryHandle {
 }
 
 impl MemoryHandle {
-    fn sync_as(&self, operation: fn(Arc<str>) -> Operation) -> io::Result<()> {
-        let mut inner = self.disk.lock();
-        let name = Arc::clone(&inner.file(self.file)?.name);
-        let outcome = inner.begin(|| operation(name), false);
-        let file = inner.file(self.file)?;
-        match outcome {
-            Outcome::Done | Outcome::Short => {
-                file.sync();
-                Ok(())
-            }
-            Outcome::Failed(error) => Err(error),
-            Outcome::Spoilt(error) => {
-                file.fail_sync();
-                Err(error)
-            }
-        }
-    }
-
     fn change_size(
         &self,
         size: u64,
@@ -265,7 +252,21 @@ impl Handle for MemoryHandle {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.sync_as(Operation::Sync)
+        let mut inner = self.disk.lock();
+        let name = Arc::clone(&inner.file(self.file)?.name);
+        let outcome = inner.begin(|| Operation::Sync(name), false);
+        let file = inner.file(self.file)?;
+        match outcome {
+            Outcome::Done | Outcome::Short => {
+                file.sync();
+                Ok(())
+            }
+            Outcome::Failed(error) => Err(error),
+            Outcome::Spoilt(error) => {
+                file.fail_sync();
+                Err(error)
+            }
+        }
     }
 
     fn forget_cached(&self, position: u64) -> io::Result<()> {
@@ -282,63 +283,6 @@ impl Handle for MemoryHandle {
 
     fn map(&self, _: usize) -> Option<Mmap> {
         None
-    }
-
-    fn map_writable(&self, length: usize) -> io::Result<Box<dyn MapHandle>> {
-        let mut inner = self.disk.lock();
-        let file = inner.file(self.file)?;
-        let mut bytes = file.shown.get(..length.min(file.shown.len())).unwrap_or_default().to_vec();
-        bytes.resize(length, 0);
-        drop(inner);
-        Ok(Box::new(MemoryMap { handle: Self { disk: self.disk.clone(), file: self.file }, bytes }))
-    }
-}
-
-/// A mapping: what was stored is seen in it and in the file.
-#[derive(Debug)]
-struct MemoryMap {
-    handle: MemoryHandle,
-    bytes: Vec<u8>,
-}
-
-impl MapHandle for MemoryMap {
-    fn bytes(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    fn store(&mut self, position: usize, bytes: &[u8]) {
-        let Some(into) = self.bytes.get_mut(position..).and_then(|rest| rest.get_mut(..bytes.len())) else {
-            return;
-        };
-        into.copy_from_slice(bytes);
-        let mut inner = self.handle.disk.lock();
-        let sector = inner.state.sector;
-        let Ok(file) = inner.file(self.handle.file) else { return };
-        let name = Arc::clone(&file.name);
-        let wrong = if position + bytes.len() > file.shown.len() {
-            Some("behind the end")
-        } else if !file.has_blocks(sector, position, bytes.len()) {
-            Some("into a hole")
-        } else {
-            None
-        };
-        if let Some(wrong) = wrong {
-            inner.violations.push(format!("{name}: a store at {position} {wrong}"));
-            return;
-        }
-        let operation = || Operation::Store(name, position as u64, bytes.len());
-        // it cannot fail; a process that has ended does not do it
-        if matches!(inner.begin(operation, false), Outcome::Failed(_)) {
-            return;
-        }
-        if let Ok(file) = inner.file(self.handle.file) {
-            file.write(sector, position, bytes);
-        }
-        inner.touched(self.handle.file);
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.handle.sync_as(Operation::SyncMap)
     }
 }
 

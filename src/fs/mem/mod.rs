@@ -43,7 +43,6 @@ struct Inner {
     failing_read: Option<u64>,
     recorded: Option<Vec<(Operation, CrashPoint)>>,
     failed: Vec<Operation>,
-    violations: Vec<String>,
     race: Option<ListingRace>,
 }
 
@@ -69,7 +68,6 @@ impl MemoryDisk {
             failing_read: None,
             recorded: None,
             failed: Vec::new(),
-            violations: Vec::new(),
             race: None,
         };
         Self { inner: Arc::new(Mutex::new(inner)) }
@@ -155,7 +153,7 @@ impl MemoryDisk {
 
     /// Whether the operation that was to fail has come.
     pub fn fault_is_over(&self) -> bool {
-        self.lock().plan.is_some_and(|plan| plan.is_over())
+        self.lock().plan.as_ref().is_some_and(Plan::is_over)
     }
 
     /// What has failed since the disk was made.
@@ -171,11 +169,6 @@ impl MemoryDisk {
     /// Whether the read that was to fail has come.
     pub fn read_has_failed(&self) -> bool {
         self.lock().failing_read.is_none()
-    }
-
-    /// What would have ended the process on a real disk: stores into holes, or behind the end of a file.
-    pub fn violations(&self) -> Vec<String> {
-        self.lock().violations.clone()
     }
 }
 

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use super::*;
 use crate::Error;
-use crate::fs::FileType;
+use crate::fs::{FileType, Staged};
 
 fn disk() -> (MemoryDisk, Directory) {
     let disk = MemoryDisk::new(8);
@@ -178,23 +178,6 @@ fn interruptions_and_short_writes_are_gone_on_after() {
 }
 
 #[test]
-fn a_store_into_a_hole_is_noticed_and_one_into_blocks_is_written() {
-    let (disk, directory) = disk();
-    let file = directory.create("a").unwrap();
-    file.set_size(16).unwrap();
-    file.map(16).unwrap().store(8, b"12345678");
-    assert_eq!(disk.violations().len(), 1);
-    file.allocate(16).unwrap();
-    let mut map = file.map(16).unwrap();
-    map.store(8, b"12345678");
-    map.sync().unwrap();
-    assert_eq!(map.bytes(), b"\0\0\0\0\0\0\0\x0012345678");
-    directory.sync().unwrap();
-    assert_eq!(outcomes(&disk.crash_point(), "a"), HashSet::from([Some(map.bytes().to_vec())]));
-    assert_eq!(disk.violations().len(), 1);
-}
-
-#[test]
 fn equal_images_have_equal_hashes_and_others_have_not() {
     let (disk, directory) = disk();
     let folder = directory.folder("quarantine").unwrap();
@@ -223,11 +206,12 @@ fn a_replacement_that_failed_leaves_the_file_and_nothing_beside_it() {
     for at in 1..4 {
         // of: create, write, sync, rename
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
-        assert!(directory.replace_by_start("a", 2).is_err(), "operation {at}");
+        let replaced = directory.stage_start("a", 2).and_then(Staged::put);
+        assert!(replaced.is_err(), "operation {at}");
         disk.set_fault(None);
         assert_eq!(directory.entries().unwrap(), [("a".to_owned(), FileType::RegularFile)]);
         assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"whole");
     }
-    directory.replace_by_start("a", 2).unwrap();
+    directory.stage_start("a", 2).unwrap().put().unwrap();
     assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"wh");
 }

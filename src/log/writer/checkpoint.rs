@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use super::sealed_text;
 use crate::error::{Malformed, Result};
 use crate::fs::planted::{self, Planted};
-use crate::fs::{Directory, WritableFile};
+use crate::fs::{Directory, Staged, WritableFile};
 use crate::record::crc;
 
 /// The recovery point and the log start offset.
@@ -72,13 +72,27 @@ impl Checkpoint {
 
     /// Replaces the file, durably.
     pub(super) fn write(&self, directory: &Directory) -> Result<()> {
+        self.stage(directory)?.put()
+    }
+
+    /// Writes what is to replace the file.
+    pub(super) fn stage(&self, directory: &Directory) -> Result<Staged> {
+        directory.stage(CHECKPOINT, &self.to_text())
+    }
+
+    /// Writes what is to replace the one that is staged.
+    pub(super) fn stage_next(&self, directory: &Directory) -> Result<Staged> {
+        directory.stage_next(CHECKPOINT, &self.to_text())
+    }
+
+    fn to_text(self) -> Vec<u8> {
         let mut fields = BTreeMap::from([
             (RECOVERY_POINT, self.recovery_point),
             (LOG_START_OFFSET, self.log_start_offset),
         ]);
         fields.extend(self.starting_at.map(|offset| (STARTING_AT, offset)));
         fields.extend(self.ended_at.map(|offset| (ENDED_AT, offset)));
-        directory.replace(CHECKPOINT, &sealed_text::write(&fields))
+        sealed_text::write(&fields)
     }
 }
 

@@ -3,9 +3,12 @@
 //! Kafka believes these files: a recovery point above what was truncated would let it skip what it has to look at, and a
 //! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
 
-use crate::error::{Error, Result};
+use super::checkpoint::Checkpoint;
+use crate::error::{Error, Malformed, Result};
 use crate::fs::names::{PartitionName, PartitionState, is_topic};
-use crate::fs::{DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, is_data_directory};
+use crate::fs::{
+    DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
+};
 use crate::log::checkpoint::{LOG_START_OFFSETS, MOST_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
 
 /// There from the close of a broker to its next start.
@@ -78,6 +81,29 @@ impl DataDirectory {
         self.offset(LOG_START_OFFSETS)
     }
 
+    /// Where a log goes on that has no segment: at its log start, as in Kafka. `partition`: its directory; `own`: the log start
+    /// that a writer noted there.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the recovery point is above the log start: the records between were there, and are gone.
+    pub(super) fn start_without_segments(&self, partition: &Directory, own: i64) -> Result<i64> {
+        let is_offset = |offset: &i64| (0..i64::MAX).contains(offset);
+        let start = self.log_start_offset()?.filter(is_offset).unwrap_or(0).max(own);
+        let Some(recovery_point) = self.recovery_point()?.filter(|point| is_offset(point) && *point > start)
+        else {
+            return Ok(start);
+        };
+        let Self { folder, topic, partition: number } = self;
+        let expected = format!(
+            "a segment with the offsets {start} to {recovery_point}, because {} has the recovery point \"{topic} {number} \
+             {recovery_point}\" (put the segments back; or to go on without these records, at the log start of {}, change \
+             that line to \"{topic} {number} {start}\")",
+            folder.path_of(RECOVERY_POINTS).display(),
+            folder.path_of(LOG_START_OFFSETS).display(),
+        );
+        Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
+    }
+
     /// Puts right what lies beyond the log's end and so was not believed: when the log has grown that far, it would be, and
     /// would hide records.
     pub(super) fn lower(&self, log_start_offset: i64, log_end_offset: i64) -> Result<()> {
@@ -92,22 +118,49 @@ impl DataDirectory {
     }
 
     pub(super) fn write_recovery_point(&self, offset: i64) -> Result<()> {
-        self.write(RECOVERY_POINTS, offset)
+        self.stage(&[(RECOVERY_POINTS, offset)])?.put()
     }
 
     pub(super) fn write_log_start_offset(&self, offset: i64) -> Result<()> {
-        self.write(LOG_START_OFFSETS, offset)
+        self.stage(&[(LOG_START_OFFSETS, offset)])?.put()
     }
 
-    fn write(&self, name: &str, offset: i64) -> Result<()> {
-        // two partitions may have two writers, which rewrite the same file
-        let _others_wait = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
-        let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
-        // Kafka takes a broken file for none, which contradicts nothing; it is left for somebody to look at
-        let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { return Ok(()) };
-        if checkpoint.set(&self.topic, self.partition, offset) {
-            self.folder.replace(name, checkpoint.to_text().as_bytes())?;
+    /// Writes what is to replace the checkpoints, with lines that say the same as the partition's own. Others wait until it has
+    /// been put in place.
+    pub(super) fn stage_checkpoint(&self, checkpoint: Checkpoint) -> Result<StagedLines> {
+        self.stage(&[
+            (RECOVERY_POINTS, checkpoint.recovery_point),
+            (LOG_START_OFFSETS, checkpoint.log_start_offset),
+        ])
+    }
+
+    fn stage(&self, lines: &[(&str, i64)]) -> Result<StagedLines> {
+        // two partitions may have two writers, which rewrite the same files
+        let others_wait = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
+        let mut files = Vec::new();
+        for (name, offset) in lines {
+            let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
+            // Kafka ignores a broken file, so it contradicts nothing; it is left as evidence
+            let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { continue };
+            if checkpoint.set(&self.topic, self.partition, *offset) {
+                files.push(self.folder.stage(name, checkpoint.to_text().as_bytes())?);
+            }
         }
-        Ok(())
+        Ok(StagedLines { files, _others_wait: others_wait })
+    }
+}
+
+/// Checkpoints that wait for their names.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct StagedLines {
+    files: Vec<Staged>,
+    _others_wait: Lock,
+}
+
+impl StagedLines {
+    /// Puts them in their places, durably.
+    pub(super) fn put(self) -> Result<()> {
+        self.files.into_iter().try_for_each(Staged::put)
     }
 }

@@ -9,12 +9,14 @@
 mod appender;
 pub(crate) mod checkpoint;
 mod clean_marker;
+mod close;
 mod commit;
 mod data_directory;
 mod flush_mode;
 mod options;
 mod partition;
 mod recovery;
+mod restart;
 mod sealed_text;
 mod truncate;
 
@@ -23,8 +25,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub use appender::Appender;
-use checkpoint::Checkpoint;
-use clean_marker::CleanMarker;
 use commit::Commit;
 use data_directory::DataDirectory;
 pub use flush_mode::FlushMode;
@@ -54,8 +54,9 @@ pub struct WriterOptions {
     pub flush: FlushMode,
     /// The id of the topic, written to `partition.metadata`; a partition that has one keeps it.
     pub topic_id: Option<TopicId>,
-    /// What batches are stamped with, 0 or above; a log that has a higher epoch goes on with that.
-    pub leader_epoch: i32,
+    /// What batches are stamped with, 0 or above and not below the latest epoch of the log; `None`: that one, and 0 in a new
+    /// log.
+    pub leader_epoch: Option<i32>,
     /// The clock, ms since the epoch.
     pub clock: fn() -> i64,
     /// Where jitter begins; any number.
@@ -70,7 +71,7 @@ impl Default for WriterOptions {
             config: LogConfig::default(),
             flush: FlushMode::default(),
             topic_id: None,
-            leader_epoch: 0,
+            leader_epoch: None,
             clock: system_time,
             random: std::process::id(),
             interrupt: Interrupt::NEVER,
@@ -157,7 +158,8 @@ pub struct LogWriter {
 
 impl LogWriter {
     /// Opens a partition directory for writing, or makes it. After an unclean stop the log is recovered first: what was
-    /// derived is built anew, and only a torn last write is cut, and kept in `quarantine/`.
+    /// derived is built anew, and only a torn last write is cut, and kept in `quarantine/`. What the opening of a new log made
+    /// is removed again where it fails.
     ///
     /// # Errors
     /// [`Error::Locked`] where another writer or a broker has it; [`Error::Corrupt`] where it is damaged, or a segment is
@@ -169,9 +171,18 @@ impl LogWriter {
         let advice = "make the folder that is to hold the partition directory first";
         // what is refused makes no folder
         options.check()?;
-        let directory = Directory::open_or_create(path.as_ref(), advice, DataDirectory::refuse)?;
+        let mut is_made = false;
+        let directory = Directory::open_or_create(path.as_ref(), advice, |folder, name| {
+            DataDirectory::refuse(folder, name)?;
+            is_made = true;
+            Ok(())
+        })?;
         let mut locks = PartitionLocks::take(&directory)?;
-        let writer = Self::start(directory, options)?;
+        let writer = Self::start(directory.clone(), options).inspect_err(|_| {
+            if is_made {
+                recovery::remove_directory(&directory);
+            }
+        })?;
         locks.renew(&writer.directory)?;
         *writer.shared.locks.lock().unwrap_or_else(PoisonError::into_inner) = Some(locks);
         Ok(writer)
@@ -288,7 +299,8 @@ impl LogWriter {
     /// before already. A batch that holds `offset` goes as a whole. When this returns, the records do not come back.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] where the way to it is damaged; [`Error::Io`],
+    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] where the way to it is damaged; [`Error::Io`]: where the
+    /// disk is full nothing has changed (a segment that is cut in the middle, and is not the last, needs room for a copy);
     /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.truncateTo`.
@@ -299,7 +311,8 @@ impl LogWriter {
     /// Removes every record; the log starts and ends at `offset` then.
     ///
     /// # Errors
-    /// [`Error::Config`] for an offset that cannot be; [`Error::Io`], [`Error::Poisoned`].
+    /// [`Error::Config`] for an offset that cannot be; [`Error::Io`]: where the disk is full nothing has changed;
+    /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
     pub fn truncate_fully_and_start_at(&mut self, offset: i64) -> Result<()> {
@@ -310,8 +323,8 @@ impl LogWriter {
     /// where it started there or above already. When this returns, the records do not come back.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log's end; [`Error::Io`],
-    /// [`Error::Poisoned`].
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log's end; [`Error::Io`]: where the
+    /// disk is full nothing has changed; [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteRecords`.
     pub fn delete_before(&mut self, offset: i64) -> Result<bool> {
@@ -329,7 +342,7 @@ impl LogWriter {
         let shared = Arc::clone(&self.shared);
         let (mut partition, commit) = (shared.enter()?, &shared.commit);
         // under the lock: what is appended after the decision is not to go with it
-        let log = self.reader()?;
+        let log = self.open_reader()?;
         let mut plan = retention::plan(&log, &partition.config, now.unwrap_or_else(partition.clock))?;
         if plan.rolls {
             let end = partition.log_end_offset;
@@ -351,6 +364,13 @@ impl LogWriter {
     /// Those of [`Log::open`].
     pub fn reader(&mut self) -> Result<Log> {
         self.shared.check_process()?;
+        if let Ok(mut partition) = self.shared.enter() {
+            partition.active.share_index_entries();
+        }
+        self.open_reader()
+    }
+
+    fn open_reader(&mut self) -> Result<Log> {
         let log = match self.reader.take() {
             Some(log) => log.refresh()?,
             None => Log::open_live(
@@ -370,17 +390,18 @@ impl LogWriter {
     /// are refused from then on. Closing twice is no error.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again.
+    /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again. Every later call is
+    /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.close`.
     pub fn close(&mut self) -> Result<()> {
         let closed = self.shared.check_process().and_then(|()| {
             let mut partition = self.shared.lock();
+            self.shared.commit.check().inspect_err(|_| partition.is_closed = true)?;
             if partition.is_closed {
                 return Ok(());
             }
             partition.is_closed = true;
-            self.shared.commit.check()?;
             partition.close(&self.shared.commit).inspect_err(|error| self.shared.commit.poison(error))
         });
         *self.shared.locks.lock().unwrap_or_else(PoisonError::into_inner) = None;
@@ -422,8 +443,8 @@ impl Shared {
             ));
             panicked.into_inner()
         });
-        partition.check_open()?;
         self.commit.check()?;
+        partition.check_open()?;
         Ok(partition)
     }
 
@@ -465,22 +486,5 @@ impl Shared {
             }
         }
         Ok(self.commit.durable() >= end)
-    }
-}
-
-impl Partition {
-    /// Ends the log in order.
-    fn close(&mut self, commit: &Commit) -> Result<()> {
-        self.live.withdraw();
-        self.active.seal()?;
-        self.directory.sync()?;
-        self.watermark.set(self.data_end)?;
-        commit.synced(self.log_end_offset);
-        self.checkpoint = Checkpoint { recovery_point: self.log_end_offset, ..self.checkpoint };
-        self.checkpoint.write(&self.directory)?;
-        if let Some(data_directory) = &self.data_directory {
-            data_directory.write_recovery_point(self.log_end_offset)?;
-        }
-        CleanMarker::of(&self.directory, self.data_end)?.write(&self.directory)
     }
 }

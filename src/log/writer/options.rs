@@ -23,8 +23,8 @@ impl WriterOptions {
                 self.config.segment_index_bytes.to_string(),
             ));
         }
-        if self.leader_epoch < 0 {
-            return Err(Error::config("leader_epoch", "an epoch, 0 or above", self.leader_epoch.to_string()));
+        if let Some(epoch) = self.leader_epoch.filter(|epoch| *epoch < 0) {
+            return Err(Error::config("leader_epoch", "an epoch, 0 or above", epoch.to_string()));
         }
         Ok(())
     }
@@ -46,6 +46,6 @@ mod tests {
 
     #[test]
     fn an_epoch_is_not_negative() {
-        assert!(WriterOptions { leader_epoch: -1, ..WriterOptions::default() }.check().is_err());
+        assert!(WriterOptions { leader_epoch: Some(-1), ..WriterOptions::default() }.check().is_err());
     }
 }

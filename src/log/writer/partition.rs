@@ -11,7 +11,7 @@ use super::{Appended, Commit};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::fs::planted::{self, Planted};
-use crate::fs::{Directory, WritableFile};
+use crate::fs::{Directory, Staged, WritableFile};
 use crate::log::live_segments::LiveSegments;
 use crate::record::{BatchBuilder, BatchHeader};
 use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, remove_segment, should_roll};
@@ -177,13 +177,18 @@ impl Partition {
 
     /// Writes the history of leader epochs, durably.
     pub(super) fn write_epochs(&self) -> Result<()> {
-        self.directory.replace(LEADER_EPOCH_CHECKPOINT, self.epochs.to_text().as_bytes())
+        self.stage_epochs(&self.epochs)?.put()
+    }
+
+    /// Writes a history of leader epochs that is to replace the one that is there.
+    pub(super) fn stage_epochs(&self, epochs: &LeaderEpochs) -> Result<Staged> {
+        self.directory.stage(LEADER_EPOCH_CHECKPOINT, epochs.to_text().as_bytes())
     }
 
     /// Ends the active segment and begins one at `base_offset`, or at the log's end where that is higher. An empty active
     /// segment with that base is kept. Everything before is durable afterwards.
     ///
-    /// The new segment's files are made first: where the disk has no room for them, nothing has changed.
+    /// What needs space comes first: where the disk has no room for it, nothing has changed.
     ///
     /// *Source*: `UnifiedLog.roll`, `LocalLog.roll`.
     pub(super) fn roll(&mut self, base_offset: i64, commit: &Commit) -> Result<()> {
@@ -197,8 +202,10 @@ impl Partition {
         let now = (self.clock)();
         // zeros behind the data of a segment that is not the last one would be damage
         self.active.trim_log()?;
-        let fresh = match SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter) {
-            Ok(fresh) => fresh,
+        let made = SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter)
+            .and_then(|fresh| Ok((fresh, self.stage_seal(base_offset)?)));
+        let (fresh, checkpoint) = match made {
+            Ok(made) => made,
             Err(error) => {
                 // what is left of it would end the segment before it, which goes on
                 let undone =
@@ -207,11 +214,8 @@ impl Partition {
                 return Err(error);
             }
         };
-        let sealed = self.seal_before(base_offset);
-        if let Err(error) = sealed {
-            commit.poison(&error);
-            return Err(error);
-        }
+        self.seal(checkpoint).inspect_err(|error| commit.poison(error))?;
+        self.checkpoint = Checkpoint { recovery_point: base_offset, ..self.checkpoint };
         self.sealed.insert(self.active.base_offset());
         self.active = fresh;
         self.publish_segments();
@@ -234,21 +238,30 @@ impl Partition {
         self.live.set(self.bases());
     }
 
-    fn seal_before(&mut self, base_offset: i64) -> Result<()> {
+    /// What needs space of the end of the active segment, before one that begins at `base_offset`: its last index entries,
+    /// and the checkpoint that says that recovery may begin with the new segment, which is empty.
+    fn stage_seal(&mut self, base_offset: i64) -> Result<Staged> {
         let checkpoint = Checkpoint { recovery_point: base_offset, ..self.checkpoint };
+        let staged = checkpoint.stage(&self.directory)?;
+        self.active.write_last_index_entries()?;
+        Ok(staged)
+    }
+
+    fn seal(&mut self, checkpoint: Staged) -> Result<()> {
         if planted::is(Planted::RecoveryPointBeforeFsync) {
-            checkpoint.write(&self.directory)?;
+            checkpoint.put()?;
             self.watermark.set(self.data_end)?;
+            return self.active.seal();
         }
         self.active.seal()?;
         self.watermark.note(self.data_end)?;
-        // the new segment is empty: recovery may begin with it. This also makes its files' names durable
-        self.checkpoint = checkpoint;
-        self.checkpoint.write(&self.directory)
+        // this also makes the names of the new segment's files durable
+        checkpoint.put()
     }
 
     /// What a sync of everything appended so far has to sync, and how far it will reach.
-    pub(super) fn unsynced(&self) -> Unsynced {
+    pub(super) fn unsynced(&mut self) -> Unsynced {
+        self.active.share_index_entries();
         Unsynced {
             file: self.active.log().clone(),
             log_end_offset: self.log_end_offset,

@@ -4,13 +4,16 @@ use std::io::ErrorKind;
 
 use super::Commit;
 use super::checkpoint::Checkpoint;
+use super::data_directory::StagedLines;
 use super::partition::Partition;
 use super::recovery::{self, remove_newest_first};
 use crate::error::{Error, Result};
+use crate::fs::Staged;
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::planted::{self, Planted};
 use crate::log::{Log, LogOptions};
 use crate::segment::{SegmentAppender, TRUNCATIONS, remove_segment};
+use crate::state::leader_epochs::LeaderEpochs;
 use crate::types::Io;
 
 impl Partition {
@@ -50,22 +53,40 @@ impl Partition {
             _ => held,
         };
         drop(log);
-        self.cut(offset, target, size, commit).inspect_err(|error| commit.poison(error))?;
+        let staged = self.stage_cut(offset, target, size).and_then(|staged| self.announce().map(|()| staged));
+        let staged = staged.inspect_err(|error| poison_unless_full(commit, error))?;
+        self.cut(offset, target, size, staged, commit).inspect_err(|error| commit.poison(error))?;
         Ok(true)
     }
 
-    /// Cuts a segment that is not written any more. Readers may have mapped its files, and a mapping of a file that is cut
-    /// ends their process.
-    fn replace_sealed(&self, base_offset: i64, size: u64) -> Result<()> {
-        self.directory.replace_by_start(&segment_file(base_offset, FileKind::Log), size)?;
+    /// What needs space of a truncation. Where the disk has none, the log is as it was; only recovery would begin earlier.
+    fn stage_cut(&mut self, offset: i64, target: i64, size: u64) -> Result<StagedCut> {
+        if planted::is(Planted::SwappedDeleteOrder) {
+            self.directory.open_writable(&segment_file(target, FileKind::Log))?.set_size(size)?;
+        }
+        self.active.write_index_entries()?;
+        let recovery_point = self.checkpoint.recovery_point.min(target);
+        self.write_checkpoint(Checkpoint { recovery_point, ..self.checkpoint })?;
+        let mut epochs = self.epochs.clone();
+        let epochs =
+            if epochs.truncate_from_end(offset) { Some((self.stage_epochs(&epochs)?, epochs)) } else { None };
+        let segment =
+            if target == self.active.base_offset() { Vec::new() } else { self.stage_sealed(target, size)? };
+        Ok(StagedCut { epochs, segment })
+    }
+
+    /// Copies what stays of a segment that is not written any more. Readers may have mapped its files, and a mapping of a
+    /// file that is cut ends their process.
+    fn stage_sealed(&self, base_offset: i64, size: u64) -> Result<Vec<Staged>> {
+        let mut staged = vec![self.directory.stage_start(&segment_file(base_offset, FileKind::Log), size)?];
         // to be truncated, too
         for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
             let name = segment_file(base_offset, kind);
             if let Some(index) = self.directory.identity_of(&name)? {
-                self.directory.replace_by_start(&name, index.size)?;
+                staged.push(self.directory.stage_start(&name, index.size)?);
             }
         }
-        Ok(())
+        Ok(staged)
     }
 
     /// The base offset of the segment that would hold an offset.
@@ -80,37 +101,33 @@ impl Partition {
     /// meanwhile, that it has.
     pub(super) fn announce(&self) -> Result<()> {
         let file = self.directory.open_writable(TRUNCATIONS)?;
+        let end = file.identity()?.size;
+        // and the one after the change must find room: in the same block, as a rule
+        file.reserve(end, 2);
         // only the length counts: a zero is what is left of a byte that was lost
-        file.write_all_at(&[0], file.identity()?.size)
+        file.write_all_at(&[0], end)
     }
 
     /// `size`: of what stays of the target's `.log`.
-    fn cut(&mut self, offset: i64, target: i64, size: u64, commit: &Commit) -> Result<()> {
+    fn cut(&mut self, offset: i64, target: i64, size: u64, staged: StagedCut, commit: &Commit) -> Result<()> {
         self.truncations += 1;
         commit.truncated(offset);
         self.live.withdraw();
-        self.announce()?;
-        let file = self.directory.open_writable(&segment_file(target, FileKind::Log))?;
-        if planted::is(Planted::SwappedDeleteOrder) {
-            file.set_size(size)?;
-        }
         // where the batch before the cut ends is known once it is done
         self.watermark.set(target.min(commit.durable()))?;
-        let recovery_point = self.checkpoint.recovery_point.min(target);
-        self.write_checkpoint(Checkpoint { recovery_point, ..self.checkpoint })?;
-        if self.epochs.truncate_from_end(offset) {
-            self.write_epochs()?;
+        if let Some((staged, epochs)) = staged.epochs {
+            self.epochs = epochs;
+            staged.put()?;
         }
         self.remove_snapshots_above(offset)?;
         let newer = self.sealed.split_off(&target);
         let newest_first = [self.active.base_offset()].into_iter().chain(newer.into_iter().rev());
         remove_newest_first(&self.directory, newest_first.filter(|base_offset| *base_offset > target))?;
         if target == self.active.base_offset() {
-            file.set_size(size)?;
-            file.sync()?;
-        } else {
-            self.replace_sealed(target, size)?;
+            self.active.log().set_size(size)?;
+            self.active.log().sync()?;
         }
+        staged.segment.into_iter().try_for_each(Staged::put)?;
         let layout = Self::layout(&self.config);
         self.active.truncate_indexes(&self.directory, target, offset, &layout)?;
         // the reader looks at what is there now
@@ -133,61 +150,6 @@ impl Partition {
         self.announce()
     }
 
-    /// Removes every record; the log starts and ends at `offset` then.
-    ///
-    /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
-    pub(super) fn truncate_fully_and_start_at(&mut self, offset: i64, commit: &Commit) -> Result<()> {
-        if !(0..i64::MAX).contains(&offset) {
-            return Err(Error::config("offset", "an offset from 0 to 2^63 - 2", offset.to_string()));
-        }
-        self.restart(offset, commit).inspect_err(|error| commit.poison(error))
-    }
-
-    fn restart(&mut self, offset: i64, commit: &Commit) -> Result<()> {
-        self.truncations += 1;
-        commit.truncated(offset.min(commit.durable()));
-        self.live.withdraw();
-        self.announce()?;
-        // from here on whoever opens the log goes on with this
-        self.watermark.set(0)?;
-        let checkpoint =
-            Checkpoint { recovery_point: offset, log_start_offset: offset, ..Checkpoint::default() };
-        // what was deleted is not to be seen while its files are still there
-        let log_start_offset = offset.max(self.log_start_offset);
-        let (starting_at, ended_at) = (Some(offset), Some(self.log_end_offset));
-        self.write_checkpoint(Checkpoint { log_start_offset, starting_at, ended_at, ..checkpoint })?;
-        self.epochs.clear();
-        self.write_epochs()?;
-        self.remove_snapshots_above(-1)?;
-        let mut old: Vec<_> = std::mem::take(&mut self.sealed).into_iter().collect();
-        old.push(self.active.base_offset());
-        // else it would lie in the middle of what is to go
-        let is_ahead = offset > self.active.base_offset() && offset >= self.log_end_offset;
-        if is_ahead {
-            // zeros behind the data of a segment before the last one would be damage
-            self.active.trim_log()?;
-        } else {
-            remove_newest_first(&self.directory, old.split_off(1).into_iter().rev())?;
-        }
-        let (now, jitter) = ((self.clock)(), self.jitter());
-        let make = if old == [offset] { SegmentAppender::replace } else { SegmentAppender::create };
-        self.active = make(&self.directory, offset, &Self::layout(&self.config), now, jitter)?;
-        self.directory.sync()?;
-        // last, so that who opens the log meanwhile finds one
-        remove_newest_first(
-            &self.directory,
-            old.into_iter().rev().filter(|base_offset| *base_offset != offset),
-        )?;
-        self.log_start_offset = offset;
-        self.log_end_offset = offset;
-        self.data_end = offset;
-        self.watermark.set(offset)?;
-        commit.synced(offset);
-        self.write_checkpoint(checkpoint)?;
-        self.publish_segments();
-        self.announce()
-    }
-
     /// Lets the log start at `offset`: records below are gone, and segments of which none is left are deleted, oldest
     /// first. False where it started there or above already.
     ///
@@ -204,23 +166,26 @@ impl Partition {
             // the log must not end below its start after a crash
             self.sync(commit)?;
         }
-        let before = self.checkpoint;
-        self.advance(offset).inspect_err(|error| {
-            // where there was no room to note the new start, nothing has begun
-            let is_full =
-                matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::StorageFull);
-            if !(is_full && matches!(Checkpoint::read(&self.directory), Ok(Some(held)) if held == before)) {
-                commit.poison(error);
-            }
-        })?;
+        let epochs = self.stage_start(offset).inspect_err(|error| poison_unless_full(commit, error))?;
+        self.advance(offset, epochs).inspect_err(|error| commit.poison(error))?;
         Ok(true)
     }
 
-    fn advance(&mut self, offset: i64) -> Result<()> {
+    /// What needs space of a new log start: the history of epochs, where it changes, and the checkpoint, which is in force
+    /// then. Where the disk has none, the log is as it was.
+    fn stage_start(&mut self, offset: i64) -> Result<Option<(Staged, LeaderEpochs)>> {
+        let mut epochs = self.epochs.clone();
+        let is_changed = epochs.truncate_from_start(offset);
+        let staged = if is_changed { Some((self.stage_epochs(&epochs)?, epochs)) } else { None };
         self.write_checkpoint(Checkpoint { log_start_offset: offset, ..self.checkpoint })?;
+        Ok(staged)
+    }
+
+    fn advance(&mut self, offset: i64, epochs: Option<(Staged, LeaderEpochs)>) -> Result<()> {
         self.log_start_offset = offset;
-        if self.epochs.truncate_from_start(offset) {
-            self.write_epochs()?;
+        if let Some((staged, epochs)) = epochs {
+            self.epochs = epochs;
+            staged.put()?;
         }
         self.remove_passed()
     }
@@ -245,19 +210,24 @@ impl Partition {
         }
     }
 
-    /// Replaces the checkpoint, and the lines of the data directory's that would contradict it.
+    /// Replaces the checkpoint, and the lines of the data directory's that would contradict it. Where the disk has no room,
+    /// all of them are as they were.
     pub(super) fn write_checkpoint(&mut self, checkpoint: Checkpoint) -> Result<()> {
-        checkpoint.write(&self.directory)?;
-        if let Some(data_directory) = &self.data_directory {
-            data_directory.write_recovery_point(checkpoint.recovery_point)?;
-            data_directory.write_log_start_offset(checkpoint.log_start_offset)?;
-        }
+        let staged = checkpoint.stage(&self.directory)?;
+        let lines = self.stage_lines(checkpoint)?;
+        staged.put()?;
         self.checkpoint = checkpoint;
-        Ok(())
+        lines.map_or(Ok(()), StagedLines::put)
+    }
+
+    /// Writes what is to replace the data directory's checkpoints.
+    pub(super) fn stage_lines(&self, checkpoint: Checkpoint) -> Result<Option<StagedLines>> {
+        let data_directory = self.data_directory.as_ref();
+        data_directory.map(|data_directory| data_directory.stage_checkpoint(checkpoint)).transpose()
     }
 
     /// Snapshots of producer state beyond an offset speak of records that are not there.
-    fn remove_snapshots_above(&self, offset: i64) -> Result<()> {
+    pub(super) fn remove_snapshots_above(&self, offset: i64) -> Result<()> {
         let mut is_changed = false;
         for (name, _) in self.directory.entries()? {
             let is_snapshot = SegmentFileName::parse(&name).is_some_and(|parsed| {
@@ -271,6 +241,21 @@ impl Partition {
             }
         }
         if is_changed { self.directory.sync() } else { Ok(()) }
+    }
+}
+
+/// The files of a truncation, which wait for their names.
+struct StagedCut {
+    epochs: Option<(Staged, LeaderEpochs)>,
+    /// Of a target that is not the active segment.
+    segment: Vec<Staged>,
+}
+
+/// What failed before anything had changed need not end the writer, where all it needs is space.
+pub(super) fn poison_unless_full(commit: &Commit, error: &Error) {
+    const FULL: [ErrorKind; 3] = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
+    if !matches!(error, Error::Io { source, .. } if FULL.contains(&source.kind())) {
+        commit.poison(error);
     }
 }
 

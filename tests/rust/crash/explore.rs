@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use cordwood::fs::mem::{Image, Survivors};
 use cordwood::log::FlushMode;
 
+use crate::found;
 use crate::judge::{Judge, Recovered, Tally};
 use crate::script::{Before, Call, Client, Op, Setup};
 
@@ -82,8 +83,10 @@ pub fn explore_one(
         client.apply(*op, &mut |_| ());
     }
     client.apply(*last, &mut |call| look(setup, sequence, random, seen, judge, call, visit));
-    for violation in client.disk.violations() {
-        judge.tally.note("unstable", &|| format!("{setup:?} {sequence:?}"), &violation);
+    if *last == Op::Close
+        && let Err(what) = found::check_closed_indexes(&client.disk.shown().files())
+    {
+        judge.tally.note("misread", &|| format!("{setup:?} {sequence:?}"), &what);
     }
 }
 

@@ -84,9 +84,6 @@ fn run(setup: Setup, script: &[Op], fault: Fault, judge: &mut Judge, judged: &mu
         }
     }
     let has_come = client.disk.fault_is_over();
-    for violation in client.disk.violations() {
-        judge.tally.note("unstable", &|| words("a store"), &violation);
-    }
     let seen_failing = client.disk.failed();
     client.writer = None;
     client.disk.set_fault(None);

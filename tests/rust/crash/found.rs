@@ -69,6 +69,64 @@ impl Reader {
     }
 }
 
+/// Fails where the indexes of a log that was closed are not as Kafka leaves them: entries and nothing else, each of a batch
+/// that is there, and of each segment's largest timestamp.
+pub fn check_closed_indexes(files: &Files) -> Result<(), String> {
+    for (base, bytes) in segments(files) {
+        let index = |kind: &str| {
+            let name = format!("{base:020}.{kind}");
+            let found = files.iter().find(|(file, _)| *file == name);
+            found.map(|(_, bytes)| &bytes[..]).ok_or(format!("{name} is missing"))
+        };
+        // position, last offset, largest timestamp
+        let mut batches = Vec::new();
+        let mut position = 0;
+        while position < bytes.len() {
+            let batch = naive::read_batch(batch_at(bytes, position))?;
+            batches.push((position as i64, batch.last_offset, batch.max_timestamp));
+            position += batch.size as usize;
+        }
+        let wrong = |kind: &str, slot: &[u8]| Err(format!("{base:020}.{kind}: the entry {slot:02x?}"));
+        let (offsets, times) = (index("index")?, index("timeindex")?);
+        let mut before = 0;
+        for slot in offsets.chunks(8) {
+            let fields = slot.first_chunk().copied().map_or((-1, -1), |slot: [u8; 8]| {
+                let slot = i64::from_be_bytes(slot);
+                (base + (slot >> 32), slot & 0xffff_ffff)
+            });
+            let is_batch = batches.iter().any(|(position, last, _)| fields == (*last, *position));
+            if !is_batch || fields.1 <= before {
+                return wrong("index", slot);
+            }
+            before = fields.1;
+        }
+        let mut before = -1;
+        for slot in times.chunks(12) {
+            let fields = slot.first_chunk().copied().map_or((-1, -1), |slot: [u8; 12]| {
+                let slot = i128::from_be_bytes([[0; 4].as_slice(), &slot].concat().try_into().unwrap());
+                ((slot >> 32) as i64, base + (slot & 0xffff_ffff) as i64)
+            });
+            let is_batch = batches.iter().any(|(_, last, largest)| fields == (*largest, *last));
+            if !is_batch || fields.0 <= before {
+                return wrong("timeindex", slot);
+            }
+            before = fields.0;
+        }
+        let largest = batches.iter().map(|(_, _, largest)| *largest).max().unwrap_or(-1);
+        if before != largest {
+            return Err(format!("{base:020}.timeindex: ends with {before}, not with {largest}"));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of the batch at a position: of all that is left where its length says more.
+fn batch_at(bytes: &[u8], position: usize) -> &[u8] {
+    let rest = &bytes[position..];
+    let size = rest.get(8..12).map_or(0, |size| u32::from_be_bytes(size.try_into().unwrap()) as usize + 12);
+    rest.get(..size).unwrap_or(rest)
+}
+
 /// Offset and fingerprint of each record.
 pub fn records(batches: &[Rc<Batch>]) -> Vec<(i64, u64)> {
     let records = batches.iter().flat_map(|batch| &batch.records);

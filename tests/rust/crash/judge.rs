@@ -204,10 +204,6 @@ impl Judge {
         batches: &[Rc<Batch>],
         place: &dyn Fn() -> String,
     ) {
-        let violations = recovered.disk.violations();
-        if !violations.is_empty() {
-            self.tally.note("unstable", place, &violations.join("; "));
-        }
         // after a close the indexes stay as the writer had them, which may be sparser than those that recovery builds
         let rebuilt;
         let recovered = if was_closed {

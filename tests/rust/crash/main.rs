@@ -32,7 +32,9 @@ mod batches;
 mod explore;
 mod faults;
 mod found;
+mod full;
 mod generations;
+mod indexes;
 mod judge;
 mod killed;
 #[path = "../support/lz4.rs"]

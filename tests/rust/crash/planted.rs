@@ -85,8 +85,8 @@ fn planted_length_trusted_past_end_is_caught() {
 }
 
 #[test]
-fn planted_index_store_into_hole_is_caught() {
-    is_caught(Planted::IndexStoreIntoHole, short_sequences);
+fn planted_index_entries_not_written_is_caught() {
+    is_caught(Planted::IndexEntriesNotWritten, short_sequences);
 }
 
 /// Whatever a checkpoint loses, what was deleted does not come back, and where that is not known the log is not opened.

@@ -138,7 +138,7 @@ impl Client {
                 see(self.append(1));
             }
             Op::Flush => see(self.flush()),
-            Op::Roll => see(self.call("roll", Effect::Grows, LogWriter::roll, |_| (), |_, ()| ())),
+            Op::Roll => see(self.roll()),
             Op::Retain => {
                 let offset = (self.model.start + 2).min(self.model.end);
                 see(self.delete_before(offset));
@@ -230,6 +230,10 @@ impl Client {
     pub fn flush(&mut self) -> Call {
         let flush = |writer: &mut LogWriter| writer.flush();
         self.call("flush", Effect::Grows, flush, |_| (), |model, ()| model.durable = model.end)
+    }
+
+    pub fn roll(&mut self) -> Call {
+        self.call("roll", Effect::Grows, LogWriter::roll, |_| (), |_, ()| ())
     }
 
     pub fn delete_before(&mut self, offset: i64) -> Call {

@@ -39,7 +39,11 @@ pub(super) fn apply(directory: Directory, plan: RecoveryPlan, options: &WriterOp
             remove_newest_first(&directory, removed.into_iter().rev())?;
             begin(&directory, options, log_start_offset, jitter)?
         }
-        Work::Recover(recovery) => recover(&directory, options, *recovery, jitter)?,
+        Work::Recover(recovery) => {
+            let recovered = recover(&directory, options, *recovery, jitter)?;
+            recovered.active.log().sync()?;
+            recovered
+        }
     };
     let Recovered { sealed, active, data_end, log_end_offset, log_start_offset, epochs } = recovered;
     let watermark = Watermark::open(&directory)?;
@@ -220,7 +224,6 @@ fn write_indexes(directory: &Directory, base_offset: i64, indexes: &IndexBytes) 
 impl Partition {
     /// Makes what was found durable, and says so.
     fn make_durable(&mut self) -> Result<()> {
-        self.active.log().sync()?;
         // of no use after a power loss, but what is found here is to stay so
         match self.directory.identity_of(TRUNCATIONS)? {
             Some(file) => {
@@ -230,7 +233,8 @@ impl Partition {
                 }
                 self.directory.open_writable(TRUNCATIONS)?.sync()?;
             }
-            None => self.directory.create(TRUNCATIONS)?.sync()?,
+            // an empty file is durable with its name
+            None => drop(self.directory.create(TRUNCATIONS)?),
         }
         // lower than before only where nothing of what it named was lost
         self.watermark.set(self.data_end)?;
@@ -250,8 +254,7 @@ impl Partition {
             // as Kafka has it before the first epoch
             Some(held) if held.is_empty() && self.epochs.entries().is_empty() => Ok(()),
             None if self.epochs.entries().is_empty() => {
-                self.directory.create(LEADER_EPOCH_CHECKPOINT)?.sync()?;
-                self.directory.sync()
+                self.directory.create(LEADER_EPOCH_CHECKPOINT).map(drop)
             }
             _ => self.write_epochs(),
         }

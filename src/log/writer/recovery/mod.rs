@@ -18,6 +18,9 @@ mod preconditions;
 mod quarantine;
 mod scan_segment;
 mod split;
+mod undo;
+
+use plan::Work;
 
 use super::WriterOptions;
 use super::partition::Partition;
@@ -27,11 +30,15 @@ use crate::fs::planted::{self, Planted};
 use crate::segment::remove_segment;
 
 pub(super) use scan_segment::{IndexRule, held, scan};
+pub(super) use undo::remove_directory;
 
 /// Opens the log in a directory, or begins one. What was recovered is durable.
 pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Partition> {
     options.check()?;
     let plan = plan::plan(&directory, options)?;
+    if let Work::Begin { .. } = plan.work {
+        return undo::where_it_fails(&directory, || apply::apply(directory.clone(), plan, options));
+    }
     apply::apply(directory, plan, options)
 }
 

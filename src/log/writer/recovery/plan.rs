@@ -96,7 +96,7 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Rec
         Ok(log) if starting_at.is_none() => {
             Work::Recover(Box::new(recovery(directory, options, checkpoint, data_directory.as_ref(), &log)?))
         }
-        Ok(_) | Err(Error::LogNotFound { .. }) => beginning(directory, checkpoint)?,
+        Ok(_) | Err(Error::LogNotFound { .. }) => beginning(directory, checkpoint, data_directory.as_ref())?,
         Err(error) => return Err(error),
     };
     let leader_epoch = match &work {
@@ -125,10 +125,19 @@ fn missing_topic_id(directory: &Directory, options: &WriterOptions) -> Result<Op
 }
 
 /// No log, or one that was being emptied.
-fn beginning(directory: &Directory, checkpoint: Option<Checkpoint>) -> Result<Work> {
+fn beginning(
+    directory: &Directory,
+    checkpoint: Option<Checkpoint>,
+    data_directory: Option<&DataDirectory>,
+) -> Result<Work> {
     let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
     let durable = durable_offset(directory, CleanMarker::read(directory)?.as_ref())?;
-    let log_start_offset = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
+    let noted = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
+    let log_start_offset = match (starting_at, data_directory) {
+        (Some(starting_at), _) => starting_at,
+        (None, Some(data_directory)) => data_directory.start_without_segments(directory, noted)?,
+        (None, None) => noted,
+    };
     if let Some(durable) = durable.filter(|durable| starting_at.is_none() && *durable > log_start_offset) {
         return Err(preconditions::missing(directory, durable, log_start_offset));
     }
@@ -137,7 +146,7 @@ fn beginning(directory: &Directory, checkpoint: Option<Checkpoint>) -> Result<Wo
     if let Some(checkpoint) = checkpoint.filter(|_| !removed.is_empty()) {
         preconditions::written_since(directory, checkpoint)?;
     }
-    Ok(Work::Begin { removed, log_start_offset: starting_at.unwrap_or(log_start_offset) })
+    Ok(Work::Begin { removed, log_start_offset })
 }
 
 /// Up to where everything was synced, where that is known: a log that was closed was so to its end.

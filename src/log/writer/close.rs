@@ -1,0 +1,24 @@
+//! How a log is closed, so that the next opening need not look for damage.
+
+use super::Commit;
+use super::checkpoint::Checkpoint;
+use super::clean_marker::CleanMarker;
+use super::partition::Partition;
+use crate::error::Result;
+
+impl Partition {
+    /// Ends the log in order.
+    pub(super) fn close(&mut self, commit: &Commit) -> Result<()> {
+        self.live.withdraw();
+        self.active.seal()?;
+        self.directory.sync()?;
+        self.watermark.set(self.data_end)?;
+        commit.synced(self.log_end_offset);
+        self.checkpoint = Checkpoint { recovery_point: self.log_end_offset, ..self.checkpoint };
+        self.checkpoint.write(&self.directory)?;
+        if let Some(data_directory) = &self.data_directory {
+            data_directory.write_recovery_point(self.log_end_offset)?;
+        }
+        CleanMarker::of(&self.directory, self.data_end)?.write(&self.directory)
+    }
+}

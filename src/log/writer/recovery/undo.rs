@@ -1,0 +1,36 @@
+//! What the first opening of a log makes, removed again where that fails: on a full disk, for one.
+
+use crate::error::Result;
+use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::{Directory, PartitionLocks};
+
+/// Opens a log. Where that fails in a directory without a segment, the files that it made are removed.
+pub(super) fn where_it_fails<T>(directory: &Directory, open: impl FnOnce() -> Result<T>) -> Result<T> {
+    let before = directory.entries()?;
+    let is_segment = |name: &str| {
+        SegmentFileName::parse(name)
+            .is_some_and(|parsed| parsed.kind == FileKind::Log && parsed.stage == Stage::Live)
+    };
+    if before.iter().any(|(name, _)| is_segment(name)) {
+        return open();
+    }
+    open().inspect_err(|_| {
+        // the first error is the one to tell
+        for (name, _) in directory.entries().unwrap_or_default() {
+            // the lock is held on its file
+            if name != PartitionLocks::NAME && before.iter().all(|(before, _)| *before != name) {
+                let _ = directory.remove(&name);
+            }
+        }
+    })
+}
+
+/// Removes a partition directory that was made just now, with the lock that the caller holds in it. One that is not empty
+/// stays.
+pub(in crate::log::writer) fn remove_directory(directory: &Directory) {
+    let name = directory.path().file_name().and_then(|name| name.to_str());
+    if let (Some(name), Ok(Some(parent))) = (name, directory.parent()) {
+        // a process that waits for the lock sees that its file is gone
+        let _ = directory.remove(PartitionLocks::NAME).and_then(|()| parent.remove_folder(name));
+    }
+}

@@ -1,0 +1,93 @@
+"""Real file systems in images on loop devices. They need root, and a kernel that has them."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+# by file system: the options of mkfs and of mount, and the smallest image
+KINDS = {
+    "ext4": (["-q", "-m", "0"], "data=journal,errors=remount-ro", 64 << 20),
+    "xfs": (["-q"], "defaults", 300 << 20),
+}
+# FS_IOC_SHUTDOWN (EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN): from now on every write fails, and what is not durable is lost
+SHUTDOWN = 0x8004587D
+NO_LOG_FLUSH = 2
+
+
+def tool(name: str) -> str | None:
+    """Find a program, also one that is only in root's path."""
+    return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
+
+
+def call(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    found = tool(name)
+    assert found is not None, f"{name} is missing"
+    return subprocess.run([found, *map(str, arguments)], check=False, capture_output=True, text=True)
+
+
+def needs(kind: str) -> None:
+    """Skip, with the reason, what this machine cannot do. In CI only the kernel is a reason."""
+    if os.geteuid() != 0:
+        pytest.skip("loop devices need root")
+    known = Path("/proc/filesystems").read_text(encoding="utf-8").split()
+    if kind not in known or not Path("/dev/loop-control").exists():
+        pytest.skip(f"this kernel has no loop devices, or no {kind}")
+    if tool(f"mkfs.{kind}") is None:
+        assert "CI" not in os.environ, f"mkfs.{kind} is missing, and here it must be there"
+        pytest.skip(f"mkfs.{kind} is not installed")
+
+
+def make_image(kind: str, image: Path, size: int | None = None) -> None:
+    """Make an image that holds an empty file system."""
+    options, _, least = KINDS[kind]
+    with image.open("wb") as file:
+        file.truncate(size or least)
+    done = call(f"mkfs.{kind}", *options, image)
+    assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def mounted(kind: str, image: Path) -> Iterator[Path]:
+    """Mount an image beside itself."""
+    mount = image.with_suffix(".mount")
+    mount.mkdir(exist_ok=True)
+    with _mounted("-o", f"loop,{KINDS[kind][1]}", image, mount):
+        yield mount
+
+
+@contextmanager
+def bound(source: Path, target: Path) -> Iterator[None]:
+    """Let a file lie on another file system than its directory."""
+    with _mounted("--bind", source, target):
+        yield
+
+
+@contextmanager
+def _mounted(*arguments: object) -> Iterator[None]:
+    done = call("mount", *arguments)
+    if "permission denied" in done.stderr.lower():
+        pytest.skip("this process may not mount")
+    assert done.returncode == 0, done.stderr
+    try:
+        yield
+    finally:
+        done = call("umount", arguments[-1])
+        assert done.returncode == 0, done.stderr
+
+
+def shut_down(mount: Path) -> None:
+    """Take a file system away, as a disk that fails does."""
+    descriptor = os.open(mount, os.O_RDONLY)
+    try:
+        fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))
+    finally:
+        os.close(descriptor)

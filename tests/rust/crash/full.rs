@@ -1,0 +1,124 @@
+//! A full disk: what a call that fails for want of space has changed, which is nothing, and that space is all it needs.
+
+use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
+use cordwood::log::{FlushMode, LogWriter, WriterOptions};
+
+use crate::judge::Judge;
+use crate::model::{Expected, Model};
+use crate::script::{Before, Call, Client, Op, Setup};
+
+fn options() -> WriterOptions {
+    Setup { flush: FlushMode::Always, sector: 16, before: Before::Nothing }.options()
+}
+
+fn open(disk: &MemoryDisk) -> cordwood::Result<LogWriter> {
+    LogWriter::open_in(disk.directory("/orders-0"), &options())
+}
+
+fn is_full(error: &cordwood::Error) -> bool {
+    matches!(error, cordwood::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
+}
+
+/// No space from this operation on.
+fn from(at: u64) -> Fault {
+    Fault { at, kind: FaultKind::NoSpace, forever: true }
+}
+
+#[test]
+fn a_first_opening_that_has_no_room_leaves_the_directory_as_it_was() {
+    let held: [&[(&str, &[u8])]; 2] = [
+        &[],
+        &[("partition.metadata", b"version: 0\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg"), ("notes.txt", b"kept")],
+    ];
+    for held in held {
+        let mut refused = 0;
+        for at in 0.. {
+            let disk = MemoryDisk::new(16);
+            for (name, bytes) in held {
+                disk.put(name, bytes);
+            }
+            let before = disk.shown().files();
+            disk.set_fault(Some(from(at)));
+            let opened = open(&disk);
+            disk.set_fault(None);
+            match opened {
+                Ok(_) => break,
+                Err(error) => assert!(is_full(&error), "{at}: {error}"),
+            }
+            assert_eq!(disk.shown().files(), before, "{at}");
+            assert_eq!(open(&disk).unwrap().log_end_offset(), 0, "{at}");
+            refused += 1;
+        }
+        assert!(refused > 5, "{refused}");
+    }
+}
+
+/// A log in four segments, of which the first ones hold nothing that is left.
+fn written(flush: FlushMode) -> Client {
+    let setup = Setup { flush, sector: 16, before: Before::Nothing };
+    let mut client = Client::of(setup);
+    for op in [Op::Reopen, Op::Append, Op::Append, Op::Roll, Op::Append, Op::Retain, Op::Roll, Op::Append] {
+        client.apply(op, &mut |call| assert!(call.error.is_none(), "{}: {:?}", call.name, call.error));
+    }
+    client
+}
+
+type Calls = Vec<(String, Box<dyn Fn(&mut Client) -> Call>)>;
+
+/// What changes the structure of a log, at every offset that is of another kind.
+fn calls() -> Calls {
+    let mut calls: Calls = Vec::new();
+    let Model { start, end, .. } = written(FlushMode::Always).model;
+    for offset in 0..end {
+        calls.push((format!("truncate_to({offset})"), Box::new(move |client| client.truncate_to(offset))));
+    }
+    for offset in 0..end + 4 {
+        let name = format!("truncate_fully_and_start_at({offset})");
+        calls.push((name, Box::new(move |client| client.restart_at(offset))));
+    }
+    for offset in start + 1..=end {
+        calls
+            .push((format!("delete_before({offset})"), Box::new(move |client| client.delete_before(offset))));
+    }
+    calls.push(("apply_retention".to_owned(), Box::new(Client::retain)));
+    calls.push(("roll".to_owned(), Box::new(Client::roll)));
+    calls.push(("append".to_owned(), Box::new(|client| client.append(2))));
+    calls.push(("append, which rolls".to_owned(), Box::new(|client| client.append_of(&[b'v'; 300]))));
+    calls
+}
+
+/// A call that finds no room changes nothing; when there is room, the writer goes on and the same call goes well.
+#[test]
+fn a_call_that_has_no_room_changes_nothing_and_goes_well_when_it_has() {
+    let mut refused = 0;
+    for (name, call) in calls() {
+        for flush in [FlushMode::Always, FlushMode::None] {
+            let mut judge = Judge::new(written(flush).options);
+            for at in 0.. {
+                let mut client = written(flush);
+                let place = || format!("{name}, {flush}, no room from operation {at} on");
+                let before = client.model.clone();
+                client.disk.set_fault(Some(from(at)));
+                let called = call(&mut client);
+                client.disk.set_fault(None);
+                let Some(error) = called.error else { break };
+                assert!(is_full(&error), "{}: {error}", place());
+                refused += 1;
+                // what it is now, and what a process that is killed leaves
+                let writer = client.writer.as_mut().unwrap();
+                let bounds = (writer.log_start_offset(), writer.log_end_offset());
+                assert_eq!(bounds, (before.start, before.end), "{}", place());
+                judge.judge_disk(client.disk.fork(), &[Expected::after(&before)], true, &place);
+                client.unsure.clear();
+                let called = call(&mut client);
+                assert!(called.error.is_none(), "{}, then with room: {:?}", place(), called.error);
+                let called = client.append(1);
+                assert!(called.error.is_none(), "{}, then an append: {:?}", place(), called.error);
+                judge.judge_disk(client.disk.fork(), &[Expected::after(&client.model)], true, &place);
+            }
+            judge.tally.assert_none();
+        }
+    }
+    println!("{{\"rig\": \"full disk\", \"refused\": {refused}}}");
+    assert!(refused > 500, "{refused}");
+}
