@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from batches import Rec, batch, name
 from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSourceReader
 from scripts import run, write_script
 from spark_reading import again, plan, source, struct
 
@@ -248,6 +249,12 @@ print("fine")
 
 def test_cordwood_itself_imports_neither_spark_nor_pandas(tmp_path: Path, script_environment: dict[str, str]) -> None:
     assert run(write_script(tmp_path, LAZY), env=script_environment).stdout.split() == ["fine"]
+
+
+def test_the_reader_takes_no_filters() -> None:
+    """Spark keeps the plan of a pushed filter for all queries of a DataFrame: `test_spark_reuse.py` runs them."""
+    reader = source(PLAIN.path).reader(schema=struct("offset"))
+    assert type(reader).pushFilters is DataSourceReader.pushFilters
 
 
 def test_the_package_that_spark_discovers_has_the_source() -> None:

@@ -21,7 +21,6 @@ ORDER = [
     "segments",
     "schema",
     "split",
-    "filters",
     "read",
     "batch",
     "stream",

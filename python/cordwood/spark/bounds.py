@@ -26,16 +26,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is read of one partition: offsets `[start_offset, end_offset)`, of these the times `[start_time, end_time)`.
-
-    `None` is no bound; a record without a time lies outside every range of times.
-    """
+    """What is read of one partition: offsets `[start_offset, end_offset)`."""
 
     directory: PartitionDirectory
     start_offset: int
     end_offset: int
-    start_time: int | None = None
-    end_time: int | None = None
     continues: bool = False
     """Whether it goes on where an earlier reading ended, which reported the damage that reaches in here."""
 

@@ -6,14 +6,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from cordwood.spark.batch import LogReader, PushingLogReader
+from cordwood.spark.batch import LogReader
 from cordwood.spark.bounds import check_names, check_start
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import find_partitions
 from cordwood.spark.schema import table_schema
 from cordwood.spark.stream import LogStreamReader
 
-__all__ = ["LogDataSource", "PushingLogDataSource", "register"]
+__all__ = ["LogDataSource", "register"]
 
 
 class LogDataSource(DataSource):
@@ -48,21 +48,6 @@ class LogDataSource(DataSource):
         return LogStreamReader(self.log_options, schema)
 
 
-class PushingLogDataSource(LogDataSource):
-    """The same, with a reader that takes Spark's filters."""
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """Make the reader of a query."""
-        return PushingLogReader(self.log_options, schema)
-
-
-def register(spark: SparkSession, *, pushdown: bool = False) -> None:
-    """Make `format("cordwood")` known to a session.
-
-    With *pushdown*, filters on `offset`, `timestamp`, `partition` and `topic` leave out partitions, segments and
-    batches before they are read, and Spark's setting `spark.sql.python.filterPushdown.enabled` is switched on for the
-    session: where that is off, Spark refuses every query of a source that takes filters.
-    """
-    if pushdown:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(PushingLogDataSource if pushdown else LogDataSource)
+def register(spark: SparkSession) -> None:
+    """Make `format("cordwood")` known to a session."""
+    spark.dataSource.register(LogDataSource)

@@ -71,7 +71,7 @@ def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tupl
 
 
 def _coarse(bound: Bounds, options: SparkLogOptions) -> Iterator[Piece]:
-    """Give the whole range of a log, but for what its times leave out."""
+    """Give the whole range of a log, as one piece (none where nothing of it is committed)."""
     log = open_log(bound.directory, options)
     start = bound.start_offset
     if not options.fail_on_data_loss:
@@ -90,7 +90,7 @@ def _finer(piece: Piece, target: int, options: SparkLogOptions) -> Iterator[Piec
     split = piece.split
     # parts of one size, not some of the largest and a rest; a batch more or less may lie in each
     limit = min(target, split.size // (split.size // target + 1) + _BATCH_BYTES)
-    part_bound = Bounds(piece.directory, split.start_offset, split.end_offset, split.start_time, split.end_time)
+    part_bound = Bounds(piece.directory, split.start_offset, split.end_offset)
     try:
         parts = _plan(part_bound, log, limit, options)
     except SparkLogError as error:
@@ -108,8 +108,6 @@ def _plan(bound: Bounds, log: cw.Log, max_bytes: int, options: SparkLogOptions) 
         max_bytes,
         start_offset=bound.start_offset,
         end_offset=bound.end_offset,
-        start_time=bound.start_time,
-        end_time=bound.end_time,
         isolation_level=options.isolation_level if options.table == "records" else "read_uncommitted",
     )
     return coded(bound.directory, plan)
@@ -177,7 +175,7 @@ def _first_header(log: cw.Log, offset: int) -> list[dict[str, Any]]:
 
 def part_of(split: cw.Split, start_offset: int, end_offset: int, size: int) -> cw.Split:
     """Narrow a split to offsets inside it; what it knows of transactions holds there too."""
-    return cw.Split(split.path, start_offset, end_offset, split.start_time, split.end_time, size, aborted=split.aborted)
+    return cw.Split(split.path, start_offset, end_offset, size=size, aborted=split.aborted)
 
 
 def _whole_segments(bounds: Iterable[Bounds], options: SparkLogOptions) -> Iterator[Piece]:

@@ -38,7 +38,7 @@ _CONNECT_PARALLELISM = 16
 
 
 class JobsDataSource(LogDataSource):
-    """The source under a name of its own: a session keeps what the user registered, with pushdown or without."""
+    """The source under another name: what the user registered as `cordwood` stays as it is."""
 
     @classmethod
     def name(cls) -> str:
