@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use cordwood::log::{OnDamage, Ranges};
 use cordwood::types::Io;
@@ -176,6 +178,63 @@ fn a_rewritten_segment_of_the_same_name_and_size_is_followed() {
         true,
         |log| all(log, OnDamage::Raise).records().any(|record| record.value.as_deref() == Some(b"new")),
     );
+}
+
+/// Writes a segment's `.log` anew in the same file, with the modification time that the file had before.
+fn write_in_place(dir: &Path, base: i64, built: &[Built]) {
+    let mut file = fs::OpenOptions::new().write(true).open(dir.join(file_name(base, "log"))).unwrap();
+    let before = file.metadata().unwrap().modified().unwrap();
+    file.set_len(0).unwrap();
+    file.write_all(&bytes_of(built)).unwrap();
+    file.set_modified(before).unwrap();
+}
+
+#[test]
+fn a_sealed_segment_that_changed_in_place_is_followed() {
+    for (name, built) in [
+        ("shortened", plain(10, 13, "old")),
+        ("as large", plain(10, 20, "new")),
+        ("longer", plain(10, 20, "longer")),
+    ] {
+        let change = |dir: &Path| write_in_place(dir, 10, &built);
+        is_followed(name, three_segments, change, false, |log| log.segments().len() == 3);
+    }
+}
+
+/// Makes every file of a directory an hour old.
+fn age(dir: &Path) {
+    for entry in fs::read_dir(dir).unwrap() {
+        let file = fs::OpenOptions::new().write(true).open(entry.unwrap().path()).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
+    }
+}
+
+#[test]
+fn what_is_unchanged_for_longer_than_a_tick_is_shared() {
+    let parent = folder();
+    let dir = parent.path().join("t-0");
+    fs::create_dir(&dir).unwrap();
+    three_segments(&dir);
+    let shared = |old: &Log, new: &Log| {
+        let pairs = old.segments().iter().zip(new.segments().iter());
+        pairs.map(|(old, new)| Arc::ptr_eq(old, new)).collect::<Vec<_>>()
+    };
+    let recent = open(&dir, Io::Pread);
+    said(&recent).unwrap();
+    assert_eq!(shared(&recent, &recent.refresh().unwrap()), [false; 3], "within a tick");
+    age(&dir);
+    let settled = recent.refresh().unwrap();
+    said(&settled).unwrap();
+    assert_eq!(shared(&settled, &settled.refresh().unwrap()), [true; 3], "the last one, too");
+    write_in_place(&dir, 10, &plain(10, 20, "longer"));
+    assert_eq!(shared(&settled, &settled.refresh().unwrap()), [true, false, true], "another size");
+    fs::OpenOptions::new()
+        .write(true)
+        .open(dir.join(file_name(20, "log")))
+        .unwrap()
+        .set_modified(SystemTime::now())
+        .unwrap();
+    assert_eq!(shared(&settled, &settled.refresh().unwrap()), [true, false, false], "another time");
 }
 
 #[test]
