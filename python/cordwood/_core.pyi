@@ -132,6 +132,13 @@ class Log:
         True
         """
     @property
+    def topic_id(self) -> str | None:
+        """The topic's id in `partition.metadata`, read anew each time; `None` where there is no readable one.
+
+        >>> cw.Log("tests/golden/16-data-dir/cities-0").topic_id
+        '6sc1tPBuS4ODmV6YKUWCjg'
+        """
+    @property
     def size(self) -> int:
         """Bytes of all `.log` files."""
     @property

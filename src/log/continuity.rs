@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::checkpoint::{CLEANED_OFFSETS, MOST_BYTES, OffsetCheckpoint};
-use super::{Log, loader};
+use super::checkpoint::CLEANED_OFFSETS;
+use super::{Log, loader, metadata};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::segment::Segment;
@@ -88,8 +88,8 @@ impl Log {
     /// Whether the data directory's cleaner has cleaned the partition. A file that cannot be read shows nothing.
     fn has_cleaner_checkpoint(&self) -> bool {
         let (Some(topic), Some(partition)) = (self.topic(), self.partition()) else { return false };
-        let text = self.inner.open_files.directory.read_small(&format!("../{CLEANED_OFFSETS}"), MOST_BYTES);
-        let checkpoint = text.ok().flatten().and_then(|text| OffsetCheckpoint::parse(&text).ok());
-        checkpoint.is_some_and(|checkpoint| checkpoint.offset_of(topic, partition).is_some())
+        let directory = &self.inner.open_files.directory;
+        metadata::checkpointed(directory, CLEANED_OFFSETS, topic, partition)
+            .is_ok_and(|offset| offset.is_some())
     }
 }

@@ -9,6 +9,7 @@ mod live_segments;
 mod loader;
 mod lookup;
 mod lookup_many;
+mod metadata;
 mod plan;
 pub mod retention;
 mod scan;
@@ -27,7 +28,6 @@ use crate::fs::names::PartitionName;
 use crate::segment::{OpenFiles, Segment, Warnings};
 use crate::types::{Interrupt, Io};
 
-use checkpoint::OffsetCheckpoint;
 use continuity::Continuity;
 use live_segments::LiveSegments;
 pub use plan::Split;
@@ -370,22 +370,11 @@ fn checkpointed_start(
     warnings: &mut Vec<String>,
 ) -> Option<i64> {
     let (topic, partition) = (topic?, partition?);
-    let name = checkpoint::LOG_START_OFFSETS;
-    let text = match open_files.directory.read_small(&format!("../{name}"), checkpoint::MOST_BYTES) {
-        Ok(text) => text?,
-        Err(error) => {
-            warnings.push(format!("{error}; the log start offset is the first segment's base offset"));
-            return None;
-        }
-    };
-    match OffsetCheckpoint::parse(&text) {
-        Ok(checkpoint) => checkpoint.offset_of(topic, partition),
-        Err(wrong) => {
-            let path = open_files.directory.path_of("..").join(name);
-            warnings.push(format!("{}: {wrong}; ignored", path.display()));
-            None
-        }
-    }
+    let read = metadata::checkpointed(&open_files.directory, checkpoint::LOG_START_OFFSETS, topic, partition);
+    read.unwrap_or_else(|wrong| {
+        warnings.push(format!("{wrong}; ignored"));
+        None
+    })
 }
 
 /// A claimed log start offset counts only inside the log; no claim hides everything.

@@ -88,6 +88,11 @@ impl PyLog {
     }
 
     #[getter]
+    fn topic_id(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.ask(py, |log| Ok(log.topic_id().map(|id| id.to_string())))
+    }
+
+    #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
         self.ask(py, |log| log.size())
     }

@@ -4,14 +4,14 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
-from cordwood import ConfigError
+from cordwood import ConfigError, CordwoodError
 from cordwood.spark.jobs.counting import counts
 from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.journal import Counts, Journal, Plan
@@ -21,19 +21,27 @@ from cordwood.spark.jobs.run import Export, Progress, carry_out
 from cordwood.spark.option_text import write_offsets
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import has_segments, local_path
+from cordwood.spark.worker import open_cached
 
 __all__ = ["export"]
 
 _PIECE_BYTES = 128 << 20
 _PIECES_A_CORE = 8
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
-_TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)\s*$", re.MULTILINE)
 
 # every file needs them: to be placed, and to be counted
 _PLACING = ("topic", "partition", "offset", "timestamp")
 
 # these change no row, and may be others at the next start
-_SAME_ROWS = ("maxPartitionBytes", "minPartitions", "maxRecordsPerPartition", "maxBatchRows", "maxBatchBytes", "io")
+_SAME_ROWS = (
+    "cleanupPolicy",
+    "maxPartitionBytes",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxBatchRows",
+    "maxBatchBytes",
+    "io",
+)
 
 # these may be given later on, for the steps that are left: what was planned may be gone, or turn out to be damaged
 _RELAXED = {"failOnDataLoss": "false", "mode": "DROPMALFORMED"}
@@ -200,16 +208,13 @@ def _deciding(options: SparkLogOptions) -> dict[str, str]:
 
 
 def _topic_ids(folders: Iterable[str]) -> dict[str, str]:
-    """Read the topic id that a broker since Kafka 2.8 leaves in a partition's directory."""
+    """Read the topic ids of partition directories, where they have one."""
     ids = {}
     for folder in folders:
-        try:
-            text = Path(folder, "partition.metadata").read_text(encoding="ascii", errors="replace")
-        except OSError:
-            continue
-        found = _TOPIC_ID.search(text)
-        if found:
-            ids[folder] = found[1]
+        # one that is gone is for the reading to report
+        with suppress(CordwoodError, OSError):
+            if (found := open_cached(folder).topic_id) is not None:
+                ids[folder] = found
     return ids
 
 
