@@ -10,6 +10,7 @@ mod loader;
 mod lookup;
 mod lookup_many;
 mod metadata;
+mod observed;
 mod plan;
 pub mod retention;
 mod scan;
@@ -30,6 +31,7 @@ use crate::types::{Interrupt, Io};
 
 use continuity::Continuity;
 use live_segments::LiveSegments;
+use observed::Observed;
 pub use plan::Split;
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
@@ -84,6 +86,8 @@ struct Inner {
     partition: Option<i32>,
     segments: Segments,
     log_start_offset: i64,
+    claimed_start: ClaimedStart,
+    observed: Observed,
     open_files: Arc<OpenFiles>,
     /// What was odd at the opening.
     opening: Vec<String>,
@@ -129,13 +133,19 @@ impl Log {
         Self::load(&Arc::new(open_files), options, &Arc::default(), None, live)
     }
 
-    /// The same directory as it is now. What has not changed is shared with this log, which stays as it is.
+    /// The same directory as it is now. What has not changed is shared with this log, which stays as it is; where nothing
+    /// has, it is this log.
+    ///
+    /// *Cost*: a system call for each segment that was read; where names in the directory changed, a listing.
     ///
     /// # Errors
     /// As [`Log::open`]; [`Error::LogNotFound`] where every segment is gone.
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
         inner.open_files.look_for_broker();
+        if self.is_current()? {
+            return Ok(self.clone());
+        }
         let options = inner.options.clone();
         Self::load(&inner.open_files, options, &inner.lookups, Some(&inner.segments), inner.live.clone())
     }
@@ -167,7 +177,8 @@ impl Log {
         earlier: Option<&Segments>,
         live: Weak<LiveSegments>,
     ) -> Result<Self> {
-        let truncations = open_files.truncations()?;
+        let observed = Observed::now(open_files)?;
+        let truncations = observed.truncations;
         let listing = match live.upgrade().and_then(|live| live.bases()) {
             Some(bases) => loader::of_writer(&bases),
             None => loader::list(open_files, truncations, lookups)?,
@@ -193,13 +204,8 @@ impl Log {
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
         let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
         let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
-        let written = written_start(open_files, &mut opening);
-        let claimed = options.log_start_offset.or_else(|| {
-            written.max(checkpointed_start(open_files, topic.as_deref(), partition, &mut opening))
-        });
-        // a log that was emptied may start behind its last batch
-        let is_sure = claimed.is_some() && claimed == written;
-        let log_start_offset = log_start(claimed, is_sure, first.base_offset(), last, &path, &mut opening)?;
+        let claimed_start = claimed_start(open_files, &options, topic.as_deref(), partition, &mut opening);
+        let log_start_offset = log_start(claimed_start, first.base_offset(), last, &path, &mut opening)?;
         let segments = match earlier {
             Some(earlier) => earlier.refreshed(loaded),
             None => Segments::new(loaded),
@@ -211,6 +217,8 @@ impl Log {
                 partition,
                 segments,
                 log_start_offset,
+                claimed_start,
+                observed,
                 open_files: Arc::clone(open_files),
                 opening,
                 lookups: Arc::clone(lookups),
@@ -298,6 +306,8 @@ impl Log {
                 partition: *partition,
                 segments: segments.clone(),
                 log_start_offset: *log_start_offset,
+                claimed_start: self.inner.claimed_start,
+                observed: self.inner.observed.clone(),
                 open_files: Arc::clone(open_files),
                 opening: opening.clone(),
                 lookups: Arc::clone(lookups),
@@ -351,6 +361,28 @@ impl Log {
     }
 }
 
+/// A log start offset that is claimed, and whether it was a writer of ours that did: a log that was emptied may start after
+/// its last batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct ClaimedStart {
+    offset: Option<i64>,
+    is_sure: bool,
+}
+
+fn claimed_start(
+    open_files: &OpenFiles,
+    options: &LogOptions,
+    topic: Option<&str>,
+    partition: Option<i32>,
+    warnings: &mut Vec<String>,
+) -> ClaimedStart {
+    let written = written_start(open_files, warnings);
+    let offset = options
+        .log_start_offset
+        .or_else(|| written.max(checkpointed_start(open_files, topic, partition, warnings)));
+    ClaimedStart { offset, is_sure: offset.is_some() && offset == written }
+}
+
 /// The log start offset that a writer of ours left in the partition directory, if it can be read.
 fn written_start(open_files: &OpenFiles, warnings: &mut Vec<String>) -> Option<i64> {
     match Checkpoint::read(&open_files.directory) {
@@ -379,14 +411,13 @@ fn checkpointed_start(
 
 /// A claimed log start offset counts only inside the log; no claim hides everything.
 fn log_start(
-    claimed: Option<i64>,
-    is_sure: bool,
+    claimed: ClaimedStart,
     first: i64,
     last: &Segment,
     path: &Path,
     warnings: &mut Vec<String>,
 ) -> Result<i64> {
-    let Some(claimed) = claimed else { return Ok(first) };
+    let ClaimedStart { offset: Some(claimed), is_sure } = claimed else { return Ok(first) };
     // the end is asked for only where the last segment's base offset does not answer
     let outside = match claimed {
         _ if claimed < first => Some(format!("starts at offset {first}")),

@@ -309,12 +309,14 @@ impl Segment {
     pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
         let is_same = (self.base_offset, self.upper, &self.files, self.truncations)
             == (old.base_offset, old.upper, &old.files, old.truncations);
-        if !is_same {
-            return Ok(false);
-        }
+        Ok(is_same && old.is_file_unchanged()?)
+    }
+
+    /// Whether what was read of the `.log` was read of the file that is there now, as in [`Segment::is_unchanged`].
+    pub(crate) fn is_file_unchanged(&self) -> Result<bool> {
         // nothing was read of a segment without an identity
-        let Some(known) = old.identity.get() else { return Ok(true) };
-        Ok(known.is_older_than(old.listed)
+        let Some(known) = self.identity.get() else { return Ok(true) };
+        Ok(known.is_older_than(self.listed)
             && self.open_files.directory.identity_of(&self.files.log)?.as_ref() == Some(known))
     }
 

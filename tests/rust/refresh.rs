@@ -101,8 +101,24 @@ impl Touched {
     }
 }
 
-/// Opens, touches, changes, refreshes: the refreshed log and one that is opened now say the same.
+/// Opens, touches, changes, refreshes: the refreshed log and one that is opened now say the same. The directory was made a
+/// moment ago, and an hour ago.
 fn is_followed(
+    name: &str,
+    make: impl Fn(&Path),
+    change: impl Fn(&Path),
+    is_replaced: bool,
+    after: impl Fn(&Log) -> bool,
+) {
+    is_followed_from(name, &make, &change, is_replaced, &after);
+    let made_long_ago = |dir: &Path| {
+        make(dir);
+        age(dir);
+    };
+    is_followed_from(&format!("{name}, an hour later"), made_long_ago, change, is_replaced, after);
+}
+
+fn is_followed_from(
     name: &str,
     make: impl Fn(&Path),
     change: impl Fn(&Path),
@@ -180,13 +196,15 @@ fn a_rewritten_segment_of_the_same_name_and_size_is_followed() {
     );
 }
 
-/// Writes a segment's `.log` anew in the same file, with the modification time that the file had before.
+/// Writes a segment's `.log` anew in the same file; within a tick of the clock, its time stays.
 fn write_in_place(dir: &Path, base: i64, built: &[Built]) {
     let mut file = fs::OpenOptions::new().write(true).open(dir.join(file_name(base, "log"))).unwrap();
     let before = file.metadata().unwrap().modified().unwrap();
     file.set_len(0).unwrap();
     file.write_all(&bytes_of(built)).unwrap();
-    file.set_modified(before).unwrap();
+    if before.elapsed().unwrap() < Duration::from_mins(1) {
+        file.set_modified(before).unwrap();
+    }
 }
 
 #[test]
@@ -201,11 +219,11 @@ fn a_sealed_segment_that_changed_in_place_is_followed() {
     }
 }
 
-/// Makes every file of a directory an hour old.
+/// Makes a directory and every file in it an hour old.
 fn age(dir: &Path) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let file = fs::OpenOptions::new().write(true).open(entry.unwrap().path()).unwrap();
-        file.set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    for path in paths.chain([dir.to_owned()]) {
+        fs::File::open(path).unwrap().set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
     }
 }
 
@@ -322,4 +340,21 @@ fn a_last_segment_that_was_cut_to_other_offsets_of_the_same_size_is_followed() {
         false,
         |log| log.log_end_offset().unwrap() == 22,
     );
+}
+
+#[test]
+fn a_log_start_that_moved_is_followed_where_nothing_else_changed() {
+    let parent = folder();
+    let dir = parent.path().join("t-0");
+    fs::create_dir(&dir).unwrap();
+    three_segments(&dir);
+    age(&dir);
+    let log = open(&dir, Io::Pread);
+    assert_eq!(log.refresh().unwrap().log_start_offset(), 0);
+    for start in [7, 13] {
+        fs::write(parent.path().join("log-start-offset-checkpoint"), format!("0\n1\nt 0 {start}\n")).unwrap();
+        assert_eq!(log.refresh().unwrap().log_start_offset(), start);
+    }
+    fs::write(parent.path().join("log-start-offset-checkpoint"), "broken").unwrap();
+    assert_eq!(log.refresh().unwrap().warnings().len(), 1);
 }
