@@ -30,6 +30,7 @@ use crate::segment::{OpenFiles, Segment, Warnings};
 use crate::types::{Interrupt, Io};
 
 use continuity::Continuity;
+pub use continuity::OffsetGap;
 use live_segments::LiveSegments;
 use observed::Observed;
 pub use plan::Split;
