@@ -86,9 +86,8 @@ def check_names(options: SparkLogOptions, chosen: Iterable[PartitionDirectory], 
             raise bad_option(option, "an entry for each partition that is read, and no other", names)
 
 
-def starting_offset(directory: PartitionDirectory, options: SparkLogOptions, default: str) -> int:
+def starting_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLogOptions, default: str) -> int:
     """Find the offset that the options begin with: by the time of all, by a partition's time, or by its offset."""
-    log = open_log(directory, options)
     name: PartitionName = (directory.topic or "", directory.partition or 0)
     time = options.starting_timestamp
     if time is None and options.starting_offsets_by_timestamp is not None:
@@ -121,22 +120,23 @@ def end_of(log: cw.Log, options: SparkLogOptions) -> int:
     return splits[-1].end_offset if splits else log.log_start_offset
 
 
-def open_log(directory: PartitionDirectory, options: SparkLogOptions) -> cw.Log:
-    """Open a log to plan with; its errors get their codes."""
-    return coded(directory, partial(open_cached, directory.path, io=options.io))
+def open_log(directory: PartitionDirectory, options: SparkLogOptions, *, refresh: bool = True) -> cw.Log:
+    """Open a log to plan with, as it is now, or as it was seen last; its errors get their codes."""
+    return coded(directory, partial(open_cached, directory.path, io=options.io, refresh=refresh))
 
 
 def _bounds_of(directory: PartitionDirectory, options: SparkLogOptions) -> Bounds:
+    log = open_log(directory, options)
+
     def find() -> Bounds:
-        start = starting_offset(directory, options, "earliest")
-        end = _ending_offset(directory, options)
+        start = starting_offset(log, directory, options, "earliest")
+        end = _ending_offset(log, directory, options)
         return Bounds(directory, start, max(start, end))
 
     return coded(directory, find)
 
 
-def _ending_offset(directory: PartitionDirectory, options: SparkLogOptions) -> int:
-    log = open_log(directory, options)
+def _ending_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLogOptions) -> int:
     name: PartitionName = (directory.topic or "", directory.partition or 0)
     time = options.ending_timestamp
     if time is None and options.ending_offsets_by_timestamp is not None:

@@ -63,10 +63,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._initial is None:
             chosen = self._partitions()
             check_names(self.options, chosen.values())
-            starts = {
-                name: coded(directory, partial(starting_offset, directory, self.options, "latest"))
-                for name, directory in chosen.items()
-            }
+            starts = {}
+            for name, directory in chosen.items():
+                log = open_log(directory, self.options)
+                find = partial(starting_offset, log, directory, self.options, "latest")
+                starts[name] = coded(directory, find)
             self._initial = by_topic(starts)
         return self._initial
 
