@@ -11,6 +11,7 @@ SPARK = Path(__file__).resolve().parents[2] / "python" / "cordwood" / "spark"
 # from the ground up; the package itself only says where things are
 ORDER = [
     "errors",
+    "topic_pattern",
     "option_text",
     "scalars",
     "spelling",
@@ -34,6 +35,7 @@ ORDER = [
 # what can be used, and tested, where there is no Spark
 WITHOUT_SPARK = [
     "errors",
+    "topic_pattern",
     "option_text",
     "scalars",
     "spelling",

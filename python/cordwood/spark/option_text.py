@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from cordwood.spark.errors import bad_option
+from cordwood.spark.topic_pattern import TopicPatternError, topic_pattern
 
 __all__ = [
     "EARLIEST",
@@ -91,11 +92,12 @@ def read_truth(option: str, text: str) -> bool:
 
 
 def read_pattern(option: str, text: str) -> str:
-    """Read a regular expression."""
+    """Check a regular expression for topics."""
     try:
-        re.compile(text)
-    except re.error as error:
-        raise bad_option(option, f"a regular expression ({error})", text) from None
+        topic_pattern(text)
+    except TopicPatternError as error:
+        expected = f"a regular expression that Java and Python read in the same way ({error})"
+        raise bad_option(option, expected, text) from None
     return text
 
 

@@ -66,7 +66,9 @@ class SparkLogOptions:
     subscribe: tuple[str, ...] | None = None
     """These topics."""
     subscribe_pattern: str | None = None
-    """Topics whose whole name matches this regular expression."""
+    """Topics in whose name this regular expression is found (`topic_pattern`), but for internal ones."""
+    exclude_internal_topics: bool | None = None
+    """Whether internal topics are left out where they are not named. `None`: by `subscribe_pattern`, as there."""
     assign: frozenset[PartitionName] | None = None
     """These partitions."""
 
@@ -212,6 +214,8 @@ _OPTIONS = {
         _Option("subscribe", "subscribe", read_names, _COMMA),
         _Option("subscribePattern", "subscribe_pattern", read_pattern),
         _Option("assign", "assign", read_assign, write_assign),
+        _Option("kafka.exclude.internal.topics", "exclude_internal_topics", read_truth),
+        _Option("excludeInternalTopics", "exclude_internal_topics", read_truth),
         _Option("startingOffsets", "starting_offsets", read_starting_offsets, write_offsets),
         _Option("startingTimestamp", "starting_timestamp", number(0)),
         _Option("startingOffsetsByTimestamp", "starting_offsets_by_timestamp", read_timestamps, write_offsets),

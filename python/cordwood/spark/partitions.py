@@ -12,12 +12,15 @@ from pathlib import Path
 import cordwood as cw
 from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
 from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.topic_pattern import topic_pattern
 
 __all__ = ["PartitionDirectory", "absolute", "find_partitions", "has_segments", "local_path"]
 
 _logger = logging.getLogger("cordwood")
 
 _SEGMENT = re.compile(r"\d{20,}\.log(\.swap)?")
+# Kafka: Topic.isInternal, and the log of the controllers, which clients do not see as a topic
+_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 _NAMED = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 
 
@@ -131,14 +134,15 @@ def local_path(path: str) -> str:
 
 
 def _is_chosen(directory: PartitionDirectory, options: SparkLogOptions) -> bool:
-    topic = directory.topic
+    topic, pattern = directory.topic, options.subscribe_pattern
     if options.assign is not None:
         return (topic, directory.partition) in options.assign
     if options.subscribe is not None:
         return topic in options.subscribe
-    if options.subscribe_pattern is not None:
-        return topic is not None and re.fullmatch(options.subscribe_pattern, topic) is not None
-    return True
+    is_excluded = options.exclude_internal_topics
+    if topic in _INTERNAL_TOPICS and (pattern is not None if is_excluded is None else is_excluded):
+        return False
+    return pattern is None or (topic is not None and topic_pattern(pattern).search(topic) is not None)
 
 
 def _missing(chosen: list[PartitionDirectory], options: SparkLogOptions) -> list[str]:
@@ -149,5 +153,8 @@ def _missing(chosen: list[PartitionDirectory], options: SparkLogOptions) -> list
     if options.subscribe is not None:
         return [topic for topic in options.subscribe if topic not in topics]
     if options.subscribe_pattern is not None and not chosen:
-        return [f"a topic like {options.subscribe_pattern}"]
+        internal = (
+            "" if options.exclude_internal_topics is False else " (excludeInternalTopics=false reads internal ones)"
+        )
+        return [f"a topic like {options.subscribe_pattern}{internal}"]
     return []
