@@ -20,6 +20,7 @@ __all__ = [
     "choice",
     "number",
     "read_assign",
+    "read_cleanup_policy",
     "read_delay",
     "read_ending_offsets",
     "read_names",
@@ -89,6 +90,12 @@ def choice(*choices: str) -> Callable[[str, str], str]:
 def read_truth(option: str, text: str) -> bool:
     """Read `true` or `false`."""
     return choice("true", "false")(option, text) == "true"
+
+
+def read_cleanup_policy(option: str, text: str) -> str:
+    """Read Kafka's list of policies: `compact` where it is one of them, else `delete`."""
+    policies = [choice("delete", "compact")(option, policy.strip()) for policy in text.split(",")]
+    return "compact" if "compact" in policies else "delete"
 
 
 def read_pattern(option: str, text: str) -> str:

@@ -20,6 +20,7 @@ from cordwood.spark.option_text import (
     choice,
     number,
     read_assign,
+    read_cleanup_policy,
     read_delay,
     read_ending_offsets,
     read_names,
@@ -93,6 +94,9 @@ class SparkLogOptions:
     columns: tuple[str, ...] | None = None
     include_headers: bool = False
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    cleanup_policy: Literal["delete", "compact"] | None = None
+    """Kafka's `cleanup.policy` of the topics: whether compaction may have left gaps between segments. `None`: by what
+    the files show (`Log.is_compacted`)."""
     mode: Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"] = "FAILFAST"
     max_batch_rows: int = 20_000
     max_batch_bytes: int = 8 << 20
@@ -239,6 +243,7 @@ _OPTIONS = {
         _Option("includeHeaders", "include_headers", read_truth),
         _Option("kafka.isolation.level", "isolation_level", _ISOLATION),
         _Option("isolationLevel", "isolation_level", _ISOLATION),
+        _Option("cleanupPolicy", "cleanup_policy", read_cleanup_policy),
         _Option("mode", "mode", choice("FAILFAST", "DROPMALFORMED", "PERMISSIVE")),
         _Option("maxBatchRows", "max_batch_rows", number(1)),
         _Option("maxBatchBytes", "max_batch_bytes", number(1)),

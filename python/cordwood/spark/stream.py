@@ -25,7 +25,7 @@ from cordwood.spark.errors import BAD_OPTION, SEGMENT_GONE, SparkLogError, bad_o
 from cordwood.spark.option_text import Offsets, PartitionName, by_topic
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
-from cordwood.spark.read import ADVICE, read_pieces
+from cordwood.spark.read import PLAN_AGAIN, read_pieces
 from cordwood.spark.schema import Shape, check_schema
 
 __all__ = ["LogStreamReader"]
@@ -161,7 +161,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _lost(self, name: PartitionName, offset: int | None, found: str) -> None:
         topic, partition = name
         reason = f"expected to go on from offset {offset}, found that {found}"
-        error = SparkLogError(SEGMENT_GONE, reason + ADVICE, topic=topic, partition=partition)
+        error = SparkLogError(SEGMENT_GONE, reason + PLAN_AGAIN, topic=topic, partition=partition)
         if self.options.fail_on_data_loss:
             raise error
         _logger.warning("%s", error)

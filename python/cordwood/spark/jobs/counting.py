@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -14,7 +15,9 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, St
 
 import cordwood as cw
 from cordwood.spark.batch import LogPartition, LogReader
+from cordwood.spark.bounds import coded, open_log
 from cordwood.spark.jobs.reading import Option, Paths, checked, load
+from cordwood.spark.offset_gaps import offsets_in_gaps
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import find_partitions
 from cordwood.spark.read import read_pieces
@@ -33,6 +36,7 @@ _COUNTS = StructType(
         StructField("topic", StringType()),
         StructField("partition", IntegerType()),
         StructField("records", LongType()),
+        StructField("offsetGap", LongType()),
     ]
 )
 _HEADERS = Shape(
@@ -57,11 +61,14 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
     nor, with `isolationLevel="read_committed"`, what was aborted. A damaged stretch has no records. The hour is null
     for records that have no timestamp.
 
-    *by*: `"partition"` gives `topic partition records`, also for empty partitions; `"key"` gives `key records`;
-    `"hour"` gives `topic hour records`. *Cost*: by partition, the batch headers are read, and the records only of
-    batches whose header does not tell (cut by the range, of formats v0 and v1, of transactions when only what was
-    committed counts, and all of them in a `mode` that passes over damage). By key and by hour every record is read,
-    but only that column.
+    *by*: `"partition"` gives `topic partition records offsetGap`, also for empty partitions; `"key"` gives `key
+    records`; `"hour"` gives `topic hour records`. `offsetGap` is how many offsets lie between segments, where no
+    segment has them: 0, unless compaction removed them, or data is lost and `failOnDataLoss=false` lets the count go
+    on.
+
+    *Cost*: by partition, the batch headers are read, and the records only of batches whose header does not tell (cut by
+    the range, of formats v0 and v1, of transactions when only what was committed counts, and all of them in a `mode`
+    that passes over damage). By key and by hour every record is read, but only that column.
     """
     given = checked(path, options)
     match by:
@@ -75,8 +82,9 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
 
 
 def counts(spark: SparkSession, options: SparkLogOptions) -> DataFrame:
-    """Count the records of what the options choose: `topic partition records`."""
-    return load(spark, options, CountSource).groupBy("topic", "partition").agg(F.sum("records").alias("records"))
+    """Count the records of what the options choose: `topic partition records offsetGap`."""
+    sums = [F.sum(name).alias(name) for name in ("records", "offsetGap")]
+    return load(spark, options, CountSource).groupBy("topic", "partition").agg(*sums)
 
 
 class CountSource(LogDataSource):
@@ -105,8 +113,22 @@ class _CountReader(LogReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for piece in partition.value:
             of = piece.directory
-            row = {"topic": of.topic, "partition": of.partition, "records": records_of(piece, self.options)}
+            row = {
+                "topic": of.topic,
+                "partition": of.partition,
+                "records": records_of(piece, self.options),
+                "offsetGap": _offset_gap(piece, self.options),
+            }
             yield pa.RecordBatch.from_pylist([row], schema=to_arrow_schema(_COUNTS))
+
+
+def _offset_gap(piece: Piece, options: SparkLogOptions) -> int:
+    start, end = piece.split.start_offset, piece.split.end_offset
+    if start >= end:
+        return 0
+    # as it was counted
+    log = open_log(piece.directory, options, refresh=False)
+    return coded(piece.directory, partial(offsets_in_gaps, log, start, end))
 
 
 def records_of(piece: Piece, options: SparkLogOptions) -> int:

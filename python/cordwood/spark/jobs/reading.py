@@ -52,6 +52,9 @@ _known: dict[type[LogDataSource], WeakSet[SparkSession]] = {}
 def segments(spark: SparkSession, path: Paths, **options: Option) -> DataFrame:
     """Describe the segments: a row for each, with its range, bytes, time span, codecs and the density of its index.
 
+    `offsetGap` is how many offsets lie between a segment's end and the base offset of the next: offsets that compaction
+    removed, or records that are lost.
+
     *options* are those of the source. *Cost*: the batch headers are read, by the executors; nothing is decompressed.
     """
     return load(spark, replace(checked(path, options), table="segments"))
@@ -98,7 +101,7 @@ def ranges_of(options: SparkLogOptions) -> list[Range]:
         end = bound.end_offset
         if options.isolation_level == "read_committed":
             # an offset that was given may lie beyond what can be told to be committed
-            end = min(end, end_of(open_log(bound.directory, options), options))
+            end = min(end, end_of(open_log(bound.directory, options, refresh=False), options))
         ranges.append(Range(bound.topic, bound.partition, bound.path, bound.start_offset, end))
     return ranges
 
