@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,12 @@ from pathlib import Path
 import corpus
 import needs_pyspark  # noqa: F401
 import pytest
+from spark_reading import made, source
 
 import cordwood as cw
 from cordwood.spark.bounds import Bounds
 from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, SparkLogError
-from cordwood.spark.jobs.counting import records_of
+from cordwood.spark.jobs.counting import CountSource, _RecountSource, records_of
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory
 from cordwood.spark.split import Piece, plan_splits
@@ -120,6 +122,18 @@ def test_records_deleted_inside_a_batch_after_planning_are_not_counted(copied: C
     lenient, pieces = planned(path, 0, 1500, failOnDataLoss="false")
     (path.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 103\n")
     assert sum(records_of(piece, lenient) for piece in pieces) == 1397
+
+
+def test_a_count_of_what_was_read_before_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """An export counts the records that it has just written, and warned of their damage."""
+    path = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
+    for kind, warnings in ((CountSource, 1), (_RecountSource, 0)):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "cordwood"):
+            found = made(kind(source(path, mode="DROPMALFORMED").options))
+            assert sum(table["records"].to_pylist()[0] for table in found.tables()) == 369
+        assert len(caplog.records) == warnings
+    assert not logging.getLogger("cordwood").disabled
 
 
 @pytest.mark.parametrize("path", sorted(corpus.GOLDEN.glob("damaged/*/*-[0-9]*/")), ids=lambda path: path.parent.name)

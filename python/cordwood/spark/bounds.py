@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import cordwood as cw
 from cordwood.spark.errors import OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError, bad_option
+from cordwood.spark.option_text import check_entries
 from cordwood.spark.options import EARLIEST, LATEST, PartitionName, SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
 from cordwood.spark.worker import open_cached
@@ -79,11 +80,10 @@ def check_names(options: SparkLogOptions, chosen: Iterable[PartitionDirectory], 
     """
     there = {(directory.topic, directory.partition) for directory in chosen}
     for option, offsets in options.offsets_by_name():
-        absent = set(offsets) - there if options.fail_on_data_loss else set()
-        wrong = absent | (there - set(offsets) if is_whole else set())
-        if wrong:
-            names = ", ".join(sorted(f"{topic}-{partition}" for topic, partition in wrong))
-            raise bad_option(option, "an entry for each partition that is read, and no other", names)
+        known = there & offsets.keys()
+        named = set(offsets) if options.fail_on_data_loss else known
+        wanted = there if is_whole else known
+        check_entries(option, named, wanted, "each partition that is read, and no other")
 
 
 def starting_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLogOptions, default: str) -> int:

@@ -6,9 +6,10 @@ Each reader takes an option's name and its text, and raises `CORDWOOD_BAD_OPTION
 import json
 import re
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias
 
-from cordwood.spark.errors import bad_option
+from cordwood.spark.errors import BAD_OPTION, SparkLogError, bad_option
 from cordwood.spark.topic_pattern import TopicPatternError, topic_pattern
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Offsets",
     "PartitionName",
     "by_topic",
+    "check_entries",
     "choice",
     "number",
     "read_assign",
@@ -40,6 +42,8 @@ PartitionName: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
 Offsets: TypeAlias = dict[PartitionName, int]
+
+_Names: TypeAlias = AbstractSet[tuple[str | None, int | None]]
 
 EARLIEST = -2
 """In offsets: the log start offset."""
@@ -197,6 +201,21 @@ def read_assign(option: str, text: str) -> frozenset[PartitionName]:
     if not read:
         raise bad_option(option, f"JSON such as {example}", text)
     return frozenset(read)
+
+
+def check_entries(option: str, named: _Names, wanted: _Names, expected: str) -> None:
+    """Refuse an option that does not name the partitions that it has to name."""
+    found = [
+        f"{which} for {', '.join(sorted(_in_words(*name) for name in names))}"
+        for which, names in (("none", wanted - named), ("one", named - wanted))
+        if names
+    ]
+    if found:
+        raise SparkLogError(BAD_OPTION, f"{option}: expected an entry for {expected}, found {' and '.join(found)}")
+
+
+def _in_words(topic: str | None, partition: int | None) -> str:
+    return "a directory that is not named topic-partition" if topic is None else f"{topic}-{partition}"
 
 
 def by_topic(offsets: Offsets) -> dict[str, dict[str, int]]:

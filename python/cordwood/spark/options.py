@@ -17,6 +17,7 @@ from cordwood.spark.option_text import (
     LATEST,
     Offsets,
     PartitionName,
+    check_entries,
     choice,
     number,
     read_assign,
@@ -180,10 +181,7 @@ class SparkLogOptions:
             raise bad_option("minOffsetsPerTrigger", f"at most maxOffsetsPerTrigger ({highest})", lowest)
         given = list(self.offsets_by_name())
         for name, offsets in given[1:]:
-            wrong = set(offsets) ^ set(given[0][1])
-            if wrong:
-                names = ", ".join(sorted(f"{topic}-{partition}" for topic, partition in wrong))
-                raise bad_option(name, f"the partitions that {given[0][0]} names", names)
+            check_entries(name, offsets.keys(), given[0][1].keys(), f"each partition that {given[0][0]} names")
         if self.table != "records" and self.columns is not None:
             raise bad_option("columns", "no columns with table=batches or table=segments (select them)", self.columns)
 

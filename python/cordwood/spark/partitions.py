@@ -19,6 +19,7 @@ __all__ = ["PartitionDirectory", "absolute", "find_partitions", "has_segments", 
 _logger = logging.getLogger("cordwood")
 
 _SEGMENT = re.compile(r"\d{20,}\.log(\.swap)?")
+_SEGMENT_FILE = re.compile(r"\d{20,}\..*")
 # Kafka: Topic.isInternal, and the log of the controllers, which clients do not see as a topic
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 _NAMED = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
@@ -91,10 +92,14 @@ def _under(path: str, options: SparkLogOptions) -> Iterator[PartitionDirectory]:
             _logger.warning("%s", error)
         yield from partitions
         return
-    matches = [match for match in sorted(glob.glob(local)) if Path(match).is_dir()]  # noqa: PTH207  (an absolute one)
-    partitions = [partition for match in matches for partition in _partitions(match)]
+    matches = sorted(glob.glob(local))  # noqa: PTH207  (an absolute one)
+    directories = [match for match in matches if Path(match).is_dir()]
+    partitions = [partition for match in directories for partition in _partitions(match)]
     if not partitions:
-        raise SparkLogError(NOT_FOUND, f"{path}: {len(matches)} directories match, and none is or holds a partition")
+        found = f"{len(directories)} directories that match, and none is or holds a partition"
+        if matches and not directories:
+            found = _file_in_words(matches[0])
+        raise SparkLogError(NOT_FOUND, f"{path}: expected directories, found {found}")
     yield from partitions
 
 
@@ -111,9 +116,17 @@ def _partitions(path: str) -> Iterator[PartitionDirectory]:
                     yield PartitionDirectory.at(inside)
     except (FileNotFoundError, NotADirectoryError) as error:
         wanted = "a data directory, a partition directory, or a glob of either, as this machine sees it"
-        raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found no directory") from error
+        found = _file_in_words(path) if Path(path).is_file() else "no directory"
+        raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {found}") from error
     except (cw.CordwoodError, OSError) as error:
         raise SparkLogError.of(error) from error
+
+
+def _file_in_words(path: str) -> str:
+    file = Path(path)
+    if _SEGMENT_FILE.fullmatch(file.name) is None:
+        return f"the file {file.name}"
+    return f"the file {file.name} of a segment: load its directory, {file.parent}"
 
 
 def has_segments(path: str) -> bool:

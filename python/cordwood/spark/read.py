@@ -116,11 +116,21 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
     for batch in scan:
         yield _own(batch, piece, log) if on_damage == "report" else batch
     for gap in scan.gaps:
-        if gap.end_offset is None:
+        # a torn tail is the end of the data
+        if gap.end_offset is None or _is_reported_before(gap, piece, log):
             continue
         context = {"file": gap.file, "position": gap.start_position, "offset": gap.start_offset}
         reason = f"bytes {gap.start_position} to {gap.end_position} left out: {gap.reason}"
         _logger.warning("[%s] %s: %s", CORRUPT_BATCH, gap.file, reason, extra={"context": context})
+
+
+def _is_reported_before(gap: cw.Gap, piece: Piece, log: cw.Log) -> bool:
+    """Whether damage reaches in from before the piece, so that the piece before has a warning about it."""
+    start = piece.split.start_offset
+    if piece.is_first or gap.start_offset > start:
+        return False
+    place = (gap.file, gap.start_position)
+    return gap.start_offset < start or any(place == (one.file, one.start_position) for one in _gaps_before(start, log))
 
 
 def _own(batch: pa.RecordBatch, piece: Piece, log: cw.Log) -> pa.RecordBatch:
@@ -144,12 +154,18 @@ def _own(batch: pa.RecordBatch, piece: Piece, log: cw.Log) -> pa.RecordBatch:
 
 def _reaches_in(error: str, start: int, log: cw.Log) -> bool:
     """Whether a reading that ends at `start` meets the same damage."""
+    gaps = _gaps_before(start, log)
+    return any(error.startswith(f"{gap.file} is damaged from position {gap.start_position} ") for gap in gaps)
+
+
+def _gaps_before(start: int, log: cw.Log) -> list[cw.Gap]:
+    """Give the damage that a reading meets which ends at `start`."""
     if start <= log.log_start_offset:
-        return False
+        return []
     scan = log.scan(start_offset=start - 1, end_offset=start, columns=["offset"], on_damage="skip")
     for _ in scan:
         pass
-    return any(error.startswith(f"{gap.file} is damaged from position {gap.start_position} ") for gap in scan.gaps)
+    return scan.gaps
 
 
 def _check_gaps(piece: Piece, log: cw.Log, options: SparkLogOptions) -> None:

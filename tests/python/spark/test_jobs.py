@@ -285,13 +285,20 @@ def test_commands_print_what_the_jobs_find(command: Callable[..., Any], tmp_path
         assert expected in out
 
 
-def test_commands_fail_with_one_paragraph(command: Callable[..., Any], tmp_path: Path) -> None:
+def test_commands_fail_with_one_paragraph(command: Callable[..., Any], tmp_path: Path, copied: Any) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "precious.txt").touch()
     for code, words, arguments in [
         (1, "[CORDWOOD_CORRUPT_BATCH] tickets-0 segment 285 position 2126", ("count", DAMAGED, "--by", "key")),
         (2, "did you mean subscribe?", ("count", PLAIN.path, "--option", "subscrib=orders")),
         (1, "[CORDWOOD_NOT_FOUND]", ("segments", tmp_path / "nothing")),
         (2, "expected KEY=VALUE", ("segments", PLAIN.path, "--option", "subscribe")),
         (2, "s3://", ("export", PLAIN.path, "s3://bucket/x")),
+        (2, "it has 'precious.txt'", ("export", PLAIN.path, foreign)),
+        (2, "where nothing is ever written", ("export", PAYMENTS.path, copied(PLAIN.path) / "out")),
+        (2, "is there already", ("count", PLAIN.path, "-o", foreign)),
+        (2, "where nothing is ever written", ("segments", PAYMENTS.path, "-o", copied(PLAIN.path, under="b") / "out")),
         (2, "expected one of them", ("count", PLAIN.path, "--since", "5", "--option", "startingtimestamp=5")),
     ]:
         found, out, err = command(*arguments)

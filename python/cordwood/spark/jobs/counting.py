@@ -1,6 +1,8 @@
 """How many records there are, without moving them."""
 
+import logging
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Literal, TypeAlias
@@ -81,10 +83,13 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
     raise ValueError(f"by={by!r}: records are counted by 'partition', 'key' or 'hour'")
 
 
-def counts(spark: SparkSession, options: SparkLogOptions) -> DataFrame:
-    """Count the records of what the options choose: `topic partition records offsetGap`."""
+def counts(spark: SparkSession, options: SparkLogOptions, *, warns: bool = True) -> DataFrame:
+    """Count the records of what the options choose: `topic partition records offsetGap`.
+
+    Without *warns* nothing is said of damage and of what is lost: for a count of what was read before.
+    """
     sums = [F.sum(name).alias(name) for name in ("records", "offsetGap")]
-    return load(spark, options, CountSource).groupBy("topic", "partition").agg(*sums)
+    return load(spark, options, CountSource if warns else _RecountSource).groupBy("topic", "partition").agg(*sums)
 
 
 class CountSource(LogDataSource):
@@ -97,11 +102,21 @@ class CountSource(LogDataSource):
 
     def schema(self) -> StructType:
         """Give the columns: a row is a part of a partition."""
+        super().schema()
         return _COUNTS
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  (there is one schema)
         """Make the reader of a count."""
-        return _CountReader(self.log_options, self._schema)
+        return _CountReader(self.log_options, super().schema())
+
+
+class _RecountSource(CountSource):
+    @classmethod
+    def name(cls) -> str:
+        return "cordwood_recounts"
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        return _RecountReader(self.log_options, LogDataSource.schema(self))
 
 
 class _CountReader(LogReader):
@@ -120,6 +135,27 @@ class _CountReader(LogReader):
                 "offsetGap": _offset_gap(piece, self.options),
             }
             yield pa.RecordBatch.from_pylist([row], schema=to_arrow_schema(_COUNTS))
+
+
+class _RecountReader(_CountReader):
+    def partitions(self) -> list[InputPartition]:
+        with _silence():
+            return super().partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with _silence():
+            yield from super().read(partition)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep warnings back, in a process that does nothing else meanwhile."""
+    logger = logging.getLogger("cordwood")
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was
 
 
 def _offset_gap(piece: Piece, options: SparkLogOptions) -> int:
