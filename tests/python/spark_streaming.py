@@ -34,11 +34,13 @@ class Engine:
     which is empty, unless `begin=False`.
     """
 
+    columns: tuple[str, ...] = NAMES
+
     def __init__(
         self, *paths: Path | str, checkpoint: dict[str, Any] | None = None, begin: bool = True, **options: Any
     ) -> None:
         self.data = again(source(*paths, **options))
-        self.schema = struct(*NAMES)
+        self.schema = struct(*self.columns)
         if options.get("mode") == "PERMISSIVE":
             self.schema = StructType([*self.schema.fields, StructField("_error", StringType())])
         self.reader = self.data.streamReader(schema=self.schema)
