@@ -16,7 +16,8 @@ CARGO := cargo
 # PyO3's build script asks this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test guarantees bench bench-append bench-spark wheel fmt lint rust python loom extension prerequisites clean
+.PHONY: help demo test guarantees bench bench-append bench-spark wheel fmt lint rust python oldest-spark loom extension \
+	prerequisites clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,7 +25,7 @@ help: ## this list
 demo: extension ## the main jobs, on real data in the repository
 	@$(BIN)/python tests/demo.py
 
-test: prerequisites lint rust loom python demo ## all that CI runs
+test: prerequisites lint rust loom python oldest-spark demo ## all that CI runs
 	$(BIN)/python tests/guarantees.py --tests-have-run
 	@echo "make test: all of it passed"
 
@@ -44,6 +45,16 @@ rust: ## Rust tests and doc examples; the layer check is one of them
 python: extension ## Python tests, and the examples of the README, the stub and the docstrings
 	$(BIN)/python -m pytest
 	$(BIN)/python tests/doc_examples.py
+
+# Beside the pinned version that `make python` uses: the oldest that pyproject.toml allows. Its directory comes first on the path.
+OLDEST_SPARK := 4.2.0
+oldest-spark: extension $(VENV)/spark-$(OLDEST_SPARK)/.installed ## the tests of shared sources and streams with the oldest Spark
+	PYTHONPATH=$(abspath $(VENV))/spark-$(OLDEST_SPARK) $(BIN)/python -m pytest \
+		tests/python/spark/test_spark_reuse.py tests/python/spark/test_spark_streams.py
+
+$(VENV)/spark-%/.installed: $(VENV)/.tools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) pyspark==$*
+	@touch $@
 
 # The shipped skip list and group commit under every interleaving that loom can think of; then with a store of the one made
 # weaker and a check of the other left out, which loom has to notice, or the first run shows nothing. Each has its own target

@@ -30,6 +30,7 @@ __all__ = [
     "Log",
     "LogDir",
     "LogWriter",
+    "OffsetGap",
     "OffsetIndex",
     "OffsetPosition",
     "Record",
@@ -133,6 +134,13 @@ class Log:
         True
         """
     @property
+    def topic_id(self) -> str | None:
+        """The topic's id in `partition.metadata`, read anew each time; `None` where there is no readable one.
+
+        >>> cw.Log("tests/golden/16-data-dir/cities-0").topic_id
+        '6sc1tPBuS4ODmV6YKUWCjg'
+        """
+    @property
     def size(self) -> int:
         """Bytes of all batches: of the `.log` files, without preallocated space."""
     @property
@@ -141,8 +149,35 @@ class Log:
     @property
     def warnings(self) -> list[str]:
         """What was wrong and did not matter: an index that lied, a torn tail, an ignored checkpoint. Sentences."""
+    @property
+    def is_compacted(self) -> bool:
+        """Whether the files show that the log is compacted, so that a gap between segments need not be lost data.
+
+        They do where the data directory's `cleaner-offset-checkpoint` names the partition, and where offsets are
+        missing inside a segment. A topic's settings are not on disk, so a compacted log may not show it. *Cost*: where
+        nothing shows it, the headers of the oldest segments are walked, up to 1 GiB.
+
+        >>> data = cw.LogDir("tests/golden/16-data-dir")
+        >>> data["rivers.compact-0"].is_compacted, data["cities-0"].is_compacted
+        (True, False)
+        """
+    def offset_gaps(self, start_offset: int | None = None, end_offset: int | None = None) -> list[OffsetGap]:
+        """Return the offsets of a range that lie between two segments, in none of them.
+
+        In a log that is not compacted a segment is missing there, or was cut. A damaged end of a segment is no gap.
+        *Cost*: the end of each segment in the range is looked up. *Errors*: `LogChangedError` where a segment lies in a
+        gap by now.
+
+        >>> cw.Log("tests/golden/01-plain/orders-0").offset_gaps()
+        []
+        >>> cw.Log("tests/golden/12-compacted/profiles-0").offset_gaps()
+        [OffsetGap(start_offset=2894, end_offset=2941, segment_base_offset=2706, next_base_offset=2941)]
+        """
     def refresh(self) -> Log:
-        """Open the same directory as it is now; what is unchanged is shared with this `Log`, which stays as it is."""
+        """Open the same directory as it is now; what is unchanged is shared with this `Log`, which stays as it is.
+
+        Segments are compared by their files' names, and those that were read by inode, size and modification time.
+        """
     def locate(self, offset: int) -> Location | None:
         """Find the batch that holds `offset`, or in a gap the next batch. `None` only if nothing follows.
 
@@ -575,6 +610,23 @@ class Location:
     @property
     def size(self) -> int:
         """Bytes of the whole batch."""
+
+@final
+class OffsetGap:
+    """Offsets that lie between two segments of a log, in none of them."""
+
+    @property
+    def start_offset(self) -> int:
+        """The first of them."""
+    @property
+    def end_offset(self) -> int:
+        """Exclusive."""
+    @property
+    def segment_base_offset(self) -> int:
+        """Base offset of the segment before them."""
+    @property
+    def next_base_offset(self) -> int:
+        """Base offset of the segment after them."""
 
 @final
 class TimestampOffset:

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use memmap2::{Advice, Mmap};
 
@@ -27,6 +28,15 @@ impl FileIdentity {
         let (seconds, nanoseconds) = self.modified;
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     }
+
+    /// Whether the last modification lies so long before `moment` that a later one has another time.
+    pub(crate) fn is_older_than(&self, moment: SystemTime) -> bool {
+        let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        i64::try_from(since).is_ok_and(|now| self.modified_ms().saturating_add(Self::TICK_MS) < now)
+    }
+
+    /// Far more than a tick of any file system's clock.
+    const TICK_MS: i64 = 2_000;
 }
 
 /// An open regular file; its size is fixed as of its opening.

@@ -5,11 +5,12 @@
 //! compacted; what shows it is the data directory's checkpoint of the cleaner, or a gap inside a segment.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use super::checkpoint::{CLEANED_OFFSETS, MOST_BYTES, OffsetCheckpoint};
-use super::{Log, loader};
+use super::checkpoint::CLEANED_OFFSETS;
+use super::{Log, OnDamage, Ranges, ScanOptions, loader, metadata};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::segment::Segment;
@@ -19,14 +20,113 @@ use crate::segment::Segment;
 pub(super) struct Continuity {
     /// Base offsets of a second listing, made when the first gap was met.
     listed_again: OnceLock<Vec<i64>>,
-    is_compacted: OnceLock<bool>,
+    /// Whether the cleaner's checkpoint names the partition.
+    is_cleaned: OnceLock<bool>,
+    /// Whether a gap was found inside the oldest segments.
+    searched: OnceLock<bool>,
     /// A segment was met that misses offsets between two of its batches, or between two records of a batch.
     has_inner_gap: AtomicBool,
     /// Base offsets of the segments after the gaps that were checked.
     checked: Mutex<BTreeSet<i64>>,
 }
 
+/// Offsets that lie between two segments, in none of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OffsetGap {
+    /// The first of them.
+    pub start_offset: i64,
+    /// Exclusive.
+    pub end_offset: i64,
+    /// The base offset of the segment before them.
+    pub segment_base_offset: i64,
+    /// The base offset of the segment after them.
+    pub next_base_offset: i64,
+}
+
+/// How much of a log is searched for gaps inside segments: Kafka's cleaner begins with the oldest.
+const SEARCHED_BYTES: u64 = 1 << 30;
+
 impl Log {
+    /// The offsets of a range that lie between two segments, in order. A damaged end of a segment is no gap: its offsets
+    /// are lost to the damage. Whether a gap is lost data or was compacted, [`Log::is_compacted`] says.
+    ///
+    /// *Cost*: the end of each segment in the range is looked up, once for a log.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`] where there is a segment in a gap by now; [`Error::Io`].
+    pub fn offset_gaps(&self, offsets: Range<i64>) -> Result<Vec<OffsetGap>> {
+        let start = offsets.start.max(self.log_start_offset());
+        let mut gaps = Vec::new();
+        if start >= offsets.end {
+            return Ok(gaps);
+        }
+        for segment in self.segments().between(start, offsets.end) {
+            self.options().interrupt.check()?;
+            let Some(next) = self.segments().higher(segment.base_offset()) else { break };
+            let (low, high) = (segment.end_offset()?.max(start), next.base_offset().min(offsets.end));
+            if low >= high {
+                continue;
+            }
+            self.check_listing(segment, next)?;
+            if !self.is_damaged(low..high)? {
+                gaps.push(OffsetGap {
+                    start_offset: low,
+                    end_offset: high,
+                    segment_base_offset: segment.base_offset(),
+                    next_base_offset: next.base_offset(),
+                });
+            }
+        }
+        Ok(gaps)
+    }
+
+    /// Whether the files show that the log is compacted, so that a gap between two segments need not be lost data: the data
+    /// directory's `cleaner-offset-checkpoint` names the partition, or offsets are missing inside a segment. A topic's
+    /// settings are not on disk, so a compacted log may not show it.
+    ///
+    /// *Cost*: where nothing shows it, the headers of the oldest segments are walked, up to 1 GiB, once for a log.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::LogChanged`].
+    pub fn is_compacted(&self) -> Result<bool> {
+        if self.is_known_to_be_compacted() {
+            return Ok(true);
+        }
+        if let Some(found) = self.inner.continuity.searched.get() {
+            return Ok(*found);
+        }
+        let found = self.has_inner_gap()?;
+        if found {
+            self.note_inner_gap();
+        }
+        Ok(*self.inner.continuity.searched.get_or_init(|| found))
+    }
+
+    fn has_inner_gap(&self) -> Result<bool> {
+        let mut walked = 0;
+        for segment in self.segments().iter() {
+            if segment.has_inner_gap()? {
+                return Ok(true);
+            }
+            walked += segment.size()?;
+            if walked >= SEARCHED_BYTES {
+                break;
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a reading of these offsets, which no whole batch has, meets damage.
+    fn is_damaged(&self, offsets: Range<i64>) -> Result<bool> {
+        let ranges =
+            Ranges { start_offset: Some(offsets.start), end_offset: Some(offsets.end), ..Ranges::default() };
+        let options =
+            ScanOptions { ranges, on_damage: OnDamage::Skip, batches_only: true, ..ScanOptions::default() };
+        let mut scan = self.scan(options)?;
+        while scan.next_step()?.is_some() {}
+        Ok(!scan.gaps().is_empty())
+    }
+
     /// Notes a gap inside a segment.
     pub(super) fn note_inner_gap(&self) {
         self.inner.continuity.has_inner_gap.store(true, Ordering::Relaxed);
@@ -39,20 +139,15 @@ impl Log {
     /// # Errors
     /// [`Error::LogChanged`] where there is a segment between the two; [`Error::Io`].
     pub(super) fn check_gap(&self, segment: &Segment, end: i64, next: &Segment) -> Result<()> {
-        let (low, high) = (segment.base_offset(), next.base_offset());
+        let high = next.base_offset();
         if end >= high {
             return Ok(());
         }
-        let bases = self.bases_listed_again()?;
-        if let Some(missed) = bases.iter().find(|base| (low + 1..high).contains(*base)) {
-            return Err(Error::LogChanged {
-                file: self.inner.open_files.directory.path_of(&segment_file(*missed, FileKind::Log)),
-                expected: format!("no segment between base offsets {low} and {high}"),
-                found: "this one".to_owned(),
-            });
-        }
+        self.check_listing(segment, next)?;
         let checked = &self.inner.continuity.checked;
-        if self.is_compacted() || !checked.lock().unwrap_or_else(PoisonError::into_inner).insert(high) {
+        if self.is_known_to_be_compacted()
+            || !checked.lock().unwrap_or_else(PoisonError::into_inner).insert(high)
+        {
             return Ok(());
         }
         // compaction leaves hardly a segment without gaps inside
@@ -71,6 +166,18 @@ impl Log {
         Ok(())
     }
 
+    /// Fails where the directory has a segment between these two, which the listing that gave both has missed.
+    fn check_listing(&self, segment: &Segment, next: &Segment) -> Result<()> {
+        let (low, high) = (segment.base_offset(), next.base_offset());
+        let bases = self.bases_listed_again()?;
+        let Some(missed) = bases.iter().find(|base| (low + 1..high).contains(*base)) else { return Ok(()) };
+        Err(Error::LogChanged {
+            file: self.inner.open_files.directory.path_of(&segment_file(*missed, FileKind::Log)),
+            expected: format!("no segment between base offsets {low} and {high}"),
+            found: "this one".to_owned(),
+        })
+    }
+
     fn bases_listed_again(&self) -> Result<&[i64]> {
         if let Some(bases) = self.inner.continuity.listed_again.get() {
             return Ok(bases);
@@ -79,17 +186,17 @@ impl Log {
         Ok(self.inner.continuity.listed_again.get_or_init(|| listing.segments.into_keys().collect()))
     }
 
-    /// Whether anything shows that the log is compacted.
-    fn is_compacted(&self) -> bool {
+    /// Whether anything that was met so far shows that the log is compacted, or the cleaner's checkpoint does.
+    fn is_known_to_be_compacted(&self) -> bool {
         self.inner.continuity.has_inner_gap.load(Ordering::Relaxed)
-            || *self.inner.continuity.is_compacted.get_or_init(|| self.has_cleaner_checkpoint())
+            || *self.inner.continuity.is_cleaned.get_or_init(|| self.has_cleaner_checkpoint())
     }
 
     /// Whether the data directory's cleaner has cleaned the partition. A file that cannot be read shows nothing.
     fn has_cleaner_checkpoint(&self) -> bool {
         let (Some(topic), Some(partition)) = (self.topic(), self.partition()) else { return false };
-        let text = self.inner.open_files.directory.read_small(&format!("../{CLEANED_OFFSETS}"), MOST_BYTES);
-        let checkpoint = text.ok().flatten().and_then(|text| OffsetCheckpoint::parse(&text).ok());
-        checkpoint.is_some_and(|checkpoint| checkpoint.offset_of(topic, partition).is_some())
+        let directory = &self.inner.open_files.directory;
+        metadata::checkpointed(directory, CLEANED_OFFSETS, topic, partition)
+            .is_ok_and(|offset| offset.is_some())
     }
 }

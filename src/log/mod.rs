@@ -9,6 +9,8 @@ mod live_segments;
 mod loader;
 mod lookup;
 mod lookup_many;
+mod metadata;
+mod observed;
 mod plan;
 mod replacement;
 pub mod retention;
@@ -28,9 +30,10 @@ use crate::fs::names::PartitionName;
 use crate::segment::{OpenFiles, Segment, Warnings};
 use crate::types::{Interrupt, Io};
 
-use checkpoint::OffsetCheckpoint;
 use continuity::Continuity;
+pub use continuity::OffsetGap;
 use live_segments::LiveSegments;
+use observed::Observed;
 pub use plan::Split;
 pub(crate) use replacement::Replacement;
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
@@ -87,6 +90,8 @@ struct Inner {
     partition: Option<i32>,
     segments: Segments,
     log_start_offset: i64,
+    claimed_start: ClaimedStart,
+    observed: Observed,
     open_files: Arc<OpenFiles>,
     /// What was odd at the opening.
     opening: Vec<String>,
@@ -132,13 +137,19 @@ impl Log {
         Self::load(&Arc::new(open_files), options, &Arc::default(), None, live)
     }
 
-    /// The same directory as it is now. What has not changed is shared with this log, which stays as it is.
+    /// The same directory as it is now. What has not changed is shared with this log, which stays as it is; where nothing
+    /// has, it is this log.
+    ///
+    /// *Cost*: a system call for each segment that was read; where names in the directory changed, a listing.
     ///
     /// # Errors
     /// As [`Log::open`]; [`Error::LogNotFound`] where every segment is gone.
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
         inner.open_files.look_for_broker();
+        if self.is_current()? {
+            return Ok(self.clone());
+        }
         let options = inner.options.clone();
         Self::load(&inner.open_files, options, &inner.lookups, Some(&inner.segments), inner.live.clone())
     }
@@ -170,7 +181,8 @@ impl Log {
         earlier: Option<&Segments>,
         live: Weak<LiveSegments>,
     ) -> Result<Self> {
-        let truncations = open_files.truncations()?;
+        let observed = Observed::now(open_files)?;
+        let truncations = observed.truncations;
         let listing = match live.upgrade().and_then(|live| live.bases()) {
             Some(bases) => loader::of_writer(&bases),
             None => loader::list(open_files, truncations, lookups)?,
@@ -196,13 +208,8 @@ impl Log {
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
         let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
         let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
-        let written = written_start(open_files, &mut opening);
-        let claimed = options.log_start_offset.or_else(|| {
-            written.max(checkpointed_start(open_files, topic.as_deref(), partition, &mut opening))
-        });
-        // a log that was emptied may start behind its last batch
-        let is_sure = claimed.is_some() && claimed == written;
-        let log_start_offset = log_start(claimed, is_sure, first.base_offset(), last, &path, &mut opening)?;
+        let claimed_start = claimed_start(open_files, &options, topic.as_deref(), partition, &mut opening);
+        let log_start_offset = log_start(claimed_start, first.base_offset(), last, &path, &mut opening)?;
         let segments = match earlier {
             Some(earlier) => earlier.refreshed(loaded),
             None => Segments::new(loaded),
@@ -214,6 +221,8 @@ impl Log {
                 partition,
                 segments,
                 log_start_offset,
+                claimed_start,
+                observed,
                 open_files: Arc::clone(open_files),
                 opening,
                 lookups: Arc::clone(lookups),
@@ -301,6 +310,8 @@ impl Log {
                 partition: *partition,
                 segments: segments.clone(),
                 log_start_offset: *log_start_offset,
+                claimed_start: self.inner.claimed_start,
+                observed: self.inner.observed.clone(),
                 open_files: Arc::clone(open_files),
                 opening: opening.clone(),
                 lookups: Arc::clone(lookups),
@@ -361,6 +372,28 @@ impl Log {
     }
 }
 
+/// A log start offset that is claimed, and whether it was a writer of ours that did: a log that was emptied may start after
+/// its last batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct ClaimedStart {
+    offset: Option<i64>,
+    is_sure: bool,
+}
+
+fn claimed_start(
+    open_files: &OpenFiles,
+    options: &LogOptions,
+    topic: Option<&str>,
+    partition: Option<i32>,
+    warnings: &mut Vec<String>,
+) -> ClaimedStart {
+    let written = written_start(open_files, warnings);
+    let offset = options
+        .log_start_offset
+        .or_else(|| written.max(checkpointed_start(open_files, topic, partition, warnings)));
+    ClaimedStart { offset, is_sure: offset.is_some() && offset == written }
+}
+
 /// The log start offset that a writer of ours left in the partition directory, if it can be read.
 fn written_start(open_files: &OpenFiles, warnings: &mut Vec<String>) -> Option<i64> {
     match Checkpoint::read(&open_files.directory) {
@@ -380,34 +413,22 @@ fn checkpointed_start(
     warnings: &mut Vec<String>,
 ) -> Option<i64> {
     let (topic, partition) = (topic?, partition?);
-    let name = checkpoint::LOG_START_OFFSETS;
-    let text = match open_files.directory.read_small(&format!("../{name}"), checkpoint::MOST_BYTES) {
-        Ok(text) => text?,
-        Err(error) => {
-            warnings.push(format!("{error}; the log start offset is the first segment's base offset"));
-            return None;
-        }
-    };
-    match OffsetCheckpoint::parse(&text) {
-        Ok(checkpoint) => checkpoint.offset_of(topic, partition),
-        Err(wrong) => {
-            let path = open_files.directory.path_of("..").join(name);
-            warnings.push(format!("{}: {wrong}; ignored", path.display()));
-            None
-        }
-    }
+    let read = metadata::checkpointed(&open_files.directory, checkpoint::LOG_START_OFFSETS, topic, partition);
+    read.unwrap_or_else(|wrong| {
+        warnings.push(format!("{wrong}; ignored"));
+        None
+    })
 }
 
 /// A claimed log start offset counts only inside the log; no claim hides everything.
 fn log_start(
-    claimed: Option<i64>,
-    is_sure: bool,
+    claimed: ClaimedStart,
     first: i64,
     last: &Segment,
     path: &Path,
     warnings: &mut Vec<String>,
 ) -> Result<i64> {
-    let Some(claimed) = claimed else { return Ok(first) };
+    let ClaimedStart { offset: Some(claimed), is_sure } = claimed else { return Ok(first) };
     // the end is asked for only where the last segment's base offset does not answer
     let outside = match claimed {
         _ if claimed < first => Some(format!("starts at offset {first}")),

@@ -11,7 +11,7 @@ use super::arguments::{self, Time};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::lookups::{Located, Timed};
-use super::results::{PyLocation, PySplit, PyTimestampOffset};
+use super::results::{PyLocation, PyOffsetGap, PySplit, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
 use super::{error, exchange, targets};
@@ -88,6 +88,11 @@ impl PyLog {
     }
 
     #[getter]
+    fn topic_id(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.ask(py, |log| Ok(log.topic_id().map(|id| id.to_string())))
+    }
+
+    #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
         self.ask(py, |log| log.size())
     }
@@ -103,6 +108,22 @@ impl PyLog {
             Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),
             _ => Ok(log.warnings()),
         })
+    }
+
+    #[getter]
+    fn is_compacted(&self, py: Python<'_>) -> PyResult<bool> {
+        self.ask(py, |log| log.is_compacted())
+    }
+
+    #[pyo3(signature = (start_offset=None, end_offset=None))]
+    fn offset_gaps(
+        &self,
+        py: Python<'_>,
+        start_offset: Option<i64>,
+        end_offset: Option<i64>,
+    ) -> PyResult<Vec<PyOffsetGap>> {
+        let offsets = start_offset.unwrap_or(0)..end_offset.unwrap_or(i64::MAX);
+        Ok(self.ask(py, |log| log.offset_gaps(offsets))?.into_iter().map(Into::into).collect())
     }
 
     fn refresh(&self, py: Python<'_>) -> PyResult<Self> {

@@ -39,7 +39,8 @@ mod core_module {
     use super::record::PyRecord;
     #[pymodule_export]
     use super::results::{
-        PyAbortedTransaction, PyGap, PyLocation, PyOffsetPosition, PyScanStats, PySplit, PyTimestampOffset,
+        PyAbortedTransaction, PyGap, PyLocation, PyOffsetGap, PyOffsetPosition, PyScanStats, PySplit,
+        PyTimestampOffset,
     };
     #[pymodule_export]
     use super::retention::{PyRetentionPlan, plan_retention};

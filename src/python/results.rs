@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use pyo3::prelude::*;
 
 use crate::index::AbortedTransaction;
-use crate::log::{AbortedRange, Gap, ScanStats, Split};
+use crate::log::{AbortedRange, Gap, OffsetGap, ScanStats, Split};
 use crate::types::{Location, OffsetPosition, TimestampOffset};
 
 /// Where the batch that holds an offset lies.
@@ -31,6 +31,35 @@ impl PyLocation {
         let Self { segment, batch_base_offset, position, size } = self;
         format!(
             "Location(segment={segment}, batch_base_offset={batch_base_offset}, position={position}, size={size})"
+        )
+    }
+}
+
+/// Offsets that lie between two segments.
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "OffsetGap")]
+#[derive(PartialEq, Eq, Hash)]
+#[expect(clippy::struct_field_names, reason = "the names of Python's attributes")]
+pub(super) struct PyOffsetGap {
+    start_offset: i64,
+    end_offset: i64,
+    segment_base_offset: i64,
+    next_base_offset: i64,
+}
+
+impl From<OffsetGap> for PyOffsetGap {
+    fn from(gap: OffsetGap) -> Self {
+        let OffsetGap { start_offset, end_offset, segment_base_offset, next_base_offset } = gap;
+        Self { start_offset, end_offset, segment_base_offset, next_base_offset }
+    }
+}
+
+#[pymethods]
+impl PyOffsetGap {
+    fn __repr__(&self) -> String {
+        let Self { start_offset, end_offset, segment_base_offset, next_base_offset } = self;
+        format!(
+            "OffsetGap(start_offset={start_offset}, end_offset={end_offset}, \
+             segment_base_offset={segment_base_offset}, next_base_offset={next_base_offset})"
         )
     }
 }

@@ -25,6 +25,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
@@ -97,6 +98,8 @@ pub struct Segment {
     warnings: Arc<Warnings>,
     /// Of its `.log` when that was first looked at: for the last segment of a log at the log's opening.
     identity: OnceLock<FileIdentity>,
+    /// When the directory was listed, before anything was read of a file.
+    listed: SystemTime,
     tail: OnceLock<Tail>,
     largest: OnceLock<i64>,
     are_indexes_checked: AtomicBool,
@@ -123,6 +126,7 @@ impl Segment {
             open_files: Arc::clone(open_files),
             warnings: Arc::clone(warnings),
             identity: OnceLock::new(),
+            listed: SystemTime::now(),
             tail: OnceLock::new(),
             largest: OnceLock::new(),
             are_indexes_checked: AtomicBool::new(false),
@@ -313,17 +317,23 @@ impl Segment {
         }
     }
 
-    /// Whether an earlier look at the directory gave the same segment: the same files, the same neighbours, and what was
-    /// read of it was read of the file that is there now. The last segment never counts as the same: it may have grown
-    /// inside a preallocated file.
+    /// Whether an earlier listing of the directory gave the same segment: the same files, the same neighbours, and what was
+    /// read of it was read of the file that is there now, by its inode, size and modification time.
+    ///
+    /// A file that was modified shortly before that listing counts as changed: of two changes within one tick of the file
+    /// system's clock the second leaves the same time, and a preallocated file keeps its size.
     pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
         let is_same = (self.base_offset, self.upper, &self.files, self.truncations)
             == (old.base_offset, old.upper, &old.files, old.truncations);
-        if !is_same || self.is_last() {
-            return Ok(false);
-        }
-        let Some(known) = old.identity.get() else { return Ok(true) };
-        Ok(self.open_files.directory.identity_of(&self.files.log)?.as_ref() == Some(known))
+        Ok(is_same && old.is_file_unchanged()?)
+    }
+
+    /// Whether what was read of the `.log` was read of the file that is there now, as in [`Segment::is_unchanged`].
+    pub(crate) fn is_file_unchanged(&self) -> Result<bool> {
+        // nothing was read of a segment without an identity
+        let Some(known) = self.identity.get() else { return Ok(true) };
+        Ok(known.is_older_than(self.listed)
+            && self.open_files.directory.identity_of(&self.files.log)?.as_ref() == Some(known))
     }
 
     /// An index for an answer that can do without it: one that cannot be opened becomes a warning.

@@ -129,15 +129,12 @@ class Plan:
         return sorted(found, key=lambda row: [row[place] for place in places])
 
 
-def made(data: LogDataSource, schema: StructType | None = None, filters: Iterable[Any] = ()) -> Plan:
-    """A plan of this source; with filters, they are pushed first."""
+def made(data: LogDataSource, schema: StructType | None = None) -> Plan:
+    """A plan of this source."""
     if schema is None:
         schema = data.schema()
         assert isinstance(schema, StructType)
     reader = again(data).reader(schema=schema)
-    pushed = list(filters)
-    if pushed:
-        list(reader.pushFilters(pushed))
     splits = reader.partitions()
     checked(splits)
     return Plan(data, schema, reader, splits)

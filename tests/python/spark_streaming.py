@@ -22,18 +22,41 @@ def through_json(offset: dict[str, Any]) -> dict[str, Any]:
     return dict(json.loads(json.dumps(offset)))
 
 
-class Engine:
-    """One run of a query: what Spark's engine asks of a stream reader, and in which order."""
+def offsets_of(at: dict[str, Any]) -> dict[str, dict[str, int]]:
+    """The offsets of what a stream keeps, as Spark's Kafka source writes them."""
+    return {topic: {number: at["offset"] for number, at in numbers.items()} for topic, numbers in at.items()}
 
-    def __init__(self, *paths: Path | str, checkpoint: dict[str, Any] | None = None, **options: Any) -> None:
+
+class Engine:
+    """One run of a query: what Spark's engine asks of a stream reader, and in which order.
+
+    `at` is where it is, as Spark keeps it; `offsets` are the offsets in it. A new query has done its first micro-batch,
+    which is empty, unless `begin=False`.
+    """
+
+    columns: tuple[str, ...] = NAMES
+
+    def __init__(
+        self, *paths: Path | str, checkpoint: dict[str, Any] | None = None, begin: bool = True, **options: Any
+    ) -> None:
         self.data = again(source(*paths, **options))
-        self.schema = struct(*NAMES)
+        self.schema = struct(*self.columns)
         if options.get("mode") == "PERMISSIVE":
             self.schema = StructType([*self.schema.fields, StructField("_error", StringType())])
         self.reader = self.data.streamReader(schema=self.schema)
+        self.limit: ReadLimit = self.reader.getDefaultReadLimit()
         # a query that is started again is not asked where to begin
         self.at = through_json(self.reader.initialOffset()) if checkpoint is None else checkpoint
-        self.limit: ReadLimit = self.reader.getDefaultReadLimit()
+        if checkpoint is None and begin:
+            end = self.latest()
+            # Spark asks again, and runs the first micro-batch even where it is empty
+            assert self.read(through_json(self.reader.initialOffset()), end) == []
+            assert end == self.at
+            self.reader.commit(end)
+
+    @property
+    def offsets(self) -> dict[str, dict[str, int]]:
+        return offsets_of(self.at)
 
     def latest(self, limit: ReadLimit | None = None) -> dict[str, Any]:
         return through_json(self.reader.latestOffset(self.at, self.limit if limit is None else limit))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,11 +11,12 @@ from pathlib import Path
 import corpus
 import needs_pyspark  # noqa: F401
 import pytest
+from spark_reading import made, source
 
 import cordwood as cw
 from cordwood.spark.bounds import Bounds
 from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, SparkLogError
-from cordwood.spark.jobs.counting import records_of
+from cordwood.spark.jobs.counting import CountSource, _RecountSource, records_of
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory
 from cordwood.spark.split import Piece, plan_splits
@@ -122,17 +124,34 @@ def test_records_deleted_inside_a_batch_after_planning_are_not_counted(copied: C
     assert sum(records_of(piece, lenient) for piece in pieces) == 1397
 
 
+def test_a_count_of_what_was_read_before_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    """An export counts the records that it has just written, and warned of their damage."""
+    path = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
+    for kind, warnings in ((CountSource, 1), (_RecountSource, 0)):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING, "cordwood"):
+            found = made(kind(source(path, mode="DROPMALFORMED").options))
+            assert sum(table["records"].to_pylist()[0] for table in found.tables()) == 369
+        assert len(caplog.records) == warnings
+    assert not logging.getLogger("cordwood").disabled
+
+
 @pytest.mark.parametrize("path", sorted(corpus.GOLDEN.glob("damaged/*/*-[0-9]*/")), ids=lambda path: path.parent.name)
 def test_damage_is_counted_as_it_is_read(path: Path) -> None:
     log = cw.Log(path)
+    # a segment that is missing is no damage
+    compacted = {"cleanupPolicy": "compact"}
     start, end = log.log_start_offset, log.log_end_offset
     for mode, on_damage in (("FAILFAST", "raise"), ("DROPMALFORMED", "skip"), ("PERMISSIVE", "skip")):
         try:
             rows = log.scan(columns=["offset"], on_damage=on_damage).to_arrow().num_rows
         except cw.CorruptLogError:
             with pytest.raises(SparkLogError) as caught:
-                counted(path, start, end, mode=mode)
+                counted(path, start, end, mode=mode, **compacted)
             assert caught.value.code == CORRUPT_BATCH
             continue
         for piece_bytes in (1, 1_000, 10_000, 1 << 30):
-            assert counted(path, start, end, mode=mode, maxPartitionBytes=str(piece_bytes)) == rows, (mode, piece_bytes)
+            assert counted(path, start, end, mode=mode, maxPartitionBytes=str(piece_bytes), **compacted) == rows, (
+                mode,
+                piece_bytes,
+            )

@@ -17,13 +17,14 @@ import pyarrow as pa
 import pytest
 from batches import Rec, batch, name
 from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSourceReader
 from scripts import run, write_script
 from spark_reading import again, plan, source, struct
 
 import cordwood as cw
 from cordwood.spark import errors, locate
 from cordwood.spark.source import LogDataSource
-from cordwood.spark.worker import cache_info, open_cached
+from cordwood.spark.worker import open_cached
 
 OPEN_FILES = Path("/proc/self/fd")
 PLAIN = corpus.partition("01-plain")
@@ -131,29 +132,92 @@ def test_a_task_opens_only_the_segments_of_its_range(tmp_path: Path, script_envi
         assert opened <= allowed
 
 
-def test_the_cache_opens_a_path_once(monkeypatch: pytest.MonkeyPatch, copied: Any) -> None:
-    """Counted where logs are opened, under every spelling of the path."""
-    opened: list[str] = []
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of the logs that were opened, counted where that happens."""
+    paths: list[str] = []
     real = cw.Log
 
     def counted(path: Any, *args: Any, **kwargs: Any) -> Any:
-        opened.append(os.path.realpath(path))
+        paths.append(os.path.realpath(path))
         return real(path, *args, **kwargs)
 
     monkeypatch.setattr(cw, "Log", counted)
+    return paths
+
+
+def test_the_cache_opens_a_path_once(monkeypatch: pytest.MonkeyPatch, copied: Any, opened: list[str]) -> None:
+    """Under every spelling of the path."""
     path = copied(corpus.partition("19-leader-epochs").path)
     monkeypatch.chdir(path.parent)
-    logs = [open_cached(spelling) for spelling in (str(path), str(path), f"{path}/", path.name)]
-    assert len({id(log) for log in logs}) == 1
+    for spelling in (str(path), str(path), f"{path}/", path.name):
+        assert open_cached(spelling).log_end_offset > 0
     assert opened == [str(path)]
-    assert open_cached(str(path), io="mmap") is not logs[0]
-    assert open_cached(str(path)) is logs[0]
+    open_cached(str(path), io="mmap")
+    assert opened == [str(path)] * 2
+    log = open_cached(str(path))
+    assert open_cached(str(path), refresh=False) is log
+    assert opened == [str(path)] * 2
 
 
 def grown(path: Path, first: int) -> None:
     path.mkdir(exist_ok=True)
     with (path / name(0)).open("ab") as file:
         file.write(batch(first, [Rec(b"x", timestamp=first)]))
+
+
+@pytest.mark.parametrize("refresh", [True, False])
+def test_a_directory_in_place_of_another_is_opened_anew(copied: Any, opened: list[str], refresh: bool) -> None:
+    path = copied(PLAIN.path)
+    assert open_cached(str(path)).log_end_offset == 1500
+    shutil.copytree(corpus.partition("15-one-record").path, path.parent / "new")
+    path.rename(path.parent / "old")
+    (path.parent / "new").rename(path)
+    # what was seen last may be asked about the earlier plan
+    assert open_cached(str(path), refresh=refresh).log_end_offset == (1 if refresh else 1500)
+    assert open_cached(str(path)).log_end_offset == 1
+    assert len(opened) == 2
+
+
+SEALED = "00000000000000000400.log"
+
+
+def cut(file: Path) -> None:
+    os.truncate(file, 9085)
+
+
+def flipped(file: Path) -> None:
+    with file.open("r+b") as opened_file:
+        opened_file.seek(5000)
+        opened_file.write(b"\xff\xfe\xfd")
+
+
+def offsets_or_code(path: Path) -> Any:
+    """What a reading of now gives: planned and read in this process, which keeps its logs."""
+    try:
+        table = pa.concat_tables(plan(path, schema=struct("offset"), failOnDataLoss=False).tables())
+    except cw.CordwoodError as error:
+        return errors.parse(error).code
+    return table["offset"].to_pylist()
+
+
+@pytest.mark.parametrize("age", [0, 3600])
+@pytest.mark.parametrize("change", [cut, flipped])
+def test_a_sealed_segment_that_changes_in_place_is_read_as_it_is_now(copied: Any, change: Any, age: int) -> None:
+    """The directory, the last segment and the checkpoint stay as they are; so does the time, within a tick."""
+    path = copied(PLAIN.path)
+    file, whole = path / SEALED, PLAIN.path / SEALED
+    moment = time.time() - age
+    offsets = [r.offset for r in corpus.visible(PLAIN)]
+    for other in path.iterdir():
+        os.utime(other, (moment, moment))
+    for _ in range(3):
+        assert offsets_or_code(path) == offsets
+        change(file)
+        found = offsets_or_code(path)
+        assert found == "CORDWOOD_CORRUPT_BATCH" or (found[0], found[-1], len(found)) == (0, 1499, 1149)
+        assert found == offsets_or_code(path)
+        file.write_bytes(whole.read_bytes())
 
 
 @pytest.mark.parametrize("age", [0, 3600])
@@ -196,7 +260,7 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
 
 FORKED = """
 import os, sys
-from cordwood.spark.worker import cache_info, open_cached
+from cordwood.spark.worker import open_cached
 path = sys.argv[1]
 rows = lambda: open_cached(path).scan(columns=["offset"]).to_arrow().num_rows
 assert rows() == 1500
@@ -250,6 +314,12 @@ def test_cordwood_itself_imports_neither_spark_nor_pandas(tmp_path: Path, script
     assert run(write_script(tmp_path, LAZY), env=script_environment).stdout.split() == ["fine"]
 
 
+def test_the_reader_takes_no_filters() -> None:
+    """Spark keeps the plan of a pushed filter for all queries of a DataFrame: `test_spark_reuse.py` runs them."""
+    reader = source(PLAIN.path).reader(schema=struct("offset"))
+    assert type(reader).pushFilters is DataSourceReader.pushFilters
+
+
 def test_the_package_that_spark_discovers_has_the_source() -> None:
     import pyspark_cordwood
 
@@ -295,26 +365,14 @@ def test_an_error_of_a_reader_pickles_with_its_text_and_place() -> None:
     assert (told.segment, told.position) == (285, 2126)
 
 
-def test_a_log_that_was_written_just_now_is_looked_at_again(copied: Any) -> None:
-    """A preallocated file does not grow, and its time may stand still for a tick."""
-    path = copied(corpus.partition("01-plain").path)
-    last = max(path.glob("*.log"))
-    last.touch()
-    before = open_cached(str(path))
-    assert open_cached(str(path)) is not before
-    os.utime(last, (1_700_000_000, 1_700_000_000))
-    settled = open_cached(str(path))
-    assert open_cached(str(path)) is settled
-
-
-def test_planning_opens_each_of_many_logs_once(tmp_path: Path) -> None:
+def test_planning_opens_each_of_many_logs_once(tmp_path: Path, opened: list[str]) -> None:
     """More logs than the cache holds."""
     for number in range(80):
         shutil.copytree(corpus.partition("15-one-record").path, tmp_path / f"many-{number}")
     reader = source(tmp_path).reader(struct("offset"))
-    before = cache_info().opened
+    opened.clear()
     splits = reader.partitions()
-    assert cache_info().opened - before == 80
+    assert len(opened) == len(set(opened)) == 80
     assert sum(len(split.value) for split in splits) == 80
 
 

@@ -98,6 +98,27 @@ def test_an_unknown_option_is_refused_with_the_name_that_was_meant(typed: str, m
         source(DATA, **{typed: "1"}).schema()
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"startingOffsets": {"cities": {"0": 3}}}, "found none for cities-1"),
+        (
+            {"startingOffsets": {"cities": {"0": 3, "1": 40, "7": 0}, "towns": {"0": 1}}},
+            "found one for cities-7, towns-0",
+        ),
+        ({"endingOffsets": {"towns": {"0": 3}}}, "found none for cities-0, cities-1 and one for towns-0"),
+        (
+            {"startingOffsets": {"cities": {"0": 3, "1": 40}}, "endingOffsets": {"cities": {"0": 3}}},
+            "endingOffsets: expected an entry for each partition that startingOffsets names, found none for cities-1",
+        ),
+    ],
+    ids=["missing", "too many", "both", "of two options"],
+)
+def test_partitions_that_offsets_do_not_name_and_others_are_told_apart(options: dict[str, Any], words: str) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", "expected an entry for each partition", words):
+        source(DATA, subscribe="cities", **options).reader(schema=struct("offset")).partitions()
+
+
 @pytest.mark.parametrize("typed", ["zzzzqqqq", "colour"])
 def test_an_unknown_option_like_none_is_refused_with_all_that_there_are(typed: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", typed, "one of path, paths, subscribe, ", "maxTriggerDelay") as raised:

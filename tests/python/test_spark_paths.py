@@ -126,7 +126,7 @@ def missing() -> list[tuple[str, tuple[Any, ...], dict[str, str]]]:
         ("no such topic", (DATA,), {"subscribe": "towns"}),
         ("one of two topics is missing", (DATA,), {"subscribe": "cities,towns"}),
         ("no topic matches", (DATA,), {"subscribePattern": "town.*"}),
-        ("a pattern has to match the whole name", (DATA,), {"subscribePattern": "citie"}),
+        ("only internal topics match", (DATA,), {"subscribePattern": "^__"}),
         ("no such partition of a topic", (DATA,), {"assign": json.dumps({"cities": [0, 2]})}),
     ]
 
@@ -156,6 +156,26 @@ def test_without_fail_on_data_loss_what_is_missing_is_left_out(
 def test_a_missing_root_is_an_error_even_without_fail_on_data_loss() -> None:
     with refuses("CORDWOOD_NOT_FOUND", "/nowhere/at/all"):
         source("/nowhere/at/all", failOnDataLoss=False).schema()
+
+
+@pytest.mark.parametrize("name", ["00000000000000000000.log", "00000000000000000000.timeindex", "*.log"])
+def test_a_file_of_a_segment_is_named_with_the_directory_to_load(name: str) -> None:
+    path = PARTS["cities-0"].path
+    with refuses("CORDWOOD_NOT_FOUND", name, "the file 0000", f"of a segment: load its directory, {path}"):
+        source(path / name).schema()
+
+
+def test_a_file_is_named_as_one() -> None:
+    with refuses("CORDWOOD_NOT_FOUND", "found the file meta.properties"):
+        source(DATA / "meta.properties").schema()
+
+
+def test_writing_is_refused_as_such(tmp_path: Path) -> None:
+    """Whatever the path and the options, which are those of a write."""
+    data = source(tmp_path / "new", checkpointLocation="x")
+    for make in (data.writer, data.streamWriter):
+        with refuses("CORDWOOD_UNSUPPORTED", 'format("cordwood") is for reading', "LogWriter"):
+            make(struct("offset"), overwrite=False)
 
 
 def test_the_message_names_the_path_that_is_missing() -> None:

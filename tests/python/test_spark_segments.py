@@ -32,6 +32,22 @@ def test_a_segment_that_is_gone_is_not_described_by_another_one(copied: Any) -> 
     assert [row["segment"] for row in rows(found)] == [0, 807, 1217]
 
 
+def test_a_gap_behind_a_segment_is_in_its_row(copied: Any) -> None:
+    """Of a log that lost a segment and the end of another, and of one that was compacted."""
+    path = copied(corpus.partition("20-many-segments").path)
+    bases = corpus.partition("20-many-segments").bases
+    for file in path.glob(f"{bases[3]:020d}.*"):
+        file.unlink()
+    gaps = {row["segment"]: row["offsetGap"] for row in rows(plan(path, table="segments"))}
+    assert gaps == {base: bases[4] - bases[3] if base == bases[2] else 0 for base in bases if base != bases[3]}
+    for part in (corpus.partition("12-compacted"), corpus.partition("12-compacted-empty")):
+        found = rows(plan(part.path, table="segments"))
+        following = [row["segment"] for row in found[1:]]
+        assert [row["endOffset"] + row["offsetGap"] for row in found[:-1]] == following
+        assert sum(row["offsetGap"] for row in found) > 0
+        assert found[-1]["offsetGap"] == 0
+
+
 def test_a_segment_that_grew_is_described_as_of_one_moment(tmp_path: Path) -> None:
     path = write_partition(tmp_path / "t-0", [(0, [batch(0, [Rec(b"a")])])])
     found = plan(path, table="segments")

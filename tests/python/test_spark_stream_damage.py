@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import corpus
@@ -33,6 +34,18 @@ def test_permissive_streams_report_each_damaged_offset_once(damage: Damage, limi
     assert len({(row[0], row[1], row[2]) for row in gaps}) == len(gaps) >= 1
     assert len({errors.parse(row[3]).position for row in gaps}) == 1
     assert limit is not None or len(gaps) == 1
+
+
+@pytest.mark.parametrize("limit", [None, 7, 1])
+@pytest.mark.parametrize("damage", EXACT, ids=str)
+def test_a_stream_warns_once_of_each_damaged_stretch(
+    damage: Damage, limit: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = {**EARLIEST, "mode": "DROPMALFORMED", **({} if limit is None else {"maxOffsetsPerTrigger": limit})}
+    with caplog.at_level(logging.WARNING, "cordwood"):
+        Engine(damage.path, **options).all(2000)
+    warnings = [record.getMessage() for record in caplog.records if "CORRUPT_BATCH" in record.getMessage()]
+    assert len(warnings) == len(set(warnings)) >= 1
 
 
 def test_a_large_damaged_batch_is_reported_once_by_a_stream(copied: Any) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from batches import name
-from spark_streaming import EARLIEST, Engine, grow, rows_of
+from spark_streaming import EARLIEST, Engine, grow, offsets_of, rows_of
 
 
 def test_records_segments_and_partitions_that_appear_are_picked_up(tmp_path: Path) -> None:
@@ -22,9 +22,9 @@ def test_records_segments_and_partitions_that_appear_are_picked_up(tmp_path: Pat
     grow(tmp_path / "t-0", 15, 21, 1)
     # where it begins is written down before it is read
     assert engine.batch() == rows_of("t", 0, range(21, 24))
-    assert engine.at == {"t": {"0": 24, "1": 5}}
+    assert engine.offsets == {"t": {"0": 24, "1": 5}}
     assert engine.batch() == rows_of("t", 1, range(5, 8))
-    assert engine.at == {"t": {"0": 24, "1": 8}}
+    assert engine.offsets == {"t": {"0": 24, "1": 8}}
     grow(tmp_path / "u-0", 0, 0, 1)
     assert engine.batch() == []
     assert engine.batch() == rows_of("u", 0, range(3))
@@ -82,7 +82,7 @@ def test_a_batch_that_is_half_written_waits_until_it_is_whole(tmp_path: Path, mo
         assert engine.batch() is None
         with (path / name(0)).open("ab") as file:
             file.write(rest)
-        assert engine.latest() == {"t": {"0": 9}}
+        assert offsets_of(engine.latest()) == {"t": {"0": 9}}
         (path / name(0)).write_bytes(before)
         engine = Engine(path, checkpoint=engine.at, mode=mode, **EARLIEST)
     grow(path, 0, 6, 1)

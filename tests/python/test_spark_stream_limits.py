@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
 from spark_reading import DATA, Row, data_parts
-from spark_streaming import ALL, EARLIEST, Engine, expected, flat, grow, rows_of
+from spark_streaming import ALL, EARLIEST, Engine, expected, flat, grow, offsets_of, rows_of
 
 PARTS = list(data_parts().values())
 
@@ -21,12 +21,12 @@ def test_whatever_limits_the_engine_gives_every_record_comes_once(limits: list[i
     engine = Engine(DATA, subscribe="cities,rivers.compact", **EARLIEST)
     rows: list[Row] = []
     for limit in limits:
-        before = engine.at
+        before = engine.offsets
         got = engine.batch(ReadMaxRows(limit))
         if got is None:
             break
         assert len(got) <= limit + 3  # at least one of each of the three
-        assert any(engine.at[t][p] > before[t][p] for t in before for p in before[t])
+        assert any(engine.offsets[t][p] > before[t][p] for t in before for p in before[t])
         rows += got
     rows += engine.batch(ALL) or []
     wanted = [p for p in PARTS if p.topic in ("cities", "rivers.compact")]
@@ -37,7 +37,7 @@ def test_the_limit_is_shared_in_proportion_to_the_backlog() -> None:
     big, small = corpus.partition("01-plain"), corpus.partition("01-small")
     engine = Engine(big.path, small.path, **EARLIEST, maxOffsetsPerTrigger=187)
     assert engine.limit == ReadMaxRows(187)
-    end = engine.latest()
+    end = offsets_of(engine.latest())
     assert 145 <= end["orders"]["0"] <= 155
     assert 32 <= end["tickets"]["0"] <= 42
     assert sum(len(rows) for rows in engine.all()) == 1870
@@ -47,7 +47,7 @@ def test_whoever_has_a_backlog_gets_at_least_one_however_small_the_limit(tmp_pat
     """Otherwise a small partition would wait for a large one, and many equal ones for ever."""
     big, small = corpus.partition("01-plain"), corpus.partition("15-one-record")
     engine = Engine(big.path, small.path, **EARLIEST, maxOffsetsPerTrigger=10)
-    assert engine.latest()[small.topic] == {"0": 1}
+    assert offsets_of(engine.latest())[small.topic] == {"0": 1}
     for number in range(5):
         grow(tmp_path / f"t-{number}", 0, 0, 1)
     assert len(Engine(tmp_path, **EARLIEST, maxOffsetsPerTrigger=2).all()) == 3

@@ -11,7 +11,7 @@ import pytest
 from batches import name
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from spark_reading import Plan, refuses
-from spark_streaming import EARLIEST, Engine, flat, grow, rows_of
+from spark_streaming import EARLIEST, Engine, flat, grow, offsets_of, rows_of
 
 
 def test_retention_of_a_partition_that_appeared_is_noticed_by_a_micro_batch_that_is_done_again(tmp_path: Path) -> None:
@@ -22,9 +22,9 @@ def test_retention_of_a_partition_that_appeared_is_noticed_by_a_micro_batch_that
     grow(tmp_path / "t-1", 3, 3, 1)
     # where it begins is written down before it is read
     assert engine.batch() == []
-    assert engine.at == {"t": {"0": 3, "1": 0}}
+    assert engine.offsets == {"t": {"0": 3, "1": 0}}
     end = engine.reader.latestOffset(engine.at, ReadAllAvailable())
-    assert end == {"t": {"0": 3, "1": 6}}
+    assert offsets_of(end) == {"t": {"0": 3, "1": 6}}
     (tmp_path / "t-1" / name(0)).unlink()
     again = Engine(tmp_path, checkpoint=engine.at, **EARLIEST)
     with refuses("CORDWOOD_SEGMENT_GONE", "t-1", "0"):

@@ -9,22 +9,22 @@ from typing import Any
 import corpus
 import pytest
 from spark_reading import DATA, refuses
-from spark_streaming import EARLIEST, Engine, grow, rows_of, through_json
+from spark_streaming import EARLIEST, Engine, grow, offsets_of, rows_of, through_json
 
 
 def test_offsets_are_those_of_kafkas_own_json() -> None:
     engine = Engine(DATA, subscribe="cities", **EARLIEST)
-    assert engine.at == {"cities": {"0": 0, "1": 31}}
-    assert engine.latest() == {"cities": {"0": 268, "1": 150}}
+    assert engine.offsets == {"cities": {"0": 0, "1": 31}}
+    assert offsets_of(engine.latest()) == {"cities": {"0": 268, "1": 150}}
 
 
 def test_a_stream_begins_at_the_latest_offset_unless_told_otherwise() -> None:
-    assert Engine(DATA, subscribe="cities").at == {"cities": {"0": 268, "1": 150}}
+    assert Engine(DATA, subscribe="cities").offsets == {"cities": {"0": 268, "1": 150}}
     assert Engine(DATA, subscribe="cities").batch() is None
     offsets = {"cities": {"0": -1, "1": -2}}
-    assert Engine(DATA, subscribe="cities", startingOffsets=offsets).at == {"cities": {"0": 268, "1": 31}}
+    assert Engine(DATA, subscribe="cities", startingOffsets=offsets).offsets == {"cities": {"0": 268, "1": 31}}
     offsets = {"cities": {"0": 7, "1": 149}}
-    assert Engine(DATA, subscribe="cities", startingOffsets=offsets).at == offsets
+    assert Engine(DATA, subscribe="cities", startingOffsets=offsets).offsets == offsets
 
 
 def test_a_stream_may_begin_at_a_time() -> None:
@@ -32,11 +32,11 @@ def test_a_stream_may_begin_at_a_time() -> None:
     time = corpus.visible(part)[700].timestamp
     found = corpus.first_at_or_after(corpus.visible(part), time)
     assert found is not None
-    assert Engine(part.path, startingTimestamp=time).at == {"orders": {"0": found.offset}}
+    assert Engine(part.path, startingTimestamp=time).offsets == {"orders": {"0": found.offset}}
     by_partition = {"orders": {"0": time}}
-    assert Engine(part.path, startingOffsetsByTimestamp=by_partition).at == {"orders": {"0": found.offset}}
+    assert Engine(part.path, startingOffsetsByTimestamp=by_partition).offsets == {"orders": {"0": found.offset}}
     late = {"startingTimestamp": 4_000_000_000_000}
-    assert Engine(part.path, startingOffsetsByTimestampStrategy="latest", **late).at == {"orders": {"0": 1500}}
+    assert Engine(part.path, startingOffsetsByTimestampStrategy="latest", **late).offsets == {"orders": {"0": 1500}}
     with refuses("CORDWOOD_TIME_NOT_FOUND"):
         Engine(part.path, **late)
 
@@ -62,7 +62,7 @@ def test_a_start_that_the_log_does_not_have_is_data_loss(tmp_path: Path, offset:
     with refuses("CORDWOOD_OFFSET_OUT_OF_RANGE", "t-0"):
         Engine(tmp_path, **options)
     wanted = {"t": {"0": 12 if offset == 13 else 6}}
-    assert Engine(tmp_path, failOnDataLoss=False, **options).at == wanted
+    assert Engine(tmp_path, failOnDataLoss=False, **options).offsets == wanted
 
 
 def test_the_text_of_an_offset_does_not_depend_on_the_order_of_discovery(tmp_path: Path) -> None:
@@ -117,4 +117,4 @@ def test_a_missing_path_is_refused_before_the_stream_begins() -> None:
 def test_the_latest_offset_is_reported_for_the_progress() -> None:
     engine = Engine(DATA, subscribe="cities", maxOffsetsPerTrigger=10, **EARLIEST)
     engine.batch()
-    assert through_json(engine.reader.reportLatestOffset()) == {"cities": {"0": 268, "1": 150}}
+    assert offsets_of(through_json(engine.reader.reportLatestOffset())) == {"cities": {"0": 268, "1": 150}}

@@ -71,7 +71,7 @@ def test_read_committed_streams_stop_at_the_last_stable_offset() -> None:
     engine = Engine(part.path, isolationLevel="read_committed", maxOffsetsPerTrigger=50, **EARLIEST)
     found = flat(engine.all())
     assert found == kafka_rows(part, corpus.committed(part, part.opened["logEndOffset"]), NAMES)
-    assert engine.at == {"payments": {"0": part.opened["lastStableOffset"]}}
+    assert engine.offsets == {"payments": {"0": part.opened["lastStableOffset"]}}
 
 
 def test_a_stream_of_a_log_that_a_writer_made_by_hand_reads_like_a_batch(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cordwood::log::{OnDamage, Ranges, ScanOptions};
+use cordwood::log::{OffsetGap, OnDamage, Ranges, ScanOptions};
 use cordwood::types::Io;
 use cordwood::{Error, Log, LogOptions};
 
@@ -121,6 +121,59 @@ fn what_compaction_leaves_is_no_warning() {
 }
 
 #[test]
+fn gaps_are_listed_and_told_from_damage_and_from_what_was_compacted() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    let gap = |start_offset, end_offset, segment_base_offset, next_base_offset| OffsetGap {
+        start_offset,
+        end_offset,
+        segment_base_offset,
+        next_base_offset,
+    };
+    let whole = fs::read(dir.join(file_name(100, "log"))).unwrap();
+    let size = whole.len() / 20;
+    let gaps = |offsets| open(&dir, Io::Pread).offset_gaps(offsets).unwrap();
+    assert_eq!(gaps(0..i64::MAX), []);
+    // cut between two batches
+    fs::write(dir.join(file_name(100, "log")), &whole[..4 * size]).unwrap();
+    assert_eq!(gaps(0..i64::MAX), [gap(120, 200, 100, 200)]);
+    assert_eq!(gaps(50..130), [gap(120, 130, 100, 200)]);
+    assert_eq!(gaps(150..160), [gap(150, 160, 100, 200)]);
+    assert_eq!([gaps(0..120), gaps(200..300), gaps(120..120)], [[]; 3]);
+    assert!(!open(&dir, Io::Pread).is_compacted().unwrap());
+    // inside of one
+    fs::write(dir.join(file_name(100, "log")), &whole[..4 * size + 30]).unwrap();
+    assert_eq!(gaps(0..i64::MAX), []);
+    fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
+    assert_eq!(gaps(0..i64::MAX), [gap(100, 200, 0, 200)]);
+    // a batch is missing in the segment before
+    let first = fs::read(dir.join(file_name(0, "log"))).unwrap();
+    fs::write(dir.join(file_name(0, "log")), [&first[..size], &first[2 * size..]].concat()).unwrap();
+    assert!(open(&dir, Io::Pread).is_compacted().unwrap());
+}
+
+#[test]
+fn offsets_that_damage_swallowed_show_no_compaction() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
+    let path = dir.join(file_name(0, "log"));
+    let mut bytes = fs::read(&path).unwrap();
+    let size = bytes.len() / 20;
+    bytes[3 * size + 70] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    for io in IOS {
+        let log = open(&dir, io);
+        let warnings = warnings_after_a_scan(&log, OnDamage::Skip);
+        assert!(
+            warnings.iter().any(|warning| warning.contains("offsets 100 to 199 are missing")),
+            "{warnings:?}"
+        );
+        assert!(!log.is_compacted().unwrap());
+    }
+}
+
+#[test]
 fn the_cleaners_checkpoint_says_that_a_log_is_compacted() {
     let parent = folder();
     let dir = three_segments(parent.path());
@@ -130,6 +183,7 @@ fn the_cleaners_checkpoint_says_that_a_log_is_compacted() {
         fs::write(parent.path().join("cleaner-offset-checkpoint"), text).unwrap();
         let warnings = warnings_after_a_scan(&open(&dir, Io::Auto), OnDamage::Raise);
         assert_eq!(warnings.is_empty(), is_compacted, "{text:?}: {warnings:?}");
+        assert_eq!(open(&dir, Io::Auto).is_compacted().unwrap(), is_compacted);
     }
 }
 

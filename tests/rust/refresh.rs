@@ -3,6 +3,8 @@
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use cordwood::log::{OnDamage, Ranges};
 use cordwood::types::Io;
@@ -99,8 +101,24 @@ impl Touched {
     }
 }
 
-/// Opens, touches, changes, refreshes: the refreshed log and one that is opened now say the same.
+/// Opens, touches, changes, refreshes: the refreshed log and one that is opened now say the same. The directory was made a
+/// moment ago, and an hour ago.
 fn is_followed(
+    name: &str,
+    make: impl Fn(&Path),
+    change: impl Fn(&Path),
+    is_replaced: bool,
+    after: impl Fn(&Log) -> bool,
+) {
+    is_followed_from(name, &make, &change, is_replaced, &after);
+    let made_long_ago = |dir: &Path| {
+        make(dir);
+        age(dir);
+    };
+    is_followed_from(&format!("{name}, an hour later"), made_long_ago, change, is_replaced, after);
+}
+
+fn is_followed_from(
     name: &str,
     make: impl Fn(&Path),
     change: impl Fn(&Path),
@@ -176,6 +194,65 @@ fn a_rewritten_segment_of_the_same_name_and_size_is_followed() {
         true,
         |log| all(log, OnDamage::Raise).records().any(|record| record.value.as_deref() == Some(b"new")),
     );
+}
+
+/// Writes a segment's `.log` anew in the same file; within a tick of the clock, its time stays.
+fn write_in_place(dir: &Path, base: i64, built: &[Built]) {
+    let mut file = fs::OpenOptions::new().write(true).open(dir.join(file_name(base, "log"))).unwrap();
+    let before = file.metadata().unwrap().modified().unwrap();
+    file.set_len(0).unwrap();
+    file.write_all(&bytes_of(built)).unwrap();
+    if before.elapsed().unwrap() < Duration::from_mins(1) {
+        file.set_modified(before).unwrap();
+    }
+}
+
+#[test]
+fn a_sealed_segment_that_changed_in_place_is_followed() {
+    for (name, built) in [
+        ("shortened", plain(10, 13, "old")),
+        ("as large", plain(10, 20, "new")),
+        ("longer", plain(10, 20, "longer")),
+    ] {
+        let change = |dir: &Path| write_in_place(dir, 10, &built);
+        is_followed(name, three_segments, change, false, |log| log.segments().len() == 3);
+    }
+}
+
+/// Makes a directory and every file in it an hour old.
+fn age(dir: &Path) {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    for path in paths.chain([dir.to_owned()]) {
+        fs::File::open(path).unwrap().set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
+    }
+}
+
+#[test]
+fn what_is_unchanged_for_longer_than_a_tick_is_shared() {
+    let parent = folder();
+    let dir = parent.path().join("t-0");
+    fs::create_dir(&dir).unwrap();
+    three_segments(&dir);
+    let shared = |old: &Log, new: &Log| {
+        let pairs = old.segments().iter().zip(new.segments().iter());
+        pairs.map(|(old, new)| Arc::ptr_eq(old, new)).collect::<Vec<_>>()
+    };
+    let recent = open(&dir, Io::Pread);
+    said(&recent).unwrap();
+    assert_eq!(shared(&recent, &recent.refresh().unwrap()), [false; 3], "within a tick");
+    age(&dir);
+    let settled = recent.refresh().unwrap();
+    said(&settled).unwrap();
+    assert_eq!(shared(&settled, &settled.refresh().unwrap()), [true; 3], "the last one, too");
+    write_in_place(&dir, 10, &plain(10, 20, "longer"));
+    assert_eq!(shared(&settled, &settled.refresh().unwrap()), [true, false, true], "another size");
+    fs::OpenOptions::new()
+        .write(true)
+        .open(dir.join(file_name(20, "log")))
+        .unwrap()
+        .set_modified(SystemTime::now())
+        .unwrap();
+    assert_eq!(shared(&settled, &settled.refresh().unwrap()), [true, false, false], "another time");
 }
 
 #[test]
@@ -263,4 +340,21 @@ fn a_last_segment_that_was_cut_to_other_offsets_of_the_same_size_is_followed() {
         false,
         |log| log.log_end_offset().unwrap() == 22,
     );
+}
+
+#[test]
+fn a_log_start_that_moved_is_followed_where_nothing_else_changed() {
+    let parent = folder();
+    let dir = parent.path().join("t-0");
+    fs::create_dir(&dir).unwrap();
+    three_segments(&dir);
+    age(&dir);
+    let log = open(&dir, Io::Pread);
+    assert_eq!(log.refresh().unwrap().log_start_offset(), 0);
+    for start in [7, 13] {
+        fs::write(parent.path().join("log-start-offset-checkpoint"), format!("0\n1\nt 0 {start}\n")).unwrap();
+        assert_eq!(log.refresh().unwrap().log_start_offset(), start);
+    }
+    fs::write(parent.path().join("log-start-offset-checkpoint"), "broken").unwrap();
+    assert_eq!(log.refresh().unwrap().warnings().len(), 1);
 }

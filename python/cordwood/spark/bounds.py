@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import cordwood as cw
 from cordwood.spark.errors import OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError, bad_option
+from cordwood.spark.option_text import check_entries
 from cordwood.spark.options import EARLIEST, LATEST, PartitionName, SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
 from cordwood.spark.worker import open_cached
@@ -26,16 +27,11 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is read of one partition: offsets `[start_offset, end_offset)`, of these the times `[start_time, end_time)`.
-
-    `None` is no bound; a record without a time lies outside every range of times.
-    """
+    """What is read of one partition: offsets `[start_offset, end_offset)`."""
 
     directory: PartitionDirectory
     start_offset: int
     end_offset: int
-    start_time: int | None = None
-    end_time: int | None = None
     continues: bool = False
     """Whether it goes on where an earlier reading ended, which reported the damage that reaches in here."""
 
@@ -84,16 +80,14 @@ def check_names(options: SparkLogOptions, chosen: Iterable[PartitionDirectory], 
     """
     there = {(directory.topic, directory.partition) for directory in chosen}
     for option, offsets in options.offsets_by_name():
-        absent = set(offsets) - there if options.fail_on_data_loss else set()
-        wrong = absent | (there - set(offsets) if is_whole else set())
-        if wrong:
-            names = ", ".join(sorted(f"{topic}-{partition}" for topic, partition in wrong))
-            raise bad_option(option, "an entry for each partition that is read, and no other", names)
+        known = there & offsets.keys()
+        named = set(offsets) if options.fail_on_data_loss else known
+        wanted = there if is_whole else known
+        check_entries(option, named, wanted, "each partition that is read, and no other")
 
 
-def starting_offset(directory: PartitionDirectory, options: SparkLogOptions, default: str) -> int:
+def starting_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLogOptions, default: str) -> int:
     """Find the offset that the options begin with: by the time of all, by a partition's time, or by its offset."""
-    log = open_log(directory, options)
     name: PartitionName = (directory.topic or "", directory.partition or 0)
     time = options.starting_timestamp
     if time is None and options.starting_offsets_by_timestamp is not None:
@@ -126,22 +120,23 @@ def end_of(log: cw.Log, options: SparkLogOptions) -> int:
     return splits[-1].end_offset if splits else log.log_start_offset
 
 
-def open_log(directory: PartitionDirectory, options: SparkLogOptions) -> cw.Log:
-    """Open a log to plan with; its errors get their codes."""
-    return coded(directory, partial(open_cached, directory.path, io=options.io))
+def open_log(directory: PartitionDirectory, options: SparkLogOptions, *, refresh: bool = True) -> cw.Log:
+    """Open a log to plan with, as it is now, or as it was seen last; its errors get their codes."""
+    return coded(directory, partial(open_cached, directory.path, io=options.io, refresh=refresh))
 
 
 def _bounds_of(directory: PartitionDirectory, options: SparkLogOptions) -> Bounds:
+    log = open_log(directory, options)
+
     def find() -> Bounds:
-        start = starting_offset(directory, options, "earliest")
-        end = _ending_offset(directory, options)
+        start = starting_offset(log, directory, options, "earliest")
+        end = _ending_offset(log, directory, options)
         return Bounds(directory, start, max(start, end))
 
     return coded(directory, find)
 
 
-def _ending_offset(directory: PartitionDirectory, options: SparkLogOptions) -> int:
-    log = open_log(directory, options)
+def _ending_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLogOptions) -> int:
     name: PartitionName = (directory.topic or "", directory.partition or 0)
     time = options.ending_timestamp
     if time is None and options.ending_offsets_by_timestamp is not None:

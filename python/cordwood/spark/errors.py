@@ -10,8 +10,8 @@ happened, then what was wrong; `parse` reads that back.
 | `CORDWOOD_OFFSET_OUT_OF_RANGE` | an offset below the log start or above the log end |
 | `CORDWOOD_TIME_NOT_FOUND` | no record is that late |
 | `CORDWOOD_CORRUPT_BATCH` | bytes that break the format |
-| `CORDWOOD_UNSUPPORTED` | a codec or version that this version cannot read |
-| `CORDWOOD_SEGMENT_GONE` | what was planned is gone, shortened or replaced: retention, or somebody's hand |
+| `CORDWOOD_UNSUPPORTED` | what this version cannot do: a codec or version that it cannot read, writing |
+| `CORDWOOD_SEGMENT_GONE` | data is lost: what was planned or read so far is gone, shortened or replaced, or a gap |
 | `CORDWOOD_IO` | the system refused: no permission, an I/O error |
 | `CORDWOOD_INTERNAL` | a fault of cordwood itself |
 """

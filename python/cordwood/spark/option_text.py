@@ -6,9 +6,11 @@ Each reader takes an option's name and its text, and raises `CORDWOOD_BAD_OPTION
 import json
 import re
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Any, TypeAlias
 
-from cordwood.spark.errors import bad_option
+from cordwood.spark.errors import BAD_OPTION, SparkLogError, bad_option
+from cordwood.spark.topic_pattern import TopicPatternError, topic_pattern
 
 __all__ = [
     "EARLIEST",
@@ -16,9 +18,11 @@ __all__ = [
     "Offsets",
     "PartitionName",
     "by_topic",
+    "check_entries",
     "choice",
     "number",
     "read_assign",
+    "read_cleanup_policy",
     "read_delay",
     "read_ending_offsets",
     "read_names",
@@ -38,6 +42,8 @@ PartitionName: TypeAlias = tuple[str, int]
 """Topic and partition."""
 
 Offsets: TypeAlias = dict[PartitionName, int]
+
+_Names: TypeAlias = AbstractSet[tuple[str | None, int | None]]
 
 EARLIEST = -2
 """In offsets: the log start offset."""
@@ -90,12 +96,19 @@ def read_truth(option: str, text: str) -> bool:
     return choice("true", "false")(option, text) == "true"
 
 
+def read_cleanup_policy(option: str, text: str) -> str:
+    """Read Kafka's list of policies: `compact` where it is one of them, else `delete`."""
+    policies = [choice("delete", "compact")(option, policy.strip()) for policy in text.split(",")]
+    return "compact" if "compact" in policies else "delete"
+
+
 def read_pattern(option: str, text: str) -> str:
-    """Read a regular expression."""
+    """Check a regular expression for topics."""
     try:
-        re.compile(text)
-    except re.error as error:
-        raise bad_option(option, f"a regular expression ({error})", text) from None
+        topic_pattern(text)
+    except TopicPatternError as error:
+        expected = f"a regular expression that Java and Python read in the same way ({error})"
+        raise bad_option(option, expected, text) from None
     return text
 
 
@@ -188,6 +201,21 @@ def read_assign(option: str, text: str) -> frozenset[PartitionName]:
     if not read:
         raise bad_option(option, f"JSON such as {example}", text)
     return frozenset(read)
+
+
+def check_entries(option: str, named: _Names, wanted: _Names, expected: str) -> None:
+    """Refuse an option that does not name the partitions that it has to name."""
+    found = [
+        f"{which} for {', '.join(sorted(_in_words(*name) for name in names))}"
+        for which, names in (("none", wanted - named), ("one", named - wanted))
+        if names
+    ]
+    if found:
+        raise SparkLogError(BAD_OPTION, f"{option}: expected an entry for {expected}, found {' and '.join(found)}")
+
+
+def _in_words(topic: str | None, partition: int | None) -> str:
+    return "a directory that is not named topic-partition" if topic is None else f"{topic}-{partition}"
 
 
 def by_topic(offsets: Offsets) -> dict[str, dict[str, int]]:

@@ -17,9 +17,11 @@ from cordwood.spark.option_text import (
     LATEST,
     Offsets,
     PartitionName,
+    check_entries,
     choice,
     number,
     read_assign,
+    read_cleanup_policy,
     read_delay,
     read_ending_offsets,
     read_names,
@@ -66,7 +68,9 @@ class SparkLogOptions:
     subscribe: tuple[str, ...] | None = None
     """These topics."""
     subscribe_pattern: str | None = None
-    """Topics whose whole name matches this regular expression."""
+    """Topics in whose name this regular expression is found (`topic_pattern`), but for internal ones."""
+    exclude_internal_topics: bool | None = None
+    """Whether internal topics are left out where they are not named. `None`: by `subscribe_pattern`, as there."""
     assign: frozenset[PartitionName] | None = None
     """These partitions."""
 
@@ -91,6 +95,9 @@ class SparkLogOptions:
     columns: tuple[str, ...] | None = None
     include_headers: bool = False
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+    cleanup_policy: Literal["delete", "compact"] | None = None
+    """Kafka's `cleanup.policy` of the topics: whether compaction may have left gaps between segments. `None`: by what
+    the files show (`Log.is_compacted`)."""
     mode: Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"] = "FAILFAST"
     max_batch_rows: int = 20_000
     max_batch_bytes: int = 8 << 20
@@ -174,10 +181,7 @@ class SparkLogOptions:
             raise bad_option("minOffsetsPerTrigger", f"at most maxOffsetsPerTrigger ({highest})", lowest)
         given = list(self.offsets_by_name())
         for name, offsets in given[1:]:
-            wrong = set(offsets) ^ set(given[0][1])
-            if wrong:
-                names = ", ".join(sorted(f"{topic}-{partition}" for topic, partition in wrong))
-                raise bad_option(name, f"the partitions that {given[0][0]} names", names)
+            check_entries(name, offsets.keys(), given[0][1].keys(), f"each partition that {given[0][0]} names")
         if self.table != "records" and self.columns is not None:
             raise bad_option("columns", "no columns with table=batches or table=segments (select them)", self.columns)
 
@@ -212,6 +216,8 @@ _OPTIONS = {
         _Option("subscribe", "subscribe", read_names, _COMMA),
         _Option("subscribePattern", "subscribe_pattern", read_pattern),
         _Option("assign", "assign", read_assign, write_assign),
+        _Option("kafka.exclude.internal.topics", "exclude_internal_topics", read_truth),
+        _Option("excludeInternalTopics", "exclude_internal_topics", read_truth),
         _Option("startingOffsets", "starting_offsets", read_starting_offsets, write_offsets),
         _Option("startingTimestamp", "starting_timestamp", number(0)),
         _Option("startingOffsetsByTimestamp", "starting_offsets_by_timestamp", read_timestamps, write_offsets),
@@ -235,6 +241,7 @@ _OPTIONS = {
         _Option("includeHeaders", "include_headers", read_truth),
         _Option("kafka.isolation.level", "isolation_level", _ISOLATION),
         _Option("isolationLevel", "isolation_level", _ISOLATION),
+        _Option("cleanupPolicy", "cleanup_policy", read_cleanup_policy),
         _Option("mode", "mode", choice("FAILFAST", "DROPMALFORMED", "PERMISSIVE")),
         _Option("maxBatchRows", "max_batch_rows", number(1)),
         _Option("maxBatchBytes", "max_batch_bytes", number(1)),

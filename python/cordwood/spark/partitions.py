@@ -12,12 +12,16 @@ from pathlib import Path
 import cordwood as cw
 from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
 from cordwood.spark.options import SparkLogOptions
+from cordwood.spark.topic_pattern import topic_pattern
 
 __all__ = ["PartitionDirectory", "absolute", "find_partitions", "has_segments", "local_path"]
 
 _logger = logging.getLogger("cordwood")
 
 _SEGMENT = re.compile(r"\d{20,}\.log(\.swap)?")
+_SEGMENT_FILE = re.compile(r"\d{20,}\..*")
+# Kafka: Topic.isInternal, and the log of the controllers, which clients do not see as a topic
+_INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
 _NAMED = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 
 
@@ -88,10 +92,14 @@ def _under(path: str, options: SparkLogOptions) -> Iterator[PartitionDirectory]:
             _logger.warning("%s", error)
         yield from partitions
         return
-    matches = [match for match in sorted(glob.glob(local)) if Path(match).is_dir()]  # noqa: PTH207  (an absolute one)
-    partitions = [partition for match in matches for partition in _partitions(match)]
+    matches = sorted(glob.glob(local))  # noqa: PTH207  (an absolute one)
+    directories = [match for match in matches if Path(match).is_dir()]
+    partitions = [partition for match in directories for partition in _partitions(match)]
     if not partitions:
-        raise SparkLogError(NOT_FOUND, f"{path}: {len(matches)} directories match, and none is or holds a partition")
+        found = f"{len(directories)} directories that match, and none is or holds a partition"
+        if matches and not directories:
+            found = _file_in_words(matches[0])
+        raise SparkLogError(NOT_FOUND, f"{path}: expected directories, found {found}")
     yield from partitions
 
 
@@ -108,9 +116,17 @@ def _partitions(path: str) -> Iterator[PartitionDirectory]:
                     yield PartitionDirectory.at(inside)
     except (FileNotFoundError, NotADirectoryError) as error:
         wanted = "a data directory, a partition directory, or a glob of either, as this machine sees it"
-        raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found no directory") from error
+        found = _file_in_words(path) if Path(path).is_file() else "no directory"
+        raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {found}") from error
     except (cw.CordwoodError, OSError) as error:
         raise SparkLogError.of(error) from error
+
+
+def _file_in_words(path: str) -> str:
+    file = Path(path)
+    if _SEGMENT_FILE.fullmatch(file.name) is None:
+        return f"the file {file.name}"
+    return f"the file {file.name} of a segment: load its directory, {file.parent}"
 
 
 def has_segments(path: str) -> bool:
@@ -131,14 +147,15 @@ def local_path(path: str) -> str:
 
 
 def _is_chosen(directory: PartitionDirectory, options: SparkLogOptions) -> bool:
-    topic = directory.topic
+    topic, pattern = directory.topic, options.subscribe_pattern
     if options.assign is not None:
         return (topic, directory.partition) in options.assign
     if options.subscribe is not None:
         return topic in options.subscribe
-    if options.subscribe_pattern is not None:
-        return topic is not None and re.fullmatch(options.subscribe_pattern, topic) is not None
-    return True
+    is_excluded = options.exclude_internal_topics
+    if topic in _INTERNAL_TOPICS and (pattern is not None if is_excluded is None else is_excluded):
+        return False
+    return pattern is None or (topic is not None and topic_pattern(pattern).search(topic) is not None)
 
 
 def _missing(chosen: list[PartitionDirectory], options: SparkLogOptions) -> list[str]:
@@ -149,5 +166,8 @@ def _missing(chosen: list[PartitionDirectory], options: SparkLogOptions) -> list
     if options.subscribe is not None:
         return [topic for topic in options.subscribe if topic not in topics]
     if options.subscribe_pattern is not None and not chosen:
-        return [f"a topic like {options.subscribe_pattern}"]
+        internal = (
+            "" if options.exclude_internal_topics is False else " (excludeInternalTopics=false reads internal ones)"
+        )
+        return [f"a topic like {options.subscribe_pattern}{internal}"]
     return []

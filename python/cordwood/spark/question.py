@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
 
@@ -100,7 +101,7 @@ class Question:
     def ask(self, path: str, values: pa.Array) -> pa.StructArray:
         """Answer values of one log."""
         try:
-            log = open_cached(local_path(path))
+            log = _log(local_path(path))
             if self.name == "locate":
                 found, code = _locations(log, values), OFFSET_OUT_OF_RANGE
             else:
@@ -119,6 +120,23 @@ class Question:
             reason = f"{self.name}: expected {expected}, found {others}"
             raise SparkLogError(code, reason, topic=directory.topic, partition=directory.partition)
         return found
+
+
+# of the task that looked at them last: it sees each log as of its first batch of rows
+_seen: set[str] = set()
+_seen_by: int | None = None
+
+
+def _log(path: str) -> cw.Log:
+    global _seen_by  # noqa: PLW0603  (a process works on one task at a time)
+    context = TaskContext.get()
+    task = None if context is None else context.taskAttemptId()
+    if task is None or task != _seen_by:
+        _seen.clear()
+        _seen_by = task
+    log = open_cached(path, refresh=path not in _seen)
+    _seen.add(path)
+    return log
 
 
 def expected_type(name: str) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import cordwood as cw
 from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, UNSUPPORTED, SparkLogError
+from cordwood.spark.offset_gaps import gap_in_words, is_compacted
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.schema import Shape
 from cordwood.spark.segments import describe_segment
@@ -20,6 +21,9 @@ __all__ = ["read_pieces"]
 
 _logger = logging.getLogger("cordwood")
 
+PLAN_AGAIN = "; load() again plans what is there now, failOnDataLoss=false leaves out what is gone"
+"""What to do about a log that changed under a query."""
+
 _ON_DAMAGE: dict[str, Literal["raise", "skip", "report"]] = {
     "FAILFAST": "raise",
     "DROPMALFORMED": "skip",
@@ -27,38 +31,45 @@ _ON_DAMAGE: dict[str, Literal["raise", "skip", "report"]] = {
 }
 
 
-def read_pieces(pieces: Iterable[Piece], options: SparkLogOptions, shape: Shape) -> Iterator[pa.RecordBatch]:
-    """Read pieces one after the other.
+def read_pieces(
+    pieces: Iterable[Piece], options: SparkLogOptions, shape: Shape, advice: str = PLAN_AGAIN
+) -> Iterator[pa.RecordBatch]:
+    """Read pieces one after the other. *advice* ends the error of a log that changed since it was planned.
 
-    *Errors*: `SparkLogError`; `CORDWOOD_SEGMENT_GONE` where the log is not any more what was planned (with
-    `failOnDataLoss=false` what is gone is left out, with a warning).
+    *Errors*: `SparkLogError`; `CORDWOOD_SEGMENT_GONE` where the log is not what was planned, or has no segment for some
+    of its offsets though it is not compacted (with `failOnDataLoss=false` that is a warning, and the rest is read).
     """
     spare_collector()
+    seen: set[str] = set()
     for piece in pieces:
-        if options.fail_on_data_loss:
-            yield from _read(piece, options, shape)
-            continue
-        # segment by segment, so that one that is gone takes no other with it
-        for part in _by_segment(piece):
+        # segment by segment where loss is allowed, so that one that is gone takes no other with it
+        for part in (piece,) if options.fail_on_data_loss else _by_segment(piece):
+            path = part.directory.path
             try:
-                yield from _read(part, options, shape)
+                yield from _read(part, options, shape, advice, refresh=path not in seen)
             except SparkLogError as error:
-                if error.code != SEGMENT_GONE:
+                if options.fail_on_data_loss or error.code != SEGMENT_GONE:
                     raise
                 _logger.warning("%s; left out", error)
+            seen.add(path)
 
 
-def _read(piece: Piece, options: SparkLogOptions, shape: Shape) -> Iterator[pa.RecordBatch]:
+def _read(
+    piece: Piece, options: SparkLogOptions, shape: Shape, advice: str, *, refresh: bool
+) -> Iterator[pa.RecordBatch]:
     directory = piece.directory
     try:
-        log = open_cached(directory.path, io=options.io)
+        log = open_cached(directory.path, io=options.io, refresh=refresh)
         if options.fail_on_data_loss:
-            _check_unchanged(piece, log)
+            _check_unchanged(piece, log, advice)
         else:
             piece = _what_is_left(piece, log)
         for batch in _batches(piece, log, options, shape):
             if batch.num_rows:
                 yield shape.fill(batch, directory.topic, directory.partition)
+        # damage has its own error, which the reading meets first
+        if options.table != "segments":
+            _check_gaps(piece, log, options)
     except SparkLogError:
         raise
     except cw.ConfigError as error:
@@ -105,11 +116,21 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
     for batch in scan:
         yield _own(batch, piece, log) if on_damage == "report" else batch
     for gap in scan.gaps:
-        if gap.end_offset is None:
+        # a torn tail is the end of the data
+        if gap.end_offset is None or _is_reported_before(gap, piece, log):
             continue
         context = {"file": gap.file, "position": gap.start_position, "offset": gap.start_offset}
         reason = f"bytes {gap.start_position} to {gap.end_position} left out: {gap.reason}"
         _logger.warning("[%s] %s: %s", CORRUPT_BATCH, gap.file, reason, extra={"context": context})
+
+
+def _is_reported_before(gap: cw.Gap, piece: Piece, log: cw.Log) -> bool:
+    """Whether damage reaches in from before the piece, so that the piece before has a warning about it."""
+    start = piece.split.start_offset
+    if piece.is_first or gap.start_offset > start:
+        return False
+    place = (gap.file, gap.start_position)
+    return gap.start_offset < start or any(place == (one.file, one.start_position) for one in _gaps_before(start, log))
 
 
 def _own(batch: pa.RecordBatch, piece: Piece, log: cw.Log) -> pa.RecordBatch:
@@ -133,15 +154,38 @@ def _own(batch: pa.RecordBatch, piece: Piece, log: cw.Log) -> pa.RecordBatch:
 
 def _reaches_in(error: str, start: int, log: cw.Log) -> bool:
     """Whether a reading that ends at `start` meets the same damage."""
+    gaps = _gaps_before(start, log)
+    return any(error.startswith(f"{gap.file} is damaged from position {gap.start_position} ") for gap in gaps)
+
+
+def _gaps_before(start: int, log: cw.Log) -> list[cw.Gap]:
+    """Give the damage that a reading meets which ends at `start`."""
     if start <= log.log_start_offset:
-        return False
+        return []
     scan = log.scan(start_offset=start - 1, end_offset=start, columns=["offset"], on_damage="skip")
     for _ in scan:
         pass
-    return any(error.startswith(f"{gap.file} is damaged from position {gap.start_position} ") for gap in scan.gaps)
+    return scan.gaps
 
 
-def _check_unchanged(piece: Piece, log: cw.Log) -> None:
+def _check_gaps(piece: Piece, log: cw.Log, options: SparkLogOptions) -> None:
+    """Report offsets that no segment has, unless compaction may have removed them."""
+    directory = piece.directory
+    for gap in log.offset_gaps(piece.split.start_offset, piece.split.end_offset):
+        if is_compacted(log, options):
+            return
+        reason = f"expected segments without a gap in a log that is not compacted, found {gap_in_words(gap)}"
+        if options.fail_on_data_loss:
+            reason += "; failOnDataLoss=false reads what is there, cleanupPolicy=compact says that it is compacted"
+        error = SparkLogError(
+            SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition, segment=gap.segment_base_offset
+        )
+        if options.fail_on_data_loss:
+            raise error
+        _logger.warning("%s", error)
+
+
+def _check_unchanged(piece: Piece, log: cw.Log, advice: str) -> None:
     """Compare the log with the plan.
 
     A segment that vanished from the middle would look like a compacted one, a shortened last one like a shorter log.
@@ -159,20 +203,17 @@ def _check_unchanged(piece: Piece, log: cw.Log) -> None:
             continue
         raise SparkLogError(
             SEGMENT_GONE,
-            f"expected the segment that was planned, {size} bytes, found {found}{ADVICE}",
+            f"expected the segment that was planned, {size} bytes, found {found}{advice}",
             topic=piece.directory.topic,
             partition=piece.directory.partition,
             segment=base_offset,
         )
 
 
-ADVICE = "; load() again plans what is there now, failOnDataLoss=false leaves out what is gone"
-
-
 def _what_is_left(piece: Piece, log: cw.Log) -> Piece:
     """Say what of a piece is gone, and give the rest: its offsets behind the log start, in the log as it is now."""
     try:
-        _check_unchanged(piece, log)
+        _check_unchanged(piece, log, "")
     except (SparkLogError, FileNotFoundError) as error:
         # compaction may have merged it into another one: what is left of its offsets is read
         _logger.warning("%s", error)

@@ -94,6 +94,7 @@ _SEGMENTS: list[tuple[str, str, DataType]] = [
     *_ORIGIN,
     ("segment", "segment", LongType()),
     ("endOffset", "end_offset", LongType()),
+    ("offsetGap", "offset_gap", LongType()),
     ("bytes", "bytes", LongType()),
     ("batches", "batches", LongType()),
     ("records", "records", LongType()),

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import cordwood as cw
+from cordwood.spark.offset_gaps import offsets_in_gaps
 
 __all__ = ["describe_segment"]
 
@@ -43,6 +44,7 @@ def describe_segment(log: cw.Log, base_offset: int, on_damage: Literal["raise", 
     row = {
         "segment": base_offset,
         "end_offset": segment.end_offset,
+        "offset_gap": offsets_in_gaps(log, base_offset, end),
         "bytes": segment.size,
         "batches": count,
         "records": records,
@@ -69,6 +71,7 @@ _SCHEMA = pa.schema(
     {
         "segment": pa.int64(),
         "end_offset": pa.int64(),
+        "offset_gap": pa.int64(),
         "bytes": pa.int64(),
         "batches": pa.int64(),
         "records": pa.int64(),

@@ -1,43 +1,45 @@
 """The data source as Spark sees it."""
 
-from collections.abc import Mapping
+from functools import cached_property
+from typing import NoReturn
 
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from cordwood.spark.batch import LogReader, PushingLogReader
+from cordwood.spark.batch import LogReader
 from cordwood.spark.bounds import check_names, check_start
+from cordwood.spark.errors import UNSUPPORTED, SparkLogError
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import find_partitions
 from cordwood.spark.schema import table_schema
 from cordwood.spark.stream import LogStreamReader
 
-__all__ = ["LogDataSource", "PushingLogDataSource", "register"]
+__all__ = ["LogDataSource", "register"]
 
 
 class LogDataSource(DataSource):
     """`format("cordwood")`: partition directories of Kafka as rows. The options are those of `SparkLogOptions`."""
-
-    def __init__(self, options: Mapping[str, str]) -> None:
-        """Check options and paths, so that `.load()` fails and not a query later on."""
-        super().__init__(dict(options))
-        self.log_options = SparkLogOptions.from_options(options)
-        self._schema = table_schema(self.log_options)
-        chosen = find_partitions(self.log_options)
-        # a stream that goes on may meet partitions that came after its first offsets were written down
-        check_names(self.log_options, chosen, is_whole=self.log_options.has_end)
-        if self.log_options.has_end:
-            check_start(self.log_options)
 
     @classmethod
     def name(cls) -> str:
         """Give the format's name."""
         return "cordwood"
 
+    @cached_property
+    def log_options(self) -> SparkLogOptions:
+        """The options, checked with the paths. Spark makes a source for a write, too, whose options are others."""
+        options = SparkLogOptions.from_options(self.options)
+        chosen = find_partitions(options)
+        # a stream that goes on may meet partitions that came after its first offsets were written down
+        check_names(options, chosen, is_whole=options.has_end)
+        if options.has_end:
+            check_start(options)
+        return options
+
     def schema(self) -> StructType:
-        """Give the columns that the options ask for."""
-        return self._schema
+        """Give the columns that the options ask for. What is wrong with the options fails `.load()` here."""
+        return table_schema(self.log_options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Make the reader of a query."""
@@ -47,22 +49,21 @@ class LogDataSource(DataSource):
         """Make the reader of a stream."""
         return LogStreamReader(self.log_options, schema)
 
+    def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002  (Spark's names)
+        """Refuse to write."""
+        raise SparkLogError(UNSUPPORTED, _READS_ONLY)
 
-class PushingLogDataSource(LogDataSource):
-    """The same, with a reader that takes Spark's filters."""
-
-    def reader(self, schema: StructType) -> DataSourceReader:
-        """Make the reader of a query."""
-        return PushingLogReader(self.log_options, schema)
+    def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002, N802
+        """Refuse to write."""
+        raise SparkLogError(UNSUPPORTED, _READS_ONLY)
 
 
-def register(spark: SparkSession, *, pushdown: bool = False) -> None:
-    """Make `format("cordwood")` known to a session.
+_READS_ONLY = (
+    f'format("{LogDataSource.name()}") is for reading: to append to a log use cordwood.LogWriter, whose append_arrow '
+    "takes a table; to keep rows write them in another format, such as parquet"
+)
 
-    With *pushdown*, filters on `offset`, `timestamp`, `partition` and `topic` leave out partitions, segments and
-    batches before they are read, and Spark's setting `spark.sql.python.filterPushdown.enabled` is switched on for the
-    session: where that is off, Spark refuses every query of a source that takes filters.
-    """
-    if pushdown:
-        spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
-    spark.dataSource.register(PushingLogDataSource if pushdown else LogDataSource)
+
+def register(spark: SparkSession) -> None:
+    """Make `format("cordwood")` known to a session."""
+    spark.dataSource.register(LogDataSource)

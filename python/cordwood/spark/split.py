@@ -52,7 +52,7 @@ def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tupl
     """
     if options.table == "segments":
         return _packed(list(_whole_segments(bounds, options)), options.max_partition_bytes or _MOST_BYTES)
-    # a log is looked at once, as it is then: the splits and the segments that they are compared with are of one state
+    # as the log was when the range was found: splits, and the segments that they are compared with, are of one state
     coarse = [part for bound in bounds if bound.start_offset < bound.end_offset for part in _coarse(bound, options)]
     total = sum(piece.split.size for piece in coarse)
     target = options.max_partition_bytes or min(_MOST_BYTES, max(_LEAST_BYTES, total // _cores()))
@@ -71,8 +71,8 @@ def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tupl
 
 
 def _coarse(bound: Bounds, options: SparkLogOptions) -> Iterator[Piece]:
-    """Give the whole range of a log, but for what its times leave out."""
-    log = open_log(bound.directory, options)
+    """Give the whole range of a log, as one piece (none where nothing of it is committed)."""
+    log = open_log(bound.directory, options, refresh=False)
     start = bound.start_offset
     if not options.fail_on_data_loss:
         start = max(start, min(log.log_start_offset, bound.end_offset))
@@ -86,11 +86,11 @@ def _finer(piece: Piece, target: int, options: SparkLogOptions) -> Iterator[Piec
     if piece.split.size <= target:
         yield piece
         return
-    log = open_log(piece.directory, options)
+    log = open_log(piece.directory, options, refresh=False)
     split = piece.split
     # parts of one size, not some of the largest and a rest; a batch more or less may lie in each
     limit = min(target, split.size // (split.size // target + 1) + _BATCH_BYTES)
-    part_bound = Bounds(piece.directory, split.start_offset, split.end_offset, split.start_time, split.end_time)
+    part_bound = Bounds(piece.directory, split.start_offset, split.end_offset)
     try:
         parts = _plan(part_bound, log, limit, options)
     except SparkLogError as error:
@@ -108,8 +108,6 @@ def _plan(bound: Bounds, log: cw.Log, max_bytes: int, options: SparkLogOptions) 
         max_bytes,
         start_offset=bound.start_offset,
         end_offset=bound.end_offset,
-        start_time=bound.start_time,
-        end_time=bound.end_time,
         isolation_level=options.isolation_level if options.table == "records" else "read_uncommitted",
     )
     return coded(bound.directory, plan)
@@ -152,7 +150,7 @@ def _inside_batch(piece: Piece, most: int, options: SparkLogOptions) -> Iterator
     """Cut a piece of one batch by its offsets."""
     split = piece.split
     start, end = split.start_offset, split.end_offset
-    log = open_log(piece.directory, options)
+    log = open_log(piece.directory, options, refresh=False)
     for header in coded(piece.directory, partial(_first_header, log, start)):
         base, last = header["base_offset"], header["last_offset"]
         stop = min(end, last + 1)
@@ -177,12 +175,12 @@ def _first_header(log: cw.Log, offset: int) -> list[dict[str, Any]]:
 
 def part_of(split: cw.Split, start_offset: int, end_offset: int, size: int) -> cw.Split:
     """Narrow a split to offsets inside it; what it knows of transactions holds there too."""
-    return cw.Split(split.path, start_offset, end_offset, split.start_time, split.end_time, size, aborted=split.aborted)
+    return cw.Split(split.path, start_offset, end_offset, size=size, aborted=split.aborted)
 
 
 def _whole_segments(bounds: Iterable[Bounds], options: SparkLogOptions) -> Iterator[Piece]:
     for bound in bounds:
-        log = open_log(bound.directory, options)
+        log = open_log(bound.directory, options, refresh=False)
         yield from coded(bound.directory, partial(_segments_of, bound, log))
 
 

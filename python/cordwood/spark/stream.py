@@ -3,15 +3,19 @@
 A stream has neither an end (`endingOffsets`, `endingTimestamp`, `endingOffsetsByTimestamp`) nor another `table` than
 `records`: `CORDWOOD_BAD_OPTION` when the query starts. The other options mean what they mean for a batch.
 
-An offset of the stream is what Spark's Kafka source writes, `{"orders":{"0":123}}`: of each partition the next offset
-to read. Spark compares offsets as text, so topics and partitions are always in the same order.
+An offset of the stream says of each partition the next offset to read, and what lies before it (`position`), so that a
+log that was replaced is noticed. Spark compares offsets as text, so topics and partitions are always in the same order.
+
+Spark writes down where a micro-batch ends, and never where the first one starts: a query whose first micro-batch fails
+is asked for its start again, which may be another one by then. So the first micro-batch is empty, and ends at the
+start. A partition that appears later is treated in the same way. With `Trigger.Once`, which is deprecated and runs one
+micro-batch, the first run therefore reads nothing; `availableNow` reads on.
 """
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -22,17 +26,19 @@ import cordwood as cw
 from cordwood.spark.batch import partitions_of
 from cordwood.spark.bounds import Bounds, check_names, coded, end_of, open_log, starting_offset
 from cordwood.spark.errors import BAD_OPTION, SEGMENT_GONE, SparkLogError, bad_option
-from cordwood.spark.option_text import Offsets, PartitionName, by_topic
+from cordwood.spark.offset_gaps import is_compacted
+from cordwood.spark.option_text import Offsets, PartitionName
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
-from cordwood.spark.read import ADVICE, read_pieces
+from cordwood.spark.position import Position, StreamOffset, read_positions, write_positions
+from cordwood.spark.read import read_pieces
 from cordwood.spark.schema import Shape, check_schema
 
 __all__ = ["LogStreamReader"]
 
 _logger = logging.getLogger("cordwood")
 
-StreamOffset: TypeAlias = dict[str, dict[str, int]]
+_ADVICE = "; failOnDataLoss=false goes on with what is there, a new checkpointLocation starts again"
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -53,21 +59,23 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.shape = Shape(schema, options.table)
         self._initial: StreamOffset | None = None
+        self._is_first = False
         # where a query that reads what is there and ends has to end
         self._target: Offsets | None = None
         self._latest: Offsets = {}
         self._last_trigger: float | None = None
+        self._told: set[str] = set()
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802  (Spark's name, as those below)
-        """Say where a new query begins: `latest`, unless the options say otherwise. Spark asks twice."""
+        """Say where a new query begins: `latest`, unless the options say otherwise.
+
+        Spark asks twice, and again where the first micro-batch did not end.
+        """
         if self._initial is None:
             chosen = self._partitions()
             check_names(self.options, chosen.values())
-            starts = {
-                name: coded(directory, partial(starting_offset, directory, self.options, "latest"))
-                for name, directory in chosen.items()
-            }
-            self._initial = by_topic(starts)
+            self._initial = write_positions({name: self._start(directory) for name, directory in chosen.items()})
+            self._is_first = True
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
@@ -77,39 +85,56 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
         """Say how far the next micro-batch goes; `start` itself where there is nothing (or not enough) to read."""
-        begin = _from_json(start)
-        self._latest = self._ends()
-        known = self._latest
+        here = self._partitions()
+        self._latest = self._ends(here)
+        if self._is_first:
+            self._is_first = False
+            return start
+        ends = self._latest
         if self._target is not None:
-            known = {name: min(end, self._target[name]) for name, end in known.items() if name in self._target}
-        bounds = {bound_name(bound): bound for bound in self._bounds(begin, known)}
-        # a partition that appeared is named first, and read by the next micro-batch: then its start is on record, and
-        # what retention takes of it meanwhile is noticed
-        fresh = self._starts(known.keys() - begin.keys()) if known.keys() - begin.keys() else {}
+            ends = {name: min(end, self._target[name]) for name, end in ends.items() if name in self._target}
         # what is gone keeps its place, so that nothing is read twice should it come back
-        reached = begin | fresh | {name: bound.start_offset for name, bound in bounds.items()}
-        waiting = {name: bound.end_offset - bound.start_offset for name, bound in bounds.items()}
-        if not any(waiting.values()) or self._waits(sum(waiting.values())):
-            return by_topic(reached)
-        self._last_trigger = time.monotonic()
-        shares = _shares(waiting, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
-        return by_topic({name: offset + shares.get(name, 0) for name, offset in reached.items()})
+        begin = read_positions(start)
+        reached = dict(begin)
+        waiting: Offsets = {}
+        for name, position in sorted(begin.items()):
+            if (directory := self._directory(name, here, position)) is not None:
+                log = open_log(directory, self.options, refresh=False)
+                reached[name] = self._checked(directory, log, position)
+                waiting[name] = max(0, ends.get(name, 0) - reached[name].offset)
+        for name in ends.keys() - reached.keys():
+            log = open_log(here[name], self.options, refresh=False)
+            reached[name] = coded(here[name], partial(Position.of, log, log.log_start_offset))
+        if any(waiting.values()) and not self._waits(sum(waiting.values())):
+            self._last_trigger = time.monotonic()
+            for name, share in _shares(waiting, limit.max_rows if isinstance(limit, ReadMaxRows) else None).items():
+                if share:
+                    log = open_log(here[name], self.options, refresh=False)
+                    reached[name] = coded(here[name], partial(Position.of, log, reached[name].offset + share))
+        return start if reached == begin else write_positions(reached)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """Remember what is there now: the query ends when that is read."""
-        self._target = self._ends()
+        self._target = self._ends(self._partitions())
 
     def reportLatestOffset(self) -> StreamOffset | None:  # noqa: N802
         """Say where the logs end, for the query's progress."""
-        return by_topic(self._latest) if self._latest else None
+        return write_positions({name: Position(end) for name, end in self._latest.items()}) or None
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
         """Plan a micro-batch; it may be one of an earlier run, that is done again."""
-        return partitions_of(self._bounds(_from_json(start), _from_json(end)), self.options)
+        self._is_first = False
+        begin, stop = read_positions(start), read_positions(end)
+        # a partition that appeared is in `end` alone, which says where it starts; of a first micro-batch that is done
+        # again the start may lie behind the end
+        names = sorted(name for name in begin.keys() & stop.keys() if begin[name].offset < stop[name].offset)
+        here = self._partitions() if names else {}
+        bounds = [self._bounds(name, here, begin[name], stop[name]) for name in names]
+        return partitions_of((bound for bound in bounds if bound is not None), self.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a task, in a worker."""
-        return read_pieces(partition.value, self.options, self.shape)
+        return read_pieces(partition.value, self.options, self.shape, _ADVICE)
 
     def _partitions(self) -> dict[PartitionName, PartitionDirectory]:
         found = {}
@@ -120,50 +145,68 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             found[directory.topic, directory.partition] = directory
         return found
 
-    def _ends(self) -> Offsets:
+    def _start(self, directory: PartitionDirectory) -> Position:
+        log = open_log(directory, self.options)
+
+        def find() -> Position:
+            return Position.of(log, starting_offset(log, directory, self.options, "latest"))
+
+        return coded(directory, find)
+
+    def _ends(self, here: Mapping[PartitionName, PartitionDirectory]) -> Offsets:
         ends = {}
-        for name, directory in self._partitions().items():
+        for name, directory in here.items():
             log = open_log(directory, self.options)
             ends[name] = coded(directory, partial(end_of, log, self.options))
         return ends
 
-    def _starts(self, names: Iterable[PartitionName]) -> Offsets:
-        here = self._partitions()
-        return {name: open_log(here[name], self.options).log_start_offset for name in names if name in here}
+    def _bounds(
+        self, name: PartitionName, here: Mapping[PartitionName, PartitionDirectory], begin: Position, stop: Position
+    ) -> Bounds | None:
+        """Give what lies between two positions of a partition, as far as it is still there."""
+        directory = self._directory(name, here, begin)
+        if directory is None:
+            return None
+        log = open_log(directory, self.options)
+        start = self._checked(directory, log, begin).offset
+        end = self._checked(directory, log, stop).offset
+        return Bounds(directory, start, max(start, end), continues=start > log.log_start_offset)
 
-    def _bounds(self, start: Offsets, end: Offsets) -> list[Bounds]:
-        """Give what lies between two offsets of the stream, as far as it is still there.
+    def _directory(
+        self, name: PartitionName, here: Mapping[PartitionName, PartitionDirectory], position: Position
+    ) -> PartitionDirectory | None:
+        if name not in here:
+            self._lost(name, position, "the partition is gone")
+        return here.get(name)
 
-        Of a partition that appeared since `start`, that is nothing: `end` says where it begins.
-        """
-        here = self._partitions()
-        bounds = []
-        for name in sorted(start.keys() | end.keys()):
-            directory = here.get(name)
-            if directory is None:
-                self._lost(name, start.get(name), "the partition is gone")
-                continue
-            if name not in end or name not in start:
-                continue
-            log = open_log(directory, self.options)
-            first, last = coded(directory, partial(_extent, log))
-            begin, stop = start[name], end[name]
-            if begin < first:
-                self._lost(name, begin, f"the log begins at offset {first} now")
-            if max(begin, stop) > last:
-                self._lost(name, max(begin, stop), f"the log ends at offset {last} now")
-            # a log that was cut back, or made anew, goes on from where it ends
-            begin, stop = min(max(begin, first), last), min(stop, last)
-            bounds.append(Bounds(directory, begin, max(begin, stop), continues=begin > first))
-        return bounds
+    def _checked(self, directory: PartitionDirectory, log: cw.Log, position: Position) -> Position:
+        """Give the position in the log as it is now: the same one, unless what lay there is lost."""
 
-    def _lost(self, name: PartitionName, offset: int | None, found: str) -> None:
+        def compare() -> tuple[Position, str | None]:
+            first, last = log.log_start_offset, log.log_end_offset
+            if position.offset < first:
+                return Position.of(log, first), f"the log begins at offset {first} now"
+            if position.offset > last:
+                # it was cut back, or made anew, and goes on from its end
+                return Position.of(log, last), f"the log ends at offset {last} now"
+            now = Position.of(log, position.offset)
+            changed = position.mismatch(now, partial(is_compacted, log, self.options))
+            return (position, None) if changed is None else (now, changed)
+
+        now, found = coded(directory, compare)
+        if found is not None:
+            self._lost((directory.topic or "", directory.partition or 0), position, found)
+        return now
+
+    def _lost(self, name: PartitionName, position: Position, found: str) -> None:
         topic, partition = name
-        reason = f"expected to go on from offset {offset}, found that {found}"
-        error = SparkLogError(SEGMENT_GONE, reason + ADVICE, topic=topic, partition=partition)
+        reason = f"expected to go on from offset {position.offset}, found that {found}"
         if self.options.fail_on_data_loss:
-            raise error
-        _logger.warning("%s", error)
+            raise SparkLogError(SEGMENT_GONE, reason + _ADVICE, topic=topic, partition=partition)
+        # a loss is met when a micro-batch is sized, and when it is planned
+        if reason not in self._told:
+            self._told.add(reason)
+            _logger.warning("%s", SparkLogError(SEGMENT_GONE, reason, topic=topic, partition=partition))
 
     def _waits(self, waiting: int) -> bool:
         """Whether to wait for more: not for longer than `maxTriggerDelay`, and not where the query is to end."""
@@ -173,22 +216,9 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return (time.monotonic() - self._last_trigger) * 1000 < self.options.max_trigger_delay_ms
 
 
-def bound_name(bound: Bounds) -> PartitionName:
-    """Name the partition of a range, which in a stream always has a name."""
-    return (bound.topic or "", bound.partition or 0)
-
-
 def _shares(waiting: Offsets, most: int | None) -> Offsets:
     """Share out `most` in proportion to what waits; whoever has something waiting gets at least one."""
     total = sum(waiting.values())
     if most is None or total <= most:
         return waiting
     return {name: min(size, max(1, most * size // total)) if size else 0 for name, size in waiting.items()}
-
-
-def _extent(log: cw.Log) -> tuple[int, int]:
-    return log.log_start_offset, log.log_end_offset
-
-
-def _from_json(offsets: StreamOffset) -> Offsets:
-    return {(topic, int(number)): offset for topic, numbers in offsets.items() for number, offset in numbers.items()}

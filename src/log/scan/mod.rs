@@ -285,7 +285,12 @@ impl Scan {
             if self.next_offset.is_some_and(|expected| header.base_offset > expected) {
                 self.stats.offset_gaps += 1;
             }
-            if batch.misses_offsets(before) {
+            // what damage swallowed is not missing between two batches
+            let is_after_damage = self
+                .gaps
+                .last()
+                .is_some_and(|gap| gap.end_position == batch.position && gap.file == segment.path());
+            if batch.misses_offsets(before.filter(|_| !is_after_damage)) {
                 self.log.note_inner_gap();
             }
             self.next_offset = Some(header.last_offset + 1);

@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from corpus import Expected, Partition
+from pyspark.errors import PySparkException
 
 import cordwood as cw
-from cordwood.spark import jobs
+from cordwood.spark import errors, jobs
 from cordwood.spark.jobs import commands
 from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.journal import Journal
+from cordwood.spark.offset_gaps import offsets_in_gaps
 
 pytestmark = pytest.mark.spark
 
@@ -29,6 +31,7 @@ Everything = tuple[Path, list[Partition]]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 PLAIN = corpus.partition("01-plain")
+COMPACTED = corpus.partition("12-compacted")
 PAYMENTS = corpus.partition("11-transactions")
 DAMAGED = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
 
@@ -80,6 +83,29 @@ def test_records_are_counted_by_partition(spark: Any, everything: Everything) ->
     found = {(row.topic, row.partition): row.records for row in jobs.count(spark, folder).collect()}
     # empty partitions have a row too
     assert found == {(part.topic, part.number): len(corpus.visible(part)) for part in parts}
+
+
+def test_gaps_between_segments_are_in_the_counts_and_are_data_loss_where_nothing_was_compacted(
+    spark: Any, copied: Any
+) -> None:
+    path = copied(PLAIN.path)
+    for file in path.glob("00000000000000000400.*"):
+        file.unlink()
+    with pytest.raises(PySparkException) as raised:
+        jobs.count(spark, path).collect()
+    assert errors.parse(raised.value).code == "CORDWOOD_SEGMENT_GONE"
+    for options in ({"failOnDataLoss": False}, {"cleanupPolicy": "compact"}):
+        [row] = jobs.count(spark, path, maxPartitionBytes=20_000, **options).collect()
+        assert (row.records, row.offsetGap) == (1093, 407)
+    rows = jobs.segments(spark, path).orderBy("segment").collect()
+    assert [(row.segment, row.endOffset, row.offsetGap) for row in rows] == [
+        (0, 400, 407),
+        (807, 1217, 0),
+        (1217, 1500, 0),
+    ]
+    [row] = jobs.count(spark, COMPACTED.path).collect()
+    wanted = offsets_in_gaps(cw.Log(COMPACTED.path), 0, 1 << 62)
+    assert row.offsetGap == wanted > 0
 
 
 def test_records_are_counted_by_key_and_by_hour(spark: Any, everything: Everything) -> None:
@@ -259,13 +285,20 @@ def test_commands_print_what_the_jobs_find(command: Callable[..., Any], tmp_path
         assert expected in out
 
 
-def test_commands_fail_with_one_paragraph(command: Callable[..., Any], tmp_path: Path) -> None:
+def test_commands_fail_with_one_paragraph(command: Callable[..., Any], tmp_path: Path, copied: Any) -> None:
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    (foreign / "precious.txt").touch()
     for code, words, arguments in [
         (1, "[CORDWOOD_CORRUPT_BATCH] tickets-0 segment 285 position 2126", ("count", DAMAGED, "--by", "key")),
         (2, "did you mean subscribe?", ("count", PLAIN.path, "--option", "subscrib=orders")),
         (1, "[CORDWOOD_NOT_FOUND]", ("segments", tmp_path / "nothing")),
         (2, "expected KEY=VALUE", ("segments", PLAIN.path, "--option", "subscribe")),
         (2, "s3://", ("export", PLAIN.path, "s3://bucket/x")),
+        (2, "it has 'precious.txt'", ("export", PLAIN.path, foreign)),
+        (2, "where nothing is ever written", ("export", PAYMENTS.path, copied(PLAIN.path) / "out")),
+        (2, "is there already", ("count", PLAIN.path, "-o", foreign)),
+        (2, "where nothing is ever written", ("segments", PAYMENTS.path, "-o", copied(PLAIN.path, under="b") / "out")),
         (2, "expected one of them", ("count", PLAIN.path, "--since", "5", "--option", "startingtimestamp=5")),
     ]:
         found, out, err = command(*arguments)

@@ -1,4 +1,4 @@
-"""Queries in a real Spark: the whole corpus, splits, pushdown, schemas, damage, and what a user sees of an error."""
+"""Queries in a real Spark: the whole corpus, splits, schemas, damage, and what a user sees of an error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from spark_reading import KAFKA, data_parts, kafka_row, kafka_rows, struct, tabl
 from tables import first_difference
 from test_damaged import EXACT
 
-from cordwood.spark import errors, register
+from cordwood.spark import errors
 
 pytestmark = pytest.mark.spark
 
@@ -80,48 +80,6 @@ def test_splits_are_cut_inside_segments_and_hold_each_record_once(spark: Any) ->
     inside = [low for low, _, _, segment, _ in spans if low != segment]
     assert len(inside) >= 3
     assert any(left[4] == right[3] for left, right in pairwise(spans))
-
-
-FILTERS = [
-    "offset >= 100 AND offset < 120",
-    "offset = 7 OR offset = 260",
-    "offset IN (1, 40, 41, 600) AND topic = 'cities'",
-    "topic IN ('cities', 'nowhere') AND partition = 1",
-    "partition <> 1 AND NOT (offset > 3)",
-    "timestamp >= timestamp'2023-11-14 22:13:20.5' AND timestamp < timestamp'2023-11-14 22:13:21'",
-    "timestamp < timestamp'1970-01-01' OR offset < 2",
-    "timestamp > timestamp'2023-11-14 22:13:20.000500' AND offset < 50 AND topic LIKE 'ci%'",
-    "topic <=> 'cities' AND offset <=> 32",
-    "topic NOT IN ('cities', NULL)",
-    "offset > 9223372036854775806",
-    "length(value) > 5 AND offset BETWEEN 30 AND 33",
-    "offset < '10' AND key IS NOT NULL",
-]
-
-
-def test_filters_give_the_same_rows_with_and_without_pushdown(spark: Any) -> None:
-    """Each filter is a column of one query, which needs every row; then the query itself, with pushdown."""
-    plain = load(spark, DATA)
-    table = plain.select(
-        "topic", "partition", "offset", *(f.expr(text).alias(f"f{n}") for n, text in enumerate(FILTERS))
-    )
-    everything = [tuple(row) for row in table.collect()]
-    assert sorted(row[:3] for row in everything) == wanted_rows(
-        list(data_parts().values()), ["topic", "partition", "offset"]
-    )
-    pushing = spark.newSession()
-    register(pushing, pushdown=True)
-    assert pushing.conf.get("spark.sql.python.filterPushdown.enabled") == "true"
-    counts = []
-    for number, text in enumerate(FILTERS):
-        found = load(pushing, DATA).where(text).select("topic", "partition", "offset")
-        got = sorted(tuple(row) for row in found.collect())
-        assert got == sorted(row[:3] for row in everything if row[3 + number]), text
-        counts.append(len(got))
-    assert len([count for count in counts if 0 < count < len(everything)]) >= 9
-    narrow = load(pushing, PLAIN.path, maxPartitionBytes=20_000).where("offset >= 700 AND offset < 702")
-    assert narrow.rdd.getNumPartitions() == 1
-    assert load(spark, PLAIN.path, maxPartitionBytes=20_000).where("offset >= 700").rdd.getNumPartitions() > 5
 
 
 SCHEMAS = [
@@ -202,6 +160,21 @@ def test_what_is_wrong_fails_at_load_with_its_code(spark: Any) -> None:
             load(spark, path, **options)
         told = errors.parse(raised.value)
         assert (told.code, word in str(raised.value)) == (code, True)
+
+
+def test_writing_fails_with_what_to_do(spark: Any, tmp_path: Path) -> None:
+    rows_to_write = spark.createDataFrame([(b"v",)], "value binary")
+    for mode in ("append", "overwrite"):
+        for path in (tmp_path / "new", PLAIN.path):
+            told, _ = failure(lambda p=path, m=mode: rows_to_write.write.format("cordwood").mode(m).save(str(p)))
+            assert told.code == "CORDWOOD_UNSUPPORTED"
+            assert "LogWriter" in told.reason
+    assert not (tmp_path / "new").exists()
+    stream = spark.readStream.format("rate").load().writeStream.format("cordwood")
+    query = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).start(str(tmp_path / "new"))
+    with pytest.raises(PySparkException) as raised:
+        query.awaitTermination(60)
+    assert errors.parse(raised.value).code == "CORDWOOD_UNSUPPORTED"
 
 
 def failure(found: Any) -> tuple[Any, str]:

@@ -13,6 +13,7 @@ import needs_pyspark  # noqa: F401
 import pytest
 from batches import Rec, batch, name
 from pyspark.errors import StreamingQueryException
+from spark_streaming import offsets_of
 
 from cordwood.spark import errors
 
@@ -90,22 +91,64 @@ def test_a_query_that_restarts_between_all_micro_batches_gives_every_record_once
         [*rows_of("a.b", 0, range(18)), *rows_of("a.b", 1, range(7, 10)), *rows_of("c-d", 11, range(3))]
     )
     logged = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
-    offsets = [json.loads(file.read_text().splitlines()[-1]) for file in logged]
-    # a partition that appears is named before it is read, so that its start is on record
-    named = [{"a.b": {"0": 15}}, {"a.b": {"0": 18, "1": 7}}, {"a.b": {"0": 18, "1": 10}}]
-    assert offsets[:3] == named
+    offsets = [offsets_of(json.loads(file.read_text().splitlines()[-1])) for file in logged]
+    # a start is on record before anything is read, and so is that of a partition that appears
+    named = [{"a.b": {"0": 0}}, {"a.b": {"0": 15}}, {"a.b": {"0": 18, "1": 7}}, {"a.b": {"0": 18, "1": 10}}]
+    assert offsets[:4] == named
     assert offsets[-1] == {"a.b": {"0": 18, "1": 10}, "c-d": {"11": 3}}
 
 
 def test_limits_cut_what_is_there_into_micro_batches_and_available_now_ends(start: Any) -> None:
     part, sink = corpus.partition("01-small"), Sink()
     query = ended(start(sink, part.path, startingOffsets="earliest", maxOffsetsPerTrigger=130))
-    assert [len(sink.batches[n]) for n in sorted(sink.batches)] == [130, 130, 110]
+    assert [len(sink.batches[n]) for n in sorted(sink.batches)] == [0, 130, 130, 110]
     assert [row[2] for row in sink.rows] == list(range(370))
     assert [(row[2], row[3]) for row in sink.rows] == [(r.offset, r.value) for r in corpus.visible(part)]
     last = [p for p in query.recentProgress if p["numInputRows"]][-1]["sources"][0]
-    assert json.loads(last["endOffset"]) == {"tickets": {"0": 370}}
-    assert json.loads(last["latestOffset"]) == {"tickets": {"0": 370}}
+    assert offsets_of(json.loads(last["endOffset"])) == {"tickets": {"0": 370}}
+    assert offsets_of(json.loads(last["latestOffset"])) == {"tickets": {"0": 370}}
+
+
+class Failing(Sink):
+    """A sink that fails once: at the micro-batch `number`."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.fails_at: int | None = number
+
+    def __call__(self, frame: Any, number: int) -> None:
+        if number == self.fails_at:
+            self.fails_at = None
+            raise RuntimeError("the sink is full")
+        super().__call__(frame, number)
+
+
+@pytest.mark.parametrize(("begin", "first"), [("latest", 6), ("earliest", 0)])
+def test_a_query_whose_first_micro_batch_failed_begins_where_it_was_to_begin(
+    start: Any, tmp_path: Path, begin: str, first: int
+) -> None:
+    """Spark asks where that is again, and the log has grown."""
+    data, sink = tmp_path / "data", Failing(0)
+    grow(data / "t-0", 0, 0, 2)
+    with pytest.raises(StreamingQueryException, match="the sink is full"):
+        start(sink, data, startingOffsets=begin).awaitTermination(SECONDS)
+    grow(data / "t-0", 0, 6, 2)
+    ended(start(sink, data, startingOffsets=begin))
+    assert sink.rows == rows_of("t", 0, range(first, 12))
+
+
+def test_retention_after_the_first_rows_failed_is_data_loss(start: Any, tmp_path: Path) -> None:
+    data, sink = tmp_path / "data", Failing(1)
+    for base in (0, 6):
+        grow(data / "t-0", base, base, 2)
+    with pytest.raises(StreamingQueryException, match="the sink is full"):
+        start(sink, data, startingOffsets="earliest").awaitTermination(SECONDS)
+    (data / "t-0" / name(0)).unlink()
+    told = failure(start(sink, data, startingOffsets="earliest"))
+    assert (told.code, told.topic, told.partition) == ("CORDWOOD_SEGMENT_GONE", "t", 0)
+    assert "new checkpointLocation" in told.reason
+    ended(start(sink, data, startingOffsets="earliest", failOnDataLoss=False))
+    assert sink.rows == rows_of("t", 0, range(6, 12))
 
 
 def test_a_running_query_begins_at_the_latest_and_sees_records_segments_and_partitions(

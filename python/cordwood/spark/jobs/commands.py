@@ -19,6 +19,7 @@ from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import bytes_in_words, print_json, print_table
 from cordwood.cli.times import FORMS, parse
 from cordwood.spark import errors, jobs
+from cordwood.spark.jobs.outputs import new_output
 from cordwood.spark.jobs.session import start
 from cordwood.spark.jobs.watching import ExportWatch, tasks_watched
 
@@ -100,6 +101,8 @@ def segments(  # noqa: PLR0913, PLR0917  (a command's options)
     python -m cordwood.spark segments /mnt/snapshot --option mode=DROPMALFORMED    goes on behind damage
     """  # noqa: D301
     options = _options(option, since, until)
+    if output is not None:
+        new_output(output, [path])
     with _session("segments", master) as spark:
         rows = jobs.segments(spark, path, **options)
         order = [F.asc("topic"), F.asc("partition"), F.asc("segment")]
@@ -130,6 +133,8 @@ def count(  # noqa: PLR0913, PLR0917
     python -m cordwood.spark count /mnt/snapshot --by hour --option isolationLevel=read_committed --json
     """  # noqa: D301
     options = _options(option, since, until)
+    if output is not None:
+        new_output(output, [path])
     with _session("count", master) as spark:
         rows = jobs.count(spark, path, by, **options)
         order = {

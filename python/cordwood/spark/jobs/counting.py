@@ -1,7 +1,10 @@
 """How many records there are, without moving them."""
 
+import logging
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
@@ -14,7 +17,9 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, St
 
 import cordwood as cw
 from cordwood.spark.batch import LogPartition, LogReader
+from cordwood.spark.bounds import coded, open_log
 from cordwood.spark.jobs.reading import Option, Paths, checked, load
+from cordwood.spark.offset_gaps import offsets_in_gaps
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import find_partitions
 from cordwood.spark.read import read_pieces
@@ -33,6 +38,7 @@ _COUNTS = StructType(
         StructField("topic", StringType()),
         StructField("partition", IntegerType()),
         StructField("records", LongType()),
+        StructField("offsetGap", LongType()),
     ]
 )
 _HEADERS = Shape(
@@ -57,11 +63,14 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
     nor, with `isolationLevel="read_committed"`, what was aborted. A damaged stretch has no records. The hour is null
     for records that have no timestamp.
 
-    *by*: `"partition"` gives `topic partition records`, also for empty partitions; `"key"` gives `key records`;
-    `"hour"` gives `topic hour records`. *Cost*: by partition, the batch headers are read, and the records only of
-    batches whose header does not tell (cut by the range, of formats v0 and v1, of transactions when only what was
-    committed counts, and all of them in a `mode` that passes over damage). By key and by hour every record is read,
-    but only that column.
+    *by*: `"partition"` gives `topic partition records offsetGap`, also for empty partitions; `"key"` gives `key
+    records`; `"hour"` gives `topic hour records`. `offsetGap` is how many offsets lie between segments, where no
+    segment has them: 0, unless compaction removed them, or data is lost and `failOnDataLoss=false` lets the count go
+    on.
+
+    *Cost*: by partition, the batch headers are read, and the records only of batches whose header does not tell (cut by
+    the range, of formats v0 and v1, of transactions when only what was committed counts, and all of them in a `mode`
+    that passes over damage). By key and by hour every record is read, but only that column.
     """
     given = checked(path, options)
     match by:
@@ -74,9 +83,13 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
     raise ValueError(f"by={by!r}: records are counted by 'partition', 'key' or 'hour'")
 
 
-def counts(spark: SparkSession, options: SparkLogOptions) -> DataFrame:
-    """Count the records of what the options choose: `topic partition records`."""
-    return load(spark, options, CountSource).groupBy("topic", "partition").agg(F.sum("records").alias("records"))
+def counts(spark: SparkSession, options: SparkLogOptions, *, warns: bool = True) -> DataFrame:
+    """Count the records of what the options choose: `topic partition records offsetGap`.
+
+    Without *warns* nothing is said of damage and of what is lost: for a count of what was read before.
+    """
+    sums = [F.sum(name).alias(name) for name in ("records", "offsetGap")]
+    return load(spark, options, CountSource if warns else _RecountSource).groupBy("topic", "partition").agg(*sums)
 
 
 class CountSource(LogDataSource):
@@ -89,11 +102,21 @@ class CountSource(LogDataSource):
 
     def schema(self) -> StructType:
         """Give the columns: a row is a part of a partition."""
+        super().schema()
         return _COUNTS
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  (there is one schema)
         """Make the reader of a count."""
-        return _CountReader(self.log_options, self._schema)
+        return _CountReader(self.log_options, super().schema())
+
+
+class _RecountSource(CountSource):
+    @classmethod
+    def name(cls) -> str:
+        return "cordwood_recounts"
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        return _RecountReader(self.log_options, LogDataSource.schema(self))
 
 
 class _CountReader(LogReader):
@@ -105,8 +128,43 @@ class _CountReader(LogReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for piece in partition.value:
             of = piece.directory
-            row = {"topic": of.topic, "partition": of.partition, "records": records_of(piece, self.options)}
+            row = {
+                "topic": of.topic,
+                "partition": of.partition,
+                "records": records_of(piece, self.options),
+                "offsetGap": _offset_gap(piece, self.options),
+            }
             yield pa.RecordBatch.from_pylist([row], schema=to_arrow_schema(_COUNTS))
+
+
+class _RecountReader(_CountReader):
+    def partitions(self) -> list[InputPartition]:
+        with _silence():
+            return super().partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with _silence():
+            yield from super().read(partition)
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Keep warnings back, in a process that does nothing else meanwhile."""
+    logger = logging.getLogger("cordwood")
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was
+
+
+def _offset_gap(piece: Piece, options: SparkLogOptions) -> int:
+    start, end = piece.split.start_offset, piece.split.end_offset
+    if start >= end:
+        return 0
+    # as it was counted
+    log = open_log(piece.directory, options, refresh=False)
+    return coded(piece.directory, partial(offsets_in_gaps, log, start, end))
 
 
 def records_of(piece: Piece, options: SparkLogOptions) -> int:

@@ -1,39 +1,46 @@
 """From a log to partitioned Parquet, so that it can be interrupted anywhere and be repeated."""
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
-from cordwood import ConfigError
+from cordwood import ConfigError, CordwoodError
 from cordwood.spark.jobs.counting import counts
 from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.journal import Counts, Journal, Plan
+from cordwood.spark.jobs.outputs import local_output
 from cordwood.spark.jobs.ranges import Step, plan_steps
 from cordwood.spark.jobs.reading import Option, Paths, checked, load, parallelism, ranges_of
 from cordwood.spark.jobs.run import Export, Progress, carry_out
 from cordwood.spark.option_text import write_offsets
 from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.partitions import has_segments, local_path
+from cordwood.spark.partitions import local_path
+from cordwood.spark.worker import open_cached
 
 __all__ = ["export"]
 
 _PIECE_BYTES = 128 << 20
 _PIECES_A_CORE = 8
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
-_TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)\s*$", re.MULTILINE)
 
 # every file needs them: to be placed, and to be counted
 _PLACING = ("topic", "partition", "offset", "timestamp")
 
 # these change no row, and may be others at the next start
-_SAME_ROWS = ("maxPartitionBytes", "minPartitions", "maxRecordsPerPartition", "maxBatchRows", "maxBatchBytes", "io")
+_SAME_ROWS = (
+    "cleanupPolicy",
+    "maxPartitionBytes",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    "maxBatchRows",
+    "maxBatchBytes",
+    "io",
+)
 
 # these may be given later on, for the steps that are left: what was planned may be gone, or turn out to be damaged
 _RELAXED = {"failOnDataLoss": "false", "mode": "DROPMALFORMED"}
@@ -79,15 +86,16 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
     columns `topic`, `partition`, `offset` and `timestamp` are always there. Records without a timestamp have the date
     `__HIVE_DEFAULT_PARTITION__`, which readers show as null.
 
-    *Errors*: `ExportError` for an output that is in use, foreign, or begun with other arguments, and for counts that
-    differ; `ConfigError` for an output that is no path; whatever the source raises.
+    *Errors*: `ExportError` for an output that is in use or begun with other arguments, and for counts that differ, and
+    as `OutputError`, which is a `ConfigError` too, for an output that is foreign, Kafka's, or no path; whatever the
+    source raises.
     """
     given = checked(path, options)
     if given.table != "records":
         raise ConfigError(f"an export is of records, not of table={given.table}: write that with Spark itself")
     # absolute, for the plan; links stay links
     given = replace(given, paths=tuple(os.path.abspath(local_path(one)) for one in given.paths))  # noqa: PTH100
-    target = _directory(output, given.paths)
+    target = local_output(output, given.paths)
     target.mkdir(parents=True, exist_ok=True)
     journal = Journal(target)
     with journal.locked():
@@ -102,7 +110,7 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
             _write(spark, _reading(given, step), staging, compression)
 
         def count(step: Step) -> Counts:
-            rows = counts(spark, replace(_reading(given, step), columns=None)).collect()
+            rows = counts(spark, replace(_reading(given, step), columns=None), warns=False).collect()
             return {(row.topic, row.partition): row.records for row in rows}
 
         return carry_out(journal, plan, write, count, progress or _silent)
@@ -200,58 +208,14 @@ def _deciding(options: SparkLogOptions) -> dict[str, str]:
 
 
 def _topic_ids(folders: Iterable[str]) -> dict[str, str]:
-    """Read the topic id that a broker since Kafka 2.8 leaves in a partition's directory."""
+    """Read the topic ids of partition directories, where they have one."""
     ids = {}
     for folder in folders:
-        try:
-            text = Path(folder, "partition.metadata").read_text(encoding="ascii", errors="replace")
-        except OSError:
-            continue
-        found = _TOPIC_ID.search(text)
-        if found:
-            ids[folder] = found[1]
+        # one that is gone is for the reading to report
+        with suppress(CordwoodError, OSError):
+            if (found := open_cached(folder).topic_id) is not None:
+                ids[folder] = found
     return ids
-
-
-def _directory(output: str | os.PathLike[str], source: Iterable[str]) -> Path:
-    text = os.fspath(output)
-    scheme = _SCHEME.match(text)
-    if scheme and scheme[1] != "file":
-        raise ConfigError(
-            f"{text}: an export goes to a directory that driver and executors see, and {scheme[1]}: is none in this "
-            "version; export to a shared disk, and copy from there"
-        )
-    target = Path(local_path(text)).absolute()
-    real = target.resolve()
-    for path in source:
-        if real.is_relative_to(Path(path).resolve()):
-            raise ConfigError(f"{target} lies inside {path}, and nothing is ever written there: choose another output")
-    for folder in (real, *real.parents):
-        if _is_kafkas(folder):
-            raise ConfigError(
-                f"{target} lies inside Kafka's {folder}, where nothing is ever written: choose another output"
-            )
-    return target
-
-
-def _is_kafkas(folder: Path) -> bool:
-    """Whether a directory is a partition's or a broker's, which stops when it finds a strange directory in its own."""
-    try:
-        if has_segments(str(folder)):
-            return True
-        names = [entry.name for entry in folder.iterdir()]
-        is_marked = ".lock" in names or any(name.endswith("-checkpoint") for name in names)
-        return "meta.properties" in names or (is_marked and any(_holds_segments(folder / name) for name in names))
-    except OSError:
-        # what is not there yet, or may not be looked at
-        return False
-
-
-def _holds_segments(folder: Path) -> bool:
-    try:
-        return folder.is_dir() and has_segments(str(folder))
-    except OSError:
-        return False
 
 
 def _silent(_: Progress) -> None:

@@ -30,7 +30,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cordwood.spark.jobs.errors import ExportError
+from cordwood.spark.jobs.errors import ExportError, OutputError
 from cordwood.spark.jobs.footers import FileRows
 from cordwood.spark.jobs.ranges import Range, Step
 
@@ -128,7 +128,7 @@ class Journal:
             yield
 
     def plan(self) -> Plan | None:
-        """Return the plan of the first start; `None` in a fresh directory. *Errors*: `ExportError` in a foreign one."""
+        """Return the plan of the first start; `None` in a fresh directory. *Errors*: `OutputError` in a foreign one."""
         path = self._own / "export.json"
         if path.exists():
             return _plan_from(_read(path), path)
@@ -138,7 +138,7 @@ class Journal:
                 f"{self.output} is no export of cordwood and is not empty (it has {foreign[0]!r}): choose a new "
                 "directory, or an empty one"
             )
-            raise ExportError(message, code="export_foreign", file=str(self.output), found=foreign[0])
+            raise OutputError(message, code="export_foreign", file=str(self.output), found=foreign[0])
         return None
 
     def begin(self, plan: Plan) -> None:

@@ -63,7 +63,7 @@ def cut(whole: Range, piece_bytes: int, io: Io) -> Iterator[Range]:
     start, end = whole.start_offset, whole.end_offset
     if start >= end:
         return
-    splits = open_cached(whole.path, io=io).plan(piece_bytes, start_offset=start, end_offset=end)
+    splits = open_cached(whole.path, io=io, refresh=False).plan(piece_bytes, start_offset=start, end_offset=end)
     # the outer edges are those of the range, wherever the first and the last batch lie
     edges = [start, *(split.start_offset for split in splits[1:]), end]
     sizes = [split.size for split in splits] or [0]

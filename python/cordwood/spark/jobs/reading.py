@@ -38,7 +38,7 @@ _CONNECT_PARALLELISM = 16
 
 
 class JobsDataSource(LogDataSource):
-    """The source under a name of its own: a session keeps what the user registered, with pushdown or without."""
+    """The source under another name: what the user registered as `cordwood` stays as it is."""
 
     @classmethod
     def name(cls) -> str:
@@ -51,6 +51,9 @@ _known: dict[type[LogDataSource], WeakSet[SparkSession]] = {}
 
 def segments(spark: SparkSession, path: Paths, **options: Option) -> DataFrame:
     """Describe the segments: a row for each, with its range, bytes, time span, codecs and the density of its index.
+
+    `offsetGap` is how many offsets lie between a segment's end and the base offset of the next: offsets that compaction
+    removed, or records that are lost.
 
     *options* are those of the source. *Cost*: the batch headers are read, by the executors; nothing is decompressed.
     """
@@ -98,7 +101,7 @@ def ranges_of(options: SparkLogOptions) -> list[Range]:
         end = bound.end_offset
         if options.isolation_level == "read_committed":
             # an offset that was given may lie beyond what can be told to be committed
-            end = min(end, end_of(open_log(bound.directory, options), options))
+            end = min(end, end_of(open_log(bound.directory, options, refresh=False), options))
         ranges.append(Range(bound.topic, bound.partition, bound.path, bound.start_offset, end))
     return ranges
 

@@ -1,0 +1,77 @@
+"""Where a job may write: to a directory of its own, and never into a log or a data directory of Kafka's."""
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from cordwood.spark.jobs.errors import OutputError
+from cordwood.spark.partitions import has_segments, local_path
+
+__all__ = ["local_output", "new_output"]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
+
+
+def local_output(output: str | os.PathLike[str], source: Iterable[str]) -> Path:
+    """Give the directory that an output names, absolute; links stay links.
+
+    *Errors*: `OutputError` for an address that is no local path, and for a directory inside the *source* or inside one
+    of Kafka's.
+    """
+    text = os.fspath(output)
+    if scheme := _scheme(text):
+        message = (
+            f"{text}: an export goes to a directory that driver and executors see, and {scheme}: is none in this "
+            "version; export to a shared disk, and copy from there"
+        )
+        raise OutputError(message, code="export_output", file=text)
+    target = Path(local_path(text)).absolute()
+    real = target.resolve()
+    for path in source:
+        if real.is_relative_to(Path(path).resolve()):
+            message = f"{target} lies inside {path}, and nothing is ever written there: choose another output"
+            raise OutputError(message, code="export_output", file=str(target))
+    for folder in (real, *real.parents):
+        if _is_kafkas(folder):
+            message = f"{target} lies inside Kafka's {folder}, where nothing is ever written: choose another output"
+            raise OutputError(message, code="export_output", file=str(target))
+    return target
+
+
+def new_output(output: str, source: Iterable[str]) -> None:
+    """Refuse an output that Spark itself is to write, unless it can be a new directory.
+
+    *Errors*: `OutputError`. What is no local path is left to Spark.
+    """
+    if _scheme(output):
+        return
+    target = local_output(output, source)
+    if os.path.lexists(target):
+        message = f"{target} is there already, and nothing is replaced: choose a new directory"
+        raise OutputError(message, code="export_foreign", file=str(target))
+
+
+def _scheme(text: str) -> str | None:
+    scheme = _SCHEME.match(text)
+    return None if scheme is None or scheme[1] == "file" else scheme[1]
+
+
+def _is_kafkas(folder: Path) -> bool:
+    """Whether a directory is a partition's or a broker's, which stops when it finds a strange directory in its own."""
+    try:
+        if has_segments(str(folder)):
+            return True
+        names = [entry.name for entry in folder.iterdir()]
+        is_marked = ".lock" in names or any(name.endswith("-checkpoint") for name in names)
+        return "meta.properties" in names or (is_marked and any(_holds_segments(folder / name) for name in names))
+    except OSError:
+        # what is not there yet, or may not be looked at
+        return False
+
+
+def _holds_segments(folder: Path) -> bool:
+    try:
+        return folder.is_dir() and has_segments(str(folder))
+    except OSError:
+        return False
