@@ -44,6 +44,11 @@ impl LogDir {
         self.directory.path()
     }
 
+    /// How its logs are opened.
+    pub fn options(&self) -> &LogOptions {
+        &self.options
+    }
+
     /// The partition directories by name, in the names' order.
     pub fn partitions(&self) -> &BTreeMap<String, PartitionName> {
         &self.partitions

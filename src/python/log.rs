@@ -1,13 +1,12 @@
 //! `Log`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::prelude::*;
 
-use super::arguments::{self, Time};
+use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::lookups::{Located, Timed};
@@ -19,7 +18,6 @@ use crate::arrow::{Column, ReaderOptions};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, ScanOptions, Split};
 
-/// A partition directory, opened for reading.
 #[pyclass(frozen, module = "cordwood", name = "Log")]
 pub(super) struct PyLog {
     handle: Arc<LogHandle>,
@@ -42,18 +40,27 @@ impl PyLog {
 #[pymethods]
 impl PyLog {
     #[new]
-    #[pyo3(signature = (path, *, io="auto", log_start_offset=None, topic=None, partition=None, max_open_files=256))]
+    #[pyo3(signature = (path, *, io=LEFT_OUT, log_start_offset=None, topic=None, partition=None, max_open_files=LEFT_OUT),
+        text_signature = "(path, *, io='auto', log_start_offset=None, topic=None, partition=None, max_open_files=256)")]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
-        io: &str,
-        log_start_offset: Option<i64>,
-        topic: Option<String>,
-        partition: Option<i32>,
-        max_open_files: i64,
+        path: &Bound<'_, PyAny>,
+        io: Defaulted<'_, '_>,
+        log_start_offset: Option<&Bound<'_, PyAny>>,
+        topic: Option<&Bound<'_, PyAny>>,
+        partition: Option<&Bound<'_, PyAny>>,
+        max_open_files: Defaulted<'_, '_>,
     ) -> PyResult<Self> {
-        let options = log_options(py, io, max_open_files)?;
-        let options = LogOptions { log_start_offset, topic, partition, ..options };
+        let path = arguments::path(path)?;
+        let number = |given| arguments::whole("partition", "a partition's number, 0 to 2^31 - 1", given);
+        let options = LogOptions {
+            log_start_offset: log_start_offset
+                .map(|given| arguments::offset("log_start_offset", given))
+                .transpose()?,
+            topic: topic.map(|given| arguments::text("topic", "a topic's name, a str", given)).transpose()?,
+            partition: partition.map(number).transpose()?,
+            ..log_options(io, max_open_files)?
+        };
         enter(py, || Log::open(path, options)).map(Self::of)
     }
 
@@ -109,7 +116,8 @@ impl PyLog {
         self.ask(py, |log| log.refresh()).map(Self::of)
     }
 
-    fn locate(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PyLocation>> {
+    fn locate(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PyLocation>> {
+        let offset = arguments::offset("offset", offset)?;
         Ok(self.ask(py, |log| log.locate(offset))?.map(Into::into))
     }
 
@@ -119,8 +127,13 @@ impl PyLog {
         table(py, located.into_columns())
     }
 
-    fn offset_for_time(&self, py: Python<'_>, timestamp: Time) -> PyResult<Option<PyTimestampOffset>> {
-        Ok(self.ask(py, |log| log.offset_for_time(timestamp.0))?.map(Into::into))
+    fn offset_for_time(
+        &self,
+        py: Python<'_>,
+        timestamp: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<PyTimestampOffset>> {
+        let timestamp = arguments::time("timestamp", timestamp)?;
+        Ok(self.ask(py, |log| log.offset_for_time(timestamp))?.map(Into::into))
     }
 
     fn offsets_for_times<'py>(
@@ -134,47 +147,51 @@ impl PyLog {
     }
 
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None,
-        isolation_level="read_uncommitted", include_control=false, on_damage="raise", header_keys="utf8",
-        timestamp_unit="ms", max_rows=65_536, max_bytes=16_777_216, split=None, threads=1))]
+        isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT, header_keys=LEFT_OUT,
+        timestamp_unit=LEFT_OUT, max_rows=LEFT_OUT, max_bytes=LEFT_OUT, split=None, threads=LEFT_OUT),
+        text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None, \
+            isolation_level='read_uncommitted', include_control=False, on_damage='raise', header_keys='utf8', \
+            timestamp_unit='ms', max_rows=65536, max_bytes=16777216, split=None, threads=1)")]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn scan(
         &self,
         py: Python<'_>,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
-        start_time: Option<Time>,
-        end_time: Option<Time>,
-        columns: Option<Vec<String>>,
-        isolation_level: &str,
-        include_control: bool,
-        on_damage: &str,
-        header_keys: &str,
-        timestamp_unit: &str,
-        max_rows: i64,
-        max_bytes: i64,
-        split: Option<&Bound<'_, PySplit>>,
-        threads: i64,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+        columns: Option<&Bound<'_, PyAny>>,
+        isolation_level: Defaulted<'_, '_>,
+        include_control: Defaulted<'_, '_>,
+        on_damage: Defaulted<'_, '_>,
+        header_keys: Defaulted<'_, '_>,
+        timestamp_unit: Defaulted<'_, '_>,
+        max_rows: Defaulted<'_, '_>,
+        max_bytes: Defaulted<'_, '_>,
+        split: Option<&Bound<'_, PyAny>>,
+        threads: Defaulted<'_, '_>,
     ) -> PyResult<PyScan> {
-        let mut ranges = arguments::ranges(start_offset, end_offset, start_time, end_time);
-        let split = split.map(|split| Split::from(split.get().clone()));
+        let mut ranges = arguments::ranges(start_offset, end_offset, start_time, end_time)?;
+        let split = split.map(split_of).transpose()?;
         if let Some(split) = &split {
             ranges = split.ranges().intersection(ranges);
         }
         let scan = ScanOptions {
             ranges,
-            isolation_level: arguments::isolation_level(py, isolation_level)?,
-            include_control,
-            on_damage: arguments::on_damage(py, on_damage)?,
+            isolation_level: arguments::isolation_level(isolation_level)?,
+            include_control: include_control.flag("include_control")?,
+            on_damage: arguments::on_damage(on_damage)?,
             batches_only: false,
         };
+        let defaults = ReaderOptions::default();
         let options = ReaderOptions {
             scan,
-            columns: columns.map_or(Ok(Column::DEFAULT.to_vec()), |names| arguments::columns(py, &names))?,
-            header_keys: arguments::header_keys(py, header_keys)?,
-            timestamp_unit: arguments::timestamp_unit(py, timestamp_unit)?,
-            max_rows: arguments::positive(py, "max_rows", max_rows)?,
-            max_bytes: arguments::positive(py, "max_bytes", max_bytes)?,
-            threads: arguments::positive(py, "threads", threads)?,
+            columns: columns.map_or(Ok(Column::DEFAULT.to_vec()), arguments::columns)?,
+            header_keys: arguments::header_keys(header_keys)?,
+            timestamp_unit: arguments::timestamp_unit(timestamp_unit)?,
+            max_rows: max_rows.positive("max_rows", defaults.max_rows)?,
+            max_bytes: max_bytes.positive("max_bytes", defaults.max_bytes)?,
+            threads: threads.positive("threads", defaults.threads)?,
         };
         self.ask(py, |log| log.check(&options.scan.ranges))?;
         let handle = Arc::clone(&self.handle);
@@ -183,42 +200,46 @@ impl PyLog {
     }
 
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None,
-        isolation_level="read_uncommitted", include_control=false, on_damage="raise"))]
+        isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT),
+        text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
+            isolation_level='read_uncommitted', include_control=False, on_damage='raise')")]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn records(
         &self,
         py: Python<'_>,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
-        start_time: Option<Time>,
-        end_time: Option<Time>,
-        isolation_level: &str,
-        include_control: bool,
-        on_damage: &str,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+        isolation_level: Defaulted<'_, '_>,
+        include_control: Defaulted<'_, '_>,
+        on_damage: Defaulted<'_, '_>,
     ) -> PyResult<PyRecords> {
         let options = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
-            isolation_level: arguments::isolation_level(py, isolation_level)?,
-            include_control,
-            on_damage: arguments::on_damage(py, on_damage)?,
+            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
+            isolation_level: arguments::isolation_level(isolation_level)?,
+            include_control: include_control.flag("include_control")?,
+            on_damage: arguments::on_damage(on_damage)?,
             batches_only: false,
         };
         self.ask(py, |log| log.scan(options)).map(PyRecords::new)
     }
 
-    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, on_damage="raise"))]
+    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, on_damage=LEFT_OUT),
+        text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
+            on_damage='raise')")]
     fn batches(
         &self,
         py: Python<'_>,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
-        start_time: Option<Time>,
-        end_time: Option<Time>,
-        on_damage: &str,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+        on_damage: Defaulted<'_, '_>,
     ) -> PyResult<PyScan> {
         let scan = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
-            on_damage: arguments::on_damage(py, on_damage)?,
+            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
+            on_damage: arguments::on_damage(on_damage)?,
             batches_only: true,
             ..ScanOptions::default()
         };
@@ -228,22 +249,24 @@ impl PyLog {
     }
 
     #[pyo3(signature = (max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None,
-        isolation_level="read_uncommitted"))]
+        isolation_level=LEFT_OUT),
+        text_signature = "($self, max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
+            isolation_level='read_uncommitted')")]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn plan(
         &self,
         py: Python<'_>,
-        max_bytes: i64,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
-        start_time: Option<Time>,
-        end_time: Option<Time>,
-        isolation_level: &str,
+        max_bytes: &Bound<'_, PyAny>,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+        isolation_level: Defaulted<'_, '_>,
     ) -> PyResult<Vec<PySplit>> {
-        let max_bytes = arguments::positive(py, "max_bytes", max_bytes)? as u64;
+        let max_bytes = arguments::positive("max_bytes", max_bytes)? as u64;
         let options = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
-            isolation_level: arguments::isolation_level(py, isolation_level)?,
+            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
+            isolation_level: arguments::isolation_level(isolation_level)?,
             ..ScanOptions::default()
         };
         Ok(self.ask(py, |log| log.plan(max_bytes, &options))?.into_iter().map(Into::into).collect())
@@ -262,6 +285,12 @@ impl PyLog {
             })
         })
     }
+}
+
+fn split_of(given: &Bound<'_, PyAny>) -> PyResult<Split> {
+    let split =
+        given.cast::<PySplit>().map_err(|_| wrong_type("split", "a Split, as plan() makes it", given))?;
+    Ok(split.get().clone().into())
 }
 
 fn table<'py, const N: usize>(

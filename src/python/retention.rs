@@ -2,13 +2,12 @@
 
 use pyo3::prelude::*;
 
-use super::arguments::Time;
+use super::arguments::{self, wrong_type};
 use super::config::config_of;
 use super::log::PyLog;
 use super::record::now as system_time;
 use crate::log::retention::{self, RetentionPlan};
 
-/// The segments that go.
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "RetentionPlan")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyRetentionPlan {
@@ -36,16 +35,16 @@ impl PyRetentionPlan {
     }
 }
 
-/// What `LogWriter.apply_retention` would delete; changes nothing.
 #[pyfunction]
 #[pyo3(signature = (log, config=None, now=None))]
 pub(super) fn plan_retention(
     py: Python<'_>,
-    log: &PyLog,
+    log: &Bound<'_, PyAny>,
     config: Option<&Bound<'_, PyAny>>,
-    now: Option<Time>,
+    now: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyRetentionPlan> {
+    let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
     let config = config_of(config)?;
-    let now = now.map_or_else(system_time, |Time(ms)| ms);
-    log.ask(py, |log| retention::plan(&log, &config, now)).map(Into::into)
+    let now = now.map_or_else(|| Ok(system_time()), |given| arguments::time("now", given))?;
+    log.get().ask(py, |log| retention::plan(&log, &config, now)).map(Into::into)
 }

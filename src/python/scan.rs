@@ -27,7 +27,6 @@ pub(super) enum Source {
     Dir(Arc<DirHandle>, Option<Vec<String>>),
 }
 
-/// A range of a log (or of several), to be read as Arrow columns.
 #[pyclass(frozen, module = "cordwood", name = "Scan")]
 pub(super) struct PyScan {
     source: Source,
@@ -195,7 +194,6 @@ impl PyBatchIterator {
 /// How many records are taken from the core at a time.
 const PORTION: usize = 256;
 
-/// Records, one at a time.
 #[pyclass(frozen, module = "cordwood", name = "Records")]
 pub(super) struct PyRecords(Mutex<Portions>);
 

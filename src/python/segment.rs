@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PySlice};
 
+use super::arguments::{self, shown, wrong_type};
 use super::enter::enter;
 use super::handle::LogHandle;
 use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
@@ -14,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::log::Segments;
 use crate::segment::Segment;
 
-/// A log's segments by base offset.
 #[pyclass(frozen, module = "cordwood", name = "Segments")]
 pub(super) struct PySegments {
     handle: Arc<LogHandle>,
@@ -40,17 +40,25 @@ impl PySegments {
 
 #[pymethods]
 impl PySegments {
-    fn floor(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PySegment>> {
+    fn floor(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PySegment>> {
+        let offset = arguments::offset("offset", offset)?;
         let base = self.ask(py, |segments| segments.floor(offset).map(|segment| segment.base_offset()))?;
         Ok(base.map(|base| self.wrap(base)))
     }
 
-    fn higher(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PySegment>> {
+    fn higher(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PySegment>> {
+        let offset = arguments::offset("offset", offset)?;
         let base = self.ask(py, |segments| segments.higher(offset).map(|segment| segment.base_offset()))?;
         Ok(base.map(|base| self.wrap(base)))
     }
 
-    fn between(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<Vec<PySegment>> {
+    fn between(
+        &self,
+        py: Python<'_>,
+        start: &Bound<'_, PyAny>,
+        end: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<PySegment>> {
+        let (start, end) = (arguments::offset("start", start)?, arguments::offset("end", end)?);
         if end < start {
             let wrong = Error::config("end", format!("{start} or more"), end.to_string());
             return Err(super::error::to_python(py, wrong));
@@ -72,12 +80,21 @@ impl PySegments {
                 PyList::new(py, all.map(|segment| Py::new(py, segment)).collect::<PyResult<Vec<_>>>()?)?;
             return all.as_any().get_item(slice);
         }
-        let index: isize = key.extract()?;
+        let no_place = || wrong_type("key", "a segment's place, an int, or a slice", key);
+        if !key.hasattr("__index__")? {
+            return Err(no_place());
+        }
         let length = self.__len__(py)?;
+        let outside = || PyIndexError::new_err(format!("segment {} of {length}", shown(key)));
+        let index: isize = key.extract().map_err(|wrong: PyErr| match wrong {
+            wrong if wrong.is_instance_of::<PyOverflowError>(py) => outside(),
+            wrong if wrong.is_instance_of::<PyTypeError>(py) => no_place(),
+            wrong => wrong,
+        })?;
         let place = if index < 0 { index.checked_add_unsigned(length) } else { Some(index) };
         let place = place.and_then(|place| usize::try_from(place).ok()).unwrap_or(length);
         let base = self.ask(py, |segments| segments.get(place).map(|segment| segment.base_offset()))?;
-        let base = base.ok_or_else(|| PyIndexError::new_err(format!("segment {index} of {length}")))?;
+        let base = base.ok_or_else(outside)?;
         Ok(Bound::new(py, self.wrap(base))?.into_any())
     }
 
@@ -119,7 +136,6 @@ impl PySegments {
     }
 }
 
-/// One `.log` and its indexes.
 #[pyclass(frozen, eq, hash, module = "cordwood", name = "Segment")]
 pub(super) struct PySegment {
     handle: Arc<LogHandle>,

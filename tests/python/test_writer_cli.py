@@ -121,7 +121,7 @@ def test_a_line_of_json_may_leave_everything_but_the_value_out(tmp_path: Path) -
         ('{"value": "v", "timestamp": true}', "timestamp is a number"),
         ('{"value": "v", "timestamp": 1.5}', "timestamp is a number"),
         ('{"value": "v", "timestamp": -5}', "timestamp: expected milliseconds from 0 up"),
-        ('{"value": "v", "timestamp": 99999999999999999999}', "time: expected milliseconds within 64 bits"),
+        ('{"value": "v", "timestamp": 99999999999999999999}', "timestamp: expected milliseconds within 64 bits"),
         ('{"value": "v", "timestamp": 9999999999999}', "timestamp: expected a time no more than"),
         ('{"value": {"base64": "é"}}', "value is not base64"),
         ('{"value": ' + "[" * 100_000, "nested too deeply"),
