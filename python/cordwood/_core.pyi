@@ -350,7 +350,8 @@ class LogDir:
     @overload
     def get(self, key: str) -> Log | None: ...
     @overload
-    def get(self, key: str, default: _T) -> Log | _T: ...
+    def get(self, key: str, default: _T) -> Log | _T:
+        """Open a partition by its directory's name; *default* where there is none of that name."""
     def keys(self) -> KeysView[str]:
         """Return the partitions' directory names."""
     def values(self) -> ValuesView[Log]:

@@ -33,6 +33,7 @@ type SynonymRow = (&'static str, i64, Option<String>);
 type SettingRow = (&'static str, String, String, Vec<SynonymRow>);
 
 // a test compares Python's table with it
+#[doc = stub_doc!(_log_config_settings)]
 #[pyfunction]
 #[pyo3(name = "_log_config_settings")]
 pub(super) fn log_config_settings() -> Vec<SettingRow> {
@@ -47,12 +48,14 @@ pub(super) fn log_config_settings() -> Vec<SettingRow> {
     settings().map(row).collect()
 }
 
+#[doc = stub_doc!(_log_config_of)]
 #[pyfunction]
 #[pyo3(name = "_log_config_of", signature = (config))]
 pub(super) fn log_config_of(config: Option<&Bound<'_, PyAny>>) -> PyResult<BTreeMap<String, String>> {
     config_of(config).map(|config| config.to_properties())
 }
 
+#[doc = stub_doc!(_log_config_properties)]
 #[pyfunction]
 #[pyo3(name = "_log_config_properties", signature = (properties, kind=None, overrides=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]

@@ -18,6 +18,7 @@ use crate::dir::LogDir;
 use crate::error::Error;
 use crate::log::ScanOptions;
 
+#[doc = stub_doc!(LogDir)]
 #[pyclass(frozen, module = "cordwood", name = "LogDir")]
 pub(super) struct PyLogDir(Arc<DirHandle>);
 
@@ -50,11 +51,13 @@ impl PyLogDir {
         Ok(Self(Arc::new(DirHandle { directory, include })))
     }
 
+    #[doc = stub_doc!(LogDir.path)]
     #[getter]
     fn path(&self) -> OsString {
         self.0.directory.path().as_os_str().to_owned()
     }
 
+    #[doc = stub_doc!(LogDir.topics)]
     #[getter]
     fn topics(&self) -> Vec<String> {
         let mut topics: Vec<_> =
@@ -64,6 +67,7 @@ impl PyLogDir {
         topics
     }
 
+    #[doc = stub_doc!(LogDir.scan)]
     #[pyo3(signature = (topics=None, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None,
         isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT, header_keys=LEFT_OUT,
         timestamp_unit=LEFT_OUT, max_rows=LEFT_OUT, max_bytes=LEFT_OUT, threads=LEFT_OUT),
@@ -138,6 +142,7 @@ impl PyLogDir {
         self.0.directory.partitions().len()
     }
 
+    #[doc = stub_doc!(LogDir.get)]
     #[pyo3(signature = (key, default=None))]
     fn get<'py>(
         &self,
@@ -151,14 +156,17 @@ impl PyLogDir {
         }
     }
 
+    #[doc = stub_doc!(LogDir.keys)]
     fn keys<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::view(this, "KeysView")
     }
 
+    #[doc = stub_doc!(LogDir.values)]
     fn values<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::view(this, "ValuesView")
     }
 
+    #[doc = stub_doc!(LogDir.items)]
     fn items<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         Self::view(this, "ItemsView")
     }

@@ -79,6 +79,7 @@ impl EntryIterator {
 /// What the three classes have in common. PyO3 takes one block of methods a class, so the block is written once here.
 macro_rules! index_class {
     ($class:ident, $name:literal, $index:ident, $writer:ident, $entry:ident, $close:expr, { $($methods:tt)* }) => {
+        #[doc = stub_doc!($index)]
         #[pyclass(frozen, module = "cordwood", name = $name)]
         pub(super) struct $class(IndexHandle<$index, $writer>);
 
@@ -95,48 +96,58 @@ macro_rules! index_class {
 
         #[pymethods]
         impl $class {
+            #[doc = stub_doc!($index.path)]
             #[getter]
             fn path(&self, py: Python<'_>) -> PyResult<OsString> {
                 self.0.ask(py, |index| Ok(index.path().as_os_str().to_owned()))
             }
 
+            #[doc = stub_doc!($index.base_offset)]
             #[getter]
             fn base_offset(&self, py: Python<'_>) -> PyResult<i64> {
                 self.0.ask(py, |index| Ok(index.base_offset()))
             }
 
+            #[doc = stub_doc!($index.entry_size)]
             #[getter]
             fn entry_size(&self, py: Python<'_>) -> PyResult<u64> {
                 self.0.ask(py, |index| Ok(index.entry_size()))
             }
 
+            #[doc = stub_doc!($index.entries)]
             #[getter]
             fn entries(&self, py: Python<'_>) -> PyResult<u64> {
                 self.0.ask(py, |index| Ok(index.entries()))
             }
 
+            #[doc = stub_doc!($index.entry)]
             fn entry(&self, py: Python<'_>, n: &Bound<'_, PyAny>) -> PyResult<$entry> {
                 let n = arguments::whole("n", "an entry's number, 0 or more", n)?;
                 self.0.ask(py, |index| index.entry(n)).map(Into::into)
             }
 
+            #[doc = stub_doc!($index.sanity_check)]
             fn sanity_check(&self, py: Python<'_>) -> PyResult<()> {
                 self.0.ask(py, $index::sanity_check)
             }
 
+            #[doc = stub_doc!($index.truncate_to)]
             fn truncate_to(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
                 let offset = arguments::offset("offset", offset)?;
                 self.0.change(py, |index| index.truncate_to(offset))
             }
 
+            #[doc = stub_doc!($index.reset)]
             fn reset(&self, py: Python<'_>) -> PyResult<()> {
                 self.0.change(py, $writer::reset)
             }
 
+            #[doc = stub_doc!($index.flush)]
             fn flush(&self, py: Python<'_>) -> PyResult<()> {
                 self.0.change(py, $writer::flush)
             }
 
+            #[doc = stub_doc!($index.close)]
             fn close(&self, py: Python<'_>) -> PyResult<()> {
                 self.0.close(py, $close)
             }
@@ -210,31 +221,37 @@ macro_rules! preallocated_class {
                 IndexHandle::writing(py, $name, path, open).map(Self)
             }
 
+            #[doc = stub_doc!($index.max_entries)]
             #[getter]
             fn max_entries(&self, py: Python<'_>) -> PyResult<u64> {
                 self.0.ask(py, |index| Ok(index.max_entries()))
             }
 
+            #[doc = stub_doc!($index.max_index_size)]
             #[getter]
             fn max_index_size(&self, py: Python<'_>) -> PyResult<u64> {
                 self.0.ask(py, |index| Ok(index.max_index_size()))
             }
 
+            #[doc = stub_doc!($index.is_full)]
             #[getter]
             fn is_full(&self, py: Python<'_>) -> PyResult<bool> {
                 self.0.ask(py, |index| Ok(index.is_full()))
             }
 
+            #[doc = stub_doc!($index.last_entry)]
             #[getter]
             fn last_entry(&self, py: Python<'_>) -> PyResult<$entry> {
                 self.0.ask(py, |index| Ok(index.last_entry())).map(Into::into)
             }
 
+            #[doc = stub_doc!($index.resize)]
             fn resize(&self, py: Python<'_>, max_index_size: &Bound<'_, PyAny>) -> PyResult<bool> {
                 let size = bytes(max_index_size)?;
                 self.0.change(py, |index| index.resize(size))
             }
 
+            #[doc = stub_doc!($index.trim)]
             fn trim(&self, py: Python<'_>) -> PyResult<bool> {
                 self.0.change(py, $writer::trim)
             }
@@ -253,6 +270,7 @@ fn offset_key(target: &Bound<'_, PyAny>) -> PyResult<i64> {
 }
 
 preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter, PyOffsetPosition, {
+    #[doc = stub_doc!(OffsetIndex.lookup)]
     #[pyo3(signature = (target, method=None))]
     fn lookup(
         &self,
@@ -264,6 +282,7 @@ preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter
         self.0.ask(py, |index| index.lookup(target, method)).map(Into::into)
     }
 
+    #[doc = stub_doc!(OffsetIndex.slot_range)]
     #[pyo3(signature = (target, method=None))]
     fn slot_range(
         &self,
@@ -275,6 +294,7 @@ preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter
         self.0.ask(py, |index| index.slot_range(target, method))
     }
 
+    #[doc = stub_doc!(OffsetIndex.trace)]
     #[pyo3(signature = (target, method=None))]
     fn trace(
         &self,
@@ -286,6 +306,7 @@ preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter
         self.0.ask(py, |index| index.trace(target, method))
     }
 
+    #[doc = stub_doc!(OffsetIndex.upper_bound)]
     fn upper_bound(
         &self,
         py: Python<'_>,
@@ -297,6 +318,7 @@ preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter
         Ok(self.0.ask(py, |index| index.upper_bound(position, fetch_size))?.map(Into::into))
     }
 
+    #[doc = stub_doc!(OffsetIndex.append)]
     fn append(&self, py: Python<'_>, offset: &Bound<'_, PyAny>, position: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
         let position = arguments::whole("position", POSITION, position)?;
@@ -305,6 +327,7 @@ preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter
 });
 
 preallocated_class!(PyTimeIndex, "TimeIndex", TimeIndex, TimeIndexWriter, PyTimestampOffset, {
+    #[doc = stub_doc!(TimeIndex.lookup)]
     #[pyo3(signature = (target, method=None))]
     fn lookup(
         &self,
@@ -316,6 +339,7 @@ preallocated_class!(PyTimeIndex, "TimeIndex", TimeIndex, TimeIndexWriter, PyTime
         self.0.ask(py, |index| index.lookup(target, method)).map(Into::into)
     }
 
+    #[doc = stub_doc!(TimeIndex.slot_range)]
     #[pyo3(signature = (target, method=None))]
     fn slot_range(
         &self,
@@ -327,6 +351,7 @@ preallocated_class!(PyTimeIndex, "TimeIndex", TimeIndex, TimeIndexWriter, PyTime
         self.0.ask(py, |index| index.slot_range(target, method))
     }
 
+    #[doc = stub_doc!(TimeIndex.trace)]
     #[pyo3(signature = (target, method=None))]
     fn trace(
         &self,
@@ -338,6 +363,7 @@ preallocated_class!(PyTimeIndex, "TimeIndex", TimeIndex, TimeIndexWriter, PyTime
         self.0.ask(py, |index| index.trace(target, method))
     }
 
+    #[doc = stub_doc!(TimeIndex.maybe_append)]
     #[pyo3(signature = (timestamp, offset, skip_full_check=LEFT_OUT),
         text_signature = "($self, timestamp, offset, skip_full_check=False)")]
     fn maybe_append(
@@ -384,6 +410,7 @@ index_class!(
             IndexHandle::writing(py, "TransactionIndex", path, open).map(Self)
         }
 
+        #[doc = stub_doc!(TransactionIndex.append)]
         #[pyo3(signature = (aborted=None, /, *, producer_id=None, first_offset=None, last_offset=None, last_stable_offset=None))]
         fn append(
             &self,
@@ -424,11 +451,13 @@ index_class!(
             self.0.change(py, |index| index.append(entry))
         }
 
+        #[doc = stub_doc!(TransactionIndex.last_entry)]
         #[getter]
         fn last_entry(&self, py: Python<'_>) -> PyResult<Option<PyAbortedTransaction>> {
             Ok(self.0.ask(py, TransactionIndex::last_entry)?.map(Into::into))
         }
 
+        #[doc = stub_doc!(TransactionIndex.collect_aborted)]
         fn collect_aborted(
             &self,
             py: Python<'_>,

@@ -18,6 +18,7 @@ use crate::arrow::{Column, ReaderOptions};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, ScanOptions, Split};
 
+#[doc = stub_doc!(Log)]
 #[pyclass(frozen, module = "cordwood", name = "Log")]
 pub(super) struct PyLog {
     handle: Arc<LogHandle>,
@@ -64,46 +65,55 @@ impl PyLog {
         enter(py, || Log::open(path, options)).map(Self::of)
     }
 
+    #[doc = stub_doc!(Log.path)]
     #[getter]
     fn path(&self) -> OsString {
         self.handle.path().as_os_str().to_owned()
     }
 
+    #[doc = stub_doc!(Log.topic)]
     #[getter]
     fn topic(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.ask(py, |log| Ok(log.topic().map(str::to_owned)))
     }
 
+    #[doc = stub_doc!(Log.partition)]
     #[getter]
     fn partition(&self, py: Python<'_>) -> PyResult<Option<i32>> {
         self.ask(py, |log| Ok(log.partition()))
     }
 
+    #[doc = stub_doc!(Log.log_start_offset)]
     #[getter]
     fn log_start_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, |log| Ok(log.log_start_offset()))
     }
 
+    #[doc = stub_doc!(Log.log_end_offset)]
     #[getter]
     fn log_end_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, |log| log.log_end_offset())
     }
 
+    #[doc = stub_doc!(Log.last_stable_offset)]
     #[getter]
     fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, |log| log.last_stable_offset())
     }
 
+    #[doc = stub_doc!(Log.size)]
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
         self.ask(py, |log| log.size())
     }
 
+    #[doc = stub_doc!(Log.segments)]
     #[getter]
     fn segments(&self) -> PySegments {
         PySegments::of(&self.handle)
     }
 
+    #[doc = stub_doc!(Log.warnings)]
     #[getter]
     fn warnings(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.ask(py, |log| match log.log_end_offset() {
@@ -112,21 +122,25 @@ impl PyLog {
         })
     }
 
+    #[doc = stub_doc!(Log.refresh)]
     fn refresh(&self, py: Python<'_>) -> PyResult<Self> {
         self.ask(py, |log| log.refresh()).map(Self::of)
     }
 
+    #[doc = stub_doc!(Log.locate)]
     fn locate(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PyLocation>> {
         let offset = arguments::offset("offset", offset)?;
         Ok(self.ask(py, |log| log.locate(offset))?.map(Into::into))
     }
 
+    #[doc = stub_doc!(Log.locate_many)]
     fn locate_many<'py>(&self, py: Python<'py>, offsets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let offsets = targets::offsets(offsets)?;
         let located = self.ask(py, |log| Located::read(&log, &offsets))?;
         table(py, located.into_columns())
     }
 
+    #[doc = stub_doc!(Log.offset_for_time)]
     fn offset_for_time(
         &self,
         py: Python<'_>,
@@ -136,6 +150,7 @@ impl PyLog {
         Ok(self.ask(py, |log| log.offset_for_time(timestamp))?.map(Into::into))
     }
 
+    #[doc = stub_doc!(Log.offsets_for_times)]
     fn offsets_for_times<'py>(
         &self,
         py: Python<'py>,
@@ -146,6 +161,7 @@ impl PyLog {
         table(py, timed.into_columns())
     }
 
+    #[doc = stub_doc!(Log.scan)]
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None,
         isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT, header_keys=LEFT_OUT,
         timestamp_unit=LEFT_OUT, max_rows=LEFT_OUT, max_bytes=LEFT_OUT, split=None, threads=LEFT_OUT),
@@ -199,6 +215,7 @@ impl PyLog {
         Ok(PyScan::new(source, options))
     }
 
+    #[doc = stub_doc!(Log.records)]
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None,
         isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT),
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
@@ -225,6 +242,7 @@ impl PyLog {
         self.ask(py, |log| log.scan(options)).map(PyRecords::new)
     }
 
+    #[doc = stub_doc!(Log.batches)]
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, on_damage=LEFT_OUT),
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
             on_damage='raise')")]
@@ -248,6 +266,7 @@ impl PyLog {
         Ok(PyScan::new(Source::Log(Arc::clone(&self.handle)), options))
     }
 
+    #[doc = stub_doc!(Log.plan)]
     #[pyo3(signature = (max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None,
         isolation_level=LEFT_OUT),
         text_signature = "($self, max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \

@@ -19,13 +19,20 @@ pub(super) struct OwnedRecord {
     pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
 }
 
+#[doc = stub_doc!(Record)]
 #[pyclass(frozen, get_all, module = "cordwood", name = "Record")]
 pub(super) struct PyRecord {
+    #[doc = stub_doc!(Record.offset)]
     offset: i64,
+    #[doc = stub_doc!(Record.timestamp)]
     timestamp: i64,
+    #[doc = stub_doc!(Record.timestamp_type)]
     timestamp_type: Py<PyAny>,
+    #[doc = stub_doc!(Record.key)]
     key: Option<Py<PyBytes>>,
+    #[doc = stub_doc!(Record.value)]
     value: Option<Py<PyBytes>>,
+    #[doc = stub_doc!(Record.headers)]
     headers: Py<PyList>,
 }
 

@@ -10,12 +10,17 @@ use crate::index::AbortedTransaction;
 use crate::log::{AbortedRange, Gap, ScanStats, Split};
 use crate::types::{Location, OffsetPosition, TimestampOffset};
 
+#[doc = stub_doc!(Location)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Location")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyLocation {
+    #[doc = stub_doc!(Location.segment)]
     segment: i64,
+    #[doc = stub_doc!(Location.batch_base_offset)]
     batch_base_offset: i64,
+    #[doc = stub_doc!(Location.position)]
     position: u64,
+    #[doc = stub_doc!(Location.size)]
     size: u32,
 }
 
@@ -36,10 +41,13 @@ impl PyLocation {
     }
 }
 
+#[doc = stub_doc!(TimestampOffset)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "TimestampOffset")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyTimestampOffset {
+    #[doc = stub_doc!(TimestampOffset.timestamp)]
     timestamp: i64,
+    #[doc = stub_doc!(TimestampOffset.offset)]
     offset: i64,
 }
 
@@ -56,10 +64,13 @@ impl PyTimestampOffset {
     }
 }
 
+#[doc = stub_doc!(OffsetPosition)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "OffsetPosition")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyOffsetPosition {
+    #[doc = stub_doc!(OffsetPosition.offset)]
     offset: i64,
+    #[doc = stub_doc!(OffsetPosition.position)]
     position: i32,
 }
 
@@ -76,13 +87,19 @@ impl PyOffsetPosition {
     }
 }
 
+#[doc = stub_doc!(AbortedTransaction)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "AbortedTransaction")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyAbortedTransaction {
+    #[doc = stub_doc!(AbortedTransaction.version)]
     version: i16,
+    #[doc = stub_doc!(AbortedTransaction.producer_id)]
     producer_id: i64,
+    #[doc = stub_doc!(AbortedTransaction.first_offset)]
     first_offset: i64,
+    #[doc = stub_doc!(AbortedTransaction.last_offset)]
     last_offset: i64,
+    #[doc = stub_doc!(AbortedTransaction.last_stable_offset)]
     last_stable_offset: i64,
 }
 
@@ -140,14 +157,21 @@ pub(super) fn aborted_transaction(
 
 const PRODUCER_ID: &str = "a producer id, a whole number within 64 bits";
 
+#[doc = stub_doc!(Gap)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Gap")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyGap {
+    #[doc = stub_doc!(Gap.file)]
     file: OsString,
+    #[doc = stub_doc!(Gap.start_position)]
     start_position: u64,
+    #[doc = stub_doc!(Gap.end_position)]
     end_position: u64,
+    #[doc = stub_doc!(Gap.start_offset)]
     start_offset: i64,
+    #[doc = stub_doc!(Gap.end_offset)]
     end_offset: Option<i64>,
+    #[doc = stub_doc!(Gap.reason)]
     reason: String,
 }
 
@@ -173,15 +197,23 @@ impl PyGap {
     }
 }
 
+#[doc = stub_doc!(ScanStats)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "ScanStats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyScanStats {
+    #[doc = stub_doc!(ScanStats.records)]
     records: u64,
+    #[doc = stub_doc!(ScanStats.batches)]
     batches: u64,
+    #[doc = stub_doc!(ScanStats.batches_skipped)]
     batches_skipped: u64,
+    #[doc = stub_doc!(ScanStats.batches_decompressed)]
     batches_decompressed: u64,
+    #[doc = stub_doc!(ScanStats.segments_opened)]
     segments_opened: u64,
+    #[doc = stub_doc!(ScanStats.bytes_read)]
     bytes_read: u64,
+    #[doc = stub_doc!(ScanStats.offset_gaps)]
     offset_gaps: u64,
 }
 
@@ -216,15 +248,23 @@ impl PyScanStats {
     }
 }
 
+#[doc = stub_doc!(Split)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Split")]
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub(super) struct PySplit {
+    #[doc = stub_doc!(Split.path)]
     path: OsString,
+    #[doc = stub_doc!(Split.start_offset)]
     start_offset: i64,
+    #[doc = stub_doc!(Split.end_offset)]
     end_offset: i64,
+    #[doc = stub_doc!(Split.start_time)]
     start_time: Option<i64>,
+    #[doc = stub_doc!(Split.end_time)]
     end_time: Option<i64>,
+    #[doc = stub_doc!(Split.size)]
     size: u64,
+    #[doc = stub_doc!(Split.aborted)]
     aborted: Option<Vec<AbortedRange>>,
 }
 

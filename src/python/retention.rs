@@ -8,12 +8,17 @@ use super::log::PyLog;
 use super::record::now as system_time;
 use crate::log::retention::{self, RetentionPlan};
 
+#[doc = stub_doc!(RetentionPlan)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "RetentionPlan")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyRetentionPlan {
+    #[doc = stub_doc!(RetentionPlan.log_start_offset)]
     log_start_offset: i64,
+    #[doc = stub_doc!(RetentionPlan.segments)]
     segments: Vec<i64>,
+    #[doc = stub_doc!(RetentionPlan.bytes)]
     bytes: u64,
+    #[doc = stub_doc!(RetentionPlan.rolls)]
     rolls: bool,
 }
 
@@ -35,6 +40,7 @@ impl PyRetentionPlan {
     }
 }
 
+#[doc = stub_doc!(plan_retention)]
 #[pyfunction]
 #[pyo3(signature = (log, config=None, now=None))]
 pub(super) fn plan_retention(

@@ -27,6 +27,7 @@ pub(super) enum Source {
     Dir(Arc<DirHandle>, Option<Vec<String>>),
 }
 
+#[doc = stub_doc!(Scan)]
 #[pyclass(frozen, module = "cordwood", name = "Scan")]
 pub(super) struct PyScan {
     source: Source,
@@ -76,31 +77,37 @@ impl PyScan {
 
 #[pymethods]
 impl PyScan {
+    #[doc = stub_doc!(Scan.schema)]
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         exchange::schema(py, self.options.schema())
     }
 
+    #[doc = stub_doc!(Scan.gaps)]
     #[getter]
     fn gaps(&self) -> Vec<PyGap> {
         self.progress().gaps().into_iter().map(Into::into).collect()
     }
 
+    #[doc = stub_doc!(Scan.stats)]
     #[getter]
     fn stats(&self) -> PyScanStats {
         self.progress().stats().into()
     }
 
+    #[doc = stub_doc!(Scan.to_arrow)]
     fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let batches = self.collect(py)?;
         exchange::table(py, self.options.schema(), batches)
     }
 
+    #[doc = stub_doc!(Scan.to_pandas)]
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         error::import(py, "pandas", "pandas")?;
         self.to_arrow(py)?.call_method0("to_pandas")
     }
 
+    #[doc = stub_doc!(Scan.to_polars)]
     fn to_polars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let polars = error::import(py, "polars", "polars")?;
         let batches = exchange::ArrowBatches { schema: self.options.schema(), batches: self.collect(py)? };
@@ -194,6 +201,7 @@ impl PyBatchIterator {
 /// How many records are taken from the core at a time.
 const PORTION: usize = 256;
 
+#[doc = stub_doc!(Records)]
 #[pyclass(frozen, module = "cordwood", name = "Records")]
 pub(super) struct PyRecords(Mutex<Portions>);
 
@@ -262,12 +270,14 @@ impl Portions {
 
 #[pymethods]
 impl PyRecords {
+    #[doc = stub_doc!(Records.gaps)]
     #[getter]
     fn gaps(&self, py: Python<'_>) -> PyResult<Vec<PyGap>> {
         let gaps = enter(py, || Ok(self.lock().scan.gaps().to_vec()))?;
         Ok(gaps.into_iter().map(Into::into).collect())
     }
 
+    #[doc = stub_doc!(Records.stats)]
     #[getter]
     fn stats(&self, py: Python<'_>) -> PyResult<PyScanStats> {
         enter(py, || Ok(self.lock().scan.stats())).map(Into::into)

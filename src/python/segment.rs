@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::log::Segments;
 use crate::segment::Segment;
 
+#[doc = stub_doc!(Segments)]
 #[pyclass(frozen, module = "cordwood", name = "Segments")]
 pub(super) struct PySegments {
     handle: Arc<LogHandle>,
@@ -40,18 +41,21 @@ impl PySegments {
 
 #[pymethods]
 impl PySegments {
+    #[doc = stub_doc!(Segments.floor)]
     fn floor(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PySegment>> {
         let offset = arguments::offset("offset", offset)?;
         let base = self.ask(py, |segments| segments.floor(offset).map(|segment| segment.base_offset()))?;
         Ok(base.map(|base| self.wrap(base)))
     }
 
+    #[doc = stub_doc!(Segments.higher)]
     fn higher(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PySegment>> {
         let offset = arguments::offset("offset", offset)?;
         let base = self.ask(py, |segments| segments.higher(offset).map(|segment| segment.base_offset()))?;
         Ok(base.map(|base| self.wrap(base)))
     }
 
+    #[doc = stub_doc!(Segments.between)]
     fn between(
         &self,
         py: Python<'_>,
@@ -112,10 +116,12 @@ impl PySegments {
         PyList::new(py, segments.collect::<PyResult<Vec<_>>>()?)?.try_iter()
     }
 
+    #[doc = stub_doc!(Segments.index)]
     fn index(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         self.place(py, value)?.ok_or_else(|| PyValueError::new_err("not a segment of this log"))
     }
 
+    #[doc = stub_doc!(Segments.count)]
     fn count(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         Ok(usize::from(self.place(py, value)?.is_some()))
     }
@@ -136,6 +142,7 @@ impl PySegments {
     }
 }
 
+#[doc = stub_doc!(Segment)]
 #[pyclass(frozen, eq, hash, module = "cordwood", name = "Segment")]
 pub(super) struct PySegment {
     handle: Arc<LogHandle>,
@@ -181,41 +188,49 @@ impl PySegment {
 
 #[pymethods]
 impl PySegment {
+    #[doc = stub_doc!(Segment.base_offset)]
     #[getter]
     fn base_offset(&self) -> i64 {
         self.base_offset
     }
 
+    #[doc = stub_doc!(Segment.end_offset)]
     #[getter]
     fn end_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, Segment::end_offset)
     }
 
+    #[doc = stub_doc!(Segment.size)]
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
         self.ask(py, Segment::size)
     }
 
+    #[doc = stub_doc!(Segment.largest_timestamp)]
     #[getter]
     fn largest_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, Segment::largest_timestamp)
     }
 
+    #[doc = stub_doc!(Segment.path)]
     #[getter]
     fn path(&self, py: Python<'_>) -> PyResult<OsString> {
         self.ask(py, |segment| Ok(segment.path().into()))
     }
 
+    #[doc = stub_doc!(Segment.offset_index)]
     #[getter]
     fn offset_index(&self, py: Python<'_>) -> PyResult<Option<PyOffsetIndex>> {
         Ok(self.ask(py, Segment::offset_index)?.map(PyOffsetIndex::of))
     }
 
+    #[doc = stub_doc!(Segment.time_index)]
     #[getter]
     fn time_index(&self, py: Python<'_>) -> PyResult<Option<PyTimeIndex>> {
         Ok(self.ask(py, Segment::time_index)?.map(PyTimeIndex::of))
     }
 
+    #[doc = stub_doc!(Segment.transaction_index)]
     #[getter]
     fn transaction_index(&self, py: Python<'_>) -> PyResult<Option<PyTransactionIndex>> {
         Ok(self.ask(py, Segment::transaction_index)?.map(PyTransactionIndex::of))

@@ -25,12 +25,17 @@ use crate::log::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOption
 
 const NAME: &str = "LogWriter";
 
+#[doc = stub_doc!(Appended)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Appended")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyAppended {
+    #[doc = stub_doc!(Appended.first)]
     first: i64,
+    #[doc = stub_doc!(Appended.last)]
     last: i64,
+    #[doc = stub_doc!(Appended.max_timestamp)]
     max_timestamp: i64,
+    #[doc = stub_doc!(Appended.durable)]
     durable: bool,
 }
 
@@ -81,6 +86,7 @@ impl Handle {
     }
 }
 
+#[doc = stub_doc!(LogWriter)]
 #[pyclass(frozen, module = "cordwood", name = "LogWriter")]
 pub(super) struct PyLogWriter {
     handle: Arc<Handle>,
@@ -177,46 +183,55 @@ impl PyLogWriter {
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode })
     }
 
+    #[doc = stub_doc!(LogWriter.path)]
     #[getter]
     fn path(&self) -> OsString {
         self.path.as_os_str().to_owned()
     }
 
+    #[doc = stub_doc!(LogWriter.config)]
     #[getter]
     fn config<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.config.bind(py).clone()
     }
 
+    #[doc = stub_doc!(LogWriter.flush_mode)]
     #[getter]
     fn flush_mode(&self) -> String {
         self.flush_mode.to_string()
     }
 
+    #[doc = stub_doc!(LogWriter.closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.handle.is_closed.load(Ordering::Acquire)
     }
 
+    #[doc = stub_doc!(LogWriter.log_start_offset)]
     #[getter]
     fn log_start_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.with_writer(py, |writer| Ok(writer.log_start_offset()))
     }
 
+    #[doc = stub_doc!(LogWriter.log_end_offset)]
     #[getter]
     fn log_end_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.append_with(py, |appender| Ok(appender.log_end_offset()))
     }
 
+    #[doc = stub_doc!(LogWriter.durable_offset)]
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.append_with(py, |appender| Ok(appender.durable_offset()))
     }
 
+    #[doc = stub_doc!(LogWriter.leader_epochs)]
     #[getter]
     fn leader_epochs(&self, py: Python<'_>) -> PyResult<Vec<(i32, i64)>> {
         self.with_writer(py, |writer| Ok(writer.leader_epochs().entries().to_vec()))
     }
 
+    #[doc = stub_doc!(LogWriter.end_offset_for)]
     fn end_offset_for(&self, py: Python<'_>, epoch: &Bound<'_, PyAny>) -> PyResult<Option<(i32, i64)>> {
         let epoch = arguments::whole("epoch", EPOCH, epoch)?;
         self.with_writer(py, |writer| {
@@ -224,6 +239,7 @@ impl PyLogWriter {
         })
     }
 
+    #[doc = stub_doc!(LogWriter.append)]
     #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None),
         text_signature = "($self, value, key=None, headers=(), timestamp=None)")]
     fn append(
@@ -240,6 +256,7 @@ impl PyLogWriter {
         Ok(appended.into())
     }
 
+    #[doc = stub_doc!(LogWriter.append_many)]
     fn append_many(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
         let records = given::records(records)?;
         let appended =
@@ -247,6 +264,7 @@ impl PyLogWriter {
         Ok(appended.into())
     }
 
+    #[doc = stub_doc!(LogWriter.append_arrow)]
     fn append_arrow(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
         self.check(py)?;
         let mut stream = import::stream(table)?;
@@ -275,6 +293,7 @@ impl PyLogWriter {
         }
     }
 
+    #[doc = stub_doc!(LogWriter.append_batches)]
     #[pyo3(signature = (raw, keep_offsets=LEFT_OUT), text_signature = "($self, raw, keep_offsets=False)")]
     fn append_batches(
         &self,
@@ -288,44 +307,53 @@ impl PyLogWriter {
         Ok(appended.into())
     }
 
+    #[doc = stub_doc!(LogWriter.flush)]
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.append_with(py, Appender::flush)
     }
 
+    #[doc = stub_doc!(LogWriter.wait_durable)]
     fn wait_durable(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
         self.append_with(py, |appender| appender.wait_durable(offset))
     }
 
+    #[doc = stub_doc!(LogWriter.roll)]
     fn roll(&self, py: Python<'_>) -> PyResult<()> {
         self.with_writer(py, LogWriter::roll)
     }
 
+    #[doc = stub_doc!(LogWriter.truncate_to)]
     fn truncate_to(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
         self.with_writer(py, |writer| writer.truncate_to(offset))
     }
 
+    #[doc = stub_doc!(LogWriter.truncate_fully_and_start_at)]
     fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
         self.with_writer(py, |writer| writer.truncate_fully_and_start_at(offset))
     }
 
+    #[doc = stub_doc!(LogWriter.delete_before)]
     fn delete_before(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
         let offset = arguments::offset("offset", offset)?;
         self.with_writer(py, |writer| writer.delete_before(offset))
     }
 
+    #[doc = stub_doc!(LogWriter.apply_retention)]
     #[pyo3(signature = (now=None))]
     fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
         let now = now.map(|given| arguments::time("now", given)).transpose()?;
         Ok(self.with_writer(py, |writer| writer.apply_retention(now))?.into())
     }
 
+    #[doc = stub_doc!(LogWriter.reader)]
     fn reader(&self, py: Python<'_>) -> PyResult<PyLog> {
         self.with_writer(py, LogWriter::reader).map(PyLog::of)
     }
 
+    #[doc = stub_doc!(LogWriter.close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.handle.is_of_another_process() {
             return Err(error::to_python(py, Error::Forked { handle: NAME }));
