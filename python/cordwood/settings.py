@@ -36,7 +36,8 @@ _LONG = 2**63 - 1
 
 def refused(name: str, expected: str, found: str) -> ConfigError:
     """Make the error for a setting that is not allowed."""
-    return ConfigError(f"{name}: expected {expected}, found {found}", code="config", expected=expected, found=found)
+    sentence = f"{name}: expected {expected}, found {found}"
+    return ConfigError(sentence, code="config", argument=name, expected=expected, found=found)
 
 
 def shown(value: object, write: Callable[[object], str] = repr) -> str:

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::os::SystemFolder;
 use super::planted::{self, Planted};
 use super::{Access, FileIdentity, FileType, Folder, SystemFile, WritableFile};
-use crate::error::{Error, Result};
+use crate::error::{Error, NotFound, Result};
 
 /// What is put behind a file's name for what is to replace it.
 pub(crate) const STAGED: &str = ".tmp";
@@ -27,13 +27,12 @@ impl Directory {
     /// [`Error::LogNotFound`] where there is none or it is a file; [`Error::Io`] where the system refuses.
     pub fn open(path: &Path, advice: &'static str) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
-        let not_found =
-            |found: &str| Error::LogNotFound { path: path.clone(), found: found.to_owned(), advice };
+        let not_found = |found| Error::LogNotFound { path: path.clone(), found, advice };
         match SystemFolder::open(&path) {
             Ok(folder) => Ok(Self { folder: Arc::new(folder), path }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_found("no such directory")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_found(NotFound::NoDirectory)),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                Err(not_found("a file, not a directory"))
+                Err(not_found(NotFound::NoDirectoryButAFile))
             }
             Err(error) => Err(Error::io(path, "open", error)),
         }
@@ -55,7 +54,7 @@ impl Directory {
             Ok(Self { path, ..directory })
         };
         match Self::open(path, advice) {
-            Err(Error::LogNotFound { path, found, advice }) if found == "no such directory" => {
+            Err(Error::LogNotFound { path, found: NotFound::NoDirectory, advice }) => {
                 let parent = path.parent().unwrap_or(Path::new("/"));
                 let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
                     Error::config("path", "a directory whose name is UTF-8", path.display().to_string())

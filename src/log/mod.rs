@@ -19,7 +19,7 @@ mod writer;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::names::PartitionName;
 use crate::segment::{OpenFiles, Segment, Warnings};
@@ -92,14 +92,15 @@ impl Log {
     /// Opens a partition directory: lists it, and opens no file of a segment. Nothing is written. How far the last
     /// segment counts is settled here; where in it the data end is found when that is first asked for, so that of a
     /// preallocated file more may count by then.
+    const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
+
     ///
     /// # Errors
     /// [`Error::LogNotFound`] where there is no directory, or no segment in it; [`Error::Io`].
     ///
     /// *Source*: Kafka's `LogLoader.load`, without its repairs.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
-        let advice = "give the path of a partition directory, such as data/orders-0";
-        Self::open_in(Directory::open(path.as_ref(), advice)?, options)
+        Self::open_in(Directory::open(path.as_ref(), Self::ADVICE)?, options)
     }
 
     /// [`Log::open`] of a directory that is open already.
@@ -161,9 +162,7 @@ impl Log {
         }
         let path = open_files.directory.path().to_owned();
         let (Some(first), Some(last)) = (loaded.first(), loaded.last()) else {
-            let found = "a directory without a segment (a .log named by 20 digits)".to_owned();
-            let advice = "for a broker's data directory use LogDir, or give one of its partition directories";
-            return Err(Error::LogNotFound { path, found, advice });
+            return Err(Error::LogNotFound { path, found: NotFound::NoSegment, advice: Self::ADVICE });
         };
         last.fix()?;
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
@@ -388,8 +387,8 @@ fn log_start(
     }
     if claimed > first {
         warnings.push(format!(
-            "{}: offsets {first} to {} are hidden below the log start offset {claimed}; \
-             log_start_offset={first} shows what is left of them",
+            "{}: offsets {first} to {} are hidden below the log start offset {claimed}; a log that is opened with log \
+             start offset {first} shows what is left of them",
             path.display(),
             claimed - 1
         ));

@@ -20,7 +20,7 @@ pub(super) fn unfinished(directory: &Directory) -> Result<()> {
         let stage = SegmentFileName::parse(&name).map(|parsed| parsed.stage);
         if matches!(stage, Some(Stage::Swap | Stage::Cleaned)) {
             let expected =
-                "a partition whose compaction was finished (let Kafka open it once, or read it with Log)";
+                "a partition whose compaction was finished (let Kafka open it once; it can be read as it is)";
             return Err(Malformed::unsupported(expected, name.clone()).at(directory.path_of(&name), 0, None));
         }
     }
