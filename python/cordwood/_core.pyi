@@ -291,7 +291,10 @@ class LogDir:
     Partitions on their way in or out are left out unless asked for: *include* takes `"delete"`, `"future"`, `"stray"`.
     Logs are opened when they are first asked for. It writes nothing and takes no lock.
 
-    *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; `KeyError` for a partition that is not there.
+    *Errors*: `LogNotFoundError`, `OSError`; `ConfigError`, also for the path of a partition; `KeyError` for a partition
+    that is not there. A partition that Kafka has just created is there, and has no segment yet: to open it is a
+    `LogNotFoundError`, and a scan of the directory finds no record in it. `CorruptLogError` where one has lost its
+    segments.
 
     >>> directory = cw.LogDir("tests/golden/16-data-dir")
     >>> directory["cities-1"].log_start_offset

@@ -3,7 +3,7 @@
 //!
 //! A [`Log`] is fixed as of its opening and writes nothing; [`Log::refresh`] gives the directory as it is now.
 
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod loader;
 mod lookup;
 mod lookup_many;
@@ -34,6 +34,7 @@ use transactions::{Fate, Transactions};
 use writer::checkpoint::Checkpoint;
 pub(crate) use writer::derived_indexes;
 pub use writer::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
+pub(crate) use writer::checkpoint::DURABLE;
 
 /// How a log is opened.
 #[derive(Debug, Clone)]

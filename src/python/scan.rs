@@ -56,9 +56,7 @@ impl PyScan {
                 Reader::new(std::iter::once(Ok(log)), options, progress)
             }
             Source::Dir(directory, topics) => {
-                let directory = Arc::clone(&directory.directory);
-                let names = directory.of_topics(topics.as_deref());
-                let logs = names.into_iter().filter_map(move |name| directory.log(&name).transpose());
+                let logs = Arc::clone(&directory.directory).logs(topics.as_deref());
                 Reader::new(logs, options, progress)
             }
         })
