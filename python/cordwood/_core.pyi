@@ -710,6 +710,19 @@ class LogWriter:
         topic_id: str | None = None,
         leader_epoch: int = 0,
     ) -> Self: ...
+    @staticmethod
+    def check(path: _Path, *, config: _Settings | None = None) -> None:
+        """Raise what opening a `LogWriter` would raise for a partition directory that is there; change nothing.
+
+        All checks of an opening are made: the locks of other writers and of a broker, permissions, damage, producer
+        ids. None of the locks is taken, so that somebody else may take one before an opening does.
+
+        >>> try:
+        ...     cw.LogWriter.check("tests/golden/11-transactions/payments-0")
+        ... except cw.UnsupportedFormatError as error:
+        ...     print(error.code)
+        unsupported_format
+        """
     @property
     def path(self) -> str:
         """The partition directory, absolute."""

@@ -5,6 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::AtFlags;
+
 use super::os::SystemFolder;
 use super::planted::{self, Planted};
 use super::{Access, FileIdentity, FileType, Folder, SystemFile, WritableFile};
@@ -147,6 +149,17 @@ impl Directory {
     /// a file cannot be asked about, it counts as held: then nothing is mapped.
     pub fn is_locked(&self) -> bool {
         self.folder.is_locked()
+    }
+
+    /// Fails where the system lets nobody make or remove a file here, because of a permission or a read-only mount.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn check_writable(&self) -> Result<()> {
+        let Some(folder) = self.descriptor() else { return Ok(()) };
+        let wanted = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        rustix::fs::accessat(folder, c".", wanted, AtFlags::empty())
+            .map_err(|error| Error::io(&self.path, "write to", error))
     }
 
     /// Makes a regular file for writing.

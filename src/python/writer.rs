@@ -105,7 +105,7 @@ impl Drop for PyLogWriter {
 }
 
 impl PyLogWriter {
-    fn check(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
+    fn open(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
         if self.handle.is_of_another_process() {
             return Err(error::to_python(py, Error::Forked { handle: NAME }));
         }
@@ -119,7 +119,7 @@ impl PyLogWriter {
         py: Python<'_>,
         append: impl FnOnce(&Appender) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let open = self.check(py)?;
+        let open = self.open(py)?;
         enter(py, || append(&open.appender))
     }
 
@@ -129,7 +129,7 @@ impl PyLogWriter {
         py: Python<'_>,
         work: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let open = self.check(py)?;
+        let open = self.open(py)?;
         enter(py, || work(&mut open.writer()))
     }
 }
@@ -181,6 +181,16 @@ impl PyLogWriter {
             is_closed: AtomicBool::new(false),
         };
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode })
+    }
+
+    #[doc = stub_doc!(LogWriter.check)]
+    #[staticmethod]
+    #[pyo3(signature = (path, *, config=None))]
+    fn check(path: &Bound<'_, PyAny>, config: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let (py, path) = (path.py(), arguments::path(path)?);
+        let options =
+            WriterOptions { config: config_of(config)?, interrupt: SIGNALS, ..WriterOptions::default() };
+        enter(py, || LogWriter::check(path, &options))
     }
 
     #[doc = stub_doc!(LogWriter.path)]
@@ -266,7 +276,7 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter.append_arrow)]
     fn append_arrow(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
-        self.check(py)?;
+        self.open(py)?;
         let mut stream = import::stream(table)?;
         NewRecords::check(&arrow_array::RecordBatchReader::schema(&stream))
             .map_err(|wrong| error::to_python(py, wrong))?;
@@ -370,7 +380,7 @@ impl PyLogWriter {
     }
 
     fn __enter__(this: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
-        this.check(this.py())?;
+        this.open(this.py())?;
         Ok(this)
     }
 

@@ -45,7 +45,7 @@ def in_module(name: str) -> Any:
     for part in name.split("."):
         # not by getattr: that of a property is its value
         found = inspect.getattr_static(found, part)
-    return found
+    return found.__func__ if isinstance(found, staticmethod) else found
 
 
 def test_the_stub_has_documentation_to_compare() -> None:

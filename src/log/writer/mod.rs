@@ -184,6 +184,18 @@ impl LogWriter {
         Self::start(directory, options)
     }
 
+    /// Fails where [`LogWriter::open`] would: the partition is locked, damaged, holds what a writer does not take, or may not
+    /// be written. Takes no lock, changes nothing, and makes nothing: the directory has to be there.
+    ///
+    /// # Errors
+    /// As [`LogWriter::open`].
+    pub fn check(path: impl AsRef<Path>, options: &WriterOptions) -> Result<()> {
+        let directory = Directory::open(path.as_ref(), "give the path of a partition directory")?;
+        PartitionLocks::probe(&directory)?;
+        directory.check_writable()?;
+        open::check(&directory, options)
+    }
+
     fn start(directory: Directory, options: &WriterOptions) -> Result<Self> {
         let flush = match options.flush {
             FlushMode::Interval { messages: None, ms: None } => FlushMode::Interval {

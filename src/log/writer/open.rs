@@ -14,20 +14,21 @@ use super::clean_marker::CleanMarker;
 use super::data_directory::DataDirectory;
 use super::partition::Partition;
 use super::scan::{self, Scanned};
+use super::truncate::remove_newest_first;
 use super::{WriterOptions, quarantine, refused};
-use crate::error::{Error, Malformed, Result};
+use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::planted::{self, Planted};
 use crate::fs::{Directory, FileType, STAGED};
 use crate::log::{Log, LogOptions};
 use crate::record::BatchBuilder;
-use crate::segment::{Held, Segment, SegmentAppender, TRUNCATIONS, remove_segment};
+use crate::segment::{Held, Segment, SegmentAppender, TRUNCATIONS};
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
-use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
+use crate::state::partition_metadata::PARTITION_METADATA;
 use crate::types::Io;
 
 /// No small text file of a partition is larger.
-const MOST_BYTES: u64 = 16 << 20;
+pub(super) const MOST_BYTES: u64 = 16 << 20;
 
 /// The log that a directory holds, in order.
 #[derive(Debug)]
@@ -50,37 +51,40 @@ enum Active {
     Found(i64, Held),
 }
 
+/// Whether the directory is changed, or only looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Open,
+    Check,
+}
+
+/// Fails where [`open`] would fail because of what lies in the directory; changes nothing.
+pub(super) fn check(directory: &Directory, options: &WriterOptions) -> Result<()> {
+    let (found, _) = look(directory, options, Purpose::Check)?;
+    if let Some(Found { active: Active::Found(base_offset, _), epochs, .. }) = found {
+        epochs.next_epoch(options.leader_epoch)?;
+        directory.open_writable(&segment_file(base_offset, FileKind::Log))?;
+    }
+    refused::other_topic(directory, options).map(|_| ())
+}
+
 /// Opens the log in a directory, or begins one. What was recovered is durable.
 pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Partition> {
-    options.check()?;
-    refused::unfinished(&directory)?;
-    let checkpoint = Checkpoint::read(&directory)?;
-    let data_directory = DataDirectory::around(&directory)?;
-    let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
-    let bases = segment_bases(&directory)?;
-    let is_new = bases.is_empty() || starting_at.is_some();
     let random = options.random | 1;
     let jitter = options.config.random_segment_jitter(random.cast_signed());
-    let found = if is_new {
-        let durable = durable_offset(&directory, CleanMarker::read(&directory)?.as_ref())?;
-        if let Some(durable) = durable.filter(|_| starting_at.is_none()) {
-            let start = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
-            if durable > start {
-                return Err(refused::missing(&directory, durable, start));
-            }
-        }
-        if let Some(checkpoint) = checkpoint.filter(|_| !bases.is_empty()) {
-            refused::written_since(&directory, checkpoint)?;
-        }
+    let (found, Surroundings { checkpoint, data_directory, bases }) =
+        look(&directory, options, Purpose::Open)?;
+    let found = if let Some(found) = found {
+        found
+    } else {
         make_ready(&directory, data_directory.as_ref(), options)?;
+        let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
         if starting_at.is_some() {
             // the log was being emptied, and is now
             remove_newest_first(&directory, bases.into_iter().rev())?;
         }
         let start = starting_at.or(checkpoint.map(|checkpoint| checkpoint.log_start_offset));
         begin(&directory, options, start.unwrap_or(0), jitter)?
-    } else {
-        find(&directory, options, checkpoint, data_directory.as_ref())?
     };
     let leader_epoch = found.epochs.next_epoch(options.leader_epoch)?;
     let layout = Partition::layout(&options.config);
@@ -117,6 +121,43 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
     };
     partition.settle()?;
     Ok(partition)
+}
+
+/// What lies in and around the directory beside the segments.
+struct Surroundings {
+    checkpoint: Option<Checkpoint>,
+    data_directory: Option<DataDirectory>,
+    bases: Vec<i64>,
+}
+
+/// The log that is there; `None` where one is to be begun.
+fn look(
+    directory: &Directory,
+    options: &WriterOptions,
+    purpose: Purpose,
+) -> Result<(Option<Found>, Surroundings)> {
+    options.check()?;
+    refused::unfinished(directory)?;
+    let checkpoint = Checkpoint::read(directory)?;
+    let data_directory = DataDirectory::around(directory)?;
+    let bases = segment_bases(directory)?;
+    let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
+    let found = if bases.is_empty() || starting_at.is_some() {
+        let durable = durable_offset(directory, CleanMarker::read(directory)?.as_ref())?;
+        if let Some(durable) = durable.filter(|_| starting_at.is_none()) {
+            let start = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
+            if durable > start {
+                return Err(refused::missing(directory, durable, start));
+            }
+        }
+        if let Some(checkpoint) = checkpoint.filter(|_| !bases.is_empty()) {
+            refused::written_since(directory, checkpoint)?;
+        }
+        None
+    } else {
+        Some(find(directory, options, checkpoint, data_directory.as_ref(), purpose)?)
+    };
+    Ok((found, Surroundings { checkpoint, data_directory, bases }))
 }
 
 impl Partition {
@@ -172,48 +213,13 @@ pub(super) fn segment_bases(directory: &Directory) -> Result<Vec<i64>> {
     Ok(bases)
 }
 
-/// Removes segments, each durably before the next: whatever a crash leaves has no hole.
-pub(super) fn remove_newest_first(
-    directory: &Directory,
-    newest_first: impl Iterator<Item = i64>,
-) -> Result<()> {
-    let mut bases: Vec<_> = newest_first.collect();
-    if planted::is(Planted::SwappedDeleteOrder) {
-        bases.reverse();
-    }
-    for base_offset in bases {
-        remove_segment(directory, base_offset)?;
-        if !planted::is(Planted::NoDirectorySyncOnDelete) {
-            directory.sync()?;
-        }
-    }
-    Ok(())
-}
-
 /// The first change: what says that the log was closed in order goes before it, durably.
 fn make_ready(
     directory: &Directory,
     data_directory: Option<&DataDirectory>,
     options: &WriterOptions,
 ) -> Result<()> {
-    let held = directory.read_small(PARTITION_METADATA, MOST_BYTES)?;
-    let held = held.map(|text| {
-        TopicId::parse_file(&text).map_err(|wrong| {
-            let expected = "the id of a topic (remove the file to have it written anew)";
-            Malformed::new(expected, wrong).at(directory.path_of(PARTITION_METADATA), 0, None)
-        })
-    });
-    let missing_id = match (held.transpose()?, &options.topic_id) {
-        (Some(held), Some(given)) if held != *given => {
-            return Err(Error::config(
-                "topic_id",
-                format!("{held}, as the partition has it"),
-                given.to_string(),
-            ));
-        }
-        (None, Some(given)) => Some(given),
-        _ => None,
-    };
+    let missing_id = refused::other_topic(directory, options)?;
     CleanMarker::remove(directory)?;
     for (name, _) in directory.entries()? {
         // as large as a segment, where a truncation did not come to its end
@@ -253,6 +259,7 @@ fn find(
     options: &WriterOptions,
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&DataDirectory>,
+    purpose: Purpose,
 ) -> Result<Found> {
     let interrupt = options.interrupt;
     let log_options = LogOptions { io: Io::Pread, interrupt, ..LogOptions::default() };
@@ -312,6 +319,13 @@ fn find(
     let log_end_offset = end.max(log_start_offset);
     let epochs = epochs(directory, &segments, &scanned, log_start_offset, log_end_offset)?;
 
+    let mut sealed: Vec<_> = segments.iter().take(kept).map(|segment| segment.base_offset()).collect();
+    let active = Active::Found(sealed.pop().unwrap_or(log_start_offset), held);
+    let found = Found { sealed, active, data_end: end, log_end_offset, log_start_offset, epochs };
+    if purpose == Purpose::Check {
+        return Ok(found);
+    }
+
     // from here on the directory changes
     make_ready(directory, data_directory, options)?;
     if let Some(cut) = cut {
@@ -339,9 +353,7 @@ fn find(
             write_indexes(directory, segment.base_offset(), &scanned.indexes)?;
         }
     }
-    let mut sealed: Vec<_> = segments.iter().take(kept).map(|segment| segment.base_offset()).collect();
-    let active = Active::Found(sealed.pop().unwrap_or(log_start_offset), held);
-    Ok(Found { sealed, active, data_end: end, log_end_offset, log_start_offset, epochs })
+    Ok(found)
 }
 
 fn scan_all(

@@ -6,12 +6,14 @@ use super::WriterOptions;
 use super::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
 use super::clean_marker::CLEAN;
 use super::data_directory::DataDirectory;
+use super::open::MOST_BYTES;
 use super::scan;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{SegmentFileName, Stage};
 use crate::log::{Log, LogOptions};
 use crate::segment::{SCAN_READ, Segment, Step};
+use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::types::Io;
 
 /// Refuses a directory in which Kafka was replacing segments: that is not ours to finish.
@@ -82,6 +84,27 @@ pub(super) fn producers(segments: &[Arc<Segment>], options: &WriterOptions) -> R
         }
     }
     Ok(())
+}
+
+/// Refuses another topic's id than the partition has. The one to write down, where the partition has none and one was given.
+pub(super) fn other_topic<'a>(
+    directory: &Directory,
+    options: &'a WriterOptions,
+) -> Result<Option<&'a TopicId>> {
+    let held = directory.read_small(PARTITION_METADATA, MOST_BYTES)?;
+    let held = held.map(|text| {
+        TopicId::parse_file(&text).map_err(|wrong| {
+            let expected = "the id of a topic (remove the file to have it written anew)";
+            Malformed::new(expected, wrong).at(directory.path_of(PARTITION_METADATA), 0, None)
+        })
+    });
+    match (held.transpose()?, &options.topic_id) {
+        (Some(held), Some(given)) if held != *given => {
+            Err(Error::config("topic_id", format!("{held}, as the partition has it"), given.to_string()))
+        }
+        (None, Some(given)) => Ok(Some(given)),
+        _ => Ok(None),
+    }
 }
 
 /// An error where acknowledged records are missing.

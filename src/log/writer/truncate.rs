@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 
 use super::Commit;
 use super::checkpoint::Checkpoint;
-use super::open::remove_newest_first;
 use super::partition::Partition;
 use super::scan;
 use crate::error::{Error, Result};
+use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::planted::{self, Planted};
 use crate::log::{Log, LogOptions};
@@ -267,6 +267,24 @@ impl Partition {
         }
         if is_changed { self.directory.sync() } else { Ok(()) }
     }
+}
+
+/// Removes segments, each durably before the next: whatever a crash leaves has no hole.
+pub(super) fn remove_newest_first(
+    directory: &Directory,
+    newest_first: impl Iterator<Item = i64>,
+) -> Result<()> {
+    let mut bases: Vec<_> = newest_first.collect();
+    if planted::is(Planted::SwappedDeleteOrder) {
+        bases.reverse();
+    }
+    for base_offset in bases {
+        remove_segment(directory, base_offset)?;
+        if !planted::is(Planted::NoDirectorySyncOnDelete) {
+            directory.sync()?;
+        }
+    }
+    Ok(())
 }
 
 fn refuse_negative(offset: i64) -> Result<()> {
