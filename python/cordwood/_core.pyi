@@ -385,6 +385,17 @@ class Scan:
     @property
     def stats(self) -> ScanStats:
         """What the last reading did, so far."""
+    @property
+    def first_uncommitted(self) -> tuple[str, int] | None:
+        """The first record that the last reading returned and `read_committed` leaves out: its partition and offset.
+
+        That is one of a transaction that was aborted, or has not ended. `None` where there is none. *Cost*: where what
+        was read ends within a transaction, the log is read on up to its marker.
+
+        >>> scan = cw.Log("tests/golden/11-transactions/payments-0").scan(columns=["offset"])
+        >>> scan.to_arrow().num_rows, scan.first_uncommitted[1]
+        (889, 36)
+        """
     def to_arrow(self) -> pa.Table:
         """Read it all into a `pyarrow.Table`. Needs the extra `arrow`."""
     def to_pandas(self) -> pd.DataFrame:
@@ -404,6 +415,9 @@ class Records(Iterator[Record]):
     @property
     def stats(self) -> ScanStats:
         """What was done so far."""
+    @property
+    def first_uncommitted(self) -> tuple[str, int] | None:
+        """As `Scan.first_uncommitted`, of the records read so far, which are a few more than were returned."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
 

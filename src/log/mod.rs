@@ -27,14 +27,16 @@ use crate::types::{Interrupt, Io};
 
 use checkpoint::OffsetCheckpoint;
 pub use plan::Split;
+#[cfg(feature = "arrow")]
+pub(crate) use scan::Uncommitted;
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
 pub use transactions::AbortedRange;
 use transactions::{Fate, Transactions};
 use writer::checkpoint::Checkpoint;
+pub(crate) use writer::checkpoint::DURABLE;
 pub(crate) use writer::derived_indexes;
 pub use writer::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
-pub(crate) use writer::checkpoint::DURABLE;
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -90,11 +92,11 @@ struct Inner {
 }
 
 impl Log {
+    const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
+
     /// Opens a partition directory: lists it, and opens no file of a segment. Nothing is written. How far the last
     /// segment counts is settled here; where in it the data end is found when that is first asked for, so that of a
     /// preallocated file more may count by then.
-    const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
-
     ///
     /// # Errors
     /// [`Error::LogNotFound`] where there is no directory, or no segment in it; [`Error::Io`].

@@ -1,6 +1,7 @@
 //! `Scan`, and what iterating over one or over `Log.records` gives.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -91,6 +92,14 @@ impl PyScan {
     #[getter]
     fn stats(&self) -> PyScanStats {
         self.progress().stats().into()
+    }
+
+    #[doc = stub_doc!(Scan.first_uncommitted)]
+    #[getter]
+    fn first_uncommitted(&self, py: Python<'_>) -> PyResult<Option<(OsString, i64)>> {
+        let progress = self.progress();
+        let found = enter(py, || progress.first_uncommitted())?;
+        Ok(found.map(|(path, offset)| (path.into_os_string(), offset)))
     }
 
     #[doc = stub_doc!(Scan.to_arrow)]
@@ -279,6 +288,16 @@ impl PyRecords {
     #[getter]
     fn stats(&self, py: Python<'_>) -> PyResult<PyScanStats> {
         enter(py, || Ok(self.lock().scan.stats())).map(Into::into)
+    }
+
+    #[doc = stub_doc!(Records.first_uncommitted)]
+    #[getter]
+    fn first_uncommitted(&self, py: Python<'_>) -> PyResult<Option<(OsString, i64)>> {
+        enter(py, || {
+            let reading = self.lock();
+            let offset = reading.scan.first_uncommitted()?;
+            Ok(offset.map(|offset| (reading.scan.log().path().as_os_str().to_owned(), offset)))
+        })
     }
 
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {

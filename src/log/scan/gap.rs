@@ -1,9 +1,12 @@
 //! What a scan leaves out because it is damaged.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use crate::error::Malformed;
-use crate::segment::{Batch, Segment, Stretch};
+use super::{OnDamage, Scan, ScanOptions};
+use crate::error::{Malformed, Result};
+use crate::record::{Payload, Records};
+use crate::segment::{Batch, SCAN_READ, Segment, Stretch};
 
 /// A damaged stretch that a scan passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,6 +51,36 @@ impl std::fmt::Display for Gap {
     }
 }
 
+impl Scan {
+    /// Behind the last batch of the log: a torn batch is named as a gap too, once; the zeros of a preallocated file are
+    /// not.
+    pub(super) fn tail_gap(&mut self) -> Result<Option<Gap>> {
+        self.finished = true;
+        if self.options.on_damage == OnDamage::Raise {
+            return Ok(None);
+        }
+        // a range that ends where the last segment starts asks nothing of that segment
+        let asked = |end: i64| self.options.ranges.end_offset.is_none_or(|given| given > end);
+        let Some(last) = self.log.segments().last().filter(|last| asked(last.base_offset())).cloned() else {
+            return Ok(None);
+        };
+        let tail = last.tail()?;
+        let Some(cut) = tail.cut.as_ref().filter(|_| self.end == tail.end_offset) else { return Ok(None) };
+        let end_position = last.size()?;
+        if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
+            return Ok(None);
+        }
+        let stretch = Stretch {
+            start_position: cut.position,
+            end_position,
+            start_offset: tail.end_offset,
+            end_offset: None,
+        };
+        self.gaps.push(Gap::new(&last, stretch, &cut.malformed));
+        Ok(self.reported())
+    }
+}
+
 /// A batch from one of its offsets on, as a stretch that cannot be read.
 pub(super) fn rest_of(batch: &Batch, from: i64) -> Stretch {
     Stretch {
@@ -56,4 +89,20 @@ pub(super) fn rest_of(batch: &Batch, from: i64) -> Stretch {
         start_offset: from,
         end_offset: Some(batch.header.last_offset + 1),
     }
+}
+
+/// Gives up the rest of a batch, one of whose records breaks the format: an error, or a gap.
+#[cold]
+pub(super) fn break_off(
+    open: &mut Option<(Batch, Records, Payload)>,
+    segment: Option<&Arc<Segment>>,
+    options: &ScanOptions,
+    malformed: Malformed,
+) -> Result<Option<Gap>> {
+    let (Some((batch, records, _)), Some(segment)) = (open.take(), segment) else { return Ok(None) };
+    let from = records.expected_offset();
+    if options.on_damage == OnDamage::Raise {
+        return Err(malformed.at(segment.path(), batch.position, Some(from)));
+    }
+    Ok(Some(Gap::new(segment, rest_of(&batch, from), &malformed)))
 }

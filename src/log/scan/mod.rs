@@ -3,15 +3,17 @@
 mod gap;
 mod ranges;
 mod stats;
+mod uncommitted;
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use gap::Gap;
-use gap::rest_of;
+use gap::{break_off, rest_of};
 pub use ranges::Ranges;
 pub use stats::ScanStats;
+pub(crate) use uncommitted::Uncommitted;
 
 use super::{Fate, Log, Transactions};
 use crate::error::{Error, Malformed, Result};
@@ -74,6 +76,10 @@ pub struct Scan {
     buffer: Vec<u8>,
     gaps: Vec<Gap>,
     stats: ScanStats,
+    /// Of a scan that gives records which a committed reader may not see.
+    uncommitted: Option<Uncommitted>,
+    /// The offset of the first record given of the batch that is read now.
+    first_given: Option<i64>,
     finished: bool,
     /// Another thread's word that the scan is not wanted any more.
     stop: Option<Arc<AtomicBool>>,
@@ -117,6 +123,10 @@ impl Log {
             buffer: Vec::new(),
             gaps: Vec::new(),
             stats: ScanStats::default(),
+            uncommitted: (options.isolation_level == IsolationLevel::ReadUncommitted
+                && !options.batches_only)
+                .then(Uncommitted::default),
+            first_given: None,
             finished: start >= end,
             stop: None,
         })
@@ -149,6 +159,23 @@ impl Scan {
         self.stats
     }
 
+    /// The first offset given so far of a transaction that was aborted, or has not ended: a committed reader does not see
+    /// it. `None` where there is none. *Cost*: where what was scanned ends within a transaction, the log is read on up to
+    /// its marker.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
+    pub fn first_uncommitted(&self) -> Result<Option<i64>> {
+        self.uncommitted().map_or(Ok(None), |uncommitted| uncommitted.find(&self.log))
+    }
+
+    /// What is known of the transactions of the records given so far; `None` where all are committed.
+    pub(crate) fn uncommitted(&self) -> Option<Uncommitted> {
+        let mut uncommitted = self.uncommitted.clone()?;
+        uncommitted.closes(self.first_given);
+        (!uncommitted.is_none()).then_some(uncommitted)
+    }
+
     /// The next batch with records that may be in the range, or a gap; `None` at the end.
     ///
     /// # Errors
@@ -156,6 +183,10 @@ impl Scan {
     /// [`Error::Io`], [`Error::LogChanged`] and [`Error::Interrupted`]. An error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         self.batch = None;
+        let first_given = self.first_given.take();
+        if let Some(uncommitted) = &mut self.uncommitted {
+            uncommitted.closes(first_given);
+        }
         if self.finished {
             return Ok(None);
         }
@@ -183,6 +214,7 @@ impl Scan {
                 Ok(Some(record)) => {
                     if is_in_range(&record, self.start..self.end, &self.options) {
                         self.stats.records += 1;
+                        self.first_given.get_or_insert(record.offset);
                         return Ok(Some(record));
                     }
                 }
@@ -214,6 +246,7 @@ impl Scan {
                 Ok(Some(record)) => {
                     if is_in_range(record, self.start..self.end, &self.options) {
                         self.stats.records += 1;
+                        self.first_given.get_or_insert(record.offset);
                         if !take(record)? {
                             return Ok(true);
                         }
@@ -279,6 +312,9 @@ impl Scan {
                 self.stats.offset_gaps += 1;
             }
             self.next_offset = Some(header.last_offset + 1);
+            if let Some(uncommitted) = &mut self.uncommitted {
+                uncommitted.meets(&batch, walk)?;
+            }
             let fate = self.fate(&header);
             if !self.wants(&header) || fate == Fate::Aborted {
                 self.stats.batches_skipped += 1;
@@ -304,6 +340,9 @@ impl Scan {
                 continue;
             }
             if self.options.batches_only || self.open(batch)? {
+                if let Some(uncommitted) = &mut self.uncommitted {
+                    uncommitted.opens(&header);
+                }
                 self.stats.batches += 1;
                 return Ok(Some(ScanStep::Batch(batch)));
             }
@@ -326,7 +365,9 @@ impl Scan {
             };
             self.after_segment = Some(segment.base_offset());
             let from = self.start.max(segment.base_offset());
-            let walk = match self.options.ranges.start_time {
+            // markers are not passed over with what is too old
+            let is_waiting = self.uncommitted.as_ref().is_some_and(Uncommitted::is_waiting);
+            let walk = match self.options.ranges.start_time.filter(|_| !is_waiting) {
                 Some(start_time) => {
                     match segment.largest_record_timestamp() {
                         Ok(largest) if largest < start_time => continue,
@@ -425,38 +466,13 @@ impl Scan {
         if self.options.on_damage == OnDamage::Raise {
             return Err(segment.corrupt(damage));
         }
+        if let Some(uncommitted) = &mut self.uncommitted {
+            uncommitted.misses();
+        }
         let end_offset = if segment.is_last() { end_offset.min(segment.end_offset()?) } else { end_offset };
         let start_offset = stretch.start_offset.max(self.start);
         let stretch = Stretch { start_offset, end_offset: Some(end_offset), ..stretch };
         self.gaps.push(Gap::new(segment, stretch, &damage.malformed));
-        Ok(self.reported())
-    }
-
-    /// Behind the last batch of the log: a torn batch is named as a gap too, once; the zeros of a preallocated file are
-    /// not.
-    fn tail_gap(&mut self) -> Result<Option<Gap>> {
-        self.finished = true;
-        if self.options.on_damage == OnDamage::Raise {
-            return Ok(None);
-        }
-        // a range that ends where the last segment starts asks nothing of that segment
-        let asked = |end: i64| self.options.ranges.end_offset.is_none_or(|given| given > end);
-        let Some(last) = self.log.segments().last().filter(|last| asked(last.base_offset())).cloned() else {
-            return Ok(None);
-        };
-        let tail = last.tail()?;
-        let Some(cut) = tail.cut.as_ref().filter(|_| self.end == tail.end_offset) else { return Ok(None) };
-        let end_position = last.size()?;
-        if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
-            return Ok(None);
-        }
-        let stretch = Stretch {
-            start_position: cut.position,
-            end_position,
-            start_offset: tail.end_offset,
-            end_offset: None,
-        };
-        self.gaps.push(Gap::new(&last, stretch, &cut.malformed));
         Ok(self.reported())
     }
 }
@@ -480,20 +496,4 @@ fn payload_bytes<'a>(
 #[inline]
 fn is_in_range(record: &RecordRef<'_>, offsets: Range<i64>, options: &ScanOptions) -> bool {
     offsets.contains(&record.offset) && options.ranges.holds_time(record.timestamp)
-}
-
-/// Gives up the rest of a batch, one of whose records breaks the format: an error, or a gap.
-#[cold]
-fn break_off(
-    open: &mut Option<(Batch, Records, Payload)>,
-    segment: Option<&Arc<Segment>>,
-    options: &ScanOptions,
-    malformed: Malformed,
-) -> Result<Option<Gap>> {
-    let (Some((batch, records, _)), Some(segment)) = (open.take(), segment) else { return Ok(None) };
-    let from = records.expected_offset();
-    if options.on_damage == OnDamage::Raise {
-        return Err(malformed.at(segment.path(), batch.position, Some(from)));
-    }
-    Ok(Some(Gap::new(segment, rest_of(&batch, from), &malformed)))
 }
