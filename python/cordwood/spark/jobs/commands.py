@@ -50,9 +50,23 @@ _Master = Annotated[
 ]
 _Limit = Annotated[int, typer.Option(min=1, help="How many rows to print at most; -o writes all of them.")]
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
+
+
+def _no_stream(output: str | None) -> str | None:
+    """Refuse `-`, which is standard output elsewhere: here a directory of that name would be made."""
+    if output == "-":
+        raise typer.BadParameter("the output is a directory of Parquet files, which cannot go to standard output")
+    return output
+
+
 _Output = Annotated[
     str | None,
-    typer.Option("-o", "--output", help="Write Parquet to this directory, which must be new; print nothing."),
+    typer.Option(
+        "-o",
+        "--output",
+        callback=_no_stream,
+        help="Write Parquet to this directory, which must be new; print nothing.",
+    ),
 ]
 
 
@@ -145,7 +159,10 @@ def count(  # noqa: PLR0913, PLR0917
 def export(  # noqa: PLR0913, PLR0917
     path: _Path,
     output: Annotated[
-        str, typer.Argument(help="A directory that the driver and all executors see.", show_default=False)
+        str,
+        typer.Argument(
+            callback=_no_stream, help="A directory that the driver and all executors see.", show_default=False
+        ),
     ],
     option: _Options = None,
     since: _Since = None,
