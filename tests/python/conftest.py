@@ -33,6 +33,9 @@ from batches import write_big_partition
 
 Copied = Callable[..., Path]
 
+Command = Callable[..., tuple[int, str, str]]
+"""Runs a command of the command line; gives its exit code, standard output and standard error."""
+
 BIG_BYTES = 512 << 20
 
 
@@ -58,6 +61,22 @@ def copied(tmp_path: Path) -> Copied:
         return target
 
     return copy
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+    """Runs a command in this process, with nothing on its standard input."""
+
+    from cordwood.cli import main
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    with Path(os.devnull).open() as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        yield run
 
 
 @pytest.fixture

@@ -319,6 +319,42 @@ def test_a_log_that_has_a_writer_is_refused(log: Path) -> None:
         ok("retain", log)
 
 
+def test_append_takes_what_cat_writes_for_records(tmp_path: Path) -> None:
+    source = corpus.partition("01-small").path
+    lines = ok("cat", source).encode()
+    code, out, error = cordwood("append", tmp_path / "copy-0", given=lines)
+    assert (code, out) == (0, f"{tmp_path / 'copy-0'}: appended 370 records, offsets 0 to 369\n")
+    assert "--format jsonl" in error
+    assert fields(tmp_path / "copy-0") == fields(source)
+    code, out, error = cordwood("append", tmp_path / "texts-0", "--format", "lines", given=lines)
+    assert (code, error) == (0, "")
+    assert b"".join((r.value or b"") + b"\n" for r in cw.Log(tmp_path / "texts-0").records()) == lines
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [('{"value": "v"}', b"v"), ('{"key": "k", "value": null}', None), ('{"value": {"base64": "/w=="}}', b"\xff")],
+)
+def test_append_does_not_guess_what_json_is_meant_for(tmp_path: Path, line: str, value: bytes | None) -> None:
+    """A record, or a value: nothing is appended before somebody says so."""
+    code, out, error = cordwood("append", tmp_path / "notes-0", given=line.encode())
+    assert (code, out) == (2, "")
+    assert "--format jsonl" in error
+    assert "--format lines" in error
+    assert not (tmp_path / "notes-0").exists()
+    for given, wanted in (("lines", line.encode()), ("jsonl", value)):
+        ok("append", tmp_path / f"{given}-0", "--format", given, given=line.encode())
+        assert [r.value for r in cw.Log(tmp_path / f"{given}-0").records()] == [wanted]
+
+
+@pytest.mark.parametrize("line", ['{"id": 5}', '{"value": 5}', "[1]", "5", '"text"', "{", "", "text", "\xff"])
+def test_append_takes_every_other_line_for_a_value(tmp_path: Path, line: str) -> None:
+    given = line.encode("latin-1") + b"\n"
+    code, _, error = cordwood("append", tmp_path / "notes-0", given=given)
+    assert (code, error) == (0, "")
+    assert [r.value for r in cw.Log(tmp_path / "notes-0").records()] == [given[:-1]]
+
+
 def test_help_names_the_commands_that_write() -> None:
     text = ok("--help")
     for command in ("append", "truncate", "retain"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cordwood import Gap, Log, Scan
+from cordwood import Gap, Log, Record, Records, Scan
 from cordwood.cli.failure import FAILED, UsageError, say
 from cordwood.cli.formats import (
     STREAM_SUFFIX,
@@ -49,9 +49,12 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         ),
     ] = None,
     isolation: Annotated[
-        Literal["read_uncommitted", "read_committed"],
-        typer.Option(help="read_committed leaves out what was aborted and what is still open."),
-    ] = "read_uncommitted",
+        Literal["read_uncommitted", "read_committed"] | None,
+        typer.Option(
+            help="read_committed leaves out what was aborted and what is still open. By default nothing is left out, "
+            "and a line on stderr says so where there is such a record."
+        ),
+    ] = None,
     include_control: Annotated[bool, typer.Option("--include-control", help="Transaction markers too.")] = False,
     on_damage: Annotated[
         Literal["raise", "skip", "report"],
@@ -91,22 +94,29 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         "start_offset": start_offset,
         "end_offset": end_offset,
         **_times(since, until),
-        "isolation_level": isolation,
+        "isolation_level": isolation or "read_uncommitted",
         "include_control": include_control,
         "on_damage": on_damage,
     }
+    written = _Written(limit)
     names = tuple(chosen or _RECORD_COLUMNS)
     # without pyarrow; a column that is there twice is for the scan to refuse
     is_plain = set(names) <= set(_RECORD_COLUMNS) and len(set(names)) == len(names)
     if wanted == "jsonl" and on_damage == "raise" and is_plain:
-        rows = (rows_of_record(record, names) for record in itertools.islice(log.records(**request), limit))
+        records = log.records(**request)
+        rows = (rows_of_record(record, names) for record in written.records(records))
         with target.opened(binary=False) as out:
             write_jsonl(counted(rows, _one, to_file=target.path is not None), out)
+        if isolation is None:
+            _name_uncommitted(records, written)
         return
-    scan = log.scan(columns=chosen, **request)
-    schema = scan.schema
+    # the offset of the last row that is written says which records are, whatever columns are asked for
+    is_added = limit is not None and chosen is not None and "offset" not in chosen
+    scan = log.scan(columns=[*(chosen or ()), "offset"] if is_added else chosen, **request)
+    schema = scan.schema.remove(scan.schema.get_field_index("offset")) if is_added else scan.schema
     with target.opened(binary=wanted in {"arrow", "parquet"}) as out:
-        batches = counted(_limited(scan, limit), _row_count, to_file=target.path is not None)
+        selected = (batch.select(schema.names) for batch in written.batches(scan))
+        batches = counted(selected, _row_count, to_file=target.path is not None)
         match wanted:
             case "jsonl":
                 write_jsonl(_rows(batches), out)
@@ -117,6 +127,8 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
                 write_arrow(schema, batches, out, stream=is_stream)
             case "parquet":
                 write_parquet(schema, batches, out)
+    if isolation is None:
+        _name_uncommitted(scan, written)
     _name_gaps(scan.gaps)
 
 
@@ -128,15 +140,43 @@ def _times(since: str | None, until: str | None) -> dict[str, int | None]:
     return {"start_time": start, "end_time": end}
 
 
-def _limited(scan: Scan, limit: int | None) -> Iterator["pa.RecordBatch"]:
-    left = sys.maxsize if limit is None else limit
-    if left == 0:
-        return
-    for batch in scan:
-        yield batch.slice(0, left)
-        left -= batch.num_rows
-        if left <= 0:
-            return
+class _Written:
+    """What is written: at most so many records, and the last of them."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self.last = -1
+
+    def records(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Pass them on."""
+        for record in itertools.islice(records, self.limit):
+            self.last = record.offset
+            yield record
+
+    def batches(self, scan: Scan) -> Iterator["pa.RecordBatch"]:
+        """Pass them on; with a limit they have the column `offset`."""
+        left = sys.maxsize if self.limit is None else self.limit
+        for batch in scan if left else ():
+            part = batch.slice(0, left)
+            if self.limit is not None:
+                self.last = part.column("offset")[-1].as_py()
+            yield part
+            left -= part.num_rows
+            if left <= 0:
+                return
+
+    def holds(self, offset: int) -> bool:
+        """Whether a record that was read is written, too: reading is ahead of writing."""
+        return self.limit is None or offset <= self.last
+
+
+def _name_uncommitted(reading: Records | Scan, written: _Written) -> None:
+    found = reading.first_uncommitted
+    if found is not None and written.holds(found[1]):
+        say(
+            f"{found[0]}: records of transactions that were aborted or have not ended are among these, the first at "
+            f"offset {found[1]}; --isolation read_committed leaves them out"
+        )
 
 
 def _rows(batches: Iterable["pa.RecordBatch"]) -> Iterator[Row]:
