@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import string
 import subprocess
@@ -309,14 +310,39 @@ def test_a_log_that_has_a_writer_is_refused(log: Path) -> None:
     with cw.LogWriter(log):
         for command in (
             ("append", log),
+            ("truncate", log, "--to", "5"),
             ("truncate", log, "--to", "5", "--no-dry-run"),
+            ("retain", log),
             ("retain", log, "--no-dry-run"),
         ):
             code, out, error = cordwood(*command, given=b"x\n")
             assert (code, out) == (1, "")
             assert "locked" in error
-        ok("truncate", log, "--to", "5")
-        ok("retain", log)
+    ok("truncate", log, "--to", "5")
+    ok("retain", log)
+
+
+@pytest.mark.parametrize("command", [("truncate", "--to", "5"), ("retain",)], ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [("10-idempotent", "producer id"), ("11-transactions", "producer id"), ("01-plain", "damaged at position 0")],
+)
+def test_a_dry_run_refuses_what_the_real_one_refuses(
+    tmp_path: Path, command: tuple[str, ...], case: str, reason: str
+) -> None:
+    source = corpus.partition(case)
+    path = tmp_path / source.name
+    shutil.copytree(source.path, path)
+    if case == "01-plain":
+        first = min(path.glob("*.log"))
+        first.write_bytes(bytes([*(data := first.read_bytes())[:70], data[70] ^ 1, *data[71:]]))
+    before = files(path)
+    found = cordwood(command[0], path, *command[1:])
+    assert files(path) == before
+    assert found == cordwood(command[0], path, *command[1:], "--no-dry-run")
+    code, out, error = found
+    assert (code, out) == (1, "")
+    assert reason in error
 
 
 def test_append_takes_what_cat_writes_for_records(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def retain(  # noqa: PLR0913, PLR0917  (a command's options)
     properties: Annotated[Path | None, PROPERTIES] = None,
     now: Annotated[str | None, typer.Option(help=f"The time by which ages are measured: {FORMS}.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run/--no-dry-run", help="Only say what would go, and write nothing.")
+        bool, typer.Option("--dry-run/--no-dry-run", help="Only check and say what would go, and write nothing.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
@@ -40,7 +40,9 @@ def retain(  # noqa: PLR0913, PLR0917  (a command's options)
     log = Log(path)
     plan = plan_retention(log, config, moment)
     shown = _segments(log, plan)
-    if not dry_run:
+    if dry_run:
+        LogWriter.check(path, config=config)
+    else:
         with LogWriter(path, config=config) as writer:
             plan = writer.apply_retention(moment)
     if json:

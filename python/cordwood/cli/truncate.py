@@ -18,7 +18,7 @@ def truncate(
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
     to: Annotated[int, typer.Option("--to", help="The offset at which the log is to end.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run/--no-dry-run", help="Only say what would go, and write nothing.")
+        bool, typer.Option("--dry-run/--no-dry-run", help="Only check and say what would go, and write nothing.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of sentences.")] = False,
 ) -> None:
@@ -34,7 +34,9 @@ def truncate(
         raise UsageError(f"--to wants an offset from 0 to 2^63 - 1, not {to}")
     log = Log(path)
     document = _what_goes(log, to)
-    if not dry_run:
+    if dry_run:
+        LogWriter.check(path)
+    else:
         with LogWriter(path) as writer:
             document["truncated"] = writer.truncate_to(to)
         # a batch that held the offset went as a whole
