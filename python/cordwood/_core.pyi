@@ -527,6 +527,9 @@ class Segment:
     def largest_timestamp(self) -> int:
         """The largest timestamp of its records; where none has one, the file's modification time, as in Kafka."""
     @property
+    def largest_record_timestamp(self) -> int:
+        """The largest timestamp of its records, ms; -1 where none has one."""
+    @property
     def path(self) -> str:
         """The `.log`, absolute."""
     @property

@@ -212,6 +212,12 @@ impl PySegment {
         self.ask(py, Segment::largest_timestamp)
     }
 
+    #[doc = stub_doc!(Segment.largest_record_timestamp)]
+    #[getter]
+    fn largest_record_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
+        self.ask(py, Segment::largest_record_timestamp)
+    }
+
     #[doc = stub_doc!(Segment.path)]
     #[getter]
     fn path(&self, py: Python<'_>) -> PyResult<OsString> {

@@ -204,7 +204,11 @@ def test_a_partition_that_kafka_has_just_created_has_no_records(data: Path, file
 
 @pytest.mark.parametrize(
     ("kept", "named"),
-    [("*.index", r"\.index"), ("*.timeindex", r"\.timeindex"), ("", "recovery-point-offset-checkpoint names offset 268")],
+    [
+        ("*.index", r"\.index"),
+        ("*.timeindex", r"\.timeindex"),
+        ("", "recovery-point-offset-checkpoint names offset 268"),
+    ],
 )
 def test_a_partition_that_lost_its_segments_is_an_error(data: Path, kept: str, named: str) -> None:
     """What Kafka has just created has no index, and the data directory knows no recovery point of it."""
