@@ -17,7 +17,7 @@ from cordwood import Appended, ConfigError, CordwoodError, LogWriter, Record
 from cordwood.cli.failure import UsageError, say
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
-from cordwood.cli.terminal import print_json, print_text
+from cordwood.cli.terminal import print_json, print_text, several
 
 __all__ = ["append"]
 
@@ -115,8 +115,7 @@ def _report(path: str, start: int, end: int, *, as_json: bool) -> None:
     elif count == 0:
         print_text(f"{path}: nothing to append")
     else:
-        words = "record" if count == 1 else "records"
-        print_text(f"{path}: appended {count} {words}, offsets {start} to {end - 1}")
+        print_text(f"{path}: appended {several(count, 'record')}, offsets {start} to {end - 1}")
 
 
 def _count(appended: Appended) -> int:

@@ -8,8 +8,8 @@ import typer
 
 import cordwood
 from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment
-from cordwood.cli.failure import FAILED, say
-from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
+from cordwood.cli.failure import FAILED, say, sentence
+from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text, several
 from cordwood.cli.times import in_words
 
 __all__ = ["ls"]
@@ -20,7 +20,7 @@ _PARTITION_COLUMNS: list[Column] = [
     ("start", "right"),
     ("end", "right"),
     ("segments", "right"),
-    ("notes", "left"),
+    ("notes", "text"),
 ]
 _SEGMENT_COLUMNS: list[Column] = [
     ("base", "right"),
@@ -76,11 +76,11 @@ def _list_partitions(directory: LogDir, json: bool) -> None:
         print_json({"path": directory.path, "partitions": partitions})
     else:
         total = bytes_in_words(sum(entry.get("size", 0) for entry in partitions))
-        title = f"{directory.path}: {len(partitions)} partitions, {total}"
+        title = f"{directory.path}: {several(len(partitions), 'partition')}, {total}"
         print_table(title, _PARTITION_COLUMNS, [_partition_row(entry) for entry in partitions])
     failed = [entry["name"] for entry in partitions if "error" in entry]
     if failed:
-        say(f"{len(failed)} of {len(partitions)} partitions could not be opened: {', '.join(failed)}")
+        say(f"{len(failed)} of {several(len(partitions), 'partition')} could not be opened: {', '.join(failed)}")
         raise typer.Exit(FAILED)
 
 
@@ -90,7 +90,7 @@ def _partition(directory: LogDir, name: str) -> dict[str, Any]:
     except CordwoodError as error:
         # Kafka has just created it
         is_new = _is_without_segment(error)
-        return {"name": name, "size": 0, "segments": 0} if is_new else {"name": name, "error": str(error)}
+        return {"name": name, "size": 0, "segments": 0} if is_new else {"name": name, "error": sentence(error)}
     except OSError as error:
         return {"name": name, "error": str(error)}
     return {
@@ -117,7 +117,7 @@ def _partition_row(entry: dict[str, Any]) -> list[str]:
         str(entry["log_start_offset"]),
         str(entry["log_end_offset"]),
         str(entry["segments"]),
-        f"{warnings} warning{'s' if warnings > 1 else ''}" if warnings else "",
+        several(warnings, "warning") if warnings else "",
     ]
 
 
@@ -138,7 +138,7 @@ def _list_segments(log: Log, json: bool) -> None:
         return
     title = (
         f"{log.path}: offsets {log.log_start_offset} to {log.log_end_offset}, "
-        f"{bytes_in_words(log.size)} in {len(segments)} segments"
+        f"{bytes_in_words(log.size)} in {several(len(segments), 'segment')}"
     )
     print_table(title, _SEGMENT_COLUMNS, [_segment_row(entry) for entry in segments])
     for warning in log.warnings:

@@ -7,7 +7,7 @@ import typer
 
 from cordwood import Log, LogWriter, OffsetOutOfRangeError
 from cordwood.cli.failure import UsageError
-from cordwood.cli.terminal import bytes_in_words, print_json, print_text
+from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
 
 __all__ = ["truncate"]
 
@@ -87,7 +87,7 @@ def _say(log: Log, to: int, document: dict[str, object]) -> None:
     size = document["bytes"]
     what = (
         f"the records from offset {document['first']} to {log.log_end_offset} (exclusive), "
-        f"{bytes_in_words(size if isinstance(size, int) else 0)}, {whole} whole segments with them"
+        f"{bytes_in_words(size if isinstance(size, int) else 0)}, {several(whole, 'whole segment')} with them"
     )
     if document["dry_run"]:
         print_text(f"{log.path}: would remove {what}")
