@@ -216,6 +216,39 @@ def test_devices_are_written_through(given: str) -> None:
     assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("cat",), ("cat", "--format", "csv"), ("cat", "--format", "parquet"), ("ls",), ("ls", "--json")],
+    ids=str,
+)
+@pytest.mark.parametrize(
+    ("redirection", "reason"), [(">&-", "Bad file descriptor"), ("> /dev/full", "No space left on device")]
+)
+def test_a_standard_output_that_takes_nothing_is_named(
+    script_environment: dict[str, str], arguments: tuple[str, ...], redirection: str, reason: str
+) -> None:
+    words = [sys.executable, "-m", "cordwood.cli", arguments[0], str(SMALL.path), *arguments[1:]]
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'"$@" {redirection}', "sh", *words], env=script_environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr.decode()) == (1, f"cordwood: standard output: {reason}\n")
+
+
+def test_a_standard_input_that_cannot_be_read_is_named(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    words = [sys.executable, "-m", "cordwood.cli", "append", str(tmp_path / "never-0")]
+    shell = ["/bin/sh", "-c", '"$@" 0> /dev/null', "sh", *words]
+    done = subprocess.run(shell, env=script_environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (1, b"cordwood: standard input: Bad file descriptor\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_written_where_standard_output_is_closed(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    words = [sys.executable, "-m", "cordwood.cli", "cat", str(SMALL.path), "-o", str(tmp_path / "out.csv")]
+    done = subprocess.run(["/bin/sh", "-c", '"$@" >&-', "sh", *words], env=script_environment, check=False)
+    assert done.returncode == 0
+    assert offsets((tmp_path / "out.csv").read_bytes()) == OFFSETS
+
+
 def test_a_directory_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     for target in (tmp_path, tmp_path / "link"):

@@ -166,7 +166,10 @@ def _read(source: int) -> bytes:
     """Read what is there, and wait for it in pieces: a Ctrl-C that comes just before a read would not end it."""
     while not select.select([source], [], [], _PATIENCE_S)[0]:
         pass
-    return os.read(source, _CHUNK_BYTES)
+    try:
+        return os.read(source, _CHUNK_BYTES)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, "standard input") from error
 
 
 def _chunks() -> Iterator[Iterable[bytes]]:

@@ -105,13 +105,22 @@ def stop_when_unread(command: Callable[_P, None]) -> Callable[_P, None]:
 
     @functools.wraps(command)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
+        if sys.stdout is None:
+            # it is closed: an error for what is written to it, and nothing else gets its descriptor
+            sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
         except OSError as error:
-            if error.errno != errno.EPIPE:
-                raise
-            # what is still buffered has nowhere to go; without this Python complains when it exits
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            is_unnamed = error.filename is None and error.errno is not None
+            if is_unnamed or error.errno == errno.EPIPE:
+                # what is still buffered has nowhere to go; without this Python complains when it exits
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if error.errno == errno.EPIPE:
+                return
+            if is_unnamed:
+                # all that is read, and every other output, has a name
+                raise type(error)(error.errno, error.strerror, "standard output") from error
+            raise
 
     return run

@@ -8,7 +8,7 @@ import typer
 
 import cordwood
 from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment
-from cordwood.cli.failure import FAILED, say, sentence
+from cordwood.cli.failure import FAILED, NothingFoundError, say, sentence
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text, several
 from cordwood.cli.times import in_words
 
@@ -50,8 +50,9 @@ def ls(
         if not _is_without_segment(error):
             raise
         directory = _data_directory(path)
-        if not directory:
-            raise
+        if directory is None:
+            wanted = "give a partition's directory, or a data directory"
+            raise NothingFoundError(f"{error.file} holds no segment and no partition: {wanted}") from None
         _list_partitions(directory, json)
     else:
         _list_segments(log, json)
