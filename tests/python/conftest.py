@@ -30,11 +30,9 @@ else:
     settings.load_profile("cordwood")
 
 from batches import write_big_partition
+from scripts import Command
 
 Copied = Callable[..., Path]
-
-Command = Callable[..., tuple[int, str, str]]
-"""Runs a command of the command line; gives its exit code, standard output and standard error."""
 
 BIG_BYTES = 512 << 20
 

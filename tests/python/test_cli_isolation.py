@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import corpus
-from conftest import Command
+from scripts import Command
 
 import cordwood as cw
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import corpus
 import pytest
-from conftest import Command
+from scripts import Command
 
 import cordwood as cw
 
