@@ -115,18 +115,22 @@ def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+@pytest.mark.parametrize("name", ["stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_a_name_of_standard_output_is_standard_output(tmp_path: Path, name: str) -> None:
-    assert offsets(cordwood("cat", SMALL.path, "-o", name).stdout) == OFFSETS
+    """`/dev/stdout` is such a link; a test must not have the machine's own replaced."""
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
+    target = str(tmp_path / name)
+    assert offsets(cordwood("cat", SMALL.path, "-o", target).stdout) == OFFSETS
     with (tmp_path / "out").open("wb") as file:
         file.write(b"before\n")
         file.flush()
-        command = [sys.executable, "-m", "cordwood.cli", "cat", str(SMALL.path), "-o", name]
+        command = [sys.executable, "-m", "cordwood.cli", "cat", str(SMALL.path), "-o", target]
         paths = os.pathsep.join(p for p in sys.path if p)
         subprocess.run(command, stdout=file, env={**os.environ, "PYTHONPATH": paths}, check=True, timeout=60)
     before, _, rest = (tmp_path / "out").read_bytes().partition(b"\n")
     assert before == b"before"
     assert offsets(rest) == OFFSETS
+    assert (tmp_path / "stdout").is_symlink()
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o600, 0o444, 0o777, 0o4755])
@@ -203,17 +207,31 @@ def test_a_pipe_is_written_through(tmp_path: Path, given: str) -> None:
     assert left_behind(tmp_path) == []
 
 
+def device(folder: Path, name: str, minor: int) -> Path:
+    """A device like the one of that name in /dev, where root could replace the machine's own."""
+    if os.geteuid() != 0:
+        return Path("/dev", name)
+    path = folder / name
+    try:
+        os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, minor))
+        path.open("wb").close()
+    except OSError as error:
+        pytest.skip(f"makes no device here: {error}")
+    return path
+
+
 @pytest.mark.parametrize("given", FORMATS)
-def test_devices_are_written_through(given: str) -> None:
+def test_devices_are_written_through(tmp_path: Path, given: str) -> None:
     """As root a device was made a file."""
-    before = Path("/dev/null").stat()
-    ok("cat", SMALL.path, "--format", given, "-o", "/dev/null")
-    after = Path("/dev/null").stat()
-    assert stat.S_ISCHR(after.st_mode)
-    assert (before.st_mode, before.st_rdev, before.st_ino) == (after.st_mode, after.st_rdev, after.st_ino)
-    error = failed(cordwood("cat", SMALL.path, "--format", given, "-o", "/dev/full"), 1)
-    assert error == "cordwood: /dev/full: No space left on device\n"
-    assert stat.S_ISCHR(Path("/dev/full").stat().st_mode)
+    null, full = device(tmp_path, "null", 3), device(tmp_path, "full", 7)
+    before = [path.lstat() for path in (null, full)]
+    ok("cat", SMALL.path, "--format", given, "-o", null)
+    error = failed(cordwood("cat", SMALL.path, "--format", given, "-o", full), 1)
+    assert error == f"cordwood: {full}: No space left on device\n"
+    for old, new in zip(before, [path.lstat() for path in (null, full)], strict=True):
+        assert stat.S_ISCHR(new.st_mode)
+        assert (old.st_mode, old.st_rdev, old.st_ino) == (new.st_mode, new.st_rdev, new.st_ino)
+    assert left_behind(tmp_path) == []
 
 
 @pytest.mark.parametrize(
