@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use arrow_schema::TimeUnit;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PySequence, PyString};
+use pyo3::types::{PyBool, PyBytes, PyInt, PySequence, PyString};
 
 use super::error;
 use crate::arrow::{Column, HeaderKeys};
@@ -23,6 +23,9 @@ use crate::types::{Io, IsolationLevel};
 pub(super) const OFFSET: &str = "an offset from 0 to 2^63 - 1";
 /// What a leader epoch may be.
 pub(super) const EPOCH: &str = "an epoch from 0 to 2^31 - 1";
+
+/// What a time in whole numbers may be.
+const MILLISECONDS: &str = "milliseconds within 64 bits";
 
 /// An argument with a default. `None` of Python is a value that was given.
 #[derive(Clone, Copy)]
@@ -109,7 +112,10 @@ pub(super) fn whole<T: TryFrom<i64>>(
     wanted: &str,
     given: &Bound<'_, PyAny>,
 ) -> PyResult<T> {
-    if given.is_instance_of::<PyBool>() || !given.hasattr("__index__")? {
+    // an int itself is the usual case, and needs no other question
+    let is_number = given.is_exact_instance_of::<PyInt>()
+        || !given.is_instance_of::<PyBool>() && given.hasattr("__index__")?;
+    if !is_number {
         return Err(wrong_type(argument, wanted, given));
     }
     let number = match given.extract::<i64>() {
@@ -139,12 +145,15 @@ pub(super) fn positive(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<usi
 /// range holds what it says.
 pub(super) fn time(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = given.py();
+    if given.is_exact_instance_of::<PyInt>() {
+        return whole(argument, MILLISECONDS, given);
+    }
     let datetime = py.import("datetime")?;
     if !given.is_instance(&datetime.getattr("datetime")?)? {
         if given.is_instance_of::<PyBool>() || !given.hasattr("__index__")? {
             return Err(wrong_type(argument, "int milliseconds or an aware datetime", given));
         }
-        return whole(argument, "milliseconds within 64 bits", given);
+        return whole(argument, MILLISECONDS, given);
     }
     if given.call_method0("utcoffset")?.is_none() {
         return Err(not_allowed(argument, "a datetime with a time zone, such as tzinfo=datetime.UTC", given));

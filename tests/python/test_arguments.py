@@ -161,6 +161,7 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "AbortedTransaction": lambda _: (cw.AbortedTransaction, ABORTED),
     "Record": lambda _: (cw.Record, {"value": b"v"}),
     "LogWriter": lambda folder: (cw.LogWriter, {"path": folder / "made-0"}),
+    "LogWriter.check": lambda folder: (cw.LogWriter.check, {"path": folder}),
     "LogWriter.end_offset_for": on_writer("end_offset_for", epoch=0),
     "LogWriter.append": on_writer("append", value=b"v"),
     "LogWriter.append_many": on_writer("append_many", records=[b"v"]),
