@@ -112,7 +112,8 @@ $(VENV)/.tools: requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
 	@touch $@
 
-# Python files are used where they lie; only Rust has to be built again.
-$(VENV)/.extension: $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock $(shell find src -name '*.rs')
+# Python files are used where they lie; only Rust has to be built again, and the stub, whose docstrings it has.
+$(VENV)/.extension: $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock build.rs python/cordwood/_core.pyi \
+		$(shell find src -name '*.rs')
 	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
 	@touch $@

@@ -1,5 +1,6 @@
 //! The one error type: what was wanted, what was found, where, and what to do next.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -53,13 +54,38 @@ pub struct Place {
     pub offset: Option<i64>,
 }
 
-/// Everything that can go wrong.
+/// What is at a path where a log, or a file of one, was expected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotFound {
+    /// No directory.
+    NoDirectory,
+    /// Something else than a directory.
+    NoDirectoryButAFile,
+    /// A directory without a segment.
+    NoSegment,
+    /// No file.
+    NoFile,
+}
+
+impl fmt::Display for NotFound {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::NoDirectory => "no such directory",
+            Self::NoDirectoryButAFile => "a file, not a directory",
+            Self::NoSegment => "a directory without a segment (a .log named by 20 digits)",
+            Self::NoFile => "no such file",
+        })
+    }
+}
+
+/// Everything that can go wrong. Its words are facts: what to do next depends on the interface by which it was met.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bytes of a log or of an index break the format.
-    #[error("{} is damaged at position {}{}: expected {expected}, found {found}{}",
-             place.file.display(), place.position, offset_words(place.offset), advice(&place.file))]
+    /// Bytes of a log or of an index break the format. Of a `.log` a scan that passes over damage reads what is left.
+    #[error("{} is damaged at position {}{}: expected {expected}, found {found}",
+             place.file.display(), place.position, offset_words(place.offset))]
     Corrupt {
         /// Where.
         place: Box<Place>,
@@ -91,9 +117,9 @@ pub enum Error {
         /// The log end offset, exclusive.
         end: i64,
     },
-    /// A file of the log was shortened, replaced or removed since the log was opened.
-    #[error("{} changed while it was read: expected {expected}, found {found}; open the log again or call refresh()",
-            file.display())]
+    /// A file of the log was shortened, replaced or removed since the log was opened: it has to be opened again, or
+    /// refreshed.
+    #[error("{} changed while it was read: expected {expected}, found {found}", file.display())]
     LogChanged {
         /// The file.
         file: PathBuf,
@@ -108,7 +134,7 @@ pub enum Error {
         /// The path asked for.
         path: PathBuf,
         /// What is there instead.
-        found: String,
+        found: NotFound,
         /// What to do.
         advice: &'static str,
     },
@@ -140,8 +166,9 @@ pub enum Error {
         /// Who holds it, as far as the system tells.
         found: String,
     },
-    /// A write or a flush failed before, and what is on the disk is in doubt: the handle takes no more.
-    #[error("the log takes no more writes: {reason}; open it again, which recovers what was acknowledged")]
+    /// A write or a flush failed before, and what is on the disk is in doubt: the handle takes no more. Opening the log
+    /// again recovers what was acknowledged.
+    #[error("the log takes no more writes: {reason}")]
     Poisoned {
         /// What failed.
         reason: String,
@@ -179,6 +206,7 @@ impl Error {
             Self::UnsupportedFormat { .. } => "unsupported_format",
             Self::OffsetOutOfRange { .. } => "offset_out_of_range",
             Self::LogChanged { .. } => "log_changed",
+            Self::LogNotFound { found: NotFound::NoSegment, .. } => "no_segment",
             Self::LogNotFound { .. } => "log_not_found",
             Self::Config { .. } => "config",
             Self::Io { .. } => "io",
@@ -216,6 +244,14 @@ impl Error {
         }
     }
 
+    /// The argument or setting that is not allowed.
+    pub fn argument(&self) -> Option<&str> {
+        match self {
+            Self::Config { argument, .. } => Some(argument),
+            _ => None,
+        }
+    }
+
     /// What was wanted.
     pub fn expected(&self) -> Option<String> {
         match self {
@@ -237,22 +273,16 @@ impl Error {
             Self::Corrupt { found, .. }
             | Self::UnsupportedFormat { found, .. }
             | Self::LogChanged { found, .. }
-            | Self::LogNotFound { found, .. }
             | Self::Locked { found, .. }
             | Self::Config { found, .. } => Some(found.clone()),
             Self::OffsetOutOfRange { offset, .. } => Some(offset.to_string()),
+            Self::LogNotFound { found, .. } => Some(found.to_string()),
             Self::Io { source, .. } => Some(source.to_string()),
             Self::Poisoned { reason } => Some(reason.clone()),
             Self::Forked { .. } => Some("one that its parent opened".to_owned()),
             Self::Interrupted(_) => None,
         }
     }
-}
-
-/// Only of a segment something can be read that lies behind the damage.
-fn advice(file: &Path) -> &'static str {
-    let is_segment = file.extension().is_some_and(|extension| extension == "log");
-    if is_segment { "; read what is left with on_damage=\"skip\"" } else { "" }
 }
 
 fn range_words(start: i64, end: i64) -> String {

@@ -327,7 +327,10 @@ class LogDir:
     Partitions on their way in or out are left out unless asked for: *include* takes `"delete"`, `"future"`, `"stray"`.
     Logs are opened when they are first asked for. It writes nothing and takes no lock.
 
-    *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; `KeyError` for a partition that is not there.
+    *Errors*: `LogNotFoundError`, `OSError`; `ConfigError`, also for the path of a partition; `KeyError` for a partition
+    that is not there. A partition that Kafka has just created is there, and has no segment yet: to open it is a
+    `LogNotFoundError`, and a scan of the directory finds no record in it. `CorruptLogError` where one has lost its
+    segments.
 
     >>> directory = cw.LogDir("tests/golden/16-data-dir")
     >>> directory["cities-1"].log_start_offset
@@ -386,7 +389,8 @@ class LogDir:
     @overload
     def get(self, key: str) -> Log | None: ...
     @overload
-    def get(self, key: str, default: _T) -> Log | _T: ...
+    def get(self, key: str, default: _T) -> Log | _T:
+        """Open a partition by its directory's name; *default* where there is none of that name."""
     def keys(self) -> KeysView[str]:
         """Return the partitions' directory names."""
     def values(self) -> ValuesView[Log]:
@@ -417,6 +421,17 @@ class Scan:
     @property
     def stats(self) -> ScanStats:
         """What the last reading did, so far."""
+    @property
+    def first_uncommitted(self) -> tuple[str, int] | None:
+        """The first record that the last reading returned and `read_committed` leaves out: its partition and offset.
+
+        That is one of a transaction that was aborted, or has not ended. `None` where there is none. *Cost*: where what
+        was read ends within a transaction, the log is read on up to its marker.
+
+        >>> scan = cw.Log("tests/golden/11-transactions/payments-0").scan(columns=["offset"])
+        >>> scan.to_arrow().num_rows, scan.first_uncommitted[1]
+        (889, 36)
+        """
     def to_arrow(self) -> pa.Table:
         """Read it all into a `pyarrow.Table`. Needs the extra `arrow`."""
     def to_pandas(self) -> pd.DataFrame:
@@ -436,6 +451,9 @@ class Records(Iterator[Record]):
     @property
     def stats(self) -> ScanStats:
         """What was done so far."""
+    @property
+    def first_uncommitted(self) -> tuple[str, int] | None:
+        """As `Scan.first_uncommitted`, of the records read so far, which are a few more than were returned."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
 
@@ -544,6 +562,9 @@ class Segment:
     @property
     def largest_timestamp(self) -> int:
         """The largest timestamp of its records; where none has one, the file's modification time, as in Kafka."""
+    @property
+    def largest_record_timestamp(self) -> int:
+        """The largest timestamp of its records, ms; -1 where none has one."""
     @property
     def path(self) -> str:
         """The `.log`, absolute."""
@@ -760,6 +781,19 @@ class LogWriter:
         topic_id: str | None = None,
         leader_epoch: int | None = None,
     ) -> Self: ...
+    @staticmethod
+    def check(path: _Path, *, config: _Settings | None = None) -> None:
+        """Raise what opening a `LogWriter` would raise for a partition directory that is there; change nothing.
+
+        All checks of an opening are made: the locks of other writers and of a broker, permissions, damage, producer
+        ids. None of the locks is taken, so that somebody else may take one before an opening does.
+
+        >>> try:
+        ...     cw.LogWriter.check("tests/golden/11-transactions/payments-0")
+        ... except cw.UnsupportedFormatError as error:
+        ...     print(error.code)
+        unsupported_format
+        """
     @property
     def path(self) -> str:
         """The partition directory, absolute."""

@@ -6,7 +6,7 @@ from os import PathLike
 from typing import Any, Literal, Self
 
 from cordwood import properties as files
-from cordwood.settings import SETTINGS, refused
+from cordwood.settings import SETTINGS, refused, shown
 from cordwood.types import TimestampType
 
 __all__ = ["LogConfig"]
@@ -119,7 +119,7 @@ class LogConfig:
             try:
                 value = setting.allowed.check(value)
             except ValueError:
-                raise refused(setting.field, str(setting.allowed), repr(value)) from None
+                raise refused(setting.field, str(setting.allowed), shown(value)) from None
             object.__setattr__(self, setting.field, value)
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
             most = f"at most max_compaction_lag_ms, which is {self.max_compaction_lag_ms}"
@@ -145,8 +145,9 @@ class LogConfig:
 
         `overrides` are a topic's, upon the rest. What nobody names has its default.
         """
-        if kind not in {"broker", "topic", None}:
-            raise refused("kind", '"broker" or "topic"', repr(kind))
+        given_kind: object = kind
+        if not isinstance(given_kind, str | None) or given_kind not in {"broker", "topic", None}:
+            raise refused("kind", '"broker" or "topic"', shown(given_kind))
         if not isinstance(properties, (Mapping, str, PathLike)):
             raise _no_instance("properties", "a path or a mapping", properties)
         if not isinstance(overrides, (Mapping, type(None))):

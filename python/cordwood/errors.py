@@ -27,7 +27,7 @@ def _restore(cls: "type[CordwoodError]", message: str, place: dict[str, Any]) ->
 
 
 class CordwoodError(Exception):
-    """The base of every error of cordwood's own. `str()` is a sentence that says what to do.
+    """The base of every error of cordwood's own. `str()` is a sentence that says what is wrong, and what to do.
 
     >>> error = CorruptLogError("bad checksum", file="0.log", position=61, offset=4)
     >>> str(error), error.position, error.expected
@@ -52,6 +52,12 @@ class CordwoodError(Exception):
     found: str | None
     """What was there."""
 
+    argument: str | None
+    """The argument or the setting that is not allowed."""
+
+    advice: str | None
+    """What to do next, in the words of this interface. `args[0]` is the sentence without it."""
+
     def __init__(
         self,
         message: str,
@@ -62,6 +68,8 @@ class CordwoodError(Exception):
         offset: int | None = None,
         expected: str | None = None,
         found: str | None = None,
+        argument: str | None = None,
+        advice: str | None = None,
     ) -> None:
         """Make the error; whatever is not known stays `None`."""
         super().__init__(message)
@@ -71,13 +79,15 @@ class CordwoodError(Exception):
         self.offset = offset
         self.expected = expected
         self.found = found
+        self.argument = argument
+        self.advice = advice
 
     def __str__(self) -> str:
-        """Return the message alone: an `OSError` would put its errno before it."""
-        return str(self.args[0])
+        """Return the message and the advice; an `OSError` would put its errno before them."""
+        return f"{self.args[0]}; {self.advice}" if self.advice else str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a recipe: the class, the message, the six attributes. Notes (PEP 678) are kept."""
+        """Pickle as a recipe: the class, the message, the attributes. Notes (PEP 678) are kept."""
         place = {
             "code": self.code,
             "file": self.file,
@@ -85,9 +95,11 @@ class CordwoodError(Exception):
             "offset": self.offset,
             "expected": self.expected,
             "found": self.found,
+            "argument": self.argument,
+            "advice": self.advice,
         }
         notes = getattr(self, "__notes__", None)
-        return (_restore, (type(self), str(self), place), {"__notes__": notes} if notes else None)
+        return (_restore, (type(self), self.args[0], place), {"__notes__": notes} if notes else None)
 
 
 class CorruptLogError(CordwoodError):

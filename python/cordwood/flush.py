@@ -1,5 +1,7 @@
 """The flush modes of a `LogWriter` that have numbers, as the text that it takes."""
 
+from cordwood.settings import Integer, refused, shown
+
 __all__ = ["group", "interval"]
 
 
@@ -13,7 +15,7 @@ def group(ms: int = 2, bytes: int = 1 << 20) -> str:  # noqa: A002  (the mode's 
     >>> group(ms=5)
     'group(ms=5, bytes=1048576)'
     """
-    return f"group(ms={ms}, bytes={bytes})"
+    return f"group(ms={_number('ms', ms, 0)}, bytes={_number('bytes', bytes, 0)})"
 
 
 def interval(messages: int | None = None, ms: int | None = None) -> str:
@@ -25,5 +27,14 @@ def interval(messages: int | None = None, ms: int | None = None) -> str:
     >>> interval(messages=1000, ms=50)
     'interval(messages=1000, ms=50)'
     """
-    numbers = [f"{name}={value}" for name, value in (("messages", messages), ("ms", ms)) if value is not None]
+    given = {"messages": messages, "ms": ms}
+    numbers = [f"{name}={_number(name, value, 1)}" for name, value in given.items() if value is not None]
     return f"interval({', '.join(numbers)})"
+
+
+def _number(name: str, value: int, least: int) -> int:
+    allowed = Integer(least, 2**63 - 1)
+    try:
+        return allowed.check(value)
+    except ValueError:
+        raise refused(name, str(allowed), shown(value)) from None

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from cordwood.settings import SETTINGS, Allowed, Flag, Integer, Setting, Synonym, refused
+from cordwood.settings import SETTINGS, Allowed, Flag, Integer, Setting, Synonym, refused, shown
 
 __all__ = ["is_brokers", "of_broker", "of_topic", "read", "texts"]
 
@@ -37,7 +37,12 @@ _PAIR = re.compile(r"((?:[^\\ \t\f=:]|\\.)*)[ \t\f]*(?:[=:][ \t\f]*)?(.*)", re.D
 
 def read(path: str | os.PathLike[str]) -> dict[str, str]:
     """Read a `.properties` file as Java does, in ISO 8859-1; what is named twice has its last value."""
-    return parse(Path(path).read_text(encoding="latin-1"))
+    try:
+        text = Path(path).read_text(encoding="latin-1")
+    except ValueError:
+        # a NUL, or a surrogate that stands for no byte
+        raise refused("properties", "a path that a file can have", shown(path)) from None
+    return parse(text)
 
 
 def parse(text: str) -> dict[str, str]:
@@ -90,13 +95,13 @@ def texts(argument: str, properties: Mapping[str, object]) -> dict[str, str]:
     given = {}
     for name, value in properties.items():
         if not isinstance(name, str):
-            raise refused(argument, "names that are text", repr(name))
+            raise refused(argument, "names that are text", shown(name))
         if isinstance(value, bool):
             given[name] = Flag().text(value)
         elif isinstance(value, str | int | float):
-            given[name] = str(value)
+            given[name] = shown(value, str)
         else:
-            raise refused(str(name), "a text, a number or a bool", repr(value))
+            raise refused(str(name), "a text, a number or a bool", shown(value))
     return given
 
 

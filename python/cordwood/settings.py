@@ -6,12 +6,25 @@ The core has the same table (`src/config/settings.rs`); a test holds the two tog
 import operator
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cordwood.errors import ConfigError
 from cordwood.types import TimestampType
 
-__all__ = ["SETTINGS", "Allowed", "Flag", "Integer", "ListOf", "OneOf", "Ratio", "Setting", "Synonym", "refused"]
+__all__ = [
+    "SETTINGS",
+    "Allowed",
+    "Flag",
+    "Integer",
+    "ListOf",
+    "OneOf",
+    "Ratio",
+    "Setting",
+    "Synonym",
+    "refused",
+    "shown",
+]
 
 # Java's String.trim: it takes control characters for blanks, and nothing above U+0020
 _BLANKS = "".join(map(chr, range(33)))
@@ -23,7 +36,16 @@ _LONG = 2**63 - 1
 
 def refused(name: str, expected: str, found: str) -> ConfigError:
     """Make the error for a setting that is not allowed."""
-    return ConfigError(f"{name}: expected {expected}, found {found}", code="config", expected=expected, found=found)
+    sentence = f"{name}: expected {expected}, found {found}"
+    return ConfigError(sentence, code="config", argument=name, expected=expected, found=found)
+
+
+def shown(value: object, write: Callable[[object], str] = repr) -> str:
+    """Write a value; its class where Python does not write it, as a number of very many digits."""
+    try:
+        return write(value)
+    except ValueError:
+        return type(value).__name__
 
 
 @dataclass(frozen=True)
@@ -67,7 +89,11 @@ class Integer(Allowed):
         """Take what Python takes for an index, but no bool."""
         if isinstance(value, bool) or not hasattr(value, "__index__"):
             raise ValueError(value)
-        number = operator.index(value)
+        try:
+            number = operator.index(value)
+        except TypeError:
+            # an array of NumPy's has the method, too
+            raise ValueError(value) from None
         if not (self.least <= number <= self.most or number == self.other):
             raise ValueError(value)
         return number

@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef, TimeUnit};
@@ -12,7 +13,7 @@ use super::batches::{self, BatchColumns};
 use super::columns::{Columns, Origin};
 use super::{Column, HeaderKeys, schema};
 use crate::error::{Error, Result};
-use crate::log::{Gap, Log, OnDamage, Scan, ScanOptions, ScanStats, ScanStep, Split};
+use crate::log::{Gap, Log, OnDamage, Scan, ScanOptions, ScanStats, ScanStep, Split, Uncommitted};
 
 /// How much of the log one thread takes at a time.
 const THREAD_BYTES: u64 = 4 << 20;
@@ -69,24 +70,71 @@ impl ReaderOptions {
 
 /// What a reader has met so far; shared with whoever started it.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<Mutex<(Vec<Gap>, ScanStats)>>);
+pub struct Progress(Arc<Mutex<Met>>);
+
+#[derive(Debug, Clone, Default)]
+struct Met {
+    gaps: Vec<Gap>,
+    stats: ScanStats,
+    /// The parts that gave records of transactions which are not known to be committed, in order.
+    uncommitted: Vec<(Log, Uncommitted)>,
+}
 
 impl Progress {
+    fn met(&self) -> MutexGuard<'_, Met> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The damaged stretches passed over.
     pub fn gaps(&self) -> Vec<Gap> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.clone()
+        self.met().gaps.clone()
     }
 
     /// What was done.
     pub fn stats(&self) -> ScanStats {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).1
+        self.met().stats
     }
 
-    /// Adds what `scan` did since `before`.
+    /// The partition directory and the first offset given of a transaction that was aborted, or has not ended; see
+    /// [`Scan::first_uncommitted`].
+    ///
+    /// # Errors
+    /// Those of [`Scan::first_uncommitted`].
+    pub fn first_uncommitted(&self) -> Result<Option<(PathBuf, i64)>> {
+        let parts = self.met().uncommitted.clone();
+        for (log, uncommitted) in parts {
+            if let Some(offset) = uncommitted.find(&log)? {
+                return Ok(Some((log.path().to_owned(), offset)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds what a part did since it was asked before.
     fn add(&self, gaps: &[Gap], stats: ScanStats) {
-        let mut progress = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        progress.0.extend_from_slice(gaps);
-        progress.1 += stats;
+        let mut met = self.met();
+        met.gaps.extend_from_slice(gaps);
+        met.stats += stats;
+    }
+
+    /// Adds what another reader met, which read on from here.
+    fn merge(&self, other: &Self) {
+        let other = std::mem::take(&mut *other.met());
+        let mut met = self.met();
+        met.gaps.extend(other.gaps);
+        met.stats += other.stats;
+        met.uncommitted.extend(other.uncommitted);
+    }
+
+    /// Notes what is known of the transactions of the part that is read, in place of what was known before.
+    fn note(&self, scan: &Scan, place: usize) {
+        let mut met = self.met();
+        met.uncommitted.truncate(place);
+        met.uncommitted.extend(scan.uncommitted().map(|uncommitted| (scan.log().clone(), uncommitted)));
+    }
+
+    fn parts(&self) -> usize {
+        self.met().uncommitted.len()
     }
 }
 
@@ -164,7 +212,7 @@ impl Reader {
                     return Ok(Some(batch));
                 }
                 if first.finished {
-                    self.progress.add(&first.progress.gaps(), first.progress.stats());
+                    self.progress.merge(&first.progress);
                     self.lanes.pop_front();
                 } else {
                     fill_side_by_side(&mut self.lanes, &self.options, &self.schema)?;
@@ -240,13 +288,23 @@ struct Part {
     batch: Option<crate::segment::Batch>,
     topic: Option<String>,
     counted: (usize, ScanStats),
+    /// Its place among the parts in [`Met::uncommitted`], once it was asked.
+    place: Option<usize>,
 }
 
 impl Part {
     fn new(scan: Scan) -> Self {
         let topic = scan.log().topic().map(str::to_owned);
         let counted = (0, ScanStats::default());
-        Self { scan, columns: None, batches: BatchColumns::default(), batch: None, topic, counted }
+        Self {
+            scan,
+            columns: None,
+            batches: BatchColumns::default(),
+            batch: None,
+            topic,
+            counted,
+            place: None,
+        }
     }
 
     fn next_batch(
@@ -260,6 +318,7 @@ impl Part {
         let stats = self.scan.stats();
         progress.add(self.scan.gaps().get(self.counted.0..).unwrap_or_default(), stats - self.counted.1);
         self.counted = (self.scan.gaps().len(), stats);
+        progress.note(&self.scan, *self.place.get_or_insert_with(|| progress.parts()));
         filled?;
         let finished = if options.scan.batches_only {
             (self.batches.rows() > 0).then(|| self.batches.finish(schema))

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::Directory;
-use crate::fs::names::{PartitionName, PartitionState};
-use crate::log::{Log, LogOptions};
+use crate::fs::names::{PartitionName, PartitionState, SegmentFileName};
+use crate::log::checkpoint::{LOG_START_OFFSETS, RECOVERY_POINTS};
+use crate::log::{DURABLE, Log, LogOptions, metadata};
+use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
+use crate::state::partition_metadata::PARTITION_METADATA;
 
 /// Listings at most, until two agree.
 const MAX_LISTINGS: usize = 10;
@@ -24,14 +28,23 @@ impl LogDir {
     /// unless their state is in `include`; other directories and files are foreign.
     ///
     /// # Errors
-    /// [`Error::LogNotFound`] where there is no directory; [`Error::Io`]; [`Error::Config`] where the options fix a topic,
-    /// a partition or a log start offset, which only one log can have.
+    /// [`Error::LogNotFound`] where there is no directory; [`Error::Io`]; [`Error::Config`] where the directory is a
+    /// partition's, or the options fix a topic, a partition or a log start offset, which only one log can have.
     pub fn open(path: impl AsRef<Path>, options: LogOptions, include: &[PartitionState]) -> Result<Self> {
         if options.topic.is_some() || options.partition.is_some() || options.log_start_offset.is_some() {
             return Err(Error::config("options", "those of a data directory", "those of one partition"));
         }
         let advice = "give the path of a broker's data directory (its log.dirs)";
         let directory = Directory::open(path.as_ref(), advice)?;
+        let entries = directory.entries()?;
+        let of_partition = |name: &str| {
+            SegmentFileName::parse(name).is_some()
+                || [PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT].contains(&name)
+        };
+        if entries.iter().any(|(name, _)| of_partition(name)) {
+            let found = format!("{}, which is a partition directory: use Log", directory.path().display());
+            return Err(Error::config("path", "a broker's data directory (its log.dirs)", found));
+        }
         let mut partitions = list(&directory, include)?;
         // one pass may miss a partition that is renamed or created meanwhile
         for _ in 1..MAX_LISTINGS {
@@ -49,28 +62,74 @@ impl LogDir {
         self.directory.path()
     }
 
+    /// How its logs are opened.
+    pub fn options(&self) -> &LogOptions {
+        &self.options
+    }
+
     /// The partition directories by name, in the names' order.
     pub fn partitions(&self) -> &BTreeMap<String, PartitionName> {
         &self.partitions
     }
 
+    /// Opens a partition by its directory's name; `None` where there is none of that name.
+    ///
+    /// # Errors
+    /// As [`Log::open`]: [`Error::LogNotFound`] with [`NotFound::NoSegment`] for a partition that Kafka has just created;
+    /// [`Error::Corrupt`] where it has no segment and had one.
+    pub fn log(&self, name: &str) -> Result<Option<Log>> {
+        let Some(partition) = self.partitions.get(name) else { return Ok(None) };
+        let open = || Log::open(self.directory.path_of(name), self.options.clone()).map(Some);
+        match open() {
+            Err(Error::LogNotFound { path, found: NotFound::NoSegment, .. }) => {
+                refuse_lost(&Directory::open(&path, "look at the disk")?, partition)?;
+                // or it has one by now
+                open()
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens the partitions of some topics (`None`: all), by topic and then by the partition's number, each when the
+    /// iterator comes to it. One that Kafka has just created has no record, and is left out.
+    pub fn logs(self: Arc<Self>, topics: Option<&[String]>) -> impl Iterator<Item = Result<Log>> + use<> {
+        self.of_topics(topics).into_iter().filter_map(move |name| match self.log(&name) {
+            Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => None,
+            opened => opened.transpose(),
+        })
+    }
+
     /// The names of the partition directories of some topics (`None`: all), by topic and then by the partition's number.
-    pub fn of_topics(&self, topics: Option<&[String]>) -> Vec<String> {
+    fn of_topics(&self, topics: Option<&[String]>) -> Vec<String> {
         let is_wanted = |parsed: &PartitionName| topics.is_none_or(|topics| topics.contains(&parsed.topic));
         let mut wanted: Vec<_> = self.partitions.iter().filter(|(_, parsed)| is_wanted(parsed)).collect();
         wanted.sort_by_key(|(_, parsed)| (&parsed.topic, parsed.partition, parsed.state));
         wanted.into_iter().map(|(name, _)| name.clone()).collect()
     }
+}
 
-    /// Opens a partition by its directory's name; `None` where there is none of that name.
-    ///
-    /// # Errors
-    /// As [`Log::open`].
-    pub fn log(&self, name: &str) -> Result<Option<Log>> {
-        if !self.partitions.contains_key(name) {
-            return Ok(None);
+/// Fails where a partition without a segment had one: other files of a segment are there, a writer's record of what it
+/// synced, or a recovery point of the data directory that lies above the log start.
+fn refuse_lost(partition: &Directory, name: &PartitionName) -> Result<()> {
+    let lost = |found: String| {
+        let wanted = "a segment, which the partition has had";
+        Err(Malformed::new(wanted, format!("none, and {found}")).at(partition.path(), 0, None))
+    };
+    for (file, _) in partition.entries()? {
+        if SegmentFileName::parse(&file).is_some() || file == DURABLE {
+            return lost(file);
         }
-        Log::open(self.directory.path_of(name), self.options.clone()).map(Some)
+    }
+    if name.state != PartitionState::Live {
+        return Ok(());
+    }
+    let offset = |checkpoint| metadata::checkpointed(partition, checkpoint, &name.topic, name.partition);
+    // a checkpoint that cannot be read shows nothing
+    let recovery_point = offset(RECOVERY_POINTS).ok().flatten();
+    let start = offset(LOG_START_OFFSETS).ok().flatten().unwrap_or(0);
+    match recovery_point.filter(|recovery_point| *recovery_point > start) {
+        Some(recovery_point) => lost(format!("{RECOVERY_POINTS} names offset {recovery_point}")),
+        None => Ok(()),
     }
 }
 

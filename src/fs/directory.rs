@@ -5,9 +5,11 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::AtFlags;
+
 use super::os::SystemFolder;
 use super::{Access, FileIdentity, FileType, Folder, SystemFile, WritableFile};
-use crate::error::{Error, Result};
+use crate::error::{Error, NotFound, Result};
 
 /// A directory held open: its files are found through the descriptor, so it may be renamed meanwhile.
 #[derive(Debug, Clone)]
@@ -23,13 +25,12 @@ impl Directory {
     /// [`Error::LogNotFound`] where there is none or it is a file; [`Error::Io`] where the system refuses.
     pub fn open(path: &Path, advice: &'static str) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
-        let not_found =
-            |found: &str| Error::LogNotFound { path: path.clone(), found: found.to_owned(), advice };
+        let not_found = |found| Error::LogNotFound { path: path.clone(), found, advice };
         match SystemFolder::open(&path) {
             Ok(folder) => Ok(Self { folder: Arc::new(folder), path }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_found("no such directory")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(not_found(NotFound::NoDirectory)),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
-                Err(not_found("a file, not a directory"))
+                Err(not_found(NotFound::NoDirectoryButAFile))
             }
             Err(error) => Err(Error::io(path, "open", error)),
         }
@@ -51,7 +52,7 @@ impl Directory {
             Ok(Self { path, ..directory })
         };
         match Self::open(path, advice) {
-            Err(Error::LogNotFound { path, found, advice }) if found == "no such directory" => {
+            Err(Error::LogNotFound { path, found: NotFound::NoDirectory, advice }) => {
                 let parent = path.parent().unwrap_or(Path::new("/"));
                 let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
                     Error::config("path", "a directory whose name is UTF-8", path.display().to_string())
@@ -147,6 +148,17 @@ impl Directory {
     /// a file cannot be asked about, it counts as held: then nothing is mapped.
     pub fn is_locked(&self) -> bool {
         self.folder.is_locked()
+    }
+
+    /// Fails where the system lets nobody make or remove a file here, because of a permission or a read-only mount.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn check_writable(&self) -> Result<()> {
+        let Some(folder) = self.descriptor() else { return Ok(()) };
+        let wanted = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        rustix::fs::accessat(folder, c".", wanted, AtFlags::empty())
+            .map_err(|error| Error::io(&self.path, "write to", error))
     }
 
     /// Makes a regular file for writing.

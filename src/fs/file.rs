@@ -9,7 +9,7 @@ use memmap2::{Advice, Mmap};
 
 use super::Handle;
 use super::os::SystemHandle;
-use crate::error::{Error, Result};
+use crate::error::{Error, NotFound, Result};
 
 /// Which file it is, and whether it was written to since: compared to notice that another one has taken its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl SystemFile {
             Ok(handle) => Self::new(Arc::new(handle), path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let advice = "give the path of one of a segment's files";
-                Err(Error::LogNotFound { path, found: "no such file".to_owned(), advice })
+                Err(Error::LogNotFound { path, found: NotFound::NoFile, advice })
             }
             Err(error) => Err(Error::io(path, "open", error)),
         }

@@ -31,7 +31,7 @@ impl Log {
 ///
 /// # Errors
 /// Says which file cannot be read, and why.
-pub(super) fn checkpointed(
+pub(crate) fn checkpointed(
     directory: &Directory,
     name: &str,
     topic: &str,

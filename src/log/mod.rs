@@ -3,13 +3,13 @@
 //!
 //! A [`Log`] is fixed as of its opening and writes nothing; [`Log::refresh`] gives the directory as it is now.
 
-mod checkpoint;
+pub(crate) mod checkpoint;
 mod continuity;
 mod live_segments;
 mod loader;
 mod lookup;
 mod lookup_many;
-mod metadata;
+pub(crate) mod metadata;
 mod observed;
 mod plan;
 mod replacement;
@@ -24,7 +24,7 @@ mod writer;
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::names::PartitionName;
 use crate::segment::{OpenFiles, Segment, Warnings};
@@ -36,11 +36,14 @@ use live_segments::LiveSegments;
 use observed::Observed;
 pub use plan::Split;
 pub(crate) use replacement::Replacement;
+#[cfg(feature = "arrow")]
+pub(crate) use scan::Uncommitted;
 pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
 pub use transactions::AbortedRange;
 use transactions::{Fate, Transactions};
 use writer::checkpoint::Checkpoint;
+pub(crate) use writer::checkpoint::DURABLE;
 pub(crate) use writer::derived_indexes;
 pub use writer::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
 
@@ -104,6 +107,8 @@ struct Inner {
 }
 
 impl Log {
+    const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
+
     /// Opens a partition directory: lists it, and opens no file of a segment. Nothing is written. How far the last
     /// segment counts is settled here; where in it the data end is found when that is first asked for, so that of a
     /// preallocated file more may count by then.
@@ -113,8 +118,7 @@ impl Log {
     ///
     /// *Source*: Kafka's `LogLoader.load`, without its repairs.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
-        let advice = "give the path of a partition directory, such as data/orders-0";
-        Self::open_in(Directory::open(path.as_ref(), advice)?, options)
+        Self::open_in(Directory::open(path.as_ref(), Self::ADVICE)?, options)
     }
 
     /// [`Log::open`] of a directory that is open already.
@@ -200,9 +204,7 @@ impl Log {
         }
         let path = open_files.directory.path().to_owned();
         let (Some(first), Some(last)) = (loaded.first(), loaded.last()) else {
-            let found = "a directory without a segment (a .log named by 20 digits)".to_owned();
-            let advice = "for a broker's data directory use LogDir, or give one of its partition directories";
-            return Err(Error::LogNotFound { path, found, advice });
+            return Err(Error::LogNotFound { path, found: NotFound::NoSegment, advice: Self::ADVICE });
         };
         last.fix()?;
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
@@ -447,8 +449,8 @@ fn log_start(
     }
     if claimed > first {
         warnings.push(format!(
-            "{}: offsets {first} to {} are hidden below the log start offset {claimed}; \
-             log_start_offset={first} shows what is left of them",
+            "{}: offsets {first} to {} are hidden below the log start offset {claimed}; a log that is opened with log \
+             start offset {first} shows what is left of them",
             path.display(),
             claimed - 1
         ));

@@ -260,7 +260,7 @@ impl Transactions {
 }
 
 /// The type of the (first) control record of a batch, or `None` where compaction left none or it ends no transaction.
-fn marker(
+pub(super) fn marker(
     header: crate::record::BatchHeader,
     bytes: &[u8],
     buffer: &mut Vec<u8>,

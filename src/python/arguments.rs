@@ -1,9 +1,15 @@
-//! Arguments from Python: times, names of modes, many numbers at once.
+//! Arguments from Python. Each is taken as it was given and converted here under its name, so that an error names the
+//! argument, what is wanted and what was found: a `TypeError` for a wrong type, a `ConfigError` for a value that is not
+//! allowed. `PyO3`'s own conversions say neither.
+
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::path::PathBuf;
 
 use arrow_schema::TimeUnit;
-use pyo3::exceptions::{PyOverflowError, PyTypeError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyString};
+use pyo3::types::{PyBool, PyBytes, PyInt, PySequence, PyString};
 
 use super::error;
 use crate::arrow::{Column, HeaderKeys};
@@ -13,16 +19,192 @@ use crate::index::Method;
 use crate::log::{OnDamage, Ranges};
 use crate::types::{Io, IsolationLevel};
 
-/// One of a few words.
-fn one_of<T: Copy>(py: Python<'_>, argument: &str, given: &str, allowed: &[(&str, T)]) -> PyResult<T> {
-    allowed.iter().find(|(word, _)| *word == given).map(|(_, value)| *value).ok_or_else(|| {
-        let words: Vec<_> = allowed.iter().map(|(word, _)| format!("{word:?}")).collect();
-        error::to_python(py, Error::config(argument, words.join(" or "), format!("{given:?}")))
+/// What an offset may be.
+pub(super) const OFFSET: &str = "an offset from 0 to 2^63 - 1";
+/// What a leader epoch may be.
+pub(super) const EPOCH: &str = "an epoch from 0 to 2^31 - 1";
+
+/// What a time in whole numbers may be.
+const MILLISECONDS: &str = "milliseconds within 64 bits";
+
+/// An argument with a default. `None` of Python is a value that was given.
+#[derive(Clone, Copy)]
+pub(super) struct Defaulted<'a, 'py>(Option<Borrowed<'a, 'py, PyAny>>);
+
+/// The argument was left out.
+pub(super) const LEFT_OUT: Defaulted<'static, 'static> = Defaulted(None);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Defaulted<'a, 'py> {
+    type Error = Infallible;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> Result<Self, Infallible> {
+        Ok(Self(Some(given)))
+    }
+}
+
+impl<'py> Defaulted<'_, 'py> {
+    /// The argument, or its default where it was left out.
+    pub(super) fn or<T>(
+        self,
+        default: T,
+        convert: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        self.0.map_or(Ok(default), |given| convert(&given))
+    }
+
+    /// A truth value; false where it was left out.
+    pub(super) fn flag(self, argument: &str) -> PyResult<bool> {
+        // NumPy's, too
+        self.or(false, |given| given.extract().map_err(|_| wrong_type(argument, "a bool", given)))
+    }
+
+    /// A count that must be at least one.
+    pub(super) fn positive(self, argument: &str, default: usize) -> PyResult<usize> {
+        self.or(default, |given| positive(argument, given))
+    }
+}
+
+/// The error for an argument of another type.
+pub(super) fn wrong_type(argument: impl Display + Copy, wanted: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("{argument}: expected {wanted}, found {}", class_name(given)))
+}
+
+/// The error for an argument whose value is not allowed.
+pub(super) fn not_allowed(argument: impl Display + Copy, wanted: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    error::to_python(given.py(), Error::config(argument.to_string(), wanted, shown(given)))
+}
+
+/// A value as it is written; its class where Python cannot write it, as a number of too many digits.
+pub(super) fn shown(given: &Bound<'_, PyAny>) -> String {
+    if let Ok(text) = given.cast::<PyString>() {
+        return format!("{:?}", text.to_string_lossy());
+    }
+    // a number of NumPy's is written with its class by repr()
+    let is_number = given.hasattr("__index__").unwrap_or_default();
+    let written = if is_number { given.str() } else { given.repr() };
+    written.map_or_else(|_| class_name(given), |text| text.to_string_lossy().into_owned())
+}
+
+/// The name of a value's class.
+pub(super) fn class_name(given: &Bound<'_, PyAny>) -> String {
+    given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
+}
+
+/// Text that is UTF-8.
+pub(super) fn text(
+    argument: impl Display + Copy,
+    wanted: &str,
+    given: &Bound<'_, PyAny>,
+) -> PyResult<String> {
+    let text = given.cast::<PyString>().map_err(|_| wrong_type(argument, wanted, given))?;
+    text.extract().map_err(|wrong: PyErr| {
+        if wrong.is_instance_of::<PyUnicodeEncodeError>(given.py()) {
+            not_allowed(argument, &format!("{wanted}, in Unicode without lone surrogates"), given)
+        } else {
+            wrong
+        }
     })
 }
 
-pub(super) fn io(py: Python<'_>, given: &str) -> PyResult<Io> {
-    one_of(py, "io", given, &[("auto", Io::Auto), ("mmap", Io::Mmap), ("pread", Io::Pread)])
+/// A whole number; `wanted` says which.
+pub(super) fn whole<T: TryFrom<i64>>(
+    argument: impl Display + Copy,
+    wanted: &str,
+    given: &Bound<'_, PyAny>,
+) -> PyResult<T> {
+    // an int itself is the usual case, and needs no other question
+    let is_number = given.is_exact_instance_of::<PyInt>()
+        || !given.is_instance_of::<PyBool>() && given.hasattr("__index__")?;
+    if !is_number {
+        return Err(wrong_type(argument, wanted, given));
+    }
+    let number = match given.extract::<i64>() {
+        // an array of NumPy's has the method, too, and raises this
+        Err(wrong) if wrong.is_instance_of::<PyTypeError>(given.py()) => {
+            return Err(wrong_type(argument, wanted, given));
+        }
+        Err(wrong) if !wrong.is_instance_of::<PyOverflowError>(given.py()) => return Err(wrong),
+        number => number.ok(),
+    };
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| not_allowed(argument, wanted, given))
+}
+
+/// An offset.
+pub(super) fn offset(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    whole(argument, OFFSET, given)
+}
+
+/// A count that must be at least one.
+pub(super) fn positive(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let wanted = "a whole number, 1 or more";
+    let count = whole::<usize>(argument, wanted, given)?;
+    if count == 0 { Err(not_allowed(argument, wanted, given)) } else { Ok(count) }
+}
+
+/// Milliseconds since the epoch, of an int or an aware datetime; a part of a millisecond counts as a whole one, so that a
+/// range holds what it says.
+pub(super) fn time(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let py = given.py();
+    if given.is_exact_instance_of::<PyInt>() {
+        return whole(argument, MILLISECONDS, given);
+    }
+    let datetime = py.import("datetime")?;
+    if !given.is_instance(&datetime.getattr("datetime")?)? {
+        if given.is_instance_of::<PyBool>() || !given.hasattr("__index__")? {
+            return Err(wrong_type(argument, "int milliseconds or an aware datetime", given));
+        }
+        return whole(argument, MILLISECONDS, given);
+    }
+    if given.call_method0("utcoffset")?.is_none() {
+        return Err(not_allowed(argument, "a datetime with a time zone, such as tzinfo=datetime.UTC", given));
+    }
+    let since = given
+        .sub(datetime.getattr("datetime")?.call_method1("fromtimestamp", (0, datetime.getattr("UTC")?))?)?;
+    // timedelta(days, seconds, microseconds)
+    let unit = datetime.getattr("timedelta")?.call1((0, 0, 1000))?;
+    since.neg()?.floor_div(unit)?.neg()?.extract()
+}
+
+/// A path.
+pub(super) fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    let py = given.py();
+    let path: PathBuf = given.extract().map_err(|wrong: PyErr| match wrong {
+        wrong if wrong.is_instance_of::<PyTypeError>(py) => {
+            wrong_type("path", "a str or an os.PathLike of one", given)
+        }
+        wrong if wrong.is_instance_of::<PyUnicodeEncodeError>(py) => {
+            not_allowed("path", "a path that the file system's encoding can write", given)
+        }
+        wrong => wrong,
+    })?;
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if bytes.is_empty() || bytes.contains(&0) {
+        return Err(not_allowed("path", "a path, which is not empty and has no NUL character", given));
+    }
+    Ok(path)
+}
+
+/// Names in a list; text alone would be a list of its letters.
+pub(super) fn names(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let is_one = given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>();
+    let list = given.cast::<PySequence>().ok().filter(|_| !is_one);
+    let list = list.ok_or_else(|| wrong_type(argument, wanted, given))?;
+    let items = list.try_iter()?.enumerate();
+    items.map(|(place, name)| text(format_args!("{argument}[{place}]"), "a str", &name?)).collect()
+}
+
+/// One of a few words.
+fn one_of<T: Copy>(argument: &str, given: &Bound<'_, PyAny>, allowed: &[(&str, T)]) -> PyResult<T> {
+    let words: Vec<_> = allowed.iter().map(|(word, _)| format!("{word:?}")).collect();
+    let wanted = words.join(" or ");
+    let word = text(argument, &wanted, given)?;
+    let found = allowed.iter().find(|(allowed, _)| *allowed == word);
+    found.map(|(_, value)| *value).ok_or_else(|| not_allowed(argument, &wanted, given))
+}
+
+pub(super) fn io(given: Defaulted<'_, '_>) -> PyResult<Io> {
+    let ways = [("auto", Io::Auto), ("mmap", Io::Mmap), ("pread", Io::Pread)];
+    given.or(Io::Auto, |given| one_of("io", given, &ways))
 }
 
 pub(super) fn io_name(io: Io) -> &'static str {
@@ -33,142 +215,79 @@ pub(super) fn io_name(io: Io) -> &'static str {
     }
 }
 
-pub(super) fn isolation_level(py: Python<'_>, given: &str) -> PyResult<IsolationLevel> {
+pub(super) fn isolation_level(given: Defaulted<'_, '_>) -> PyResult<IsolationLevel> {
     let levels = [
         ("read_uncommitted", IsolationLevel::ReadUncommitted),
         ("read_committed", IsolationLevel::ReadCommitted),
     ];
-    one_of(py, "isolation_level", given, &levels)
+    given.or(IsolationLevel::ReadUncommitted, |given| one_of("isolation_level", given, &levels))
 }
 
-pub(super) fn on_damage(py: Python<'_>, given: &str) -> PyResult<OnDamage> {
+pub(super) fn on_damage(given: Defaulted<'_, '_>) -> PyResult<OnDamage> {
     let modes = [("raise", OnDamage::Raise), ("skip", OnDamage::Skip), ("report", OnDamage::Report)];
-    one_of(py, "on_damage", given, &modes)
+    given.or(OnDamage::Raise, |given| one_of("on_damage", given, &modes))
 }
 
-pub(super) fn header_keys(py: Python<'_>, given: &str) -> PyResult<HeaderKeys> {
-    one_of(py, "header_keys", given, &[("utf8", HeaderKeys::Utf8), ("binary", HeaderKeys::Binary)])
+pub(super) fn header_keys(given: Defaulted<'_, '_>) -> PyResult<HeaderKeys> {
+    let kinds = [("utf8", HeaderKeys::Utf8), ("binary", HeaderKeys::Binary)];
+    given.or(HeaderKeys::Utf8, |given| one_of("header_keys", given, &kinds))
 }
 
-pub(super) fn timestamp_unit(py: Python<'_>, given: &str) -> PyResult<TimeUnit> {
-    one_of(py, "timestamp_unit", given, &[("ms", TimeUnit::Millisecond), ("us", TimeUnit::Microsecond)])
+pub(super) fn timestamp_unit(given: Defaulted<'_, '_>) -> PyResult<TimeUnit> {
+    let units = [("ms", TimeUnit::Millisecond), ("us", TimeUnit::Microsecond)];
+    given.or(TimeUnit::Millisecond, |given| one_of("timestamp_unit", given, &units))
 }
 
 /// `None` takes the best.
-pub(super) fn method(py: Python<'_>, given: Option<&str>) -> PyResult<Method> {
+pub(super) fn method(given: Option<&Bound<'_, PyAny>>) -> PyResult<Method> {
     let methods = [("binary", Method::Binary), ("warm", Method::Warm)];
-    given.map_or(Ok(Method::default()), |given| one_of(py, "method", given, &methods))
+    given.map_or(Ok(Method::default()), |given| one_of("method", given, &methods))
 }
 
-pub(super) fn partition_state(py: Python<'_>, given: &str) -> PyResult<PartitionState> {
-    let states = [
-        ("delete", PartitionState::Delete),
-        ("future", PartitionState::Future),
-        ("stray", PartitionState::Stray),
-    ];
-    one_of(py, "include", given, &states)
+/// The states of partitions that are on their way in or out, and their names.
+pub(super) const PARTITION_STATES: [(&str, PartitionState); 3] = [
+    ("delete", PartitionState::Delete),
+    ("future", PartitionState::Future),
+    ("stray", PartitionState::Stray),
+];
+
+pub(super) fn partition_states(given: &Bound<'_, PyAny>) -> PyResult<Vec<PartitionState>> {
+    let wanted = "a list of \"delete\", \"future\" or \"stray\"";
+    let names = names("include", wanted, given)?;
+    names
+        .iter()
+        .map(|name| {
+            let known = PARTITION_STATES.iter().find(|(known, _)| known == name);
+            known.map(|(_, state)| *state).ok_or_else(|| not_allowed("include", wanted, given))
+        })
+        .collect()
 }
 
-pub(super) fn columns(py: Python<'_>, given: &[String]) -> PyResult<Vec<Column>> {
-    let mut columns = Vec::with_capacity(given.len());
-    for name in given {
-        let column = Column::parse(name).map_err(|wrong| error::to_python(py, wrong))?;
+pub(super) fn columns(given: &Bound<'_, PyAny>) -> PyResult<Vec<Column>> {
+    let names = names("columns", "a list of column names, such as [\"offset\", \"key\"]", given)?;
+    let refused = |wrong| error::to_python(given.py(), wrong);
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let column = Column::parse(&name).map_err(refused)?;
         if columns.contains(&column) {
-            let wrong = Error::config("columns", "each column once", format!("{name:?} twice"));
-            return Err(error::to_python(py, wrong));
+            return Err(refused(Error::config("columns", "each column once", format!("{name:?} twice"))));
         }
         columns.push(column);
     }
     Ok(columns)
 }
 
-/// A count that must be at least one.
-pub(super) fn positive(py: Python<'_>, argument: &str, given: i64) -> PyResult<usize> {
-    usize::try_from(given)
-        .ok()
-        .filter(|count| *count > 0)
-        .ok_or_else(|| error::to_python(py, Error::config(argument, "1 or more", given.to_string())))
-}
-
-/// Milliseconds since the epoch: an int, or an aware datetime (a part of a millisecond counts as a whole one, so that a
-/// range holds what it says).
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Time(pub(super) i64);
-
-impl<'py> FromPyObject<'_, 'py> for Time {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let py = given.py();
-        if given.is_instance_of::<PyBool>() {
-            return Err(PyTypeError::new_err("a time is int milliseconds or an aware datetime, not bool"));
-        }
-        let datetime = py.import("datetime")?;
-        if !given.is_instance(&datetime.getattr("datetime")?)? {
-            return given.extract::<i64>().map(Self).map_err(|wrong| {
-                if wrong.is_instance_of::<PyTypeError>(py) {
-                    let class = class_name(&given);
-                    return PyTypeError::new_err(format!(
-                        "a time is int milliseconds or an aware datetime, not {class}"
-                    ));
-                }
-                if wrong.is_instance_of::<PyOverflowError>(py) {
-                    let wrong = Error::config("time", "milliseconds within 64 bits", given.to_string());
-                    return error::to_python(py, wrong);
-                }
-                wrong
-            });
-        }
-        if given.call_method0("utcoffset")?.is_none() {
-            let found = given.repr()?.to_string();
-            let wrong = Error::config("datetime", "one with a time zone, such as tzinfo=datetime.UTC", found);
-            return Err(error::to_python(py, wrong));
-        }
-        let since = given.sub(
-            datetime.getattr("datetime")?.call_method1("fromtimestamp", (0, datetime.getattr("UTC")?))?,
-        )?;
-        // timedelta(days, seconds, microseconds)
-        let unit = datetime.getattr("timedelta")?.call1((0, 0, 1000))?;
-        since.neg()?.floor_div(unit)?.neg()?.extract().map(Self)
-    }
-}
-
-/// The name of a value's class.
-pub(super) fn class_name(given: &Bound<'_, PyAny>) -> String {
-    given.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string())
-}
-
-/// Text; the error for anything else names the argument, as PyO3's own would not.
-pub(super) fn text(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<String> {
-    let text = given.cast::<PyString>().map_err(|_| no_instance(argument, wanted, given))?;
-    text.extract()
-}
-
-/// A whole number; `wanted` says which. One that does not fit is refused as one that is not allowed.
-pub(super) fn whole<T: TryFrom<i64>>(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<T> {
-    let py = given.py();
-    if given.is_instance_of::<PyBool>() || !given.hasattr("__index__")? {
-        return Err(no_instance(argument, wanted, given));
-    }
-    let number = match given.extract::<i64>() {
-        Err(wrong) if !wrong.is_instance_of::<PyOverflowError>(py) => return Err(wrong),
-        number => number.ok(),
-    };
-    number
-        .and_then(|number| T::try_from(number).ok())
-        .ok_or_else(|| error::to_python(py, Error::config(argument, wanted, given.to_string())))
-}
-
-fn no_instance(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyErr {
-    PyTypeError::new_err(format!("{argument}: expected {wanted}, found {}", class_name(given)))
-}
-
+/// The bounds of a reading.
 pub(super) fn ranges(
-    start_offset: Option<i64>,
-    end_offset: Option<i64>,
-    start_time: Option<Time>,
-    end_time: Option<Time>,
-) -> Ranges {
-    let ms = |time: Option<Time>| time.map(|Time(ms)| ms);
-    Ranges { start_offset, end_offset, start_time: ms(start_time), end_time: ms(end_time) }
+    start_offset: Option<&Bound<'_, PyAny>>,
+    end_offset: Option<&Bound<'_, PyAny>>,
+    start_time: Option<&Bound<'_, PyAny>>,
+    end_time: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Ranges> {
+    Ok(Ranges {
+        start_offset: start_offset.map(|given| offset("start_offset", given)).transpose()?,
+        end_offset: end_offset.map(|given| offset("end_offset", given)).transpose()?,
+        start_time: start_time.map(|given| time("start_time", given)).transpose()?,
+        end_time: end_time.map(|given| time("end_time", given)).transpose()?,
+    })
 }

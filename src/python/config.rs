@@ -13,14 +13,18 @@ use crate::config::{LogConfig, Setting, Source, Synonym, settings};
 /// The configuration of an object with `to_properties()`; the default one of `None`.
 pub(super) fn config_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<LogConfig> {
     let Some(given) = given else { return Ok(LogConfig::default()) };
-    if given.is_instance_of::<PyType>() || !given.hasattr("to_properties")? {
-        return Err(PyTypeError::new_err(format!(
+    let refused = || {
+        PyTypeError::new_err(format!(
             "config: expected a LogConfig, found {}; make one with LogConfig(segment_bytes=...), or of Kafka's own names \
              with LogConfig.from_properties({{\"segment.bytes\": ...}})",
             class_name(given)
-        )));
+        ))
+    };
+    if given.is_instance_of::<PyType>() || !given.hasattr("to_properties")? {
+        return Err(refused());
     }
-    let properties: BTreeMap<String, String> = given.call_method0("to_properties")?.extract()?;
+    let properties = given.call_method0("to_properties")?;
+    let properties: BTreeMap<String, String> = properties.extract().map_err(|_| refused())?;
     LogConfig::from_properties(&properties, Some(Source::Topic))
         .map_err(|wrong| error::to_python(given.py(), wrong))
 }
@@ -28,8 +32,8 @@ pub(super) fn config_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<LogConfig>
 type SynonymRow = (&'static str, i64, Option<String>);
 type SettingRow = (&'static str, String, String, Vec<SynonymRow>);
 
-/// The table of settings: name, default, what is allowed, and a broker's names with their factors and limits. A test holds
-/// Python's table against it.
+// a test compares Python's table with it
+#[doc = stub_doc!(_log_config_settings)]
 #[pyfunction]
 #[pyo3(name = "_log_config_settings")]
 pub(super) fn log_config_settings() -> Vec<SettingRow> {
@@ -44,14 +48,14 @@ pub(super) fn log_config_settings() -> Vec<SettingRow> {
     settings().map(row).collect()
 }
 
-/// The properties that the core makes of a configuration of Python's.
+#[doc = stub_doc!(_log_config_of)]
 #[pyfunction]
 #[pyo3(name = "_log_config_of", signature = (config))]
 pub(super) fn log_config_of(config: Option<&Bound<'_, PyAny>>) -> PyResult<BTreeMap<String, String>> {
     config_of(config).map(|config| config.to_properties())
 }
 
-/// What the core makes of properties, as `LogConfig.from_properties` does in Python: its own properties of it.
+#[doc = stub_doc!(_log_config_properties)]
 #[pyfunction]
 #[pyo3(name = "_log_config_properties", signature = (properties, kind=None, overrides=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyImportError, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::Error;
+use crate::error::{Error, NotFound};
 
 /// The exception for an error.
 pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
@@ -80,9 +80,29 @@ fn make(py: Python<'_>, class: &str, message: &str, error: Option<&Error>) -> Py
         attributes.set_item("offset", error.offset())?;
         attributes.set_item("expected", error.expected())?;
         attributes.set_item("found", error.found())?;
+        attributes.set_item("argument", error.argument())?;
+        attributes.set_item("advice", advice(error))?;
     }
     let class = py.import("cordwood.errors")?.getattr(class)?;
     Ok(PyErr::from_value(class.call((message,), Some(&attributes))?))
+}
+
+/// What to do next, in the words of the Python interface.
+fn advice(error: &Error) -> Option<&'static str> {
+    match error {
+        // only of a segment something can be read after the damage
+        Error::Corrupt { place, .. }
+            if place.file.extension().is_some_and(|extension| extension == "log") =>
+        {
+            Some("read what is left with on_damage=\"skip\"")
+        }
+        Error::LogChanged { .. } => Some("open the log again or call refresh()"),
+        Error::LogNotFound { found: NotFound::NoSegment, .. } => {
+            Some("for a broker's data directory use LogDir")
+        }
+        Error::Poisoned { .. } => Some("open it again, which recovers what was acknowledged"),
+        _ => None,
+    }
 }
 
 /// "Permission denied (os error 13)" without the number, which Python adds itself.

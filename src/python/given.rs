@@ -1,12 +1,16 @@
 //! What a program gives to be appended: bytes of several kinds, headers, records.
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use std::fmt::Display;
+
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyList, PyMapping, PyMemoryView, PyString, PyTuple};
 
-use super::arguments::class_name;
+use super::arguments::{self, Defaulted, class_name, not_allowed, wrong_type};
+use super::error;
 use super::record::PyRecord;
+use crate::error::Error;
 use crate::record::NewRecord;
 
 /// Bytes, or text as UTF-8; held where they are where Python's object cannot change, else copied.
@@ -24,29 +28,42 @@ impl Blob {
     }
 }
 
-impl<'py> FromPyObject<'_, 'py> for Blob {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+impl Blob {
+    /// `wanted` says what it may be.
+    fn of(argument: impl Display + Copy, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(bytes) = given.cast::<PyBytes>() {
             return Ok(Self::Bytes(bytes.to_owned().into()));
         }
         if given.is_instance_of::<PyString>() {
-            return given.extract::<PyBackedStr>().map(Self::Text);
+            return given.extract().map(Self::Text).map_err(|_| {
+                not_allowed(argument, "text in Unicode without lone surrogates, or bytes", given)
+            });
         }
-        let refused = |more| {
-            let found = class_name(&given);
-            PyTypeError::new_err(format!("expected bytes, str or None, found {found}{more}"))
-        };
-        let view = PyMemoryView::from(&given).map_err(|_| refused(""))?;
+        let view = PyMemoryView::from(given).map_err(|_| wrong_type(argument, wanted, given))?;
         // a number of NumPy's has bytes too, and an array of them as many as the machine makes of it
         let format: String = view.getattr("format")?.extract()?;
         let item = format.trim_start_matches(['@', '=', '<', '>', '!']);
         if !matches!(item, "B" | "b" | "c") || view.getattr("ndim")?.extract::<i32>()? < 1 {
-            return Err(refused(" (its tobytes() are bytes)"));
+            let found = class_name(given);
+            return Err(PyTypeError::new_err(format!(
+                "{argument}: expected {wanted}, found {found} (its tobytes() are bytes)"
+            )));
         }
         let bytes = view.call_method0("tobytes")?;
         Ok(Self::Bytes(bytes.cast::<PyBytes>()?.clone().into()))
+    }
+
+    /// Raw batches.
+    pub(super) fn raw(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Self::of(argument, "bytes", given)
+    }
+
+    /// A record's value or key; `None` is null.
+    pub(super) fn nullable(
+        argument: impl Display + Copy,
+        given: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Option<Self>> {
+        given.map(|given| Self::of(argument, "bytes, str or None", given)).transpose()
     }
 }
 
@@ -54,36 +71,35 @@ impl<'py> FromPyObject<'_, 'py> for Blob {
 #[derive(Default)]
 pub(super) struct GivenHeaders(pub(super) Vec<(Blob, Option<Blob>)>);
 
-impl<'py> FromPyObject<'_, 'py> for GivenHeaders {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+impl GivenHeaders {
+    /// `None` is none.
+    pub(super) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if given.is_none() {
             return Ok(Self::default());
         }
         let pairs = match given.cast::<PyMapping>() {
             Ok(mapping) => mapping.items()?.into_any(),
-            Err(_) => given.to_owned(),
+            Err(_) => given.clone(),
         };
         let mut headers = Vec::new();
-        for pair in pairs.try_iter().map_err(|_| no_headers(&given))? {
+        let wanted = "pairs of a name and a value, or a mapping";
+        for (place, pair) in pairs.try_iter().map_err(|_| wrong_type("headers", wanted, given))?.enumerate() {
             let pair = pair?;
-            if !pair.is_instance_of::<PyTuple>() && !pair.is_instance_of::<PyList>() || pair.len()? != 2 {
-                return Err(no_headers(&pair));
+            let is_pair = pair.is_instance_of::<PyTuple>() || pair.is_instance_of::<PyList>();
+            if !is_pair || pair.len()? != 2 {
+                return Err(wrong_type(
+                    format_args!("headers[{place}]"),
+                    "a pair of a name and a value",
+                    &pair,
+                ));
             }
-            let name = pair.get_item(0)?;
-            if name.is_none() {
-                return Err(no_headers(&pair));
-            }
-            headers.push((name.extract()?, pair.get_item(1)?.extract()?));
+            let (name, value) = (pair.get_item(0)?, pair.get_item(1)?);
+            let name = Blob::of(format_args!("headers[{place}][0]"), "a name, bytes or str", &name)?;
+            let value = Some(&value).filter(|value| !value.is_none());
+            headers.push((name, Blob::nullable(format_args!("headers[{place}][1]"), value)?));
         }
         Ok(Self(headers))
     }
-}
-
-fn no_headers(found: &Bound<'_, PyAny>) -> PyErr {
-    let found = found.repr().map_or_else(|_| "?".to_owned(), |words| words.to_string());
-    PyTypeError::new_err(format!("headers are pairs of a name and a value, or a mapping; found {found}"))
 }
 
 /// A record to append, held by this side while the core, detached from the interpreter, reads it.
@@ -95,21 +111,27 @@ pub(super) struct GivenRecord {
     pub(super) timestamp: Option<i64>,
 }
 
-impl<'py> FromPyObject<'_, 'py> for GivenRecord {
-    type Error = PyErr;
+impl GivenRecord {
+    /// Of the arguments that a record is made of.
+    pub(super) fn of_fields(
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Defaulted<'_, '_>,
+        timestamp: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            value: Blob::nullable("value", value)?,
+            key: Blob::nullable("key", key)?,
+            headers: headers.or(GivenHeaders::default(), GivenHeaders::of)?,
+            timestamp: timestamp.map(|given| arguments::time("timestamp", given)).transpose()?,
+        })
+    }
 
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+    fn of(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(record) = given.cast::<PyRecord>() {
             return record.get().given(given.py());
         }
-        let value = given.extract::<Blob>().map_err(|error| {
-            if error.is_instance_of::<PyTypeError>(given.py()) {
-                let found = class_name(&given);
-                PyTypeError::new_err(format!("expected a Record, or the bytes of a value, found {found}"))
-            } else {
-                error
-            }
-        })?;
+        let value = Blob::of(argument, "a Record, or the bytes of a value", given)?;
         Ok(Self { value: Some(value), key: None, headers: GivenHeaders::default(), timestamp: None })
     }
 }
@@ -152,46 +174,37 @@ impl GivenRecords {
     }
 }
 
-impl<'py> FromPyObject<'_, 'py> for GivenRecords {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        // their items are letters and numbers
-        if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
-            return Err(PyTypeError::new_err(format!(
-                "expected an iterable of Record or bytes, found one {}; append takes a single value",
-                class_name(&given)
-            )));
-        }
-        let no_records = || {
-            let found = class_name(&given);
-            PyTypeError::new_err(format!("expected an iterable of Record or bytes, found {found}"))
-        };
-        if given.cast::<PyMapping>().is_ok() {
-            // its keys alone would be appended
-            return Err(no_records());
-        }
-        let mut records = Vec::new();
-        for (place, record) in given.try_iter().map_err(|_| no_records())?.enumerate() {
-            let record = record?;
-            records.push(record.extract().map_err(|wrong: PyErr| at_place(given.py(), place, wrong))?);
-        }
-        Ok(Self(records))
+/// What `append_many` takes; the wrong one of them is named by its place.
+pub(super) fn records(given: &Bound<'_, PyAny>) -> PyResult<GivenRecords> {
+    let wanted = "an iterable of Record or bytes";
+    // their items are letters and numbers
+    if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
+        return Err(PyTypeError::new_err(format!(
+            "records: expected {wanted}, found one {}; append takes a single value",
+            class_name(given)
+        )));
     }
-}
-
-/// Of many records the one that is wrong is named.
-fn at_place(py: Python<'_>, place: usize, wrong: PyErr) -> PyErr {
-    if wrong.is_instance_of::<PyTypeError>(py) {
-        PyTypeError::new_err(format!("record {place}: {}", wrong.value(py)))
-    } else {
-        wrong
+    if given.cast::<PyMapping>().is_ok() {
+        // its keys alone would be appended
+        return Err(wrong_type("records", wanted, given));
     }
+    let items = given.try_iter().map_err(|wrong| {
+        if wrong.is_instance_of::<PyTypeError>(given.py()) {
+            wrong_type("records", wanted, given)
+        } else {
+            wrong
+        }
+    })?;
+    let mut records = Vec::new();
+    for (place, record) in items.enumerate() {
+        records.push(GivenRecord::of(format_args!("records[{place}]"), &record?)?);
+    }
+    Ok(GivenRecords(records))
 }
 
 /// Text that has to be UTF-8: a header's name.
-pub(super) fn name_text(name: &Blob) -> PyResult<String> {
+pub(super) fn name_text(py: Python<'_>, name: &Blob) -> PyResult<String> {
     std::str::from_utf8(name.as_slice())
         .map(str::to_owned)
-        .map_err(|error| PyValueError::new_err(format!("a header's name is UTF-8: {error}")))
+        .map_err(|wrong| error::to_python(py, Error::config("headers", "names in UTF-8", wrong.to_string())))
 }

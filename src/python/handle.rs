@@ -7,10 +7,11 @@ use arc_swap::ArcSwap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arguments;
+use super::arguments::{self, Defaulted, PARTITION_STATES};
 use super::enter::SIGNALS;
 use crate::dir::LogDir;
 use crate::error::Result;
+use crate::fs::names::PartitionState;
 use crate::log::{Log, LogOptions};
 
 /// A log and how it was opened, so that a forked child can open it again: threads that held its locks do not exist there.
@@ -59,12 +60,13 @@ impl LogHandle {
 }
 
 /// What a log is opened with, from Python.
-pub(super) fn log_options(py: Python<'_>, io: &str, max_open_files: i64) -> PyResult<LogOptions> {
+pub(super) fn log_options(io: Defaulted<'_, '_>, max_open_files: Defaulted<'_, '_>) -> PyResult<LogOptions> {
+    let options = LogOptions::default();
     Ok(LogOptions {
-        io: arguments::io(py, io)?,
-        max_open_files: arguments::positive(py, "max_open_files", max_open_files)?,
+        io: arguments::io(io)?,
+        max_open_files: max_open_files.positive("max_open_files", options.max_open_files)?,
         interrupt: SIGNALS,
-        ..LogOptions::default()
+        ..options
     })
 }
 
@@ -72,18 +74,18 @@ pub(super) fn log_options(py: Python<'_>, io: &str, max_open_files: i64) -> PyRe
 #[derive(Debug)]
 pub(super) struct DirHandle {
     pub(super) directory: Arc<LogDir>,
-    pub(super) io: String,
-    pub(super) max_open_files: i64,
-    pub(super) include: Vec<String>,
+    pub(super) include: Vec<PartitionState>,
 }
 
 impl DirHandle {
     /// How to open it again, as pickle wants it.
     pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let LogOptions { io, max_open_files, .. } = self.directory.options();
+        let included = PARTITION_STATES.iter().filter(|(_, state)| self.include.contains(state));
         let keywords = PyDict::new(py);
-        keywords.set_item("io", &self.io)?;
-        keywords.set_item("max_open_files", self.max_open_files)?;
-        keywords.set_item("include", &self.include)?;
+        keywords.set_item("io", arguments::io_name(*io))?;
+        keywords.set_item("max_open_files", max_open_files)?;
+        keywords.set_item("include", included.map(|(name, _)| *name).collect::<Vec<_>>())?;
         let open = py.import("cordwood.recipes")?.getattr("open_directory")?;
         (open, (self.directory.path().as_os_str().to_owned(), keywords))
             .into_pyobject(py)

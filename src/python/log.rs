@@ -1,13 +1,12 @@
 //! `Log`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::prelude::*;
 
-use super::arguments::{self, Time};
+use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::lookups::{Located, Timed};
@@ -19,7 +18,7 @@ use crate::arrow::{Column, ReaderOptions};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, ScanOptions, Split};
 
-/// A partition directory, opened for reading.
+#[doc = stub_doc!(Log)]
 #[pyclass(frozen, module = "cordwood", name = "Log")]
 pub(super) struct PyLog {
     handle: Arc<LogHandle>,
@@ -42,66 +41,85 @@ impl PyLog {
 #[pymethods]
 impl PyLog {
     #[new]
-    #[pyo3(signature = (path, *, io="auto", log_start_offset=None, topic=None, partition=None, max_open_files=256))]
+    #[pyo3(signature = (path, *, io=LEFT_OUT, log_start_offset=None, topic=None, partition=None, max_open_files=LEFT_OUT),
+        text_signature = "(path, *, io='auto', log_start_offset=None, topic=None, partition=None, max_open_files=256)")]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
-        io: &str,
-        log_start_offset: Option<i64>,
-        topic: Option<String>,
-        partition: Option<i32>,
-        max_open_files: i64,
+        path: &Bound<'_, PyAny>,
+        io: Defaulted<'_, '_>,
+        log_start_offset: Option<&Bound<'_, PyAny>>,
+        topic: Option<&Bound<'_, PyAny>>,
+        partition: Option<&Bound<'_, PyAny>>,
+        max_open_files: Defaulted<'_, '_>,
     ) -> PyResult<Self> {
-        let options = log_options(py, io, max_open_files)?;
-        let options = LogOptions { log_start_offset, topic, partition, ..options };
+        let path = arguments::path(path)?;
+        let number = |given| arguments::whole("partition", "a partition's number, 0 to 2^31 - 1", given);
+        let options = LogOptions {
+            log_start_offset: log_start_offset
+                .map(|given| arguments::offset("log_start_offset", given))
+                .transpose()?,
+            topic: topic.map(|given| arguments::text("topic", "a topic's name, a str", given)).transpose()?,
+            partition: partition.map(number).transpose()?,
+            ..log_options(io, max_open_files)?
+        };
         enter(py, || Log::open(path, options)).map(Self::of)
     }
 
+    #[doc = stub_doc!(Log.path)]
     #[getter]
     fn path(&self) -> OsString {
         self.handle.path().as_os_str().to_owned()
     }
 
+    #[doc = stub_doc!(Log.topic)]
     #[getter]
     fn topic(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.ask(py, |log| Ok(log.topic().map(str::to_owned)))
     }
 
+    #[doc = stub_doc!(Log.partition)]
     #[getter]
     fn partition(&self, py: Python<'_>) -> PyResult<Option<i32>> {
         self.ask(py, |log| Ok(log.partition()))
     }
 
+    #[doc = stub_doc!(Log.log_start_offset)]
     #[getter]
     fn log_start_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, |log| Ok(log.log_start_offset()))
     }
 
+    #[doc = stub_doc!(Log.log_end_offset)]
     #[getter]
     fn log_end_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, |log| log.log_end_offset())
     }
 
+    #[doc = stub_doc!(Log.last_stable_offset)]
     #[getter]
     fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, |log| log.last_stable_offset())
     }
 
+    #[doc = stub_doc!(Log.topic_id)]
     #[getter]
     fn topic_id(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.ask(py, |log| Ok(log.topic_id().map(|id| id.to_string())))
     }
 
+    #[doc = stub_doc!(Log.size)]
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
         self.ask(py, |log| log.size())
     }
 
+    #[doc = stub_doc!(Log.segments)]
     #[getter]
     fn segments(&self) -> PySegments {
         PySegments::of(&self.handle)
     }
 
+    #[doc = stub_doc!(Log.warnings)]
     #[getter]
     fn warnings(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         self.ask(py, |log| match log.log_end_offset() {
@@ -110,40 +128,54 @@ impl PyLog {
         })
     }
 
+    #[doc = stub_doc!(Log.is_compacted)]
     #[getter]
     fn is_compacted(&self, py: Python<'_>) -> PyResult<bool> {
         self.ask(py, |log| log.is_compacted())
     }
 
+    #[doc = stub_doc!(Log.offset_gaps)]
     #[pyo3(signature = (start_offset=None, end_offset=None))]
     fn offset_gaps(
         &self,
         py: Python<'_>,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<PyOffsetGap>> {
-        let offsets = start_offset.unwrap_or(0)..end_offset.unwrap_or(i64::MAX);
-        Ok(self.ask(py, |log| log.offset_gaps(offsets))?.into_iter().map(Into::into).collect())
+        let start = start_offset.map_or(Ok(0), |given| arguments::offset("start_offset", given))?;
+        let end = end_offset.map_or(Ok(i64::MAX), |given| arguments::offset("end_offset", given))?;
+        Ok(self.ask(py, |log| log.offset_gaps(start..end))?.into_iter().map(Into::into).collect())
     }
 
+    #[doc = stub_doc!(Log.refresh)]
     fn refresh(&self, py: Python<'_>) -> PyResult<Self> {
         self.ask(py, |log| log.refresh()).map(Self::of)
     }
 
-    fn locate(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PyLocation>> {
+    #[doc = stub_doc!(Log.locate)]
+    fn locate(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PyLocation>> {
+        let offset = arguments::offset("offset", offset)?;
         Ok(self.ask(py, |log| log.locate(offset))?.map(Into::into))
     }
 
+    #[doc = stub_doc!(Log.locate_many)]
     fn locate_many<'py>(&self, py: Python<'py>, offsets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let offsets = targets::offsets(offsets)?;
         let located = self.ask(py, |log| Located::read(&log, &offsets))?;
         table(py, located.into_columns())
     }
 
-    fn offset_for_time(&self, py: Python<'_>, timestamp: Time) -> PyResult<Option<PyTimestampOffset>> {
-        Ok(self.ask(py, |log| log.offset_for_time(timestamp.0))?.map(Into::into))
+    #[doc = stub_doc!(Log.offset_for_time)]
+    fn offset_for_time(
+        &self,
+        py: Python<'_>,
+        timestamp: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<PyTimestampOffset>> {
+        let timestamp = arguments::time("timestamp", timestamp)?;
+        Ok(self.ask(py, |log| log.offset_for_time(timestamp))?.map(Into::into))
     }
 
+    #[doc = stub_doc!(Log.offsets_for_times)]
     fn offsets_for_times<'py>(
         &self,
         py: Python<'py>,
@@ -154,48 +186,53 @@ impl PyLog {
         table(py, timed.into_columns())
     }
 
+    #[doc = stub_doc!(Log.scan)]
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None,
-        isolation_level="read_uncommitted", include_control=false, on_damage="raise", header_keys="utf8",
-        timestamp_unit="ms", max_rows=65_536, max_bytes=16_777_216, split=None, threads=1))]
+        isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT, header_keys=LEFT_OUT,
+        timestamp_unit=LEFT_OUT, max_rows=LEFT_OUT, max_bytes=LEFT_OUT, split=None, threads=LEFT_OUT),
+        text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None, \
+            isolation_level='read_uncommitted', include_control=False, on_damage='raise', header_keys='utf8', \
+            timestamp_unit='ms', max_rows=65536, max_bytes=16777216, split=None, threads=1)")]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn scan(
         &self,
         py: Python<'_>,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
-        start_time: Option<Time>,
-        end_time: Option<Time>,
-        columns: Option<Vec<String>>,
-        isolation_level: &str,
-        include_control: bool,
-        on_damage: &str,
-        header_keys: &str,
-        timestamp_unit: &str,
-        max_rows: i64,
-        max_bytes: i64,
-        split: Option<&Bound<'_, PySplit>>,
-        threads: i64,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+        columns: Option<&Bound<'_, PyAny>>,
+        isolation_level: Defaulted<'_, '_>,
+        include_control: Defaulted<'_, '_>,
+        on_damage: Defaulted<'_, '_>,
+        header_keys: Defaulted<'_, '_>,
+        timestamp_unit: Defaulted<'_, '_>,
+        max_rows: Defaulted<'_, '_>,
+        max_bytes: Defaulted<'_, '_>,
+        split: Option<&Bound<'_, PyAny>>,
+        threads: Defaulted<'_, '_>,
     ) -> PyResult<PyScan> {
-        let mut ranges = arguments::ranges(start_offset, end_offset, start_time, end_time);
-        let split = split.map(|split| Split::from(split.get().clone()));
+        let mut ranges = arguments::ranges(start_offset, end_offset, start_time, end_time)?;
+        let split = split.map(split_of).transpose()?;
         if let Some(split) = &split {
             ranges = split.ranges().intersection(ranges);
         }
         let scan = ScanOptions {
             ranges,
-            isolation_level: arguments::isolation_level(py, isolation_level)?,
-            include_control,
-            on_damage: arguments::on_damage(py, on_damage)?,
+            isolation_level: arguments::isolation_level(isolation_level)?,
+            include_control: include_control.flag("include_control")?,
+            on_damage: arguments::on_damage(on_damage)?,
             batches_only: false,
         };
+        let defaults = ReaderOptions::default();
         let options = ReaderOptions {
             scan,
-            columns: columns.map_or(Ok(Column::DEFAULT.to_vec()), |names| arguments::columns(py, &names))?,
-            header_keys: arguments::header_keys(py, header_keys)?,
-            timestamp_unit: arguments::timestamp_unit(py, timestamp_unit)?,
-            max_rows: arguments::positive(py, "max_rows", max_rows)?,
-            max_bytes: arguments::positive(py, "max_bytes", max_bytes)?,
-            threads: arguments::positive(py, "threads", threads)?,
+            columns: columns.map_or(Ok(Column::DEFAULT.to_vec()), arguments::columns)?,
+            header_keys: arguments::header_keys(header_keys)?,
+            timestamp_unit: arguments::timestamp_unit(timestamp_unit)?,
+            max_rows: max_rows.positive("max_rows", defaults.max_rows)?,
+            max_bytes: max_bytes.positive("max_bytes", defaults.max_bytes)?,
+            threads: threads.positive("threads", defaults.threads)?,
         };
         self.ask(py, |log| log.check(&options.scan.ranges))?;
         let handle = Arc::clone(&self.handle);
@@ -203,43 +240,49 @@ impl PyLog {
         Ok(PyScan::new(source, options))
     }
 
+    #[doc = stub_doc!(Log.records)]
     #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None,
-        isolation_level="read_uncommitted", include_control=false, on_damage="raise"))]
+        isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT),
+        text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
+            isolation_level='read_uncommitted', include_control=False, on_damage='raise')")]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn records(
         &self,
         py: Python<'_>,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
-        start_time: Option<Time>,
-        end_time: Option<Time>,
-        isolation_level: &str,
-        include_control: bool,
-        on_damage: &str,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+        isolation_level: Defaulted<'_, '_>,
+        include_control: Defaulted<'_, '_>,
+        on_damage: Defaulted<'_, '_>,
     ) -> PyResult<PyRecords> {
         let options = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
-            isolation_level: arguments::isolation_level(py, isolation_level)?,
-            include_control,
-            on_damage: arguments::on_damage(py, on_damage)?,
+            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
+            isolation_level: arguments::isolation_level(isolation_level)?,
+            include_control: include_control.flag("include_control")?,
+            on_damage: arguments::on_damage(on_damage)?,
             batches_only: false,
         };
         self.ask(py, |log| log.scan(options)).map(PyRecords::new)
     }
 
-    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, on_damage="raise"))]
+    #[doc = stub_doc!(Log.batches)]
+    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, on_damage=LEFT_OUT),
+        text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
+            on_damage='raise')")]
     fn batches(
         &self,
         py: Python<'_>,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
-        start_time: Option<Time>,
-        end_time: Option<Time>,
-        on_damage: &str,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+        on_damage: Defaulted<'_, '_>,
     ) -> PyResult<PyScan> {
         let scan = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
-            on_damage: arguments::on_damage(py, on_damage)?,
+            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
+            on_damage: arguments::on_damage(on_damage)?,
             batches_only: true,
             ..ScanOptions::default()
         };
@@ -248,23 +291,26 @@ impl PyLog {
         Ok(PyScan::new(Source::Log(Arc::clone(&self.handle)), options))
     }
 
+    #[doc = stub_doc!(Log.plan)]
     #[pyo3(signature = (max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None,
-        isolation_level="read_uncommitted"))]
+        isolation_level=LEFT_OUT),
+        text_signature = "($self, max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
+            isolation_level='read_uncommitted')")]
     #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn plan(
         &self,
         py: Python<'_>,
-        max_bytes: i64,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
-        start_time: Option<Time>,
-        end_time: Option<Time>,
-        isolation_level: &str,
+        max_bytes: &Bound<'_, PyAny>,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+        isolation_level: Defaulted<'_, '_>,
     ) -> PyResult<Vec<PySplit>> {
-        let max_bytes = arguments::positive(py, "max_bytes", max_bytes)? as u64;
+        let max_bytes = arguments::positive("max_bytes", max_bytes)? as u64;
         let options = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time),
-            isolation_level: arguments::isolation_level(py, isolation_level)?,
+            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
+            isolation_level: arguments::isolation_level(isolation_level)?,
             ..ScanOptions::default()
         };
         Ok(self.ask(py, |log| log.plan(max_bytes, &options))?.into_iter().map(Into::into).collect())
@@ -283,6 +329,12 @@ impl PyLog {
             })
         })
     }
+}
+
+fn split_of(given: &Bound<'_, PyAny>) -> PyResult<Split> {
+    let split =
+        given.cast::<PySplit>().map_err(|_| wrong_type("split", "a Split, as plan() makes it", given))?;
+    Ok(split.get().clone().into())
 }
 
 fn table<'py, const N: usize>(

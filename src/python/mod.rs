@@ -1,5 +1,14 @@
 //! The extension module `cordwood._core`: frozen classes whose methods convert, [`enter`](enter::enter), convert.
 
+#![allow(
+    clippy::doc_markdown,
+    clippy::doc_link_with_quotes,
+    reason = "the docstrings are Python's: *word* is an argument there, and [\"word\"] a list"
+)]
+
+// the docstrings of `_core.pyi`, for the modules below: `stub_doc!(Log.scan)`
+include!(concat!(env!("OUT_DIR"), "/stub_doc.rs"));
+
 mod arguments;
 mod config;
 mod dir;
@@ -23,7 +32,7 @@ mod writer;
 
 use pyo3::prelude::*;
 
-/// The Rust half of cordwood.
+#[doc = stub_doc!(module)]
 #[pymodule]
 #[pyo3(name = "_core", gil_used = true)]
 mod core_module {

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
-use super::arguments::Time;
+use super::arguments::{Defaulted, LEFT_OUT};
 use super::given::{Blob, GivenHeaders, GivenRecord, name_text};
 use crate::types::TimestampType;
 
@@ -19,14 +19,20 @@ pub(super) struct OwnedRecord {
     pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
 }
 
-/// One record.
+#[doc = stub_doc!(Record)]
 #[pyclass(frozen, get_all, module = "cordwood", name = "Record")]
 pub(super) struct PyRecord {
+    #[doc = stub_doc!(Record.offset)]
     offset: i64,
+    #[doc = stub_doc!(Record.timestamp)]
     timestamp: i64,
+    #[doc = stub_doc!(Record.timestamp_type)]
     timestamp_type: Py<PyAny>,
+    #[doc = stub_doc!(Record.key)]
     key: Option<Py<PyBytes>>,
+    #[doc = stub_doc!(Record.value)]
     value: Option<Py<PyBytes>>,
+    #[doc = stub_doc!(Record.headers)]
     headers: Py<PyList>,
 }
 
@@ -50,8 +56,7 @@ impl PyRecord {
             bytes.as_ref().map(|bytes| Blob::Bytes(bytes.bind(py).clone().into()))
         };
         let headers = self.headers.bind(py);
-        let headers =
-            if headers.is_empty() { GivenHeaders::default() } else { headers.extract::<GivenHeaders>()? };
+        let headers = if headers.is_empty() { GivenHeaders::default() } else { GivenHeaders::of(headers)? };
         Ok(GivenRecord {
             value: blob(&self.value),
             key: blob(&self.key),
@@ -74,22 +79,23 @@ pub(super) fn now() -> i64 {
 #[pymethods]
 impl PyRecord {
     #[new]
-    #[pyo3(signature = (value, key=None, headers=None, timestamp=None), text_signature = "(value, key=None, headers=(), timestamp=None)")]
-    #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
+    #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None),
+        text_signature = "(value, key=None, headers=(), timestamp=None)")]
     fn made(
         py: Python<'_>,
-        value: Option<Blob>,
-        key: Option<Blob>,
-        headers: Option<GivenHeaders>,
-        timestamp: Option<Time>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Defaulted<'_, '_>,
+        timestamp: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        let GivenRecord { value, key, headers, timestamp } =
+            GivenRecord::of_fields(value, key, headers, timestamp)?;
         let bytes =
             |blob: &Option<Blob>| blob.as_ref().map(|blob| PyBytes::new(py, blob.as_slice()).unbind());
-        let headers = headers.unwrap_or_default().0;
-        let headers = headers.iter().map(|(name, value)| Ok((name_text(name)?, bytes(value))));
+        let headers = headers.0.iter().map(|(name, value)| Ok((name_text(py, name)?, bytes(value))));
         Ok(Self {
             offset: -1,
-            timestamp: timestamp.map_or_else(now, |Time(ms)| ms),
+            timestamp: timestamp.unwrap_or_else(now),
             timestamp_type: timestamp_type(py, TimestampType::CreateTime.id())?,
             key: bytes(&key),
             value: bytes(&value),

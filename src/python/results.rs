@@ -3,18 +3,24 @@
 use std::ffi::OsString;
 
 use pyo3::prelude::*;
+use pyo3::types::{PySequence, PyTuple};
 
+use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
 use crate::index::AbortedTransaction;
 use crate::log::{AbortedRange, Gap, OffsetGap, ScanStats, Split};
 use crate::types::{Location, OffsetPosition, TimestampOffset};
 
-/// Where the batch that holds an offset lies.
+#[doc = stub_doc!(Location)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Location")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyLocation {
+    #[doc = stub_doc!(Location.segment)]
     segment: i64,
+    #[doc = stub_doc!(Location.batch_base_offset)]
     batch_base_offset: i64,
+    #[doc = stub_doc!(Location.position)]
     position: u64,
+    #[doc = stub_doc!(Location.size)]
     size: u32,
 }
 
@@ -35,7 +41,7 @@ impl PyLocation {
     }
 }
 
-/// Offsets that lie between two segments.
+#[doc = stub_doc!(OffsetGap)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "OffsetGap")]
 #[derive(PartialEq, Eq, Hash)]
 #[expect(clippy::struct_field_names, reason = "the names of Python's attributes")]
@@ -64,11 +70,13 @@ impl PyOffsetGap {
     }
 }
 
-/// A timestamp and the offset that it belongs to.
+#[doc = stub_doc!(TimestampOffset)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "TimestampOffset")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyTimestampOffset {
+    #[doc = stub_doc!(TimestampOffset.timestamp)]
     timestamp: i64,
+    #[doc = stub_doc!(TimestampOffset.offset)]
     offset: i64,
 }
 
@@ -85,11 +93,13 @@ impl PyTimestampOffset {
     }
 }
 
-/// An offset and a position in its segment's `.log`.
+#[doc = stub_doc!(OffsetPosition)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "OffsetPosition")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyOffsetPosition {
+    #[doc = stub_doc!(OffsetPosition.offset)]
     offset: i64,
+    #[doc = stub_doc!(OffsetPosition.position)]
     position: i32,
 }
 
@@ -106,14 +116,19 @@ impl PyOffsetPosition {
     }
 }
 
-/// An entry of a transaction index.
+#[doc = stub_doc!(AbortedTransaction)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "AbortedTransaction")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyAbortedTransaction {
+    #[doc = stub_doc!(AbortedTransaction.version)]
     version: i16,
+    #[doc = stub_doc!(AbortedTransaction.producer_id)]
     producer_id: i64,
+    #[doc = stub_doc!(AbortedTransaction.first_offset)]
     first_offset: i64,
+    #[doc = stub_doc!(AbortedTransaction.last_offset)]
     last_offset: i64,
+    #[doc = stub_doc!(AbortedTransaction.last_stable_offset)]
     last_stable_offset: i64,
 }
 
@@ -137,8 +152,13 @@ impl From<&PyAbortedTransaction> for AbortedTransaction {
 impl PyAbortedTransaction {
     #[new]
     #[pyo3(signature = (*, producer_id, first_offset, last_offset, last_stable_offset))]
-    fn new(producer_id: i64, first_offset: i64, last_offset: i64, last_stable_offset: i64) -> Self {
-        AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset }.into()
+    fn new(
+        producer_id: &Bound<'_, PyAny>,
+        first_offset: &Bound<'_, PyAny>,
+        last_offset: &Bound<'_, PyAny>,
+        last_stable_offset: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        aborted_transaction(producer_id, first_offset, last_offset, last_stable_offset).map(Into::into)
     }
 
     fn __repr__(&self) -> String {
@@ -149,15 +169,38 @@ impl PyAbortedTransaction {
     }
 }
 
-/// A damaged stretch that a reading left out.
+/// An aborted transaction of its numbers.
+pub(super) fn aborted_transaction(
+    producer_id: &Bound<'_, PyAny>,
+    first_offset: &Bound<'_, PyAny>,
+    last_offset: &Bound<'_, PyAny>,
+    last_stable_offset: &Bound<'_, PyAny>,
+) -> PyResult<AbortedTransaction> {
+    Ok(AbortedTransaction {
+        producer_id: arguments::whole("producer_id", PRODUCER_ID, producer_id)?,
+        first_offset: arguments::offset("first_offset", first_offset)?,
+        last_offset: arguments::offset("last_offset", last_offset)?,
+        last_stable_offset: arguments::offset("last_stable_offset", last_stable_offset)?,
+    })
+}
+
+const PRODUCER_ID: &str = "a producer id, a whole number within 64 bits";
+
+#[doc = stub_doc!(Gap)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Gap")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyGap {
+    #[doc = stub_doc!(Gap.file)]
     file: OsString,
+    #[doc = stub_doc!(Gap.start_position)]
     start_position: u64,
+    #[doc = stub_doc!(Gap.end_position)]
     end_position: u64,
+    #[doc = stub_doc!(Gap.start_offset)]
     start_offset: i64,
+    #[doc = stub_doc!(Gap.end_offset)]
     end_offset: Option<i64>,
+    #[doc = stub_doc!(Gap.reason)]
     reason: String,
 }
 
@@ -183,16 +226,23 @@ impl PyGap {
     }
 }
 
-/// What a reading did.
+#[doc = stub_doc!(ScanStats)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "ScanStats")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyScanStats {
+    #[doc = stub_doc!(ScanStats.records)]
     records: u64,
+    #[doc = stub_doc!(ScanStats.batches)]
     batches: u64,
+    #[doc = stub_doc!(ScanStats.batches_skipped)]
     batches_skipped: u64,
+    #[doc = stub_doc!(ScanStats.batches_decompressed)]
     batches_decompressed: u64,
+    #[doc = stub_doc!(ScanStats.segments_opened)]
     segments_opened: u64,
+    #[doc = stub_doc!(ScanStats.bytes_read)]
     bytes_read: u64,
+    #[doc = stub_doc!(ScanStats.offset_gaps)]
     offset_gaps: u64,
 }
 
@@ -227,16 +277,23 @@ impl PyScanStats {
     }
 }
 
-/// A piece of a range, from `plan()`.
+#[doc = stub_doc!(Split)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Split")]
 #[derive(PartialEq, Eq, Hash, Clone)]
 pub(super) struct PySplit {
+    #[doc = stub_doc!(Split.path)]
     path: OsString,
+    #[doc = stub_doc!(Split.start_offset)]
     start_offset: i64,
+    #[doc = stub_doc!(Split.end_offset)]
     end_offset: i64,
+    #[doc = stub_doc!(Split.start_time)]
     start_time: Option<i64>,
+    #[doc = stub_doc!(Split.end_time)]
     end_time: Option<i64>,
+    #[doc = stub_doc!(Split.size)]
     size: u64,
+    #[doc = stub_doc!(Split.aborted)]
     aborted: Option<Vec<AbortedRange>>,
 }
 
@@ -257,17 +314,26 @@ impl From<PySplit> for Split {
 #[pymethods]
 impl PySplit {
     #[new]
-    #[pyo3(signature = (path, start_offset, end_offset, start_time=None, end_time=None, size=0, aborted=None))]
+    #[pyo3(signature = (path, start_offset, end_offset, start_time=None, end_time=None, size=LEFT_OUT, aborted=None),
+        text_signature = "(path, start_offset, end_offset, start_time=None, end_time=None, size=0, aborted=None)")]
     fn new(
-        path: OsString,
-        start_offset: i64,
-        end_offset: i64,
-        start_time: Option<i64>,
-        end_time: Option<i64>,
-        size: u64,
-        aborted: Option<Vec<AbortedRange>>,
-    ) -> Self {
-        Self { path, start_offset, end_offset, start_time, end_time, size, aborted }
+        path: &Bound<'_, PyAny>,
+        start_offset: &Bound<'_, PyAny>,
+        end_offset: &Bound<'_, PyAny>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+        size: Defaulted<'_, '_>,
+        aborted: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            path: arguments::path(path)?.into_os_string(),
+            start_offset: arguments::offset("start_offset", start_offset)?,
+            end_offset: arguments::offset("end_offset", end_offset)?,
+            start_time: start_time.map(|given| arguments::time("start_time", given)).transpose()?,
+            end_time: end_time.map(|given| arguments::time("end_time", given)).transpose()?,
+            size: size.or(0, |given| arguments::whole("size", "a size in bytes, 0 or more", given))?,
+            aborted: aborted.map(aborted_ranges).transpose()?,
+        })
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -281,4 +347,21 @@ impl PySplit {
         let path = self.path.to_string_lossy();
         format!("Split(path={path:?}, start_offset={start_offset}, end_offset={end_offset}, size={size})")
     }
+}
+
+fn aborted_ranges(given: &Bound<'_, PyAny>) -> PyResult<Vec<AbortedRange>> {
+    let wanted = "a list of (producer id, first offset, last offset)";
+    let list = given.cast::<PySequence>().map_err(|_| wrong_type("aborted", wanted, given))?;
+    let mut ranges = Vec::new();
+    for (place, item) in list.try_iter()?.enumerate() {
+        let (item, argument) = (item?, format_args!("aborted[{place}]"));
+        let parts = item.cast::<PyTuple>().ok().filter(|parts| parts.len() == 3);
+        let parts = parts.ok_or_else(|| wrong_type(argument, "a tuple of three whole numbers", &item))?;
+        ranges.push((
+            arguments::whole(argument, PRODUCER_ID, &parts.get_item(0)?)?,
+            arguments::offset(argument, &parts.get_item(1)?)?,
+            arguments::offset(argument, &parts.get_item(2)?)?,
+        ));
+    }
+    Ok(ranges)
 }

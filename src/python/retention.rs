@@ -2,19 +2,23 @@
 
 use pyo3::prelude::*;
 
-use super::arguments::Time;
+use super::arguments::{self, wrong_type};
 use super::config::config_of;
 use super::log::PyLog;
 use super::record::now as system_time;
 use crate::log::retention::{self, RetentionPlan};
 
-/// The segments that go.
+#[doc = stub_doc!(RetentionPlan)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "RetentionPlan")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyRetentionPlan {
+    #[doc = stub_doc!(RetentionPlan.log_start_offset)]
     log_start_offset: i64,
+    #[doc = stub_doc!(RetentionPlan.segments)]
     segments: Vec<i64>,
+    #[doc = stub_doc!(RetentionPlan.bytes)]
     bytes: u64,
+    #[doc = stub_doc!(RetentionPlan.rolls)]
     rolls: bool,
 }
 
@@ -36,16 +40,17 @@ impl PyRetentionPlan {
     }
 }
 
-/// What `LogWriter.apply_retention` would delete; changes nothing.
+#[doc = stub_doc!(plan_retention)]
 #[pyfunction]
 #[pyo3(signature = (log, config=None, now=None))]
 pub(super) fn plan_retention(
     py: Python<'_>,
-    log: &PyLog,
+    log: &Bound<'_, PyAny>,
     config: Option<&Bound<'_, PyAny>>,
-    now: Option<Time>,
+    now: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyRetentionPlan> {
+    let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
     let config = config_of(config)?;
-    let now = now.map_or_else(system_time, |Time(ms)| ms);
-    log.ask(py, |log| retention::plan(&log, &config, now)).map(Into::into)
+    let now = now.map_or_else(|| Ok(system_time()), |given| arguments::time("now", given))?;
+    log.get().ask(py, |log| retention::plan(&log, &config, now)).map(Into::into)
 }

@@ -1,6 +1,7 @@
 //! `Scan`, and what iterating over one or over `Log.records` gives.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
@@ -27,7 +28,7 @@ pub(super) enum Source {
     Dir(Arc<DirHandle>, Option<Vec<String>>),
 }
 
-/// A range of a log (or of several), to be read as Arrow columns.
+#[doc = stub_doc!(Scan)]
 #[pyclass(frozen, module = "cordwood", name = "Scan")]
 pub(super) struct PyScan {
     source: Source,
@@ -56,9 +57,7 @@ impl PyScan {
                 Reader::new(std::iter::once(Ok(log)), options, progress)
             }
             Source::Dir(directory, topics) => {
-                let directory = Arc::clone(&directory.directory);
-                let names = directory.of_topics(topics.as_deref());
-                let logs = names.into_iter().filter_map(move |name| directory.log(&name).transpose());
+                let logs = Arc::clone(&directory.directory).logs(topics.as_deref());
                 Reader::new(logs, options, progress)
             }
         })
@@ -77,31 +76,45 @@ impl PyScan {
 
 #[pymethods]
 impl PyScan {
+    #[doc = stub_doc!(Scan.schema)]
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         exchange::schema(py, self.options.schema())
     }
 
+    #[doc = stub_doc!(Scan.gaps)]
     #[getter]
     fn gaps(&self) -> Vec<PyGap> {
         self.progress().gaps().into_iter().map(Into::into).collect()
     }
 
+    #[doc = stub_doc!(Scan.stats)]
     #[getter]
     fn stats(&self) -> PyScanStats {
         self.progress().stats().into()
     }
 
+    #[doc = stub_doc!(Scan.first_uncommitted)]
+    #[getter]
+    fn first_uncommitted(&self, py: Python<'_>) -> PyResult<Option<(OsString, i64)>> {
+        let progress = self.progress();
+        let found = enter(py, || progress.first_uncommitted())?;
+        Ok(found.map(|(path, offset)| (path.into_os_string(), offset)))
+    }
+
+    #[doc = stub_doc!(Scan.to_arrow)]
     fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let batches = self.collect(py)?;
         exchange::table(py, self.options.schema(), batches)
     }
 
+    #[doc = stub_doc!(Scan.to_pandas)]
     fn to_pandas<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         error::import(py, "pandas", "pandas")?;
         self.to_arrow(py)?.call_method0("to_pandas")
     }
 
+    #[doc = stub_doc!(Scan.to_polars)]
     fn to_polars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let polars = error::import(py, "polars", "polars")?;
         let batches = exchange::ArrowBatches { schema: self.options.schema(), batches: self.collect(py)? };
@@ -195,7 +208,7 @@ impl PyBatchIterator {
 /// How many records are taken from the core at a time.
 const PORTION: usize = 256;
 
-/// Records, one at a time.
+#[doc = stub_doc!(Records)]
 #[pyclass(frozen, module = "cordwood", name = "Records")]
 pub(super) struct PyRecords(Mutex<Portions>);
 
@@ -264,15 +277,27 @@ impl Portions {
 
 #[pymethods]
 impl PyRecords {
+    #[doc = stub_doc!(Records.gaps)]
     #[getter]
     fn gaps(&self, py: Python<'_>) -> PyResult<Vec<PyGap>> {
         let gaps = enter(py, || Ok(self.lock().scan.gaps().to_vec()))?;
         Ok(gaps.into_iter().map(Into::into).collect())
     }
 
+    #[doc = stub_doc!(Records.stats)]
     #[getter]
     fn stats(&self, py: Python<'_>) -> PyResult<PyScanStats> {
         enter(py, || Ok(self.lock().scan.stats())).map(Into::into)
+    }
+
+    #[doc = stub_doc!(Records.first_uncommitted)]
+    #[getter]
+    fn first_uncommitted(&self, py: Python<'_>) -> PyResult<Option<(OsString, i64)>> {
+        enter(py, || {
+            let reading = self.lock();
+            let offset = reading.scan.first_uncommitted()?;
+            Ok(offset.map(|offset| (reading.scan.log().path().as_os_str().to_owned(), offset)))
+        })
     }
 
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PySlice};
 
+use super::arguments::{self, shown, wrong_type};
 use super::enter::enter;
 use super::handle::LogHandle;
 use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::log::Segments;
 use crate::segment::Segment;
 
-/// A log's segments by base offset.
+#[doc = stub_doc!(Segments)]
 #[pyclass(frozen, module = "cordwood", name = "Segments")]
 pub(super) struct PySegments {
     handle: Arc<LogHandle>,
@@ -40,17 +41,28 @@ impl PySegments {
 
 #[pymethods]
 impl PySegments {
-    fn floor(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PySegment>> {
+    #[doc = stub_doc!(Segments.floor)]
+    fn floor(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PySegment>> {
+        let offset = arguments::offset("offset", offset)?;
         let base = self.ask(py, |segments| segments.floor(offset).map(|segment| segment.base_offset()))?;
         Ok(base.map(|base| self.wrap(base)))
     }
 
-    fn higher(&self, py: Python<'_>, offset: i64) -> PyResult<Option<PySegment>> {
+    #[doc = stub_doc!(Segments.higher)]
+    fn higher(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PySegment>> {
+        let offset = arguments::offset("offset", offset)?;
         let base = self.ask(py, |segments| segments.higher(offset).map(|segment| segment.base_offset()))?;
         Ok(base.map(|base| self.wrap(base)))
     }
 
-    fn between(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<Vec<PySegment>> {
+    #[doc = stub_doc!(Segments.between)]
+    fn between(
+        &self,
+        py: Python<'_>,
+        start: &Bound<'_, PyAny>,
+        end: &Bound<'_, PyAny>,
+    ) -> PyResult<Vec<PySegment>> {
+        let (start, end) = (arguments::offset("start", start)?, arguments::offset("end", end)?);
         if end < start {
             let wrong = Error::config("end", format!("{start} or more"), end.to_string());
             return Err(super::error::to_python(py, wrong));
@@ -72,12 +84,21 @@ impl PySegments {
                 PyList::new(py, all.map(|segment| Py::new(py, segment)).collect::<PyResult<Vec<_>>>()?)?;
             return all.as_any().get_item(slice);
         }
-        let index: isize = key.extract()?;
+        let no_place = || wrong_type("key", "a segment's place, an int, or a slice", key);
+        if !key.hasattr("__index__")? {
+            return Err(no_place());
+        }
         let length = self.__len__(py)?;
+        let outside = || PyIndexError::new_err(format!("segment {} of {length}", shown(key)));
+        let index: isize = key.extract().map_err(|wrong: PyErr| match wrong {
+            wrong if wrong.is_instance_of::<PyOverflowError>(py) => outside(),
+            wrong if wrong.is_instance_of::<PyTypeError>(py) => no_place(),
+            wrong => wrong,
+        })?;
         let place = if index < 0 { index.checked_add_unsigned(length) } else { Some(index) };
         let place = place.and_then(|place| usize::try_from(place).ok()).unwrap_or(length);
         let base = self.ask(py, |segments| segments.get(place).map(|segment| segment.base_offset()))?;
-        let base = base.ok_or_else(|| PyIndexError::new_err(format!("segment {index} of {length}")))?;
+        let base = base.ok_or_else(outside)?;
         Ok(Bound::new(py, self.wrap(base))?.into_any())
     }
 
@@ -95,10 +116,12 @@ impl PySegments {
         PyList::new(py, segments.collect::<PyResult<Vec<_>>>()?)?.try_iter()
     }
 
+    #[doc = stub_doc!(Segments.index)]
     fn index(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         self.place(py, value)?.ok_or_else(|| PyValueError::new_err("not a segment of this log"))
     }
 
+    #[doc = stub_doc!(Segments.count)]
     fn count(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<usize> {
         Ok(usize::from(self.place(py, value)?.is_some()))
     }
@@ -119,7 +142,7 @@ impl PySegments {
     }
 }
 
-/// One `.log` and its indexes.
+#[doc = stub_doc!(Segment)]
 #[pyclass(frozen, eq, hash, module = "cordwood", name = "Segment")]
 pub(super) struct PySegment {
     handle: Arc<LogHandle>,
@@ -165,41 +188,55 @@ impl PySegment {
 
 #[pymethods]
 impl PySegment {
+    #[doc = stub_doc!(Segment.base_offset)]
     #[getter]
     fn base_offset(&self) -> i64 {
         self.base_offset
     }
 
+    #[doc = stub_doc!(Segment.end_offset)]
     #[getter]
     fn end_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, Segment::end_offset)
     }
 
+    #[doc = stub_doc!(Segment.size)]
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
         self.ask(py, Segment::size)
     }
 
+    #[doc = stub_doc!(Segment.largest_timestamp)]
     #[getter]
     fn largest_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
         self.ask(py, Segment::largest_timestamp)
     }
 
+    #[doc = stub_doc!(Segment.largest_record_timestamp)]
+    #[getter]
+    fn largest_record_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
+        self.ask(py, Segment::largest_record_timestamp)
+    }
+
+    #[doc = stub_doc!(Segment.path)]
     #[getter]
     fn path(&self, py: Python<'_>) -> PyResult<OsString> {
         self.ask(py, |segment| Ok(segment.path().into()))
     }
 
+    #[doc = stub_doc!(Segment.offset_index)]
     #[getter]
     fn offset_index(&self, py: Python<'_>) -> PyResult<Option<PyOffsetIndex>> {
         Ok(self.ask(py, Segment::offset_index)?.map(PyOffsetIndex::of))
     }
 
+    #[doc = stub_doc!(Segment.time_index)]
     #[getter]
     fn time_index(&self, py: Python<'_>) -> PyResult<Option<PyTimeIndex>> {
         Ok(self.ask(py, Segment::time_index)?.map(PyTimeIndex::of))
     }
 
+    #[doc = stub_doc!(Segment.transaction_index)]
     #[getter]
     fn transaction_index(&self, py: Python<'_>) -> PyResult<Option<PyTransactionIndex>> {
         Ok(self.ask(py, Segment::transaction_index)?.map(PyTransactionIndex::of))

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyInt, PySet, PySlice, PyString};
 
-use super::arguments::{Time, class_name};
+use super::arguments::{self, class_name};
 use super::error;
 use crate::error::Error;
 
@@ -161,7 +161,7 @@ impl Kind {
         }
         let datetime = py.import("datetime")?.getattr("datetime")?;
         if self == Self::Timestamps && item.is_instance(&datetime)? {
-            return item.extract().map(|Time(ms)| ms);
+            return arguments::time(format_args!("{}[{place}]", self.argument()), item);
         }
         Err(self.refused(&format!("{class} at place {place}"), ADVICE))
     }

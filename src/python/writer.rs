@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::arguments::{self, Time};
+use super::arguments::{self, Defaulted, EPOCH, LEFT_OUT};
 use super::config::config_of;
 use super::enter::{SIGNALS, enter};
-use super::given::{Blob, GivenHeaders, GivenRecord, GivenRecords};
+use super::given::{self, Blob, GivenRecord, GivenRecords};
 use super::log::PyLog;
 use super::record::now;
 use super::retention::PyRetentionPlan;
@@ -25,13 +25,17 @@ use crate::log::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOption
 
 const NAME: &str = "LogWriter";
 
-/// What an append did.
+#[doc = stub_doc!(Appended)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Appended")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyAppended {
+    #[doc = stub_doc!(Appended.first)]
     first: i64,
+    #[doc = stub_doc!(Appended.last)]
     last: i64,
+    #[doc = stub_doc!(Appended.max_timestamp)]
     max_timestamp: i64,
+    #[doc = stub_doc!(Appended.durable)]
     durable: bool,
 }
 
@@ -47,47 +51,6 @@ impl PyAppended {
         let Self { first, last, max_timestamp, durable } = self;
         let durable = if *durable { "True" } else { "False" };
         format!("Appended(first={first}, last={last}, max_timestamp={max_timestamp}, durable={durable})")
-    }
-}
-
-// arguments whose errors name them
-struct FlushWord(String);
-struct TopicIdText(String);
-#[derive(Clone, Copy)]
-struct Epoch(i32);
-#[derive(Clone, Copy)]
-struct Offset(i64);
-
-impl<'py> FromPyObject<'_, 'py> for FlushWord {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let wanted = "a str: \"always\", cw.group(...), cw.interval(...) or \"none\"";
-        arguments::text("flush", wanted, &given).map(Self)
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for TopicIdText {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        arguments::text("topic_id", "a str of 22 letters, as Kafka prints a topic's id", &given).map(Self)
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for Epoch {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        arguments::whole("leader_epoch", "an epoch from 0 to 2^31 - 1", &given).map(Self)
-    }
-}
-
-impl<'py> FromPyObject<'_, 'py> for Offset {
-    type Error = PyErr;
-
-    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        arguments::whole("offset", "an offset from 0 to 2^63 - 1", &given).map(Self)
     }
 }
 
@@ -131,7 +94,7 @@ impl Handle {
     }
 }
 
-/// The one writer of a partition directory.
+#[doc = stub_doc!(LogWriter)]
 #[pyclass(frozen, module = "cordwood", name = "LogWriter")]
 pub(super) struct PyLogWriter {
     handle: Arc<Handle>,
@@ -150,7 +113,7 @@ impl Drop for PyLogWriter {
 }
 
 impl PyLogWriter {
-    fn check(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
+    fn open(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
         if self.handle.is_of_another_process() {
             return Err(error::to_python(py, Error::Forked { handle: NAME }));
         }
@@ -167,7 +130,7 @@ impl PyLogWriter {
         py: Python<'_>,
         append: impl FnOnce(&Appender) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let open = self.check(py)?;
+        let open = self.open(py)?;
         enter(py, || append(&open.appender))
     }
 
@@ -177,7 +140,7 @@ impl PyLogWriter {
         py: Python<'_>,
         work: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let open = self.check(py)?;
+        let open = self.open(py)?;
         enter(py, || work(&mut open.writer()))
     }
 }
@@ -185,32 +148,40 @@ impl PyLogWriter {
 #[pymethods]
 impl PyLogWriter {
     #[new]
-    #[pyo3(signature = (path, *, config=None, flush=FlushWord("always".to_owned()), topic_id=None, leader_epoch=None),
+    #[pyo3(signature = (path, *, config=None, flush=LEFT_OUT, topic_id=None, leader_epoch=None),
         text_signature = "(path, *, config=None, flush='always', topic_id=None, leader_epoch=None)")]
-    #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
     fn new(
         py: Python<'_>,
-        path: PathBuf,
+        path: &Bound<'_, PyAny>,
         config: Option<Bound<'_, PyAny>>,
-        flush: FlushWord,
-        topic_id: Option<TopicIdText>,
-        leader_epoch: Option<Epoch>,
+        flush: Defaulted<'_, '_>,
+        topic_id: Option<&Bound<'_, PyAny>>,
+        leader_epoch: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let refused = |wrong| error::to_python(py, wrong);
+        let path = arguments::path(path)?;
+        let defaults = WriterOptions::default();
         let config = match config {
             Some(config) => config,
             None => py.import("cordwood.config")?.getattr("LogConfig")?.call0()?,
         };
         let options = WriterOptions {
             config: config_of(Some(&config))?,
-            flush: flush.0.parse().map_err(refused)?,
+            flush: flush.or(defaults.flush, |given| {
+                let wanted = "a str: \"always\", cw.group(...), cw.interval(...) or \"none\"";
+                arguments::text("flush", wanted, given)?.parse().map_err(refused)
+            })?,
             topic_id: topic_id
-                .map(|TopicIdText(text)| text.parse::<TopicId>())
-                .transpose()
-                .map_err(refused)?,
-            leader_epoch: leader_epoch.map(|Epoch(epoch)| epoch),
+                .map(|given| {
+                    let wanted = "a str of 22 letters, as Kafka prints a topic's id";
+                    arguments::text("topic_id", wanted, given)?.parse::<TopicId>().map_err(refused)
+                })
+                .transpose()?,
+            leader_epoch: leader_epoch
+                .map(|given| arguments::whole("leader_epoch", EPOCH, given))
+                .transpose()?,
             interrupt: SIGNALS,
-            ..WriterOptions::default()
+            ..defaults
         };
         let flush_mode = options.flush;
         let writer = enter(py, || LogWriter::open(path, &options))?;
@@ -225,80 +196,100 @@ impl PyLogWriter {
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode })
     }
 
+    #[doc = stub_doc!(LogWriter.check)]
+    #[staticmethod]
+    #[pyo3(signature = (path, *, config=None))]
+    fn check(path: &Bound<'_, PyAny>, config: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let (py, path) = (path.py(), arguments::path(path)?);
+        let options =
+            WriterOptions { config: config_of(config)?, interrupt: SIGNALS, ..WriterOptions::default() };
+        enter(py, || LogWriter::check(path, &options))
+    }
+
+    #[doc = stub_doc!(LogWriter.path)]
     #[getter]
     fn path(&self) -> OsString {
         self.path.as_os_str().to_owned()
     }
 
+    #[doc = stub_doc!(LogWriter.config)]
     #[getter]
     fn config<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.config.bind(py).clone()
     }
 
+    #[doc = stub_doc!(LogWriter.flush_mode)]
     #[getter]
     fn flush_mode(&self) -> String {
         self.flush_mode.to_string()
     }
 
+    #[doc = stub_doc!(LogWriter.closed)]
     #[getter]
     fn closed(&self) -> bool {
         self.handle.is_closed.load(Ordering::Acquire)
     }
 
+    #[doc = stub_doc!(LogWriter.log_start_offset)]
     #[getter]
     fn log_start_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.with_writer(py, |writer| Ok(writer.log_start_offset()))
     }
 
+    #[doc = stub_doc!(LogWriter.log_end_offset)]
     #[getter]
     fn log_end_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.append_with(py, |appender| Ok(appender.log_end_offset()))
     }
 
+    #[doc = stub_doc!(LogWriter.durable_offset)]
     #[getter]
     fn durable_offset(&self, py: Python<'_>) -> PyResult<i64> {
         self.append_with(py, |appender| Ok(appender.durable_offset()))
     }
 
+    #[doc = stub_doc!(LogWriter.leader_epochs)]
     #[getter]
     fn leader_epochs(&self, py: Python<'_>) -> PyResult<Vec<(i32, i64)>> {
         self.with_writer(py, |writer| Ok(writer.leader_epochs().entries().to_vec()))
     }
 
+    #[doc = stub_doc!(LogWriter.end_offset_for)]
     fn end_offset_for(&self, py: Python<'_>, epoch: &Bound<'_, PyAny>) -> PyResult<Option<(i32, i64)>> {
-        let epoch = arguments::whole("epoch", "an epoch from 0 to 2^31 - 1", epoch)?;
+        let epoch = arguments::whole("epoch", EPOCH, epoch)?;
         self.with_writer(py, |writer| {
             Ok(writer.leader_epochs().end_offset_for(epoch, writer.log_end_offset()))
         })
     }
 
-    #[pyo3(signature = (value, key=None, headers=None, timestamp=None),
+    #[doc = stub_doc!(LogWriter.append)]
+    #[pyo3(signature = (value, key=None, headers=LEFT_OUT, timestamp=None),
         text_signature = "($self, value, key=None, headers=(), timestamp=None)")]
     fn append(
         &self,
         py: Python<'_>,
-        value: Option<Blob>,
-        key: Option<Blob>,
-        headers: Option<GivenHeaders>,
-        timestamp: Option<Time>,
+        value: Option<&Bound<'_, PyAny>>,
+        key: Option<&Bound<'_, PyAny>>,
+        headers: Defaulted<'_, '_>,
+        timestamp: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyAppended> {
-        let headers = headers.unwrap_or_default();
-        let timestamp = timestamp.map(|Time(ms)| ms);
-        let record = GivenRecords::one(GivenRecord { value, key, headers, timestamp });
+        let record = GivenRecords::one(GivenRecord::of_fields(value, key, headers, timestamp)?);
         let appended =
             self.append_with(py, |appender| record.with(now(), |records| appender.append_many(records)))?;
         Ok(appended.into())
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
-    fn append_many(&self, py: Python<'_>, records: GivenRecords) -> PyResult<PyAppended> {
+    #[doc = stub_doc!(LogWriter.append_many)]
+    fn append_many(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
+        let records = given::records(records)?;
         let appended =
             self.append_with(py, |appender| records.with(now(), |records| appender.append_many(records)))?;
         Ok(appended.into())
     }
 
+    #[doc = stub_doc!(LogWriter.append_arrow)]
     fn append_arrow(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
-        self.check(py)?;
+        self.open(py)?;
         let mut stream = import::stream(table)?;
         NewRecords::check(&arrow_array::RecordBatchReader::schema(&stream))
             .map_err(|wrong| error::to_python(py, wrong))?;
@@ -325,48 +316,67 @@ impl PyLogWriter {
         }
     }
 
-    #[pyo3(signature = (raw, keep_offsets=false))]
-    #[expect(clippy::needless_pass_by_value, reason = "arguments from Python are owned")]
-    fn append_batches(&self, py: Python<'_>, raw: Blob, keep_offsets: bool) -> PyResult<PyAppended> {
+    #[doc = stub_doc!(LogWriter.append_batches)]
+    #[pyo3(signature = (raw, keep_offsets=LEFT_OUT), text_signature = "($self, raw, keep_offsets=False)")]
+    fn append_batches(
+        &self,
+        py: Python<'_>,
+        raw: &Bound<'_, PyAny>,
+        keep_offsets: Defaulted<'_, '_>,
+    ) -> PyResult<PyAppended> {
+        let (raw, keep_offsets) = (Blob::raw("raw", raw)?, keep_offsets.flag("keep_offsets")?);
         let appended =
             self.append_with(py, |appender| appender.append_batches(raw.as_slice(), keep_offsets))?;
         Ok(appended.into())
     }
 
+    #[doc = stub_doc!(LogWriter.flush)]
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.append_with(py, Appender::flush)
     }
 
-    fn wait_durable(&self, py: Python<'_>, offset: Offset) -> PyResult<()> {
-        self.append_with(py, |appender| appender.wait_durable(offset.0))
+    #[doc = stub_doc!(LogWriter.wait_durable)]
+    fn wait_durable(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
+        let offset = arguments::offset("offset", offset)?;
+        self.append_with(py, |appender| appender.wait_durable(offset))
     }
 
+    #[doc = stub_doc!(LogWriter.roll)]
     fn roll(&self, py: Python<'_>) -> PyResult<()> {
         self.with_writer(py, LogWriter::roll)
     }
 
-    fn truncate_to(&self, py: Python<'_>, offset: Offset) -> PyResult<bool> {
-        self.with_writer(py, |writer| writer.truncate_to(offset.0))
+    #[doc = stub_doc!(LogWriter.truncate_to)]
+    fn truncate_to(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let offset = arguments::offset("offset", offset)?;
+        self.with_writer(py, |writer| writer.truncate_to(offset))
     }
 
-    fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: Offset) -> PyResult<()> {
-        self.with_writer(py, |writer| writer.truncate_fully_and_start_at(offset.0))
+    #[doc = stub_doc!(LogWriter.truncate_fully_and_start_at)]
+    fn truncate_fully_and_start_at(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<()> {
+        let offset = arguments::offset("offset", offset)?;
+        self.with_writer(py, |writer| writer.truncate_fully_and_start_at(offset))
     }
 
-    fn delete_before(&self, py: Python<'_>, offset: Offset) -> PyResult<bool> {
-        self.with_writer(py, |writer| writer.delete_before(offset.0))
+    #[doc = stub_doc!(LogWriter.delete_before)]
+    fn delete_before(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let offset = arguments::offset("offset", offset)?;
+        self.with_writer(py, |writer| writer.delete_before(offset))
     }
 
+    #[doc = stub_doc!(LogWriter.apply_retention)]
     #[pyo3(signature = (now=None))]
-    fn apply_retention(&self, py: Python<'_>, now: Option<Time>) -> PyResult<PyRetentionPlan> {
-        let now = now.map(|Time(ms)| ms);
+    fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
+        let now = now.map(|given| arguments::time("now", given)).transpose()?;
         Ok(self.with_writer(py, |writer| writer.apply_retention(now))?.into())
     }
 
+    #[doc = stub_doc!(LogWriter.reader)]
     fn reader(&self, py: Python<'_>) -> PyResult<PyLog> {
         self.with_writer(py, LogWriter::reader).map(PyLog::of)
     }
 
+    #[doc = stub_doc!(LogWriter.close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         if self.handle.is_of_another_process() {
             return Err(error::to_python(py, Error::Forked { handle: NAME }));
@@ -390,7 +400,7 @@ impl PyLogWriter {
     }
 
     fn __enter__(this: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
-        this.check(this.py())?;
+        this.open(this.py())?;
         Ok(this)
     }
 

@@ -30,6 +30,7 @@ else:
     settings.load_profile("cordwood")
 
 from batches import write_big_partition
+from scripts import Command
 
 Copied = Callable[..., Path]
 
@@ -58,6 +59,22 @@ def copied(tmp_path: Path) -> Copied:
         return target
 
     return copy
+
+
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+    """Runs a command in this process, with nothing on its standard input."""
+
+    from cordwood.cli import main
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    with Path(os.devnull).open() as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        yield run
 
 
 @pytest.fixture

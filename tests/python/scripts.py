@@ -5,7 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
+
+Command = Callable[..., tuple[int, str, str]]
+"""Runs a command of the command line; gives its exit code, standard output and standard error."""
 
 BECOME_NOBODY = """
 import os

@@ -175,3 +175,72 @@ def test_a_checkpoint_full_of_garbage_hides_no_partition(data: Path) -> None:
     found = cw.LogDir(data)
     assert set(found) == set(cw.LogDir(DATA))
     assert found["cities-1"].log_start_offset == 0
+
+
+JUST_CREATED: list[dict[str, bytes]] = [
+    {},
+    {"leader-epoch-checkpoint": b""},
+    {"leader-epoch-checkpoint": b"0\n0\n", "partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
+]
+
+
+@pytest.mark.parametrize("files", JUST_CREATED, ids=len)
+def test_a_partition_that_kafka_has_just_created_has_no_records(data: Path, files: dict[str, bytes]) -> None:
+    """Kafka makes the directory first and its first segment after that."""
+    for name in ("cities-2", "aaa-0"):
+        (data / name).mkdir()
+        for file, content in files.items():
+            (data / name / file).write_bytes(content)
+    found = cw.LogDir(data)
+    assert {"cities-2", "aaa-0"} <= set(found)
+    assert "aaa" in found.topics
+    everything = cw.LogDir(DATA).scan(columns=["topic", "offset"]).to_arrow()
+    assert found.scan(columns=["topic", "offset"]).to_arrow().equals(everything)
+    assert found.scan(["aaa"]).to_arrow().num_rows == 0
+    with pytest.raises(cw.LogNotFoundError, match="without a segment") as raised:
+        found["cities-2"]
+    assert raised.value.code == "no_segment"
+
+
+@pytest.mark.parametrize(
+    ("kept", "named"),
+    [
+        ("*.index", r"\.index"),
+        ("*.timeindex", r"\.timeindex"),
+        ("", "recovery-point-offset-checkpoint names offset 268"),
+    ],
+)
+def test_a_partition_that_lost_its_segments_is_an_error(data: Path, kept: str, named: str) -> None:
+    """What Kafka has just created has no index, and the data directory knows no recovery point of it."""
+    folder = data / "cities-0"
+    spared = set(folder.glob(kept)) if kept else set()
+    for file in set(folder.iterdir()) - spared:
+        file.unlink()
+    if kept:
+        (data / "recovery-point-offset-checkpoint").unlink()
+    found = cw.LogDir(data)
+    for read in (lambda: found["cities-0"], lambda: found.scan(["cities"]).to_arrow()):
+        with pytest.raises(cw.CorruptLogError, match=f"cities-0 .*expected a segment.* found none, and .*{named}"):
+            read()
+    assert found.scan(["rivers.compact"]).to_arrow().num_rows > 0
+
+
+def test_a_segment_that_appears_after_the_listing_is_read(data: Path) -> None:
+    moved = data.parent / "moved"
+    shutil.move(data / "cities-0", moved)
+    (data / "cities-0").mkdir()
+    found = cw.LogDir(data)
+    shutil.rmtree(data / "cities-0")
+    shutil.move(moved, data / "cities-0")
+    assert found["cities-0"].log_end_offset == cw.LogDir(DATA)["cities-0"].log_end_offset
+
+
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_partition_is_no_data_directory(data: Path, emptied: bool) -> None:
+    path = data / "cities-0"
+    if emptied:
+        for file in path.iterdir():
+            if file.name != "partition.metadata":
+                file.unlink()
+    with pytest.raises(cw.ConfigError, match=rf"^path: expected .*data directory.*, found {path}.*partition.*use Log$"):
+        cw.LogDir(path)

@@ -244,7 +244,7 @@ def test_the_flush_modes_say_when_a_record_is_durable(tmp_path: Path) -> None:
             assert writer.durable_offset == 6
             with pytest.raises(cw.OffsetOutOfRangeError):
                 writer.wait_durable(6)
-    for wrong in ("often", "group(", "interval(0)", cw.interval(messages=-1)):
+    for wrong in ("often", "group(", "interval(0)", "interval(messages=-1)"):
         with pytest.raises(cw.ConfigError, match="flush"):
             cw.LogWriter(tmp_path / "wrong-0", flush=wrong)
     assert not (tmp_path / "wrong-0").exists()

@@ -122,18 +122,18 @@ def test_an_offset_outside_the_log_says_where_the_log_goes_on(writer: Any) -> No
 def test_epochs_and_times_beyond_their_size_are_refused(writer: Any) -> None:
     with pytest.raises(cw.ConfigError, match=r"^epoch: expected an epoch .*, found 1099511627776"):
         writer.end_offset_for(2**40)
-    for use in (lambda: writer.append(b"", timestamp=2**63), lambda: writer.apply_retention(now=2**63)):
-        with pytest.raises(
-            cw.ConfigError, match=r"^time: expected milliseconds within 64 bits, found 9223372036854775808"
-        ):
-            use()
+    words = "expected milliseconds within 64 bits, found 9223372036854775808"
+    with pytest.raises(cw.ConfigError, match=f"^timestamp: {words}"):
+        writer.append(b"", timestamp=2**63)
+    with pytest.raises(cw.ConfigError, match=f"^now: {words}"):
+        writer.apply_retention(now=2**63)
 
 
 def test_of_many_records_the_wrong_one_is_named(writer: Any) -> None:
     for wrong in (5, None):
-        with pytest.raises(TypeError, match=r"^expected an iterable of Record or bytes, found"):
+        with pytest.raises(TypeError, match=r"^records: expected an iterable of Record or bytes, found"):
             writer.append_many(wrong)
-        with pytest.raises(TypeError, match=r"^record 1: expected a Record, or the bytes of a value, found"):
+        with pytest.raises(TypeError, match=r"^records\[1\]: expected a Record, or the bytes of a value, found"):
             writer.append_many([b"good", wrong, b"good"])
     assert writer.log_end_offset == 100
 
@@ -210,7 +210,7 @@ def test_bytes_of_an_array_are_taken(path: Path) -> None:
 def test_a_mapping_is_no_records(path: Path) -> None:
     with (
         cw.LogWriter(path) as writer,
-        pytest.raises(TypeError, match="expected an iterable of Record or bytes, found dict"),
+        pytest.raises(TypeError, match=r"^records: expected an iterable of Record or bytes, found dict"),
     ):
         writer.append_many({"a": 1})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import string
 import subprocess
@@ -121,7 +122,7 @@ def test_a_line_of_json_may_leave_everything_but_the_value_out(tmp_path: Path) -
         ('{"value": "v", "timestamp": true}', "timestamp is a number"),
         ('{"value": "v", "timestamp": 1.5}', "timestamp is a number"),
         ('{"value": "v", "timestamp": -5}', "timestamp: expected milliseconds from 0 up"),
-        ('{"value": "v", "timestamp": 99999999999999999999}', "time: expected milliseconds within 64 bits"),
+        ('{"value": "v", "timestamp": 99999999999999999999}', "timestamp: expected milliseconds within 64 bits"),
         ('{"value": "v", "timestamp": 9999999999999}', "timestamp: expected a time no more than"),
         ('{"value": {"base64": "é"}}', "value is not base64"),
         ('{"value": ' + "[" * 100_000, "nested too deeply"),
@@ -309,14 +310,75 @@ def test_a_log_that_has_a_writer_is_refused(log: Path) -> None:
     with cw.LogWriter(log):
         for command in (
             ("append", log),
+            ("truncate", log, "--to", "5"),
             ("truncate", log, "--to", "5", "--no-dry-run"),
+            ("retain", log),
             ("retain", log, "--no-dry-run"),
         ):
             code, out, error = cordwood(*command, given=b"x\n")
             assert (code, out) == (1, "")
             assert "locked" in error
-        ok("truncate", log, "--to", "5")
-        ok("retain", log)
+    ok("truncate", log, "--to", "5")
+    ok("retain", log)
+
+
+@pytest.mark.parametrize("command", [("truncate", "--to", "5"), ("retain",)], ids=lambda command: command[0])
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [("10-idempotent", "producer id"), ("11-transactions", "producer id"), ("01-plain", "damaged at position 0")],
+)
+def test_a_dry_run_refuses_what_the_real_one_refuses(
+    tmp_path: Path, command: tuple[str, ...], case: str, reason: str
+) -> None:
+    source = corpus.partition(case)
+    path = tmp_path / source.name
+    shutil.copytree(source.path, path)
+    if case == "01-plain":
+        first = min(path.glob("*.log"))
+        first.write_bytes(bytes([*(data := first.read_bytes())[:70], data[70] ^ 1, *data[71:]]))
+    before = files(path)
+    found = cordwood(command[0], path, *command[1:])
+    assert files(path) == before
+    assert found == cordwood(command[0], path, *command[1:], "--no-dry-run")
+    code, out, error = found
+    assert (code, out) == (1, "")
+    assert reason in error
+
+
+def test_append_takes_what_cat_writes_for_records(tmp_path: Path) -> None:
+    source = corpus.partition("01-small").path
+    lines = ok("cat", source).encode()
+    code, out, error = cordwood("append", tmp_path / "copy-0", given=lines)
+    assert (code, out) == (0, f"{tmp_path / 'copy-0'}: appended 370 records, offsets 0 to 369\n")
+    assert "--format jsonl" in error
+    assert fields(tmp_path / "copy-0") == fields(source)
+    code, out, error = cordwood("append", tmp_path / "texts-0", "--format", "lines", given=lines)
+    assert (code, error) == (0, "")
+    assert b"".join((r.value or b"") + b"\n" for r in cw.Log(tmp_path / "texts-0").records()) == lines
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [('{"value": "v"}', b"v"), ('{"key": "k", "value": null}', None), ('{"value": {"base64": "/w=="}}', b"\xff")],
+)
+def test_append_does_not_guess_what_json_is_meant_for(tmp_path: Path, line: str, value: bytes | None) -> None:
+    """A record, or a value: nothing is appended before somebody says so."""
+    code, out, error = cordwood("append", tmp_path / "notes-0", given=line.encode())
+    assert (code, out) == (2, "")
+    assert "--format jsonl" in error
+    assert "--format lines" in error
+    assert not (tmp_path / "notes-0").exists()
+    for given, wanted in (("lines", line.encode()), ("jsonl", value)):
+        ok("append", tmp_path / f"{given}-0", "--format", given, given=line.encode())
+        assert [r.value for r in cw.Log(tmp_path / f"{given}-0").records()] == [wanted]
+
+
+@pytest.mark.parametrize("line", ['{"id": 5}', '{"value": 5}', "[1]", "5", '"text"', "{", "", "text", "\xff"])
+def test_append_takes_every_other_line_for_a_value(tmp_path: Path, line: str) -> None:
+    given = line.encode("latin-1") + b"\n"
+    code, _, error = cordwood("append", tmp_path / "notes-0", given=given)
+    assert (code, error) == (0, "")
+    assert [r.value for r in cw.Log(tmp_path / "notes-0").records()] == [given[:-1]]
 
 
 def test_help_names_the_commands_that_write() -> None:

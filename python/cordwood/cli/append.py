@@ -1,6 +1,7 @@
 """`cordwood append`: records from standard input to a log."""
 
 import base64
+import itertools
 import json
 import os
 import select
@@ -16,9 +17,11 @@ from cordwood import Appended, ConfigError, CordwoodError, LogWriter, Record
 from cordwood.cli.failure import UsageError, say
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
-from cordwood.cli.terminal import print_json, print_text
+from cordwood.cli.terminal import print_json, print_text, several
 
 __all__ = ["append"]
+
+InputFormat = Literal["lines", "jsonl"]
 
 _PATIENCE_S = 0.5
 _CHUNK_BYTES = 1 << 20
@@ -33,8 +36,13 @@ class LineError(ValueError):
 def append(  # noqa: PLR0913, PLR0917  (a command's options)
     path: Annotated[Path, typer.Argument(help="A partition's directory; it is made where there is none.")],
     input_format: Annotated[
-        Literal["lines", "jsonl"], typer.Option("--format", help="What a line of standard input is.")
-    ] = "lines",
+        InputFormat | None,
+        typer.Option(
+            "--format",
+            help="What a line of standard input is. By default a value; where the first line is one of cordwood cat, "
+            "a record of it, and stderr says so.",
+        ),
+    ] = None,
     key_separator: Annotated[
         str | None, typer.Option(help="With lines: what stands before it, the first time, is the key.")
     ] = None,
@@ -59,27 +67,31 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
 
     Lines are taken as they come: what a pipe holds at a time is one append. With --format jsonl a line is an object of
     value, key, headers and timestamp (ms), as `cordwood cat` writes it: text, or {"base64": "…"}; a timestamp of null
-    is none, one that is left out is now. So `cat` of one log can be the `append` of another.
+    is none, one that is left out is now. So `cat` of one log can be the `append` of another. What was aborted is
+    appended like the rest, unless --isolation read_committed leaves it out.
 
     \b
     echo 'first line' | cordwood append greetings-0
     cordwood append orders-0 --key-separator : --flush 'group(ms=5)' < orders.txt
-    cordwood cat orders-0 --since -2h | cordwood append copy-0 --format jsonl --set compression.type=zstd
+    cordwood cat orders-0 --isolation read_committed | cordwood append copy-0 --format jsonl
 
     Only one writer may use a log at a time, and no broker. What was appended before a line that cannot be read stays.
     """  # noqa: D301
-    if key_separator is not None and input_format != "lines":
+    if key_separator is not None and input_format == "jsonl":
         raise UsageError("--key-separator is for --format lines; a jsonl line has a key of its own")
     if key_separator == "":
         raise UsageError("--key-separator wants at least one letter")
     if sys.stdin is None:
         raise UsageError("there is no standard input to append")
     config = settings(properties, assignments)
-    made = _maker(input_format, None if key_separator is None else key_separator.encode())
+    chunks = _chunks()
+    if input_format is None and key_separator is None:
+        input_format, chunks = _detected(chunks)
+    made = _maker(input_format or "lines", None if key_separator is None else key_separator.encode())
     with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
         where, start = writer.path, writer.log_end_offset
         try:
-            for _ in counted(_appended(writer, made), _count, to_file=True):
+            for _ in counted(_appended(writer, made, chunks), _count, to_file=True):
                 pass
         except BaseException:
             # asked of the log: Ctrl-C may come when an append is done and before anybody has heard of it
@@ -105,23 +117,24 @@ def _report(path: str, start: int, end: int, *, as_json: bool) -> None:
     elif count == 0:
         print_text(f"{path}: nothing to append")
     else:
-        words = "record" if count == 1 else "records"
-        print_text(f"{path}: appended {count} {words}, offsets {start} to {end - 1}")
+        print_text(f"{path}: appended {several(count, 'record')}, offsets {start} to {end - 1}")
 
 
 def _count(appended: Appended) -> int:
     return appended.last - appended.first + 1
 
 
-def _appended(writer: LogWriter, made: Callable[[bytes], Record]) -> Iterator[Appended]:
+def _appended(
+    writer: LogWriter, made: Callable[[bytes], Record], chunks: Iterable[Iterable[bytes]]
+) -> Iterator[Appended]:
     number = 0
-    for lines in _chunks():
+    for lines in chunks:
         first, records, wrong = number + 1, [], None
         for line in lines:
             number += 1
             try:
                 records.append(made(line))
-            except (ValueError, TypeError, OverflowError) as error:
+            except (ValueError, TypeError) as error:
                 wrong = _no_record(number, error)
                 break
         yield from _append(writer, records, first)
@@ -155,7 +168,10 @@ def _read(source: int) -> bytes:
     """Read what is there, and wait for it in pieces: a Ctrl-C that comes just before a read would not end it."""
     while not select.select([source], [], [], _PATIENCE_S)[0]:
         pass
-    return os.read(source, _CHUNK_BYTES)
+    try:
+        return os.read(source, _CHUNK_BYTES)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, "standard input") from error
 
 
 def _chunks() -> Iterator[Iterable[bytes]]:
@@ -171,7 +187,37 @@ def _chunks() -> Iterator[Iterable[bytes]]:
         yield [b"".join(rest)]
 
 
-def _maker(input_format: str, key_separator: bytes | None) -> Callable[[bytes], Record]:
+def _detected(chunks: Iterator[Iterable[bytes]]) -> tuple[InputFormat, Iterator[Iterable[bytes]]]:
+    """Look at the first line. One of `cat` has an offset; other JSON that could be a record may be a value as well."""
+    lines = list(next(chunks, ()))
+    found: InputFormat = "lines"
+    if lines and _is_of_cat(lines[0]):
+        found = "jsonl"
+        say("standard input is of cordwood cat, and taken as --format jsonl; --format lines takes its lines as values")
+    elif lines and _is_record(lines[0]):
+        raise UsageError(
+            "the first line is JSON that may be a record or a value: say which, by --format jsonl or --format lines"
+        )
+    return found, itertools.chain([lines], chunks)
+
+
+def _is_of_cat(line: bytes) -> bool:
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(fields, dict) and "offset" in fields and fields.keys() <= _FIELDS | _MADE_BY_CAT
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        _of_json(line)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def _maker(input_format: InputFormat, key_separator: bytes | None) -> Callable[[bytes], Record]:
     if input_format == "jsonl":
         return _of_json
     if key_separator is None:

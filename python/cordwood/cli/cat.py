@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cordwood import Gap, Log, Scan
-from cordwood.cli.failure import FAILED, say
+from cordwood import Gap, Log, Record, Records, Scan
+from cordwood.cli.failure import FAILED, UsageError, say
 from cordwood.cli.formats import (
+    STREAM_SUFFIX,
+    Format,
     Row,
+    format_of,
     rows_of_batch,
     rows_of_record,
     write_arrow,
@@ -19,9 +22,9 @@ from cordwood.cli.formats import (
     write_jsonl,
     write_parquet,
 )
-from cordwood.cli.output import destination
+from cordwood.cli.output import output_of
 from cordwood.cli.progress import counted
-from cordwood.cli.times import FORMS, parse
+from cordwood.cli.times import FORMS, in_words, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,9 +49,12 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         ),
     ] = None,
     isolation: Annotated[
-        Literal["read_uncommitted", "read_committed"],
-        typer.Option(help="read_committed leaves out what was aborted and what is still open."),
-    ] = "read_uncommitted",
+        Literal["read_uncommitted", "read_committed"] | None,
+        typer.Option(
+            help="read_committed leaves out what was aborted and what is still open. By default nothing is left out, "
+            "and a line on stderr says so where there is such a record."
+        ),
+    ] = None,
     include_control: Annotated[bool, typer.Option("--include-control", help="Transaction markers too.")] = False,
     on_damage: Annotated[
         Literal["raise", "skip", "report"],
@@ -56,66 +62,121 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     ] = "raise",
     limit: Annotated[int | None, typer.Option(min=0, help="At most so many records.")] = None,
     output_format: Annotated[
-        Literal["jsonl", "csv", "arrow", "parquet"], typer.Option("--format", help="All but jsonl need pyarrow.")
-    ] = "jsonl",
+        Format | None,
+        typer.Option("--format", help="By default what the suffix of -o says, else jsonl. All but jsonl need pyarrow."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="A file instead of standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="A file, pipe or device; - is standard output, the default.")
+    ] = None,
 ) -> None:
     """Write a partition's records to standard output or to a file.
 
     Keys and values are text where they are UTF-8; else JSON has {"base64": "…"} and CSV has base64:…
-    An Arrow file has the file format, a pipe gets the stream format.
+    An Arrow file has the file format; a pipe, and a file with the suffix .arrows, get the stream format.
+    A file appears when it is complete, in place of the one that was there, and keeps its mode.
 
     \b
     cordwood cat orders-0 --since 2024-05-01T10:00Z --until 2024-05-01T11:00Z
     cordwood cat orders-0 --since -2h --columns offset,key --limit 10
-    cordwood cat payments-0 --isolation read_committed --format parquet -o payments.parquet
+    cordwood cat payments-0 --isolation read_committed -o payments.parquet
     cordwood cat broken-0 --on-damage skip > readable.jsonl
 
     With --on-damage skip or report, the damaged stretches are named on stderr and the exit code is 1.
     """  # noqa: D301
+    if json and output_format not in {None, "jsonl"}:
+        raise UsageError(f"--json is the same as --format jsonl, and --format says {output_format}: leave one out")
     log = Log(path)
+    target = output_of(output, log.path)
+    wanted = format_of(target.path, "jsonl" if json else output_format)
     chosen = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     request: dict[str, Any] = {
         "start_offset": start_offset,
         "end_offset": end_offset,
-        "start_time": None if since is None else parse(since),
-        "end_time": None if until is None else parse(until),
-        "isolation_level": isolation,
+        **_times(since, until),
+        "isolation_level": isolation or "read_uncommitted",
         "include_control": include_control,
         "on_damage": on_damage,
     }
-    wanted = "jsonl" if json else output_format
-    if wanted == "jsonl" and on_damage == "raise" and set(chosen or ()) <= set(_RECORD_COLUMNS):
-        names = tuple(chosen or _RECORD_COLUMNS)
-        rows = (rows_of_record(record, names) for record in log.records(**request))
-        with destination(output, log.path, binary=False) as out:
-            write_jsonl(counted(itertools.islice(rows, limit), _one, to_file=output is not None), out)
+    written = _Written(limit)
+    names = tuple(chosen or _RECORD_COLUMNS)
+    # without pyarrow; a column that is there twice is for the scan to refuse
+    is_plain = set(names) <= set(_RECORD_COLUMNS) and len(set(names)) == len(names)
+    if wanted == "jsonl" and on_damage == "raise" and is_plain:
+        records = log.records(**request)
+        rows = (rows_of_record(record, names) for record in written.records(records))
+        with target.opened(binary=False) as out:
+            write_jsonl(counted(rows, _one, to_file=target.path is not None), out)
+        if isolation is None:
+            _name_uncommitted(records, written)
         return
-    scan = log.scan(columns=chosen, **request)
-    with destination(output, log.path, binary=wanted in {"arrow", "parquet"}) as out:
-        batches = counted(_limited(scan, limit), _row_count, to_file=output is not None)
+    # the offset of the last row that is written says which records are, whatever columns are asked for
+    is_added = limit is not None and chosen is not None and "offset" not in chosen
+    scan = log.scan(columns=[*(chosen or ()), "offset"] if is_added else chosen, **request)
+    schema = scan.schema.remove(scan.schema.get_field_index("offset")) if is_added else scan.schema
+    with target.opened(binary=wanted in {"arrow", "parquet"}) as out:
+        selected = (batch.select(schema.names) for batch in written.batches(scan))
+        batches = counted(selected, _row_count, to_file=target.path is not None)
         match wanted:
             case "jsonl":
                 write_jsonl(_rows(batches), out)
             case "csv":
-                write_csv(scan.schema, batches, out, terminal=output is None and sys.stdout.isatty())
+                write_csv(schema, batches, out, terminal=out.isatty())
             case "arrow":
-                write_arrow(scan.schema, batches, out, stream=output is None)
+                is_stream = not target.is_file or (output is not None and output.suffix.lower() == STREAM_SUFFIX)
+                write_arrow(schema, batches, out, stream=is_stream)
             case "parquet":
-                write_parquet(scan.schema, batches, out)
+                write_parquet(schema, batches, out)
+    if isolation is None:
+        _name_uncommitted(scan, written)
     _name_gaps(scan.gaps)
 
 
-def _limited(scan: Scan, limit: int | None) -> Iterator["pa.RecordBatch"]:
-    left = sys.maxsize if limit is None else limit
-    if left == 0:
-        return
-    for batch in scan:
-        yield batch.slice(0, left)
-        left -= batch.num_rows
-        if left <= 0:
-            return
+def _times(since: str | None, until: str | None) -> dict[str, int | None]:
+    start = None if since is None else parse(since)
+    end = None if until is None else parse(until)
+    if start is not None and end is not None and end < start:
+        raise UsageError(f"--until {in_words(end)} lies before --since {in_words(start)}")
+    return {"start_time": start, "end_time": end}
+
+
+class _Written:
+    """What is written: at most so many records, and the last of them."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self.last = -1
+
+    def records(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Pass them on."""
+        for record in itertools.islice(records, self.limit):
+            self.last = record.offset
+            yield record
+
+    def batches(self, scan: Scan) -> Iterator["pa.RecordBatch"]:
+        """Pass them on; with a limit they have the column `offset`."""
+        left = sys.maxsize if self.limit is None else self.limit
+        for batch in scan if left else ():
+            part = batch.slice(0, left)
+            if self.limit is not None:
+                self.last = part.column("offset")[-1].as_py()
+            yield part
+            left -= part.num_rows
+            if left <= 0:
+                return
+
+    def holds(self, offset: int) -> bool:
+        """Whether a record that was read is written, too: reading is ahead of writing."""
+        return self.limit is None or offset <= self.last
+
+
+def _name_uncommitted(reading: Records | Scan, written: _Written) -> None:
+    found = reading.first_uncommitted
+    if found is not None and written.holds(found[1]):
+        say(
+            f"{found[0]}: records of transactions that were aborted or have not ended are among these, the first at "
+            f"offset {found[1]}; --isolation read_committed leaves them out"
+        )
 
 
 def _rows(batches: Iterable["pa.RecordBatch"]) -> Iterator[Row]:

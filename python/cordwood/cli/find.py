@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cordwood import Location, Log, TimestampOffset
+from cordwood import Log
 from cordwood.cli.failure import NothingFoundError, UsageError
 from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.cli.times import FORMS, in_words, parse
@@ -23,6 +23,8 @@ def find(
 ) -> None:
     """Find an offset or a time: its segment, its batch and the byte where that starts.
 
+    Where an offset is not there, because of compaction or an aborted producer, the record that follows is shown.
+
     \b
     cordwood find /var/lib/kafka/orders-0 --offset 1234567
     cordwood find /var/lib/kafka/orders-0 --time 2024-05-01T10:00Z
@@ -36,30 +38,49 @@ def find(
         found = log.offset_for_time(timestamp)
         if found is None:
             raise NothingFoundError(f"{log.path} has no record at or after {in_words(timestamp)}")
-        _show(log, log.locate(found.offset), found.offset, found, json)
+        _show(
+            {"path": log.path, "offset": found.offset, "timestamp": found.timestamp} | _place(log, found.offset), json
+        )
     elif offset is not None:
-        location = log.locate(offset)
-        if location is None:
-            raise NothingFoundError(f"{log.path} has no record at or after offset {offset}")
-        _show(log, location, offset, None, json)
+        _show(_at_offset(log, offset), json)
 
 
-def _show(log: Log, location: Location | None, offset: int, found: TimestampOffset | None, json: bool) -> None:
-    document: dict[str, Any] = {"path": log.path, "offset": offset}
-    if found is not None:
-        document["timestamp"] = found.timestamp
-    if location is not None:
-        segment = log.segments.floor(location.segment)
-        document["segment"] = location.segment
-        document["batch_base_offset"] = location.batch_base_offset
-        document["position"] = location.position
-        document["size"] = location.size
-        document["file"] = None if segment is None else segment.path
+def _at_offset(log: Log, offset: int) -> dict[str, Any]:
+    """Find the record at an offset or, where there is none, the one that follows."""
+    nothing = NothingFoundError(f"{log.path} has no record at or after offset {offset}")
+    if log.locate(offset) is None:
+        raise nothing
+    # a header says which offsets a batch may hold, and the records which of them compaction has left there
+    record = next(log.records(start_offset=offset, include_control=True), None)
+    if record is None:
+        raise nothing
+    document: dict[str, Any] = {"path": log.path, "offset": record.offset}
+    if record.offset != offset:
+        document["missing"] = offset
+    return document | _place(log, record.offset)
+
+
+def _place(log: Log, offset: int) -> dict[str, Any]:
+    location = log.locate(offset)
+    if location is None:
+        return {}
+    segment = log.segments.floor(location.segment)
+    return {
+        "segment": location.segment,
+        "batch_base_offset": location.batch_base_offset,
+        "position": location.position,
+        "size": location.size,
+        "file": None if segment is None else segment.path,
+    }
+
+
+def _show(document: dict[str, Any], json: bool) -> None:
     if json:
         print_json(document)
         return
     words = {
         "offset": "offset",
+        "time": "time",
         "timestamp": "timestamp",
         "segment": "segment (base offset)",
         "batch_base_offset": "batch (base offset)",
@@ -67,7 +88,8 @@ def _show(log: Log, location: Location | None, offset: int, found: TimestampOffs
         "size": "batch size (bytes)",
         "file": "file",
     }
-    rows = [[words[key], str(document[key])] for key in words if key in document]
-    if found is not None:
-        rows.insert(1, ["time", in_words(found.timestamp)])
-    print_table(log.path, _COLUMNS, rows)
+    shown = document | ({"time": in_words(document["timestamp"])} if "timestamp" in document else {})
+    title = document["path"]
+    if "missing" in document:
+        title += f": offset {document['missing']} is not there; the next record is at offset {document['offset']}"
+    print_table(title, _COLUMNS, [[words[key], str(shown[key])] for key in words if key in shown])

@@ -3,17 +3,65 @@
 import base64
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from cordwood import Record
+from cordwood.cli.failure import UsageError
 from cordwood.cli.terminal import escape, escape_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Row", "rows_of_batch", "rows_of_record", "write_arrow", "write_csv", "write_jsonl", "write_parquet"]
+__all__ = [
+    "STREAM_SUFFIX",
+    "Format",
+    "Row",
+    "format_of",
+    "rows_of_batch",
+    "rows_of_record",
+    "write_arrow",
+    "write_csv",
+    "write_jsonl",
+    "write_parquet",
+]
 
 Row = dict[str, Any]
+Format = Literal["jsonl", "csv", "arrow", "parquet"]
+
+STREAM_SUFFIX = ".arrows"
+"""Arrow's own suffix for its stream format."""
+
+_SUFFIXES: dict[str, Format] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "jsonl",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+    STREAM_SUFFIX: "arrow",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+_COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip", ".br"}
+
+
+def format_of(path: Path | None, given: Format | None) -> Format:
+    """Choose the format: the one that was given, that of a file's suffix, or JSON lines.
+
+    *Errors*: `UsageError` where the two contradict each other, and for a suffix that promises a compressed file.
+
+    >>> format_of(Path("payments.parquet"), None), format_of(None, None), format_of(Path("records"), "csv")
+    ('parquet', 'jsonl', 'csv')
+    """
+    suffix = "" if path is None else path.suffix.lower()
+    if suffix in _COMPRESSED:
+        raise UsageError(f"{path}: no file is compressed as a whole here; write to - and pipe it into a compressor")
+    meant = _SUFFIXES.get(suffix)
+    if given is not None and meant is not None and given != meant:
+        raise UsageError(f"{path} is to be {meant} by its suffix and {given} by --format: leave one out, or change it")
+    return given or meant or "jsonl"
 
 
 def write_jsonl(rows: Iterable[Row], out: BinaryIO) -> None:

@@ -1,7 +1,5 @@
 """`cordwood ls`: the partitions of a data directory, or the segments of a partition."""
 
-import os
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,15 +7,12 @@ from typing import Annotated, Any
 import typer
 
 import cordwood
-from cordwood import CordwoodError, Log, LogDir, Segment
-from cordwood.cli.failure import FAILED, say
-from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
+from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment
+from cordwood.cli.failure import FAILED, NothingFoundError, say, sentence
+from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text, several
 from cordwood.cli.times import in_words
 
 __all__ = ["ls"]
-
-_SEGMENT_FILE = re.compile(r"\d{20,}\.log(\.swap)?")
-_PARTITION_DIRECTORY = re.compile(r".+-\d+(\..+-(delete|future|stray))?")
 
 _PARTITION_COLUMNS: list[Column] = [
     ("partition", "left"),
@@ -25,7 +20,7 @@ _PARTITION_COLUMNS: list[Column] = [
     ("start", "right"),
     ("end", "right"),
     ("segments", "right"),
-    ("notes", "left"),
+    ("notes", "text"),
 ]
 _SEGMENT_COLUMNS: list[Column] = [
     ("base", "right"),
@@ -49,20 +44,31 @@ def ls(
     cordwood ls /var/lib/kafka/orders-0           its segments; how many entries each index holds
     cordwood ls /var/lib/kafka --json | jq '.partitions[] | select(.size > 1e9) | .name'
     """  # noqa: D301
-    if _is_data_directory(path):
-        _list_partitions(LogDir(path), json)
+    try:
+        log = Log(path)
+    except LogNotFoundError as error:
+        if not _is_without_segment(error):
+            raise
+        directory = _data_directory(path)
+        if directory is None:
+            wanted = "give a partition's directory, or a data directory"
+            raise NothingFoundError(f"{error.file} holds no segment and no partition: {wanted}") from None
+        _list_partitions(directory, json)
     else:
-        _list_segments(Log(path), json)
+        _list_segments(log, json)
 
 
-def _is_data_directory(path: Path) -> bool:
-    if not path.is_dir():
-        return False
-    with os.scandir(path) as scan:
-        entries = list(scan)
-    if any(_SEGMENT_FILE.fullmatch(entry.name) for entry in entries):
-        return False
-    return any(_PARTITION_DIRECTORY.fullmatch(entry.name) and entry.is_dir() for entry in entries)
+def _is_without_segment(error: Exception) -> bool:
+    return isinstance(error, LogNotFoundError) and error.code == "no_segment"
+
+
+def _data_directory(path: Path) -> LogDir | None:
+    """Open a data directory with partitions in it; `None` where the directory is another."""
+    try:
+        return LogDir(path) or None
+    except ConfigError:
+        # a partition's, which has no segment
+        return None
 
 
 def _list_partitions(directory: LogDir, json: bool) -> None:
@@ -71,18 +77,22 @@ def _list_partitions(directory: LogDir, json: bool) -> None:
         print_json({"path": directory.path, "partitions": partitions})
     else:
         total = bytes_in_words(sum(entry.get("size", 0) for entry in partitions))
-        title = f"{directory.path}: {len(partitions)} partitions, {total}"
+        title = f"{directory.path}: {several(len(partitions), 'partition')}, {total}"
         print_table(title, _PARTITION_COLUMNS, [_partition_row(entry) for entry in partitions])
     failed = [entry["name"] for entry in partitions if "error" in entry]
     if failed:
-        say(f"{len(failed)} of {len(partitions)} partitions could not be opened: {', '.join(failed)}")
+        say(f"{len(failed)} of {several(len(partitions), 'partition')} could not be opened: {', '.join(failed)}")
         raise typer.Exit(FAILED)
 
 
 def _partition(directory: LogDir, name: str) -> dict[str, Any]:
     try:
         log = directory[name]
-    except (CordwoodError, OSError) as error:
+    except CordwoodError as error:
+        # Kafka has just created it
+        is_new = _is_without_segment(error)
+        return {"name": name, "size": 0, "segments": 0} if is_new else {"name": name, "error": sentence(error)}
+    except OSError as error:
         return {"name": name, "error": str(error)}
     return {
         "name": name,
@@ -99,6 +109,8 @@ def _partition(directory: LogDir, name: str) -> dict[str, Any]:
 def _partition_row(entry: dict[str, Any]) -> list[str]:
     if "error" in entry:
         return [entry["name"], "", "", "", "", entry["error"]]
+    if not entry["segments"]:
+        return [entry["name"], bytes_in_words(0), "", "", "0", "no segment yet"]
     warnings = len(entry["warnings"])
     return [
         entry["name"],
@@ -106,7 +118,7 @@ def _partition_row(entry: dict[str, Any]) -> list[str]:
         str(entry["log_start_offset"]),
         str(entry["log_end_offset"]),
         str(entry["segments"]),
-        f"{warnings} warning{'s' if warnings > 1 else ''}" if warnings else "",
+        several(warnings, "warning") if warnings else "",
     ]
 
 
@@ -127,7 +139,7 @@ def _list_segments(log: Log, json: bool) -> None:
         return
     title = (
         f"{log.path}: offsets {log.log_start_offset} to {log.log_end_offset}, "
-        f"{bytes_in_words(log.size)} in {len(segments)} segments"
+        f"{bytes_in_words(log.size)} in {several(len(segments), 'segment')}"
     )
     print_table(title, _SEGMENT_COLUMNS, [_segment_row(entry) for entry in segments])
     for warning in log.warnings:
@@ -139,12 +151,21 @@ def _segment(segment: Segment) -> dict[str, Any]:
         "base_offset": segment.base_offset,
         "end_offset": segment.end_offset,
         "size": segment.size,
-        "largest_timestamp": segment.largest_timestamp,
+        "largest_timestamp": _largest_timestamp(segment),
         "path": segment.path,
         "offset_index_entries": _entries(lambda: segment.offset_index),
         "time_index_entries": _entries(lambda: segment.time_index),
         "transaction_index_entries": _entries(lambda: segment.transaction_index),
     }
+
+
+def _largest_timestamp(segment: Segment) -> int | str | None:
+    try:
+        largest = segment.largest_record_timestamp
+    except CordwoodError:
+        return "damaged"
+    # not the file's time, which a copy may have changed
+    return None if largest < 0 else largest
 
 
 def _entries(
@@ -159,11 +180,12 @@ def _entries(
 
 def _segment_row(entry: dict[str, Any]) -> list[str]:
     names = ("offset_index_entries", "time_index_entries", "transaction_index_entries")
+    largest = entry["largest_timestamp"]
     indexes = ["none" if entry[name] is None else str(entry[name]) for name in names]
     return [
         str(entry["base_offset"]),
         str(entry["end_offset"]),
         bytes_in_words(entry["size"]),
-        in_words(entry["largest_timestamp"]),
+        in_words(largest) if isinstance(largest, int) else largest or "none",
         *indexes,
     ]

@@ -1,33 +1,174 @@
-"""Where records go to: standard output, or a file that appears only when it is complete."""
+"""Where records go: standard output, a file, or a pipe or device.
 
+A file is made beside its name and renamed when it is complete, so that no half of one is ever there. What is no regular
+file is written through.
+"""
+
+import errno
 import os
+import secrets
+import signal
+import stat
 import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import BinaryIO
 
 from cordwood.cli.failure import UsageError
 
-__all__ = ["destination"]
+__all__ = ["Output", "output_of"]
+
+_STANDARD_OUTPUT = "-"
+_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class _TerminatedError(BaseException):
+    """A signal that ends the process: raised, so that what is unfinished is removed first."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@dataclass(frozen=True)
+class Output:
+    """What an option names for output."""
+
+    path: Path | None = None
+    """As it was given; `None` for standard output."""
+
+    replaced: Path | None = None
+    """The file to replace or to make, after symbolic links; `None` for what is written through."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file, or will be one."""
+        return self.replaced is not None
+
+    @contextmanager
+    def opened(self, *, binary: bool) -> Iterator[BinaryIO]:
+        """Open it for writing. A file is there when the block has ended without an error, or not at all."""
+        if self.path is None:
+            if binary and sys.stdout.isatty():
+                raise UsageError("this format is not for terminals: give a file with -o, or a pipe")
+            sys.stdout.flush()
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+            return
+        with _named(self.path):
+            if self.replaced is not None:
+                with _ended_by_signals(), _replacing(self.replaced) as file:
+                    yield file
+                return
+            with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as file:
+                if binary and file.isatty():
+                    raise UsageError(f"{self.path} is a terminal, and this format is not for one")
+                yield file
+
+
+def output_of(path: Path | None, partition: str) -> Output:
+    """Find out what a path names: `-` and no path are standard output, links are followed. Nothing is made or opened.
+
+    *Errors*: `UsageError` for a directory, and for a file in the partition; `OSError`.
+    """
+    if path is None or str(path) == _STANDARD_OUTPUT:
+        return Output()
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        found = None
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise UsageError(f"{path} is a directory; -o names a file, a pipe, or - for standard output")
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        return Output(path)
+    if found is not None and _is_standard_output(found):
+        return Output()
+    real = Path(os.path.realpath(path))
+    if found is not None and not (real.exists() and os.path.samestat(found, real.stat())):
+        # a name of an open file, such as /dev/fd/3, whose own name is gone
+        return Output(path)
+    if Path(partition).resolve() in real.parents:
+        raise UsageError(f"{path} lies inside the partition, and nothing is ever written there")
+    return Output(path, real)
+
+
+def _is_standard_output(found: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(found, os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError, AttributeError):
+        # it is closed, or no file
+        return False
 
 
 @contextmanager
-def destination(path: Path | None, partition: str, *, binary: bool) -> Iterator[BinaryIO]:
-    """Open the output; a file is written beside its name and renamed at the end, so that no half of one is left."""
-    if path is None:
-        if binary and sys.stdout.isatty():
-            raise UsageError("this format is not for terminals: give a file with -o, or a pipe")
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    if path.resolve().parent == Path(partition).resolve():
-        raise UsageError(f"{path} lies inside the partition, and nothing is ever written there")
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+def _replacing(path: Path) -> Iterator[BinaryIO]:
+    """Write a file beside `path` and put it in its place, with the mode of what was there."""
+    before = path.stat() if path.exists() else None
+    if before is not None and not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    unfinished = path.with_name(f".cordwood-{secrets.token_hex(8)}.part")
+    mode = 0o666 if before is None else stat.S_IMODE(before.st_mode)
     try:
-        with unfinished.open("xb") as file:
+        try:
+            descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode & 0o666)
+        except OSError as error:
+            # the name that could not be made says nothing to anybody
+            raise type(error)(error.errno, error.strerror, str(path.parent)) from None
+        with os.fdopen(descriptor, "wb") as file:
+            if before is not None:
+                with suppress(PermissionError):
+                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
+                os.fchmod(file.fileno(), mode)
             yield file
-        unfinished.replace(path)
+            file.flush()
+            # else a power loss could leave an empty file where a whole one was
+            os.fsync(file.fileno())
+        try:
+            unfinished.replace(path)
+        except OSError as error:
+            raise type(error)(error.errno, error.strerror, str(path)) from None
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the output in errors of writing, which have no name; those of reading have one."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let the process be ended by a signal after what was begun has been removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _: FrameType | None) -> None:
+        for other in handled:
+            # once is enough: what is unfinished is being removed
+            signal.signal(other, signal.SIG_IGN)
+        raise _TerminatedError(number)
+
+    # one that is ignored (nohup) stays so
+    handled = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    for number in handled:
+        signal.signal(number, end)
+    try:
+        yield
+    except _TerminatedError as ended:
+        signal.signal(ended.number, signal.SIG_DFL)
+        os.kill(os.getpid(), ended.number)
+        raise
+    finally:
+        for number in handled:
+            signal.signal(number, signal.SIG_DFL)

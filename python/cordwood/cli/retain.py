@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cordwood import Log, LogConfig, LogWriter, RetentionPlan, plan_retention
+from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_retention
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
 from cordwood.cli.times import FORMS, in_words, parse
@@ -21,7 +21,7 @@ def retain(  # noqa: PLR0913, PLR0917  (a command's options)
     properties: Annotated[Path | None, PROPERTIES] = None,
     now: Annotated[str | None, typer.Option(help=f"The time by which ages are measured: {FORMS}.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run/--no-dry-run", help="Only say what would go, and write nothing.")
+        bool, typer.Option("--dry-run/--no-dry-run", help="Only check and say what would go, and write nothing.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
@@ -40,7 +40,9 @@ def retain(  # noqa: PLR0913, PLR0917  (a command's options)
     log = Log(path)
     plan = plan_retention(log, config, moment)
     shown = _segments(log, plan)
-    if not dry_run:
+    if dry_run:
+        LogWriter.check(path, config=config)
+    else:
         with LogWriter(path, config=config) as writer:
             plan = writer.apply_retention(moment)
     if json:
@@ -56,11 +58,17 @@ def _segments(log: Log, plan: RetentionPlan) -> list[list[str]]:
             str(segment.base_offset),
             str(segment.end_offset),
             bytes_in_words(segment.size),
-            in_words(segment.largest_timestamp),
+            _age(segment),
         ]
         for segment in log.segments
         if segment.base_offset in plan.segments
     ]
+
+
+def _age(segment: Segment) -> str:
+    """Say the time that retention goes by: that of the file where no record has one, as in Kafka."""
+    words = in_words(segment.largest_timestamp)
+    return words if segment.largest_record_timestamp >= 0 else f"{words} (the file's)"
 
 
 def _say(log: Log, config: LogConfig, plan: RetentionPlan, shown: list[list[str]], *, dry_run: bool) -> None:

@@ -4,22 +4,23 @@ import json
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Column", "bytes_in_words", "escape", "escape_json", "print_json", "print_table", "print_text"]
+__all__ = ["Column", "bytes_in_words", "escape", "escape_json", "print_json", "print_table", "print_text", "several"]
 
-Column = tuple[str, str]
-"""A heading, and `left` or `right`."""
+Column = tuple[str, Literal["left", "right", "text"]]
+"""A heading, and the side on which the cells are. Only the cells of `text`, on the left, may take several lines."""
 
 # C0 and C1 controls, DEL, lone surrogates (bytes that are no UTF-8), and what reorders or hides text
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
+_WIDE = 10_000
 _LATIN_END, _BMP_END = 0x100, 0x10000
 
 
@@ -65,26 +66,46 @@ def bytes_in_words(count: int) -> str:
     return f"{count} B" if unit == 0 else f"{size:.1f} {units[unit]}"
 
 
+def several(count: int, what: str) -> str:
+    """Write how many of something there are.
+
+    >>> several(1, "segment"), several(0, "segment"), several(1200, "row")
+    ('1 segment', '0 segments', '1,200 rows')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def _console() -> Console:
     # where no terminal sets the width, nothing is cut off
-    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 10_000)
+    return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; cells are text, never markup."""
+    """Print a table; cells are text, never markup. A number, a time or a path is never folded: its line runs on."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for heading, side in columns:
-        table.add_column(heading, justify="right" if side == "right" else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(escape(cell)) for cell in row))
+    cells = [[Text(escape(cell)) for cell in row] for row in rows]
+    for place, (heading, side) in enumerate(columns):
+        is_whole = side != "text"
+        widest = max([len(heading), *(row[place].cell_len for row in cells)])
+        table.add_column(
+            heading,
+            justify="right" if side == "right" else "left",
+            overflow="fold",
+            no_wrap=is_whole,
+            min_width=widest if is_whole else None,
+        )
+    for row in cells:
+        table.add_row(*row)
+    print_text(title, style="bold")
     console = _console()
-    console.print(Text(escape(title), style="bold"))
+    needed = console.measure(table, options=console.options.update_width(_WIDE)).minimum
+    console.width = max(console.width, needed)
     console.print(table)
 
 
 def print_text(text: str, style: str = "") -> None:
-    """Print a line, folded at the terminal's edge."""
-    _console().print(Text(escape(text), style=style))
+    """Print a line, folded at the terminal's edge, but in no word."""
+    _console().print(Text(escape(text), style=style), overflow="ignore", crop=False)
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401  (whatever JSON can say)

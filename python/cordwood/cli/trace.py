@@ -7,7 +7,7 @@ import typer
 
 from cordwood import OffsetIndex, TimeIndex, TimestampOffset
 from cordwood.cli.failure import UsageError
-from cordwood.cli.terminal import Column, print_json, print_table
+from cordwood.cli.terminal import Column, print_json, print_table, several
 from cordwood.cli.times import in_words, parse
 
 __all__ = ["trace"]
@@ -16,7 +16,7 @@ Method = Literal["binary", "warm"]
 
 _PAGE_BYTES = 4096
 _STRIP_CELLS = 64
-_COLUMNS: list[Column] = [("method", "left"), ("pages, in order", "left"), ("map", "left")]
+_COLUMNS: list[Column] = [("method", "left"), ("pages, in order", "text"), ("map", "left")]
 
 
 def trace(
@@ -54,9 +54,14 @@ def trace(
     found = ", ".join(
         f"{name} {in_words(value) if name == 'timestamp' else value}" for name, value in document["answer"].items()
     )
-    title = f"{document['index']}: {document['entries']} entries on {page_count} pages; {target} is found at {found}"
+    size = f"{_entries(document['entries'])} on {several(page_count, 'page')}"
+    title = f"{document['index']}: {size}; {target} is found at {found}"
     rows = [[name, " ".join(map(str, touched)), _strip(touched, page_count)] for name, touched in pages.items()]
     print_table(title, _COLUMNS, rows)
+
+
+def _entries(count: int) -> str:
+    return "1 entry" if count == 1 else f"{count:,} entries"
 
 
 def _open(path: Path) -> OffsetIndex | TimeIndex:

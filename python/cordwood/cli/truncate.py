@@ -7,7 +7,7 @@ import typer
 
 from cordwood import Log, LogWriter, OffsetOutOfRangeError
 from cordwood.cli.failure import UsageError
-from cordwood.cli.terminal import bytes_in_words, print_json, print_text
+from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
 
 __all__ = ["truncate"]
 
@@ -18,7 +18,7 @@ def truncate(
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
     to: Annotated[int, typer.Option("--to", help="The offset at which the log is to end.")],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run/--no-dry-run", help="Only say what would go, and write nothing.")
+        bool, typer.Option("--dry-run/--no-dry-run", help="Only check and say what would go, and write nothing.")
     ] = True,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of sentences.")] = False,
 ) -> None:
@@ -34,7 +34,9 @@ def truncate(
         raise UsageError(f"--to wants an offset from 0 to 2^63 - 1, not {to}")
     log = Log(path)
     document = _what_goes(log, to)
-    if not dry_run:
+    if dry_run:
+        LogWriter.check(path)
+    else:
         with LogWriter(path) as writer:
             document["truncated"] = writer.truncate_to(to)
         # a batch that held the offset went as a whole
@@ -85,7 +87,7 @@ def _say(log: Log, to: int, document: dict[str, object]) -> None:
     size = document["bytes"]
     what = (
         f"the records from offset {document['first']} to {log.log_end_offset} (exclusive), "
-        f"{bytes_in_words(size if isinstance(size, int) else 0)}, {whole} whole segments with them"
+        f"{bytes_in_words(size if isinstance(size, int) else 0)}, {several(whole, 'whole segment')} with them"
     )
     if document["dry_run"]:
         print_text(f"{log.path}: would remove {what}")

@@ -116,8 +116,13 @@ class SparkLogError(CordwoodError):
         file = getattr(error, "file", None)
         stem = PurePath(file).name.partition(".")[0] if file else ""
         segment = int(stem) if stem.isdecimal() else None
+        facts, advice = str(error), ""
+        if isinstance(error, CordwoodError):
+            # the advice is that of the Python interface
+            facts = str(error.args[0])
+            advice = "; mode=DROPMALFORMED reads what is left" if error.advice and found == CORRUPT_BATCH else ""
         # one line, so that it can be told from the traceback around it
-        reason = " ".join(str(error).split()).replace('on_damage="skip"', "mode=DROPMALFORMED")
+        reason = " ".join(facts.split()) + advice
         position = getattr(error, "position", None)
         return cls(found, reason, topic=topic, partition=partition, segment=segment, position=position)
 

@@ -165,6 +165,17 @@ impl PartitionLocks {
         Ok(Self { data_directory, inode, partition: Lock::exclusive(directory, Self::NAME)? })
     }
 
+    /// Fails where [`PartitionLocks::take`] would because somebody holds one of the locks. Takes none, and makes no file.
+    ///
+    /// # Errors
+    /// As [`PartitionLocks::take`].
+    pub fn probe(directory: &Directory) -> Result<()> {
+        if directory.descriptor().is_some() && is_data_directory(directory, "../")? {
+            probe(directory, DATA_DIRECTORYS, Kind::Shared)?;
+        }
+        probe(directory, Self::NAME, Kind::Exclusive)
+    }
+
     /// Looks once more whether the data directory's lock still has its name, and takes it again where not: a broker that
     /// stops gives its lock back, and then deletes the file, which may be the one that was locked in between.
     ///
@@ -197,6 +208,32 @@ fn shared(directory: &Directory) -> Result<(Lock, Option<u64>)> {
 pub(super) fn is_exclusive(descriptor: BorrowedFd<'_>) -> bool {
     // what keeps a shared lock out
     calls::is_refused(descriptor, Kind::Shared).unwrap_or(true)
+}
+
+/// Fails where somebody holds a lock that keeps this one out. A missing file is nobody's.
+fn probe(directory: &Directory, name: &str, kind: Kind) -> Result<()> {
+    let path = directory.path_of(name);
+    let Some(folder) = directory.descriptor() else { return Ok(()) };
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let probed = match rustix::fs::openat(folder, name, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(descriptor) => is_refused(descriptor.as_fd(), kind),
+    };
+    match probed.map_err(|error| Error::io(&path, "ask for the lock of", error))? {
+        None => Ok(()),
+        Some(holder) => Err(Error::Locked { file: path, found: holder.words() }),
+    }
+}
+
+/// Who keeps a lock out.
+fn is_refused(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<Option<holder::Holder>> {
+    if !calls::is_refused(descriptor, kind)? {
+        return Ok(None);
+    }
+    let opened = rustix::fs::fstat(descriptor)?;
+    let process = calls::holder(descriptor, kind);
+    Ok(Some(holder::Holder { kind, file: (opened.st_dev, opened.st_ino), process }))
 }
 
 enum Attempt {

@@ -39,6 +39,9 @@ impl Scan {
         if self.options.on_damage == OnDamage::Raise {
             return Err(segment.corrupt(damage));
         }
+        if let Some(uncommitted) = &mut self.uncommitted {
+            uncommitted.misses();
+        }
         let end_offset = if segment.is_last() { end_offset.min(segment.end_offset()?) } else { end_offset };
         let start_offset = stretch.start_offset.max(self.start);
         let stretch = Stretch { start_offset, end_offset: Some(end_offset), ..stretch };

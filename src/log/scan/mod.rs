@@ -4,6 +4,7 @@ mod damage;
 mod gap;
 mod ranges;
 mod stats;
+mod uncommitted;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ pub use gap::Gap;
 use gap::rest_of;
 pub use ranges::Ranges;
 pub use stats::ScanStats;
+pub(crate) use uncommitted::Uncommitted;
 
 use super::{Fate, Log, Transactions};
 use crate::error::{Error, Malformed, Result};
@@ -78,6 +80,10 @@ pub struct Scan {
     buffer: Vec<u8>,
     gaps: Vec<Gap>,
     stats: ScanStats,
+    /// Of a scan that gives records which a committed reader may not see.
+    uncommitted: Option<Uncommitted>,
+    /// The offset of the first record given of the batch that is read now.
+    first_given: Option<i64>,
     finished: bool,
     /// Another thread's word that the scan is not wanted any more.
     stop: Option<Arc<AtomicBool>>,
@@ -122,6 +128,10 @@ impl Log {
             buffer: Vec::new(),
             gaps: Vec::new(),
             stats: ScanStats::default(),
+            uncommitted: (options.isolation_level == IsolationLevel::ReadUncommitted
+                && !options.batches_only)
+                .then(Uncommitted::default),
+            first_given: None,
             finished: start >= end,
             stop: None,
         })
@@ -154,6 +164,23 @@ impl Scan {
         self.stats
     }
 
+    /// The first offset given so far of a transaction that was aborted, or has not ended: a committed reader does not see
+    /// it. `None` where there is none. *Cost*: where what was scanned ends within a transaction, the log is read on up to
+    /// its marker.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
+    pub fn first_uncommitted(&self) -> Result<Option<i64>> {
+        self.uncommitted().map_or(Ok(None), |uncommitted| uncommitted.find(&self.log))
+    }
+
+    /// What is known of the transactions of the records given so far; `None` where all are committed.
+    pub(crate) fn uncommitted(&self) -> Option<Uncommitted> {
+        let mut uncommitted = self.uncommitted.clone()?;
+        uncommitted.closes(self.first_given);
+        (!uncommitted.is_none()).then_some(uncommitted)
+    }
+
     /// The next batch with records that may be in the range, or a gap; `None` at the end.
     ///
     /// # Errors
@@ -161,6 +188,10 @@ impl Scan {
     /// [`Error::Io`], [`Error::LogChanged`] and [`Error::Interrupted`]. An error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         self.batch = None;
+        let first_given = self.first_given.take();
+        if let Some(uncommitted) = &mut self.uncommitted {
+            uncommitted.closes(first_given);
+        }
         if self.finished {
             return Ok(None);
         }
@@ -188,6 +219,7 @@ impl Scan {
                 Ok(Some(record)) => {
                     if is_in_range(&record, self.start..self.end, &self.options) {
                         self.stats.records += 1;
+                        self.first_given.get_or_insert(record.offset);
                         return Ok(Some(record));
                     }
                 }
@@ -219,6 +251,7 @@ impl Scan {
                 Ok(Some(record)) => {
                     if is_in_range(record, self.start..self.end, &self.options) {
                         self.stats.records += 1;
+                        self.first_given.get_or_insert(record.offset);
                         if !take(record)? {
                             return Ok(true);
                         }
@@ -294,6 +327,9 @@ impl Scan {
                 self.log.note_inner_gap();
             }
             self.next_offset = Some(header.last_offset + 1);
+            if let Some(uncommitted) = &mut self.uncommitted {
+                uncommitted.meets(&batch, walk)?;
+            }
             let fate = self.fate(&header);
             if !self.wants(&header) || fate == Fate::Aborted {
                 self.stats.batches_skipped += 1;
@@ -319,6 +355,9 @@ impl Scan {
                 continue;
             }
             if self.options.batches_only || self.open(batch)? {
+                if let Some(uncommitted) = &mut self.uncommitted {
+                    uncommitted.opens(&header);
+                }
                 self.stats.batches += 1;
                 return Ok(Some(ScanStep::Batch(batch)));
             }
@@ -347,7 +386,9 @@ impl Scan {
             };
             self.after_segment = Some(segment.base_offset());
             let from = self.start.max(segment.base_offset());
-            let walk = match self.options.ranges.start_time {
+            // markers are not passed over with what is too old
+            let is_waiting = self.uncommitted.as_ref().is_some_and(Uncommitted::is_waiting);
+            let walk = match self.options.ranges.start_time.filter(|_| !is_waiting) {
                 Some(start_time) => {
                     match segment.largest_record_timestamp() {
                         Ok(largest) if largest < start_time => continue,

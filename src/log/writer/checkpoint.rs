@@ -20,7 +20,7 @@ use crate::record::crc;
 /// The recovery point and the log start offset.
 pub(crate) const CHECKPOINT: &str = ".cordwood.checkpoint";
 /// The offset below which everything was synced.
-pub(super) const DURABLE: &str = ".cordwood.durable";
+pub(crate) const DURABLE: &str = ".cordwood.durable";
 /// No file of these is larger.
 const MOST_BYTES: u64 = 4096;
 

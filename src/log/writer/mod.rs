@@ -22,12 +22,13 @@ mod truncate;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 pub use appender::Appender;
 use commit::Commit;
 use data_directory::DataDirectory;
 pub use flush_mode::FlushMode;
+pub use options::WriterOptions;
 use partition::Partition;
 
 use super::live_segments::LiveSegments;
@@ -45,40 +46,6 @@ use crate::types::Interrupt;
 /// No small text file of a partition is larger, bytes.
 const MAX_SMALL_FILE: u64 = 16 << 20;
 
-/// How a log is opened for writing.
-#[derive(Debug, Clone)]
-pub struct WriterOptions {
-    /// The log's settings, under Kafka's names.
-    pub config: LogConfig,
-    /// When an append is acknowledged.
-    pub flush: FlushMode,
-    /// The id of the topic, written to `partition.metadata`; a partition that has one keeps it.
-    pub topic_id: Option<TopicId>,
-    /// What batches are stamped with, 0 or above and not below the latest epoch of the log; `None`: that one, and 0 in a new
-    /// log.
-    pub leader_epoch: Option<i32>,
-    /// The clock, ms since the epoch.
-    pub clock: fn() -> i64,
-    /// Where jitter begins; any number.
-    pub random: u32,
-    /// Asked during long work.
-    pub interrupt: Interrupt,
-}
-
-impl Default for WriterOptions {
-    fn default() -> Self {
-        Self {
-            config: LogConfig::default(),
-            flush: FlushMode::default(),
-            topic_id: None,
-            leader_epoch: None,
-            clock: system_time,
-            random: std::process::id(),
-            interrupt: Interrupt::NEVER,
-        }
-    }
-}
-
 /// What recovery derives from the last segment of a log: its end offset, and the bytes of both indexes. For a bench: nothing
 /// is forgotten before, nor written after.
 pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Vec<u8>; 2])> {
@@ -87,12 +54,6 @@ pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Ve
     let end_offset = scanned.end_offset;
     let indexes = scanned.into_indexes();
     Ok((end_offset, [indexes.offset_index, indexes.time_index]))
-}
-
-/// The system's clock, ms since the epoch.
-fn system_time() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// What an append did. Kafka: `LogAppendInfo`.
@@ -195,6 +156,18 @@ impl LogWriter {
     /// As [`LogWriter::open`].
     pub fn open_in(directory: Directory, options: &WriterOptions) -> Result<Self> {
         Self::start(directory, options)
+    }
+
+    /// Fails where [`LogWriter::open`] would: the partition is locked, damaged, holds what a writer does not take, or may not
+    /// be written. Takes no lock, changes nothing, and makes nothing: the directory has to be there.
+    ///
+    /// # Errors
+    /// As [`LogWriter::open`].
+    pub fn check(path: impl AsRef<Path>, options: &WriterOptions) -> Result<()> {
+        let directory = Directory::open(path.as_ref(), "give the path of a partition directory")?;
+        PartitionLocks::probe(&directory)?;
+        directory.check_writable()?;
+        recovery::check(&directory, options)
     }
 
     fn start(directory: Directory, options: &WriterOptions) -> Result<Self> {

@@ -1,10 +1,48 @@
 //! What a writer is opened with, looked at before anything is made.
 
-use super::WriterOptions;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::{FlushMode, TopicId};
+use crate::config::LogConfig;
 use crate::error::{Error, Result};
+use crate::types::Interrupt;
 
 /// An entry of a time index, the larger of the two kinds, bytes.
 const LARGEST_ENTRY: u32 = 12;
+
+/// How a log is opened for writing.
+#[derive(Debug, Clone)]
+pub struct WriterOptions {
+    /// The log's settings, under Kafka's names.
+    pub config: LogConfig,
+    /// When an append is acknowledged.
+    pub flush: FlushMode,
+    /// The id of the topic, written to `partition.metadata`; a partition that has one keeps it.
+    pub topic_id: Option<TopicId>,
+    /// What batches are stamped with, 0 or above and not below the latest epoch of the log; `None`: that one, and 0 in a new
+    /// log.
+    pub leader_epoch: Option<i32>,
+    /// The clock, ms since the epoch.
+    pub clock: fn() -> i64,
+    /// Where jitter begins; any number.
+    pub random: u32,
+    /// Asked during long work.
+    pub interrupt: Interrupt,
+}
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self {
+            config: LogConfig::default(),
+            flush: FlushMode::default(),
+            topic_id: None,
+            leader_epoch: None,
+            clock: system_time,
+            random: std::process::id(),
+            interrupt: Interrupt::NEVER,
+        }
+    }
+}
 
 impl WriterOptions {
     /// Whether a log can be opened with these options, as far as they can say it themselves.
@@ -28,6 +66,12 @@ impl WriterOptions {
         }
         Ok(())
     }
+}
+
+/// The system's clock, ms since the epoch.
+fn system_time() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

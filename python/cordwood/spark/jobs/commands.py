@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from cordwood.cli.failure import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
 from cordwood.cli.formats import Row, write_jsonl
 from cordwood.cli.terminal import Column as Heading
-from cordwood.cli.terminal import bytes_in_words, print_json, print_table
+from cordwood.cli.terminal import bytes_in_words, print_json, print_table, several
 from cordwood.cli.times import FORMS, parse
 from cordwood.spark import errors, jobs
 from cordwood.spark.jobs.outputs import new_output
@@ -51,9 +51,23 @@ _Master = Annotated[
 ]
 _Limit = Annotated[int, typer.Option(min=1, help="How many rows to print at most; -o writes all of them.")]
 _Json = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
+
+
+def _no_stream(output: str | None) -> str | None:
+    """Refuse `-`, which is standard output elsewhere: here a directory of that name would be made."""
+    if output == "-":
+        raise typer.BadParameter("the output is a directory of Parquet files, which cannot go to standard output")
+    return output
+
+
 _Output = Annotated[
     str | None,
-    typer.Option("-o", "--output", help="Write Parquet to this directory, which must be new; print nothing."),
+    typer.Option(
+        "-o",
+        "--output",
+        callback=_no_stream,
+        help="Write Parquet to this directory, which must be new; print nothing.",
+    ),
 ]
 
 
@@ -150,7 +164,10 @@ def count(  # noqa: PLR0913, PLR0917
 def export(  # noqa: PLR0913, PLR0917
     path: _Path,
     output: Annotated[
-        str, typer.Argument(help="A directory that the driver and all executors see.", show_default=False)
+        str,
+        typer.Argument(
+            callback=_no_stream, help="A directory that the driver and all executors see.", show_default=False
+        ),
     ],
     option: _Options = None,
     since: _Since = None,
@@ -187,8 +204,8 @@ def export(  # noqa: PLR0913, PLR0917
         print_json(asdict(done))
         return
     typer.echo(
-        f"{done.output}: {_several(done.rows, 'row')} in {_several(done.files, 'file')}, {bytes_in_words(done.size)}; "
-        f"{_several(done.ranges, 'range')} of offsets exported, {done.skipped} from before; all counts agree with "
+        f"{done.output}: {several(done.rows, 'row')} in {several(done.files, 'file')}, {bytes_in_words(done.size)}; "
+        f"{several(done.ranges, 'range')} of offsets exported, {done.skipped} from before; all counts agree with "
         "the log"
     )
 
@@ -297,11 +314,7 @@ def _print(columns: Sequence[str], rows: Sequence[Row]) -> None:
     headings: list[Heading] = [
         (name, "right" if any(isinstance(row[name], int | float) for row in rows) else "left") for name in columns
     ]
-    print_table(_several(len(rows), "row"), headings, [[_cell(row[name]) for name in columns] for row in rows])
-
-
-def _several(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    print_table(several(len(rows), "row"), headings, [[_cell(row[name]) for name in columns] for row in rows])
 
 
 def _plain(value: object) -> object:

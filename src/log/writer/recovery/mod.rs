@@ -26,6 +26,7 @@ use super::WriterOptions;
 use super::partition::Partition;
 use crate::error::Result;
 use crate::fs::Directory;
+use crate::fs::names::{FileKind, segment_file};
 use crate::fs::planted::{self, Planted};
 use crate::segment::remove_segment;
 
@@ -40,6 +41,17 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Part
         return undo::where_it_fails(&directory, || apply::apply(directory.clone(), plan, options));
     }
     apply::apply(directory, plan, options)
+}
+
+/// Fails where [`open`] would fail because of what lies in the directory; changes nothing.
+pub(super) fn check(directory: &Directory, options: &WriterOptions) -> Result<()> {
+    options.check()?;
+    if let Work::Recover(recovery) = plan::plan(directory, options)?.work
+        && let Some(active) = recovery.segments.last()
+    {
+        directory.open_writable(&segment_file(active.base_offset, FileKind::Log))?;
+    }
+    Ok(())
 }
 
 /// Removes segments, each durably before the next: whatever a crash leaves has no hole.

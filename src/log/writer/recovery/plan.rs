@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::preconditions;
 use super::scan_segment::{self, Scanned};
-use crate::error::{Error, Malformed, Result};
+use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::planted::{self, Planted};
 use crate::log::writer::checkpoint::{Checkpoint, Watermark};
@@ -96,7 +96,9 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Rec
         Ok(log) if starting_at.is_none() => {
             Work::Recover(Box::new(recovery(directory, options, checkpoint, data_directory.as_ref(), &log)?))
         }
-        Ok(_) | Err(Error::LogNotFound { .. }) => beginning(directory, checkpoint, data_directory.as_ref())?,
+        Ok(_) | Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => {
+            beginning(directory, checkpoint, data_directory.as_ref())?
+        }
         Err(error) => return Err(error),
     };
     let leader_epoch = match &work {

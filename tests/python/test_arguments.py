@@ -1,0 +1,345 @@
+"""Every argument of every public call, given what it cannot be: the error names the argument, what is wanted and found.
+
+The words of the binding (PyO3) name neither, and its `OverflowError` is no error of ours.
+"""
+
+from __future__ import annotations
+
+import decimal
+import inspect
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import corpus
+import numpy as np
+import pytest
+
+import cordwood as cw
+
+PLAIN = corpus.partition("01-plain").path
+DATA = corpus.GOLDEN / "16-data-dir"
+INDEX = PLAIN / "00000000000000000000.index"
+TIME_INDEX = PLAIN / "00000000000000000000.timeindex"
+PAYMENTS = corpus.partition("11-transactions").path
+ABORTED = {"producer_id": 1, "first_offset": 2, "last_offset": 3, "last_stable_offset": 2}
+
+NOT_OURS = re.compile(
+    r"can't extract|cannot be converted|is not an instance of|cannot be interpreted|too (large|big) to|"
+    r"out of range integral|while processing|argument '|object is not|must be (str|real|int)|codec can't|embedded null",
+    re.IGNORECASE,
+)
+
+
+class Odd:
+    """Nothing that anything takes."""
+
+
+class Indexed:
+    """A whole number of another class."""
+
+    def __index__(self) -> int:
+        return 2**80
+
+
+VALUES: list[Any] = [
+    "text",
+    "",
+    "\ud800",
+    "a\0b",
+    b"bytes",
+    bytearray(b"x"),
+    memoryview(b"x"),
+    5,
+    -1,
+    2**31,
+    -(2**31) - 1,
+    2**63,
+    2**64,
+    -(2**63) - 1,
+    10**5000,
+    Indexed(),
+    1.5,
+    float("nan"),
+    True,
+    None,
+    Odd(),
+    Odd,
+    [],
+    [Odd()],
+    ["offset", 5],
+    ["offset", None],
+    ["\ud800"],
+    [(1, 2)],
+    [(1, 2, 2**70)],
+    [("h", 5)],
+    [[None, b"v"]],
+    (),
+    {},
+    {"a": 1},
+    {1: b"x"},
+    range(3),
+    iter(()),
+    lambda: 5,
+    datetime(2024, 5, 1),  # noqa: DTZ001
+    datetime(2024, 5, 1, tzinfo=UTC),
+    decimal.Decimal(5),
+    np.int64(5),
+    np.uint64(2**63),
+    np.float64(5),
+    np.arange(3),
+    cw.TimestampType.CreateTime,
+]
+
+# no disk is filled for a test
+TOO_LARGE = {"max_index_size": 2**30}
+
+Made = tuple[Callable[..., Any], dict[str, Any]]
+
+
+def on_log(name: str, **good: Any) -> Callable[[Path], Made]:
+    return lambda _: (getattr(cw.Log(PLAIN), name), good)
+
+
+def on_segments(name: str, **good: Any) -> Callable[[Path], Made]:
+    return lambda _: (getattr(cw.Log(PLAIN).segments, name), good)
+
+
+def on_dir(name: str, **good: Any) -> Callable[[Path], Made]:
+    return lambda _: (getattr(cw.LogDir(DATA), name), good)
+
+
+WRITERS: list[cw.LogWriter] = []
+
+
+def on_writer(name: str, **good: Any) -> Callable[[Path], Made]:
+    def make(folder: Path) -> Made:
+        writer = cw.LogWriter(folder / "made-0")
+        WRITERS.append(writer)
+        writer.append_many([b"x"] * 10)
+        return getattr(writer, name), good
+
+    return make
+
+
+def on_index(kind: Any, name: str, **good: Any) -> Callable[[Path], Made]:
+    suffix = {cw.OffsetIndex: "index", cw.TimeIndex: "timeindex", cw.TransactionIndex: "txnindex"}[kind]
+
+    def make(folder: Path) -> Made:
+        size = {} if kind is cw.TransactionIndex else {"max_index_size": 120}
+        index = kind(folder / f"{0:020d}.{suffix}", writable=True, **size)
+        return getattr(index, name), good
+
+    return make
+
+
+TXNINDEX = next(PAYMENTS.glob("*.txnindex"))
+CALLS: dict[str, Callable[[Path], Made]] = {
+    "Log": lambda _: (cw.Log, {"path": PLAIN}),
+    "Log.locate": on_log("locate", offset=5),
+    "Log.locate_many": on_log("locate_many", offsets=[5]),
+    "Log.offset_for_time": on_log("offset_for_time", timestamp=5),
+    "Log.offsets_for_times": on_log("offsets_for_times", timestamps=[5]),
+    "Log.scan": on_log("scan"),
+    "Log.records": on_log("records"),
+    "Log.batches": on_log("batches"),
+    "Log.plan": on_log("plan", max_bytes=100_000),
+    "LogDir": lambda _: (cw.LogDir, {"path": DATA}),
+    "LogDir.scan": on_dir("scan"),
+    "LogDir.__getitem__": on_dir("__getitem__", key="cities-0"),
+    "LogDir.get": on_dir("get", key="cities-0"),
+    "Split": lambda _: (cw.Split, {"path": PLAIN, "start_offset": 0, "end_offset": 5}),
+    "Segments.floor": on_segments("floor", offset=5),
+    "Segments.higher": on_segments("higher", offset=5),
+    "Segments.between": on_segments("between", start=0, end=2**62),
+    "Segments.__getitem__": on_segments("__getitem__", key=0),
+    "Segments.index": on_segments("index", value=None),
+    "Segments.count": on_segments("count", value=None),
+    "AbortedTransaction": lambda _: (cw.AbortedTransaction, ABORTED),
+    "Record": lambda _: (cw.Record, {"value": b"v"}),
+    "LogWriter": lambda folder: (cw.LogWriter, {"path": folder / "made-0"}),
+    "LogWriter.check": lambda folder: (cw.LogWriter.check, {"path": folder}),
+    "LogWriter.end_offset_for": on_writer("end_offset_for", epoch=0),
+    "LogWriter.append": on_writer("append", value=b"v"),
+    "LogWriter.append_many": on_writer("append_many", records=[b"v"]),
+    "LogWriter.append_arrow": on_writer("append_arrow", table=None),
+    "LogWriter.append_batches": on_writer("append_batches", raw=b""),
+    "LogWriter.wait_durable": on_writer("wait_durable", offset=5),
+    "LogWriter.truncate_to": on_writer("truncate_to", offset=5),
+    "LogWriter.truncate_fully_and_start_at": on_writer("truncate_fully_and_start_at", offset=5),
+    "LogWriter.delete_before": on_writer("delete_before", offset=5),
+    "LogWriter.apply_retention": on_writer("apply_retention"),
+    "plan_retention": lambda _: (cw.plan_retention, {"log": cw.Log(PLAIN)}),
+    "group": lambda _: (cw.group, {}),
+    "interval": lambda _: (cw.interval, {}),
+    "LogConfig": lambda _: (cw.LogConfig, {}),
+    "LogConfig.from_properties": lambda _: (cw.LogConfig.from_properties, {"properties": {}}),
+    "OffsetIndex": lambda folder: (cw.OffsetIndex, {"path": shutil.copy(INDEX, folder)}),
+    "OffsetIndex (writable)": lambda folder: (
+        cw.OffsetIndex,
+        {"path": folder / INDEX.name, "writable": True, "max_index_size": 80},
+    ),
+    "OffsetIndex.entry": lambda _: (cw.OffsetIndex(INDEX).entry, {"n": 0}),
+    "OffsetIndex.lookup": lambda _: (cw.OffsetIndex(INDEX).lookup, {"target": 5}),
+    "OffsetIndex.slot_range": lambda _: (cw.OffsetIndex(INDEX).slot_range, {"target": 5}),
+    "OffsetIndex.trace": lambda _: (cw.OffsetIndex(INDEX).trace, {"target": 5}),
+    "OffsetIndex.upper_bound": lambda _: (cw.OffsetIndex(INDEX).upper_bound, {"position": 5, "fetch_size": 5}),
+    "OffsetIndex.append": on_index(cw.OffsetIndex, "append", offset=5, position=5),
+    "OffsetIndex.truncate_to": on_index(cw.OffsetIndex, "truncate_to", offset=5),
+    "OffsetIndex.resize": on_index(cw.OffsetIndex, "resize", max_index_size=80),
+    "TimeIndex": lambda folder: (cw.TimeIndex, {"path": shutil.copy(TIME_INDEX, folder)}),
+    "TimeIndex.entry": lambda _: (cw.TimeIndex(TIME_INDEX).entry, {"n": 0}),
+    "TimeIndex.lookup": lambda _: (cw.TimeIndex(TIME_INDEX).lookup, {"target": 5}),
+    "TimeIndex.slot_range": lambda _: (cw.TimeIndex(TIME_INDEX).slot_range, {"target": 5}),
+    "TimeIndex.trace": lambda _: (cw.TimeIndex(TIME_INDEX).trace, {"target": 5}),
+    "TimeIndex.maybe_append": on_index(cw.TimeIndex, "maybe_append", timestamp=5, offset=5),
+    "TimeIndex.truncate_to": on_index(cw.TimeIndex, "truncate_to", offset=5),
+    "TimeIndex.resize": on_index(cw.TimeIndex, "resize", max_index_size=120),
+    "TransactionIndex": lambda folder: (cw.TransactionIndex, {"path": shutil.copy(TXNINDEX, folder)}),
+    "TransactionIndex.entry": lambda _: (cw.TransactionIndex(TXNINDEX).entry, {"n": 0}),
+    "TransactionIndex.collect_aborted": lambda _: (
+        cw.TransactionIndex(TXNINDEX).collect_aborted,
+        {"fetch_offset": 0, "upper_bound": 5},
+    ),
+    "TransactionIndex.append": on_index(cw.TransactionIndex, "append", **ABORTED),
+    "TransactionIndex.append (an entry)": on_index(cw.TransactionIndex, "append"),
+    "TransactionIndex.truncate_to": on_index(cw.TransactionIndex, "truncate_to", offset=5),
+}
+
+# what an argument of Python's own protocols is called differs from release to release
+NAMES = {"LogDir.__getitem__": "key", "Segments.__getitem__": "key"}
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A path that was taken for one makes its directory here."""
+    monkeypatch.chdir(tmp_path)
+    yield
+    while WRITERS:
+        WRITERS.pop().close()
+
+
+def parameters(name: str, call: Callable[..., Any]) -> list[tuple[str, bool]]:
+    """Each argument, and whether it is given by its place."""
+    found = inspect.signature(call).parameters.values()
+    return [(NAMES.get(name, p.name), p.kind is p.POSITIONAL_ONLY) for p in found if p.kind is not p.VAR_KEYWORD]
+
+
+def shown(value: Any) -> str:
+    return "a number of 5,000 digits" if type(value) is int and value >= 10**5000 else f"{value!r:.40}"
+
+
+def is_ours(argument: str, raised: Exception) -> bool:
+    """Whether an error names the argument, what is wanted and what was found, or is one of those with fields."""
+    text = str(raised)
+    if NOT_OURS.search(text) or getattr(raised, "__notes__", None):
+        return False
+    named = re.match(rf"{argument}(\[\d+\])*: expected .+, found .+", text, re.DOTALL) is not None
+    if type(raised) is TypeError:
+        # of several arguments that go together the missing one is named
+        return named or "an AbortedTransaction, or producer_id=" in text
+    if isinstance(raised, cw.ConfigError):
+        # a setting, or a field of what was given
+        return re.match(r"[a-z0-9_.]+(\[\d+\])*: expected .+, found .+", text, re.DOTALL) is not None
+    if isinstance(raised, OSError):
+        return isinstance(raised, cw.CordwoodError) or bool(raised.errno and raised.filename)
+    # what containers of Python's raise
+    is_pythons = isinstance(raised, KeyError | IndexError) and argument == "key"
+    is_index = type(raised) is ValueError and argument == "value" and "not a segment" in text
+    return isinstance(raised, cw.CordwoodError) or is_pythons or is_index
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_wrong_argument_is_named_with_what_is_wanted_and_found(name: str, tmp_path: Path) -> None:
+    wrong = []
+    refusals = 0
+    (tmp_path / "first").mkdir()
+    for argument, is_placed in parameters(name, CALLS[name](tmp_path / "first")[0]):
+        folder = tmp_path / argument
+        folder.mkdir()
+        call, good = CALLS[name](folder)
+        others = {k: v for k, v in good.items() if k != argument}
+        for value in VALUES:
+            if type(value) is int and TOO_LARGE.get(argument, 2**70) <= value < 2**63:
+                continue
+            try:
+                taken = call(value) if is_placed else call(**others, **{argument: value})
+            except Exception as raised:  # noqa: BLE001 (any is judged)
+                refusals += 1
+                if not is_ours(argument, raised):
+                    wrong.append(f"{name}({argument}: {shown(value)}): {type(raised).__name__}: {raised}")
+            else:
+                if isinstance(taken, cw.LogWriter | cw.OffsetIndex | cw.TimeIndex | cw.TransactionIndex):
+                    taken.close()
+    assert wrong == []
+    # counting is Python's, and what is no segment is there 0 times
+    assert refusals > 0 or name == "Segments.count"
+
+
+def test_every_public_call_is_tried() -> None:
+    """With the arguments of all that the package exports; `self` alone is none."""
+    tried = {name.partition(" ")[0] for name in CALLS}
+    public = set()
+    for exported in cw.__all__:
+        found = getattr(cw, exported)
+        if exported.startswith("__") or (inspect.isclass(found) and issubclass(found, Exception | int)):
+            continue
+        public.add(exported)
+        if inspect.isclass(found):
+            public |= {
+                f"{exported}.{name}"
+                for name, member in vars(found).items()
+                if callable(getattr(found, name)) and (not name.startswith("_") or name == "__getitem__")
+                if len(inspect.signature(getattr(found, name)).parameters) > (not isinstance(member, classmethod))
+            }
+        elif not inspect.signature(found).parameters:
+            public.discard(exported)
+    cannot_be_made = {
+        "Appended", "Gap", "Location", "OffsetPosition", "Records", "RetentionPlan", "Scan", "ScanStats", "Segment",
+        "Segments", "TimestampOffset",
+    }  # fmt: skip
+    assert public - cannot_be_made == tried
+    for name in cannot_be_made:
+        with pytest.raises(TypeError):
+            getattr(cw, name)()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda log: log.scan(columns="key"), r"^columns: expected a list of column names, .*, found str$"),
+        (lambda log: log.scan(columns=["key", 5]), r"^columns\[1\]: expected a str, found int$"),
+        (lambda log: log.locate(2**64), rf"^offset: expected an offset from 0 to 2\^63 - 1, found {2**64}$"),
+        (lambda log: log.offset_for_time(2**64), rf"^timestamp: expected milliseconds within 64 bits, found {2**64}$"),
+        (lambda _: cw.LogDir(DATA).scan("cities"), r"^topics: expected a list of topics, .*, found str$"),
+        (lambda _: cw.LogDir(DATA, include="delete"), r"^include: expected a list of .*, found str$"),
+        (lambda _: cw.group("soon"), r"^ms: expected a whole number from 0 .*, found 'soon'$"),
+        (lambda _: cw.interval(messages=0), r"^messages: expected a whole number from 1 .*, found 0$"),
+        (lambda _: cw.Record(5), r"^value: expected bytes, str or None, found int$"),  # type: ignore[arg-type]
+        (lambda log: log.scan(split=(0, 5)), r"^split: expected a Split, .*, found tuple$"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_sentence(call: Callable[[cw.Log], Any], words: str) -> None:
+    with pytest.raises((TypeError, cw.ConfigError), match=words):
+        call(cw.Log(PLAIN))
+
+
+def shown_defaults(call: Callable[..., Any]) -> dict[str, Any]:
+    found = inspect.signature(call).parameters.values()
+    return {p.name: p.default for p in found if p.default is not p.empty}
+
+
+@pytest.mark.parametrize("name", ["scan", "batches"])
+def test_the_defaults_that_are_shown_are_those_that_are_taken(name: str) -> None:
+    """The recipe by which a scan pickles names everything that it was asked for."""
+    log = cw.Log(PLAIN)
+    call = getattr(log, name)
+    assert call(**shown_defaults(call)).__reduce__() == call().__reduce__()
+    for directory in (cw.Log, cw.LogDir):
+        path = PLAIN if directory is cw.Log else DATA
+        assert directory(path, **shown_defaults(directory)).__reduce__() == directory(path).__reduce__()
+    scan = cw.LogDir(DATA).scan
+    assert scan(**shown_defaults(scan)).__reduce__() == scan().__reduce__()

@@ -1,0 +1,88 @@
+"""What `find` and `ls` answer: only what is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from pathlib import Path
+
+import corpus
+import pytest
+from scripts import Command
+
+import cordwood as cw
+
+
+@pytest.mark.parametrize("part", [p for p in corpus.partitions() if p.case == "17-v0-none"], ids=str)
+def test_a_log_without_times_has_no_largest_time(command: Command, part: corpus.Partition, tmp_path: Path) -> None:
+    """The time of a copy says nothing about the records."""
+    path = tmp_path / part.name
+    shutil.copytree(part.path, path)
+    assert {r.timestamp for r in corpus.records(part)} == {-1}
+    _, out, _ = command("ls", path)
+    assert not re.search(r"\d{4}-\d\d-\d\dT", out)
+    document = json.loads(command("ls", path, "--json")[1])
+    assert {segment["largest_timestamp"] for segment in document["segments"]} == {None}
+    assert {segment.largest_record_timestamp for segment in cw.Log(path).segments} == {-1}
+    assert min(segment.largest_timestamp for segment in cw.Log(path).segments) > 0
+
+
+def test_retention_by_the_time_of_a_file_says_so(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "notes-0"
+    config = cw.LogConfig(segment_bytes=150)
+    with cw.LogWriter(path, config=config) as writer:
+        for _ in range(5):
+            writer.append(b"x" * 50, timestamp=-1)
+    for file in path.glob("*.log"):
+        os.utime(file, (1_000_000_000, 1_000_000_000))
+    code, out, _ = command("retain", path, "--set", "retention.ms=1000")
+    assert code == 0
+    assert "2001-09-09T01:46:40.000Z (the file's)" in out
+
+
+@pytest.mark.parametrize("case", ["12-compacted", "12-compacted-codecs", "12-compacted-empty", "11-transactions"])
+def test_an_offset_that_is_not_there_is_not_shown_as_found(command: Command, case: str) -> None:
+    part = corpus.partition(case)
+    held = sorted({r.offset for r in corpus.records(part) if r.offset >= part.log_start})
+    log = cw.Log(part.path)
+    end = log.log_end_offset
+    missing = sorted(set(range(part.log_start, end)) - set(held))
+    if case.startswith("12"):
+        assert missing
+    for offset in [*missing[:: max(1, len(missing) // 40)], *held[:: len(held) // 10]]:
+        following = next((other for other in held if other >= offset), None)
+        code, out, error = command("find", part.path, "--offset", offset)
+        if following is None:
+            assert (code, out) == (1, "")
+            assert f"no record at or after offset {offset}" in error
+            continue
+        assert code == 0
+        told = f"offset {offset} is not there; the next record is at offset {following}"
+        assert (told in out) is (following != offset)
+        assert re.search(rf"(?m)^offset +{following} *$", out)
+        document = json.loads(command("find", part.path, "--offset", offset, "--json")[1])
+        assert document["offset"] == following
+        assert document.get("missing") == (None if following == offset else offset)
+        batch = next(b for b in corpus.batches(part) if b["baseOffset"] <= following <= b["lastOffset"])
+        assert (document["batch_base_offset"], document["position"]) == (batch["baseOffset"], batch["position"])
+
+
+def test_ls_shows_a_partition_that_was_just_created(command: Command, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(corpus.GOLDEN / "16-data-dir", data)
+    (data / "cities-2").mkdir()
+    code, out, error = command("ls", data)
+    assert (code, error) == (0, "")
+    assert re.search(r"(?m)^cities-2 +0 B +0 +no segment yet", out)
+    entry = next(e for e in json.loads(command("ls", data, "--json")[1])["partitions"] if e["name"] == "cities-2")
+    assert entry == {"name": "cities-2", "size": 0, "segments": 0}
+    assert command("ls", data / "cities-2")[0] == 1
+    for file in (data / "cities-0").glob("*.log"):
+        file.unlink()
+    code, out, error = command("ls", data)
+    assert code == 1
+    assert "1 of " in error
+    assert "cities-0" in error
+    assert "expected a segment" in out

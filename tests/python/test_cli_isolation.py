@@ -1,0 +1,55 @@
+"""`cordwood cat` says where its records are of transactions that a consumer does not see."""
+
+from __future__ import annotations
+
+import re
+
+import corpus
+from scripts import Command
+
+import cordwood as cw
+
+PLAIN = corpus.partition("01-plain").path
+PAYMENTS = corpus.partition("11-transactions").path
+
+
+def test_cat_says_where_its_records_are_of_undone_transactions(command: Command) -> None:
+    """Appended to another log, they would be committed."""
+    everything = ("cat", PAYMENTS, "--columns", "offset")
+    first = cw.Log(PAYMENTS).records()
+    undone = [r.offset for r in first]
+    found = first.first_uncommitted
+    assert found is not None
+    told = f"the first at offset {found[1]}; --isolation read_committed leaves them out"
+    for more in ((), ("--format", "csv"), ("--limit", "800"), ("--format", "csv", "--limit", "800")):
+        code, out, error = command(*everything, *more)
+        assert code == 0
+        assert error.startswith(f"cordwood: {PAYMENTS}: records of transactions that were aborted")
+        assert error.count("\n") == 1
+        assert told in error
+        assert len(out.splitlines()) >= 800
+    for quiet in (
+        (*everything, "--isolation", "read_committed"),
+        (*everything, "--isolation", "read_uncommitted"),
+        (*everything, "--end-offset", str(found[1])),
+        (*everything, "--limit", str(undone.index(found[1]))),
+        (*everything, "--limit", str(undone.index(found[1])), "--format", "csv"),
+        ("cat", PAYMENTS, "--columns", "key", "--limit", str(undone.index(found[1])), "--format", "csv"),
+        (*everything, "--limit", "0"),
+        ("cat", PLAIN, "--columns", "offset"),
+    ):
+        code, _, error = command(*quiet)
+        assert (code, error) == (0, "")
+    key = ("cat", PAYMENTS, "--columns", "key", "--format", "csv")
+    code, out, error = command(*key, "--limit", str(undone.index(found[1]) + 1))
+    assert told in error
+    assert out.splitlines()[0] == '"key"'
+
+
+def test_the_pipe_of_the_readme_copies_what_a_consumer_sees(command: Command) -> None:
+    readme = (corpus.GOLDEN.parents[1] / "README.md").read_text(encoding="utf-8")
+    pipes = re.findall(r"cordwood cat [^\n]*\| *cordwood append[^\n]*", readme)
+    helps = command("append", "--help")[1] + command("--help")[1]
+    pipes += re.findall(r"cordwood cat [^\n]*\| *cordwood append[^\n]*", helps)
+    assert len(pipes) >= 2
+    assert all("--isolation read_committed" in pipe for pipe in pipes)

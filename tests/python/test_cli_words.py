@@ -1,0 +1,205 @@
+"""What the command line says: in its own words, whole, and only what is so."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import corpus
+import pytest
+from scripts import Command
+
+import cordwood as cw
+
+PLAIN = corpus.partition("01-plain").path
+DAMAGED = corpus.GOLDEN / "damaged"
+
+# of the library: arguments, classes, calls
+PYTHONS = re.compile(
+    r"\b\w+=[\"'\w]*[\"']|\bLogDir\b|\bLog\b|\bLogWriter\b|\brefresh\(|\bcw\.|"
+    r"\b(on_damage|log_start_offset|start_offset|end_offset|start_time|end_time|isolation_level|topic_id)\b"
+)
+
+
+def on_a_terminal(*arguments: object, columns: int = 80) -> str:
+    """What a command shows on a terminal of so many columns, without its colours."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    settings = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "LINES"}}
+    settings |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "NO_COLOR": "1", "TERM": "xterm"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "cordwood.cli", *map(str, arguments)], stdout=theirs, stderr=theirs, env=settings
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while chunk := os.read(ours, 65_536):
+                shown += chunk
+        except OSError:
+            # the other side was closed
+            pass
+        assert process.wait(60) == 0, shown
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).replace("\r\n", "\n")
+
+
+def lost_segments(folder: Path) -> Path:
+    path = folder / "data" / "cities-0"
+    shutil.copytree(corpus.GOLDEN / "16-data-dir", folder / "data")
+    for file in path.glob("*.log"):
+        file.unlink()
+    return path
+
+
+def payments(folder: Path) -> Path:
+    return Path(shutil.copytree(corpus.partition("11-transactions").path, folder / "payments-0"))
+
+
+def strange(folder: Path) -> Path:
+    path = folder / "strange"
+    shutil.copytree(PLAIN, path)
+    (folder / "meta.properties").write_bytes(b"version=1\nbroker.id=1\n")
+    return path
+
+
+def compacting(folder: Path) -> Path:
+    path = folder / "orders-0"
+    shutil.copytree(PLAIN, path)
+    (path / "00000000000000000400.log.swap").write_bytes(b"")
+    return path
+
+
+FAILING: list[tuple[object, ...]] = [
+    ("ls", "{empty}"),
+    ("find", "{empty}", "--offset", "5"),
+    ("cat", "{data}"),
+    ("cat", DAMAGED / "flip-record/tickets-0"),
+    ("find", DAMAGED / "flip-record/tickets-0", "--offset", "302"),
+    ("cat", PLAIN, "--start-offset", "10", "--end-offset", "5"),
+    ("cat", PLAIN, "--start-offset", "99999"),
+    ("cat", PLAIN, "--start-offset", "-5"),
+    ("cat", PLAIN, "--start-offset", str(2**70)),
+    ("cat", PLAIN, "--since", "2024-05-01", "--until", "2023-05-01"),
+    ("cat", PLAIN, "--columns", "offsett"),
+    ("cat", PLAIN, "--columns", "offset,offset"),
+    ("find", PLAIN, "--offset", str(2**70)),
+    ("find", PLAIN, "--offset", "-1"),
+    ("append", "{empty}/a-0", "--flush", "often"),
+    ("append", "{empty}/a-0", "--topic-id", "x"),
+    ("append", "{empty}/nowhere/a-0"),
+    ("append", "{payments}"),
+    ("append", "{strange}"),
+    ("retain", "{compacting}"),
+    ("retain", PLAIN, "--set", "retention.ms=soon"),
+    ("retain", PLAIN, "--set", "on.damage=skip"),
+    ("retain", PLAIN, "--now", "soon"),
+    ("truncate", "{lost}", "--to", "5"),
+    ("truncate", PLAIN, "--to", "-5"),
+    ("trace", PLAIN / "leader-epoch-checkpoint", "5"),
+    ("trace", "{empty}/x.index", "5"),
+    ("ls", "{lostdata}"),
+]
+
+
+@pytest.mark.parametrize("arguments", FAILING, ids=lambda arguments: " ".join(map(str, arguments))[-60:])
+def test_errors_are_in_the_words_of_the_command_line(
+    tmp_path: Path, command: Command, arguments: tuple[object, ...]
+) -> None:
+    made = {
+        "{empty}": lambda: tmp_path,
+        "{data}": lambda: corpus.GOLDEN / "16-data-dir",
+        "{lost}": lambda: lost_segments(tmp_path),
+        "{lostdata}": lambda: lost_segments(tmp_path).parent,
+        "{payments}": lambda: payments(tmp_path),
+        "{strange}": lambda: strange(tmp_path),
+        "{compacting}": lambda: compacting(tmp_path),
+    }
+    given = [str(argument) for argument in arguments]
+    for name, make in made.items():
+        if any(name in argument for argument in given):
+            path = str(make())
+            given = [argument.replace(name, path) for argument in given]
+    code, out, error = command(*given)
+    assert code in (1, 2)
+    assert error.startswith("cordwood: ")
+    assert not PYTHONS.search(error), error
+    assert not PYTHONS.search(out), out
+    assert "fault of cordwood" not in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("cat", PLAIN, "--start-offset", "10", "--end-offset", "5"), "--end-offset: expected 10 or more, found 5"),
+        (
+            ("cat", PLAIN, "--since", "2024-05-01", "--until", "2023-05-01"),
+            "--until 2023-05-01T00:00:00.000Z lies before --since 2024-05-01T00:00:00.000Z",
+        ),
+        (("cat", PLAIN, "--columns", "offsett"), "--columns: expected one of "),
+        (("append", "never-0", "--flush", "often"), "--flush: expected "),
+        (("append", "never-0", "--topic-id", "x"), "--topic-id: expected "),
+        (("cat", DAMAGED / "flip-record/tickets-0"), "; cordwood cat --on-damage skip reads what is left"),
+        (("cat", corpus.GOLDEN / "16-data-dir"), "; cordwood ls shows the partitions of a data directory"),
+    ],
+)
+def test_options_are_called_by_their_names(command: Command, arguments: tuple[object, ...], said: str) -> None:
+    assert said in command(*arguments)[2]
+
+
+def test_warnings_are_in_the_words_of_the_command_line(command: Command) -> None:
+    code, out, _ = command("ls", corpus.GOLDEN / "16-data-dir/cities-1")
+    assert code == 0
+    assert "hidden below the log start offset 31" in out
+    assert not PYTHONS.search(out)
+
+
+@pytest.mark.parametrize("part", corpus.partitions(), ids=str)
+def test_no_time_number_or_path_is_folded(part: corpus.Partition) -> None:
+    shown = on_a_terminal("ls", part.path)
+    times = re.findall(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", shown)
+    log = cw.Log(part.path)
+    assert len(times) == sum(1 for segment in log.segments if segment.largest_record_timestamp >= 0)
+    for segment in log.segments:
+        assert re.search(rf"(?m)^ *{segment.base_offset} +{segment.end_offset} +[\d.]+ [KM]?i?B ", shown)
+    found = on_a_terminal("find", part.path, "--time", "0", "--json") if times else ""
+    if times:
+        place = json.loads(found)
+        table = on_a_terminal("find", part.path, "--time", "0", columns=40)
+        assert re.search(rf"(?m) {re.escape(place['file'])}$", table)
+
+
+def test_the_only_text_that_is_folded_is_folded_at_words() -> None:
+    data = corpus.GOLDEN / "16-data-dir"
+    shown = on_a_terminal("ls", data, columns=60)
+    for name in cw.LogDir(data):
+        assert re.search(rf"(?m)^{re.escape(name)} ", shown)
+
+
+@pytest.mark.parametrize(
+    ("case", "said"),
+    [("15-one-record", " in 1 segment\n"), ("15-empty", " in 1 segment\n"), ("01-plain", " in 4 segments\n")],
+)
+def test_one_of_a_kind_is_no_plural(command: Command, case: str, said: str) -> None:
+    assert said in command("ls", corpus.partition(case).path)[1]
+
+
+def test_counts_of_one_are_no_plural(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    with cw.LogWriter(tmp_path / "orders-0") as writer:
+        for _ in range(3):
+            writer.append(b"x")
+            writer.roll()
+    assert ": 1 partition, " in command("ls", tmp_path)[1]
+    assert ", 1 whole segment with them" in command("truncate", tmp_path / "orders-0", "--to", "2")[1]
+    index = tmp_path / "00000000000000000000.index"
+    index.write_bytes(struct.pack(">ii", 5, 10))
+    assert ": 1 entry on 1 page; " in command("trace", index, "5")[1]

@@ -1,0 +1,130 @@
+"""Whether a reading gave records that a committed reader does not see, and the first of them: beside a naive oracle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+
+import cordwood as cw
+
+TRANSACTIONAL = [p for p in corpus.partitions() if any(b["transactional"] for b in corpus.batches(p))]
+
+
+def undone(part: corpus.Partition) -> set[int]:
+    """The offsets of records whose transaction was aborted, or has no marker; markers apart."""
+    aborted: set[int] = set()
+    pending: dict[int, list[int]] = {}
+    for record in corpus.records(part):
+        if not record.batch["transactional"]:
+            continue
+        producer = record.batch["producerId"]
+        if not record.is_control:
+            pending.setdefault(producer, []).append(record.offset)
+        elif record.control is not None:
+            offsets = pending.pop(producer, [])
+            aborted.update(offsets if record.control["type"] == "ABORT" else ())
+    return aborted.union(*pending.values())
+
+
+def wanted(part: corpus.Partition, given: list[int]) -> tuple[str, int] | None:
+    found = sorted(undone(part).intersection(given))
+    return (str(part.path), found[0]) if found else None
+
+
+@pytest.mark.parametrize("part", TRANSACTIONAL, ids=str)
+def test_the_first_record_of_an_undone_transaction_is_found(part: corpus.Partition) -> None:
+    log = cw.Log(part.path)
+    dice = random.Random(13)
+    start, end = log.log_start_offset, log.log_end_offset
+    times = sorted({r.timestamp for r in corpus.visible(part)})
+    for turn in range(150):
+        low = dice.randint(start, end)
+        ranges: dict[str, Any] = {"start_offset": low, "end_offset": dice.randint(low, end)}
+        if turn % 3 == 0:
+            bounds = sorted(dice.choices(times, k=2))
+            ranges |= {"start_time": bounds[0], "end_time": bounds[1] + 1}
+        more: dict[str, Any] = {"include_control": turn % 2 == 0}
+        scan = log.scan(**ranges, **more, columns=["offset"], threads=1 + turn % 3, max_rows=dice.choice([7, 65_536]))
+        given = scan.to_arrow()["offset"].to_pylist()
+        assert scan.first_uncommitted == wanted(part, given), ranges
+        records = log.records(**ranges, **more)
+        assert [r.offset for r in records] == given
+        assert records.first_uncommitted == wanted(part, given), ranges
+
+
+def test_some_logs_have_such_records_and_some_have_none() -> None:
+    found = {bool(undone(part)) for part in TRANSACTIONAL}
+    assert found == {True, False}
+    for part in corpus.partitions():
+        if part not in TRANSACTIONAL:
+            records = cw.Log(part.path).records()
+            assert sum(1 for _ in records) >= 0
+            assert records.first_uncommitted is None
+
+
+def test_a_committed_reading_gives_none() -> None:
+    part = corpus.partition("11-transactions")
+    scan = cw.Log(part.path).scan(isolation_level="read_committed", columns=["offset"])
+    assert scan.to_arrow().num_rows == len(corpus.committed(part, cw.Log(part.path).log_end_offset))
+    assert scan.first_uncommitted is None
+
+
+def test_what_is_not_asked_for_is_not_read(copied: Callable[..., Path]) -> None:
+    """A log without transactions is read once; the markers after a range only as far as they are needed."""
+    plain = cw.Log(corpus.partition("01-plain").path).scan(columns=["offset"])
+    plain.to_arrow()
+    before = plain.stats
+    assert plain.first_uncommitted is None
+    assert plain.stats == before
+    part = corpus.partition("11-transactions")
+    path = copied(part.path)
+    # the markers that decide are in the first segments: the last one may be damaged
+    last = max(path.glob("*.log"))
+    last.write_bytes(b"\xff" * last.stat().st_size)
+    log = cw.Log(path)
+    records = log.records(end_offset=min(undone(part)) + 1)
+    given = [r.offset for r in records]
+    assert records.first_uncommitted == (str(path), given[-1])
+
+
+def test_of_a_data_directory_the_partition_is_named() -> None:
+    scan = cw.LogDir(corpus.GOLDEN / "16-data-dir").scan(columns=["offset"])
+    scan.to_arrow()
+    parts = [part for part in TRANSACTIONAL if part.case == "16-data-dir" and undone(part)]
+    paths = {str(part.path) for part in parts}
+    assert scan.first_uncommitted is None if not parts else scan.first_uncommitted[0] in paths
+
+
+def records_of(scan: cw.Scan) -> set[int]:
+    """The offsets of the records; a row that stands for damage has an error."""
+    rows = scan.to_arrow().to_pylist()
+    return {row["offset"] for row in rows if row.get("error") is None}
+
+
+@pytest.mark.parametrize("on_damage", ["skip", "report"])
+def test_where_damage_may_have_swallowed_a_marker_the_records_are_in_doubt(
+    copied: Callable[..., Path], on_damage: Any
+) -> None:
+    """As a committed reader leaves them out."""
+    part = corpus.partition("11-transactions")
+    controls = [b for b in corpus.batches(part) if b["control"]]
+    marker = controls[0]
+    path = copied(part.path)
+    file = path / f"{marker['segment']:020d}.log"
+    data = bytearray(file.read_bytes())
+    data[marker["position"] + marker["size"] - 1] ^= 1
+    file.write_bytes(data)
+    for index in path.glob("*.txnindex"):
+        index.unlink()
+    log = cw.Log(path)
+    scan = log.scan(on_damage=on_damage, columns=["offset"], end_offset=marker["baseOffset"] + 1)
+    committed = log.scan(on_damage=on_damage, isolation_level="read_committed", columns=["offset"])
+    given, seen = records_of(scan), records_of(committed)
+    left_out = {offset for offset in given if offset not in seen and offset < marker["baseOffset"]}
+    assert left_out
+    assert scan.first_uncommitted == (str(path), min(left_out))
