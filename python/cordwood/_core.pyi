@@ -176,6 +176,7 @@ class Log:
     def refresh(self) -> Log:
         """Open the same directory as it is now; what is unchanged is shared with this `Log`, which stays as it is.
 
+        Where nothing has changed, the result is this `Log`.
         Segments are compared by their files' names, and those that were read by inode, size and modification time.
         """
     def locate(self, offset: int) -> Location | None:

@@ -158,6 +158,12 @@ impl Log {
         Self::load(&inner.open_files, options, &inner.lookups, Some(&inner.segments), inner.live.clone())
     }
 
+    /// Whether this is the same handle as another: what a refresh gives where nothing has changed.
+    #[cfg(feature = "python")]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// Where files vanish or shrink meanwhile, because a writer rolls or deletes, it is looked at again.
     fn load(
         open_files: &Arc<OpenFiles>,

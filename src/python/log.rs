@@ -148,8 +148,15 @@ impl PyLog {
     }
 
     #[doc = stub_doc!(Log.refresh)]
-    fn refresh(&self, py: Python<'_>) -> PyResult<Self> {
-        self.ask(py, |log| log.refresh()).map(Self::of)
+    fn refresh(slf: Bound<'_, Self>) -> PyResult<Py<Self>> {
+        let changed = slf.get().ask(slf.py(), |log| {
+            let refreshed = log.refresh()?;
+            Ok((!refreshed.is_same(&log)).then_some(refreshed))
+        })?;
+        match changed {
+            Some(log) => Py::new(slf.py(), Self::of(log)),
+            None => Ok(slf.unbind()),
+        }
     }
 
     #[doc = stub_doc!(Log.locate)]

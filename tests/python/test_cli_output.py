@@ -358,9 +358,14 @@ def test_an_error_of_reading_leaves_what_was_there(tmp_path: Path) -> None:
 
 # Writes something, says so, and waits: in a system call, or in what it was called from.
 STUCK = """
-import itertools, sys
+import itertools, signal, sys
 import cordwood.cli.cat as cat
 from cordwood.cli import main
+
+# the starter of the process may have had them ignored
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 def stuck(rows, out):
     out.write(b"x" * (1 << 20))
