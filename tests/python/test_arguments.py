@@ -299,8 +299,8 @@ def test_every_public_call_is_tried() -> None:
         elif not inspect.signature(found).parameters:
             public.discard(exported)
     cannot_be_made = {
-        "Appended", "Gap", "Location", "OffsetGap", "OffsetPosition", "Records", "RetentionPlan", "Scan", "ScanStats", "Segment",
-        "Segments", "TimestampOffset",
+        "Appended", "Gap", "Location", "OffsetGap", "OffsetPosition", "Records", "RetentionPlan", "Scan", "ScanStats",
+        "Segment", "Segments", "TimestampOffset",
     }  # fmt: skip
     assert public - cannot_be_made == tried
     for name in cannot_be_made:
