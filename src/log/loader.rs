@@ -8,7 +8,7 @@ use super::replacement::Replacement;
 use crate::error::Result;
 use crate::fs::names::{FileKind, Stage, segment_file};
 use crate::fs::{FileType, SegmentFile};
-use crate::segment::{OpenFiles, Segment, SegmentFiles, Warnings};
+use crate::segment::{OpenFiles, SCAN_READ, Segment, SegmentFiles, Step, Warnings};
 
 /// What lies in the directory: the files of each segment by base offset, and words on what was left aside.
 #[derive(Debug, Default)]
@@ -64,7 +64,13 @@ pub(super) fn list(
         ));
     }
     let live = files.iter().filter(|file| file.parsed.stage == Stage::Live && !replacement.replaces(file));
-    for SegmentFile { name, parsed, .. } in live.chain(&replacement.committed) {
+    // of two files of one kind and base offset the later one counts
+    let mut counted: Vec<_> = live.chain(&replacement.committed).collect();
+    if let Err(contradiction) = replacement.ensure_consistent(&open_files.directory) {
+        listing.warnings.push(format!("{contradiction}; what it would replace is read, too"));
+        counted.reverse();
+    }
+    for SegmentFile { name, parsed, .. } in counted {
         let files = listing.segments.entry(parsed.base_offset).or_default();
         match parsed.kind {
             FileKind::Log => files.log.clone_from(name),
@@ -88,6 +94,11 @@ pub(super) fn replacement_in(
 ) -> Result<Replacement> {
     Replacement::find(files, |file| {
         let names = SegmentFiles { log: file.name.clone(), ..SegmentFiles::default() };
-        Segment::new(file.parsed.base_offset, None, names, open_files, truncations, warnings).end_offset()
+        let segment = Segment::new(file.parsed.base_offset, None, names, open_files, truncations, warnings);
+        let end = segment.end_offset()?;
+        Ok(match segment.walk(-1, SCAN_READ)?.step()? {
+            Step::Batch(first) => first.header.base_offset..end,
+            Step::End | Step::Damage(_) => end..end,
+        })
     })
 }

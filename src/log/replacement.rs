@@ -12,9 +12,9 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
-use crate::fs::SegmentFile;
+use crate::error::{Malformed, Result};
 use crate::fs::names::{FileKind, Stage};
+use crate::fs::{Directory, SegmentFile};
 
 /// What becomes of the files of a directory in which segments were being replaced. Empty where none were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,19 +28,25 @@ pub(crate) struct Replacement {
     pub(crate) ranges: Vec<(i64, i64)>,
     /// Live files that it stands for: those with numbers in this range.
     replaced: Range<i64>,
+    /// The last live segment that it stands for, where that ends above the replacement: compaction may have removed its last
+    /// records, or a bit of the replacement's last batch is flipped.
+    pub(crate) partly_replaced: Option<i64>,
+    /// A committed file that cannot replace what it would replace, and why.
+    contradiction: Option<(String, Malformed)>,
 }
 
 impl Replacement {
-    /// Decides by the names; `end_of` gives the offset after the last batch of a `.log`.
+    /// Decides by the names; `offsets_of` gives the base offset of the first batch of a `.log` and the offset after its last
+    /// one.
     ///
-    /// Kafka keeps a live segment that begins below the replacement, even if it reaches into it. That is the segment of a
-    /// split whose first batch lies above its base offset; here it is replaced, too.
+    /// Kafka keeps a live segment with a base offset below the replacement's. One whose batches all are in the replacement's
+    /// offsets is the source of a split, because a part's base offset is that of its first batch. It is replaced, too.
     ///
     /// # Errors
-    /// Those of `end_of`.
+    /// Those of `offsets_of`.
     pub(super) fn find(
         files: &[SegmentFile],
-        mut end_of: impl FnMut(&SegmentFile) -> Result<i64>,
+        mut offsets_of: impl FnMut(&SegmentFile) -> Result<Range<i64>>,
     ) -> Result<Self> {
         let of_stage = |stage| files.iter().filter(move |file| file.parsed.stage == stage);
         let cleaned = of_stage(Stage::Cleaned).map(|file| file.parsed.base_offset).min();
@@ -51,21 +57,71 @@ impl Replacement {
             .uncommitted
             .extend(poisoned.into_iter().chain(of_stage(Stage::Cleaned)).map(|file| file.name.clone()));
         for file in committed.iter().filter(|file| file.parsed.kind == FileKind::Log) {
-            found.ranges.push((file.parsed.base_offset, end_of(file)?));
+            found.ranges.push((file.parsed.base_offset, offsets_of(file)?.end));
         }
         found.committed = committed.into_iter().cloned().collect();
         let low = found.ranges.iter().map(|(base, _)| *base).min();
         let high = found.ranges.iter().map(|(_, end)| *end).max();
         let (Some(low), Some(high)) = (low, high) else { return Ok(found) };
-        let below = of_stage(Stage::Live)
-            .filter(|file| file.parsed.kind == FileKind::Log && file.parsed.base_offset < low)
-            .max_by_key(|file| file.parsed.base_offset);
+        let live = || of_stage(Stage::Live).filter(|file| file.parsed.kind == FileKind::Log);
+        let below =
+            live().filter(|file| file.parsed.base_offset < low).max_by_key(|file| file.parsed.base_offset);
         let first = match below {
-            Some(file) if end_of(file)? > low => file.parsed.base_offset,
-            _ => low,
+            Some(file) => {
+                let offsets = offsets_of(file)?;
+                let is_source = !offsets.is_empty() && offsets.start >= low;
+                if is_source { file.parsed.base_offset } else { low }
+            }
+            None => low,
         };
         found.replaced = first..high;
+        for file in live() {
+            if found.ranges.contains(&(file.parsed.base_offset, file.parsed.base_offset))
+                && !offsets_of(file)?.is_empty()
+            {
+                found.contradict(file, "a batch", "none");
+            }
+        }
+        // some of the originals may be renamed already
+        let originals =
+            live().chain(of_stage(Stage::Deleted).filter(|file| file.parsed.kind == FileKind::Log));
+        let originals = originals.filter(|file| found.replaced.contains(&file.parsed.base_offset));
+        if let Some(last) = originals.max_by_key(|file| file.parsed.base_offset) {
+            let end = offsets_of(last)?.end;
+            if end < high {
+                found.contradict(
+                    last,
+                    &format!("offsets below {end}"),
+                    &format!("offsets up to {}", high - 1),
+                );
+            } else if high < end && last.parsed.stage == Stage::Live {
+                found.partly_replaced = Some(last.parsed.base_offset);
+            }
+        }
         Ok(found)
+    }
+
+    /// Notes that the replacement has not what a segment has that it would replace, or more. It then replaces nothing.
+    fn contradict(&mut self, replaced: &SegmentFile, expected: &str, found: &str) {
+        let highest = self.committed.iter().rfind(|file| file.parsed.kind == FileKind::Log);
+        let name = highest.map(|file| file.name.clone()).unwrap_or_default();
+        let expected = format!(
+            "{expected}, as in {}, which this file would replace (move one of the two out of the directory)",
+            replaced.name
+        );
+        self.contradiction = Some((name, Malformed::new(expected, found)));
+        self.replaced = 0..0;
+    }
+
+    /// Fails where a committed file contradicts what it would replace.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub(crate) fn ensure_consistent(&self, directory: &Directory) -> Result<()> {
+        match &self.contradiction {
+            Some((name, malformed)) => Err(malformed.clone().at(directory.path_of(name), 0, None)),
+            None => Ok(()),
+        }
     }
 
     /// Whether a live file does not count any more.

@@ -46,9 +46,13 @@ impl PyLocation {
 #[derive(PartialEq, Eq, Hash)]
 #[expect(clippy::struct_field_names, reason = "the names of Python's attributes")]
 pub(super) struct PyOffsetGap {
+    #[doc = stub_doc!(OffsetGap.start_offset)]
     start_offset: i64,
+    #[doc = stub_doc!(OffsetGap.end_offset)]
     end_offset: i64,
+    #[doc = stub_doc!(OffsetGap.segment_base_offset)]
     segment_base_offset: i64,
+    #[doc = stub_doc!(OffsetGap.next_base_offset)]
     next_base_offset: i64,
 }
 

@@ -143,8 +143,9 @@ impl Walk {
             self.verdict = Some((batch.position, self.verify(&batch)?));
         }
         let next = self.header_at(batch.end())?;
-        // the header after a far batch has to agree with it
-        if next.is_err() && batch.end() < self.bounds.end && self.bounds.is_far(&header) {
+        // the header after a far batch has to agree with it, unless the batch continues the one before
+        let is_doubtful = self.bounds.is_far(&header) && !self.continues(&header)?;
+        if is_doubtful && next.is_err() && !self.log.is_zero(batch.end(), self.bounds.end)? {
             let expected =
                 format!("offsets up to 2^31 - 1 above {}, or a whole header behind", self.bounds.base_offset);
             let found = format!("offsets {} to {}", header.base_offset, header.last_offset);
@@ -157,8 +158,7 @@ impl Walk {
             if self.before.is_none() {
                 self.before = self.found_before()?;
             }
-            let bounds = self.bounds;
-            if bounds.is_far(&header) && !bounds.is_far(&next)
+            if is_doubtful && !self.bounds.is_far(&next)
                 || first_lies(self.before, &header, &next, third.as_ref())
             {
                 let malformed = Malformed::new(
@@ -195,6 +195,14 @@ impl Walk {
             let Step::Batch(_) = walk.step()? else { return Ok(None) };
         }
         Ok(walk.before.filter(|_| walk.position == self.position))
+    }
+
+    /// Whether a header begins with the offset after the batch before it: a flipped bit of a base offset does not.
+    fn continues(&mut self, header: &BatchHeader) -> Result<bool> {
+        if self.before.is_none() {
+            self.before = self.found_before()?;
+        }
+        Ok(self.before.is_some_and(|before| before.last_offset + 1 == header.base_offset))
     }
 
     /// The damage where the header behind a batch just given (if there is one) cannot follow it.

@@ -74,7 +74,7 @@ def strange(folder: Path) -> Path:
 def compacting(folder: Path) -> Path:
     path = folder / "orders-0"
     shutil.copytree(PLAIN, path)
-    (path / "00000000000000000400.log.swap").write_bytes(b"")
+    (path / "00000000000000000000.log.swap").write_bytes(b"")
     return path
 
 

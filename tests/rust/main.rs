@@ -27,6 +27,7 @@ mod batch_limits;
 mod batch_validation;
 mod builder_and_oracle;
 mod builder_on_golden;
+mod contradicted_replacements;
 mod counters;
 mod damage_in_values;
 mod damaged;

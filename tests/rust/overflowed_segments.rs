@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use cordwood::config::LogConfig;
 use cordwood::log::{LogWriter, OnDamage, Ranges, ScanOptions, WriterOptions};
 use cordwood::record::NewRecord;
+use cordwood::types::Io;
 use cordwood::{Log, LogOptions};
 
 use crate::support::batches::{BatchV2, Built, Rec};
@@ -235,5 +236,88 @@ fn a_writer_goes_on_with_a_split_that_kafka_broke_off() {
             left.keys().filter(name).count()
         };
         assert_eq!((with(&["swap", "cleaned"]), with(&["log"])), (0, 2), "{number}: {:?}", left.keys());
+    }
+}
+
+/// What a reader that passes over damage finds, and what a writer does.
+fn readable(dir: &Path) -> Vec<i64> {
+    all(&open(dir, Io::Pread), OnDamage::Skip).offsets()
+}
+
+#[test]
+fn a_damaged_segment_that_is_not_recovered_is_not_split() {
+    let parent = folder();
+    let mut damaged = batch(FAR + 6..FAR + 7);
+    *damaged.bytes.last_mut().unwrap() ^= 1;
+    let overflowed =
+        vec![batch(0..1), batch(FAR + 5..FAR + 6), damaged, batch(FAR + 7..FAR + 8), batch(FAR + 8..FAR + 9)];
+    let dir = write(parent.path(), &[(0, overflowed), (FAR + 9, vec![batch(FAR + 9..FAR + 10)])]);
+    fs::remove_file(dir.join(file_name(0, "index"))).unwrap();
+    fs::write(parent.path().join("meta.properties"), "version=0\nbroker.id=1\n").unwrap();
+    let recovery_point = format!("0\n1\nt 0 {}\n", FAR + 10);
+    fs::write(parent.path().join("recovery-point-offset-checkpoint"), recovery_point).unwrap();
+    let before = (readable(&dir), files(&dir));
+    assert_eq!(before.0, [0, FAR + 5, FAR + 7, FAR + 8, FAR + 9]);
+    LogWriter::open(&dir, &writer_options()).unwrap_err();
+    assert_eq!((readable(&dir), files(&dir)), before);
+}
+
+#[test]
+fn a_batch_far_above_the_base_that_continues_the_one_before_is_whole_whatever_follows() {
+    let batches = [batch(0..1), batch(1..2), batch(FAR + 20..FAR + 21), batch(FAR + 21..FAR + 22)];
+    // without zeros at its end, which are not kept
+    let torn = batch(FAR + 22..FAR + 23).bytes[..35].to_vec();
+    for (tail, quarantined) in [(torn.clone(), vec![torn]), (vec![0; 4096], vec![])] {
+        let parent = folder();
+        let dir = write(parent.path(), &[(0, batches.to_vec())]);
+        let mut log = fs::read(dir.join(file_name(0, "log"))).unwrap();
+        log.extend(tail);
+        fs::write(dir.join(file_name(0, "log")), log).unwrap();
+        let whole = [0, 1, FAR + 20, FAR + 21];
+        assert_eq!(readable(&dir), whole);
+        drop(LogWriter::open(&dir, &writer_options()).unwrap());
+        assert_eq!(readable(&dir), whole);
+        let kept = fs::read_dir(dir.join("quarantine")).into_iter().flatten();
+        let kept: Vec<_> = kept.map(|entry| fs::read(entry.unwrap().path()).unwrap()).collect();
+        assert_eq!(kept, quarantined);
+    }
+}
+
+#[test]
+fn a_flipped_base_offset_among_batches_far_above_the_base_costs_one_batch() {
+    let parent = folder();
+    let mut flipped = batch(FAR + 24..FAR + 25);
+    flipped.bytes[4] ^= 0x80;
+    let after = [batch(FAR + 25..FAR + 26), batch(FAR + 26..FAR + 27)];
+    let before = [batch(0..1), batch(FAR + 22..FAR + 23), batch(FAR + 23..FAR + 24)];
+    let batches = [&before[..], &[flipped], &after].concat();
+    let dir = write(parent.path(), &[(0, batches), (FAR + 27, vec![batch(FAR + 27..FAR + 28)])]);
+    assert_eq!(readable(&dir), [0, FAR + 22, FAR + 23, FAR + 25, FAR + 26, FAR + 27]);
+}
+
+#[test]
+fn a_writer_refuses_its_log_where_the_last_batch_has_another_base_offset() {
+    let record = NewRecord { timestamp: 1000, value: Some(b"v"), ..NewRecord::default() };
+    for is_closed in [true, false] {
+        for (byte, mask) in [(7usize, 0x10u8), (6, 1), (4, 0x80), (2, 1)] {
+            let parent = folder();
+            let dir = parent.path().join("orders-0");
+            let mut writer = LogWriter::open(&dir, &writer_options()).unwrap();
+            for _ in 0..9 {
+                writer.append(&record).unwrap();
+            }
+            let path = dir.join(file_name(0, "log"));
+            let last = usize::try_from(fs::metadata(&path).unwrap().len()).unwrap();
+            writer.append(&record).unwrap();
+            if is_closed {
+                writer.close().unwrap();
+            }
+            drop(writer);
+            let mut bytes = fs::read(&path).unwrap();
+            bytes[last + byte] ^= mask;
+            fs::write(&path, &bytes).unwrap();
+            LogWriter::open(&dir, &writer_options()).unwrap_err();
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
     }
 }

@@ -76,3 +76,19 @@ fn a_link_to_a_partition_is_that_partition() {
     let checkpoint = fs::read_to_string(data.path().join("recovery-point-offset-checkpoint")).unwrap();
     assert_eq!(checkpoint, "0\n1\norders 0 1\n");
 }
+
+#[test]
+fn a_data_directory_itself_is_no_place_for_a_log() {
+    for mark in
+        ["meta.properties", ".lock", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"]
+    {
+        let data = folder();
+        fs::write(data.path().join(mark), "").unwrap();
+        let refused = open(data.path()).unwrap_err();
+        assert_eq!(refused.code(), "config");
+        assert!(LogWriter::check(data.path(), &WriterOptions::default()).is_err());
+        let left: Vec<_> =
+            fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(left, [mark]);
+    }
+}

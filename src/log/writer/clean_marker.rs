@@ -115,6 +115,25 @@ impl CleanMarker {
         Ok(())
     }
 
+    /// Fails where the names and sizes of all files are those that it was written for, but the log ends elsewhere: a bit of
+    /// the last batch's base offset is flipped, which is under no checksum.
+    pub(super) fn refuse_other_end(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<()> {
+        let Some(last) = segments.last() else { return Ok(()) };
+        if *self != Self::of(directory, self.log_end_offset)? || last.torn_tail()?.is_some() {
+            return Ok(());
+        }
+        let end = last.end_offset()?;
+        if end == self.log_end_offset {
+            return Ok(());
+        }
+        let expected = format!(
+            "a log that ends at offset {}, as it did when it was closed with files of the same sizes (to go on with what is \
+             there, remove {CLEAN})",
+            self.log_end_offset
+        );
+        Err(Malformed::new(expected, format!("its end at offset {end}")).at(last.path(), 0, Some(end)))
+    }
+
     /// Whether the files are those that it was written for, and the log ends where it says, with indexes of the last segment
     /// that speak of it.
     pub(super) fn fits(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<bool> {

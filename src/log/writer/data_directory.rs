@@ -3,6 +3,8 @@
 //! Kafka believes these files: a recovery point above what was truncated would let it skip what it has to look at, and a
 //! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
 
+use std::path::Path;
+
 use super::checkpoint::Checkpoint;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::names::{PartitionName, PartitionState, is_topic};
@@ -53,6 +55,20 @@ impl DataDirectory {
     pub(super) fn refuse(folder: &Directory, name: &str) -> Result<()> {
         if is_data_directory(folder, "")? && Self::of(folder.clone(), name)?.is_some() {
             Lock::shared(folder, DATA_DIRECTORY_LOCK)?;
+        }
+        Ok(())
+    }
+
+    /// Fails where a path is that of a data directory itself, which holds partitions and is none.
+    pub(super) fn refuse_itself(path: &Path) -> Result<()> {
+        let directory = match Directory::open(path, "give the path of a partition directory") {
+            Ok(directory) => directory,
+            Err(Error::LogNotFound { .. }) => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        if is_data_directory(&directory, "")? {
+            let expected = "a partition directory, such as orders-0 in this data directory of Kafka's";
+            return Err(Error::config("path", expected, directory.path().display().to_string()));
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ const MAX_SMALL_FILE: u64 = 16 << 20;
 /// is forgotten before, nor written after.
 pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Vec<u8>; 2])> {
     let Some(segment) = log.segments().last() else { return Ok((0, [const { Vec::new() }; 2])) };
-    let scanned = recovery::scan(segment, -1, Partition::index_rule(config), Interrupt::NEVER)?;
+    let scanned = recovery::scan(segment, -1, None, Partition::index_rule(config), Interrupt::NEVER)?;
     let end_offset = scanned.end_offset;
     let indexes = scanned.into_indexes();
     Ok((end_offset, [indexes.offset_index, indexes.time_index]))
@@ -132,6 +132,7 @@ impl LogWriter {
         let advice = "make the folder that is to hold the partition directory first";
         // what is refused makes no folder
         options.check()?;
+        DataDirectory::refuse_itself(path.as_ref())?;
         let mut is_made = false;
         let directory = Directory::open_or_create(path.as_ref(), advice, |folder, name| {
             DataDirectory::refuse(folder, name)?;
@@ -165,6 +166,7 @@ impl LogWriter {
     /// As [`LogWriter::open`].
     pub fn check(path: impl AsRef<Path>, options: &WriterOptions) -> Result<()> {
         let directory = Directory::open(path.as_ref(), "give the path of a partition directory")?;
+        DataDirectory::refuse_itself(path.as_ref())?;
         PartitionLocks::probe(&directory)?;
         directory.check_writable()?;
         recovery::check(&directory, options)

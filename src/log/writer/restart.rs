@@ -54,7 +54,8 @@ impl Partition {
             checkpoint,
             epochs: self.stage_epochs(&LeaderEpochs::default())?,
             segment: StagedSegment::make(&self.directory, offset, &Self::layout(&self.config))?,
-            lines: self.stage_lines(during)?,
+            // a reader takes the larger log start, so that of `during` holds until `after` is in place
+            lines: self.stage_lines(checkpoint)?,
         };
         self.announce()?;
         Ok(staged)
@@ -91,7 +92,6 @@ impl Partition {
             &self.directory,
             old.into_iter().rev().filter(|base_offset| *base_offset != offset),
         )?;
-        let is_lower = offset < self.log_start_offset;
         self.log_start_offset = offset;
         self.log_end_offset = offset;
         self.data_end = offset;
@@ -99,9 +99,6 @@ impl Partition {
         commit.synced(offset);
         staged.after.put()?;
         self.checkpoint = staged.checkpoint;
-        if is_lower && let Some(lines) = self.stage_lines(self.checkpoint)? {
-            lines.put()?;
-        }
         self.publish_segments();
         self.announce()
     }

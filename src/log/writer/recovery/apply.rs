@@ -170,13 +170,22 @@ fn finish_replacement(directory: &Directory, replacement: &Replacement) -> Resul
     if replacement.committed.is_empty() {
         return Ok(());
     }
-    // gone before the names are: what is left of them would lie beside what stands for them
-    for file in directory.segment_files()? {
-        if replacement.replaces(&file) {
+    if let Some(base_offset) = replacement.partly_replaced {
+        quarantine::keep(directory, base_offset, 0)?;
+    }
+    // before the renames: a live segment that was replaced would overlap its replacement
+    let mut replaced: Vec<_> =
+        directory.segment_files()?.into_iter().filter(|file| replacement.replaces(file)).collect();
+    replaced.sort_by_key(|file| file.parsed.base_offset);
+    let last = replaced.iter().map(|file| file.parsed.base_offset).max();
+    // the last one shows up to where the others reached, so that it goes last
+    let rest = replaced.split_off(replaced.partition_point(|file| Some(file.parsed.base_offset) < last));
+    for files in [replaced, rest] {
+        for file in files {
             directory.remove(&file.name)?;
         }
+        directory.sync()?;
     }
-    directory.sync()?;
     for segment in
         replacement.committed.chunk_by(|one, next| one.parsed.base_offset == next.parsed.base_offset)
     {

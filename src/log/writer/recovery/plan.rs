@@ -166,6 +166,8 @@ fn recovery(
 ) -> Result<Recovery> {
     let segments: Vec<Arc<Segment>> = log.segments().iter().cloned().collect();
     let replacement = log.replacement()?;
+    replacement.ensure_consistent(directory)?;
+    ensure_whole(&replacement, &segments, options)?;
     let marker = CleanMarker::read(directory)?;
     let durable = durable_offset(directory, marker.as_ref())?;
     let recovery_point = match (checkpoint, data_directory) {
@@ -182,6 +184,7 @@ fn recovery(
             if !options.config.cleanup_policy.compact && replacement.is_empty() {
                 marker.refuse_missing(directory)?;
             }
+            marker.refuse_other_end(directory, &segments)?;
             marker.fits(directory, &segments)?
         }
         None => false,
@@ -196,9 +199,10 @@ fn recovery(
         // the others are looked at anyway
         preconditions::producers(before, options)?;
     }
-    let mut scanned = scan_all(before.last(), unclean, options)?;
-    // not by the clean marker: what lies behind the end that it knows was a broker's, and may be more than a torn write
-    let torn = what_to_cut(unclean, &mut scanned, Watermark::read(directory)?)?;
+    // not by the clean marker: what follows the end that it states was written by a broker, and may be more than a torn write
+    let synced = Watermark::read(directory)?;
+    let mut scanned = scan_all(before.last(), unclean, synced, options)?;
+    let torn = what_to_cut(unclean, &mut scanned, synced)?;
     let cut = torn.and_then(|torn| {
         let base_offset = unclean.get(torn)?.base_offset();
         let removed = unclean.get(torn + 1..).unwrap_or_default();
@@ -224,7 +228,12 @@ fn recovery(
         let scanned = if is_taken && has_indexes(segment)? {
             None
         } else {
-            Some(scan_segment::scan(segment, -1, rule, options.interrupt)?)
+            let scanned = scan_segment::scan(segment, -1, None, rule, options.interrupt)?;
+            // a reader passes over the damage, and nothing may be lost that it finds after that
+            if let (Some((damage, _)), true) = (&scanned.cut, scanned.is_overflowed(segment.base_offset())) {
+                return Err(segment.corrupt(damage));
+            }
+            Some(scanned)
         };
         plans.push(SegmentPlan { base_offset: segment.base_offset(), scanned, is_unclean: false });
     }
@@ -258,6 +267,19 @@ fn recovery(
     })
 }
 
+/// Fails where a segment that is to replace others is damaged: what they hold may be whole.
+fn ensure_whole(replacement: &Replacement, segments: &[Arc<Segment>], options: &WriterOptions) -> Result<()> {
+    let rule = Partition::index_rule(&options.config);
+    for (base_offset, _) in &replacement.ranges {
+        for segment in segments.iter().filter(|segment| segment.base_offset() == *base_offset) {
+            if let Some((damage, _)) = scan_segment::scan(segment, -1, None, rule, options.interrupt)?.cut {
+                return Err(segment.corrupt(&damage));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn has_indexes(segment: &Segment) -> Result<bool> {
     Ok(segment.offset_index()?.is_some() && segment.time_index()?.is_some())
 }
@@ -275,8 +297,11 @@ fn has_trimmed_indexes(segment: &Segment) -> Result<bool> {
 fn scan_all(
     before: Option<&Arc<Segment>>,
     unclean: &[Arc<Segment>],
+    synced: Option<i64>,
     options: &WriterOptions,
 ) -> Result<Vec<Scanned>> {
+    // compaction may have removed the batch that ended there
+    let synced = synced.filter(|_| !options.config.cleanup_policy.compact);
     let rule = Partition::index_rule(&options.config);
     let mut epoch = match before {
         Some(segment) => segment.last_epoch()?,
@@ -286,7 +311,7 @@ fn scan_all(
     for segment in unclean {
         // what the disk has, not what is in memory only because writing it failed
         segment.forget_cached()?;
-        let found = scan_segment::scan(segment, epoch, rule, options.interrupt)?;
+        let found = scan_segment::scan(segment, epoch, synced, rule, options.interrupt)?;
         epoch = found.leader_epoch;
         scanned.push(found);
     }

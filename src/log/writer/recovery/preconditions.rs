@@ -93,6 +93,22 @@ pub(super) fn missing(directory: &Directory, durable: i64, found: i64) -> Error 
     Malformed::new(expected, format!("its end at offset {found}")).at(directory.path(), 0, Some(found))
 }
 
+/// Refuses a batch before which offsets are missing, where the log was synced up to one of them: a batch ended there. A bit of
+/// this one's base offset may be flipped, which is under no checksum.
+pub(super) fn refuse_missing_end(segment: &Segment, end: i64, batch: &Batch, synced: i64) -> Result<()> {
+    let base_offset = batch.header.base_offset;
+    if !(end < synced && synced <= base_offset) {
+        return Ok(());
+    }
+    let expected = format!(
+        "a batch with offset {}, because the log was synced up to offset {synced} (for a log that a broker has compacted, set \
+         cleanup.policy=compact; to go on with what is there, remove {DURABLE} and {CLEAN})",
+        synced - 1
+    );
+    let found = format!("offset {base_offset} after offset {}", end - 1);
+    Err(Malformed::new(expected, found).at(segment.path(), batch.position, Some(base_offset)))
+}
+
 /// Refuses a batch with a producer id: what its producer may append next is not known here.
 pub(super) fn refuse_producer(segment: &Segment, batch: &Batch) -> Result<()> {
     if batch.header.producer_id < 0 {

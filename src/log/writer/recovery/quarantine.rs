@@ -12,7 +12,8 @@ pub(crate) const QUARANTINE: &str = "quarantine";
 const CHUNK: u64 = 1 << 20;
 
 /// Keeps the bytes of a segment from a position on, durably, as `quarantine/<base>.log.<position>.<checksum>`. Zeros alone
-/// are not kept: they are room that was made and never written.
+/// are not kept: they are room that was made and never written. Nor are those after a torn write; a segment that is kept as
+/// a whole has its full length.
 ///
 /// The name says what is in the file, so that recovery, begun again after a crash, finds what it kept.
 pub(super) fn keep(directory: &Directory, base_offset: i64, position: u64) -> Result<()> {
@@ -50,7 +51,7 @@ pub(super) fn keep(directory: &Directory, base_offset: i64, position: u64) -> Re
         copy.write_all_at(&buffer, at - position)?;
         at += buffer.len() as u64;
     }
-    copy.set_size(end - position)?;
+    copy.set_size(if position == 0 { file.size() } else { end - position })?;
     copy.sync()?;
     folder.rename(&staged, &kept)?;
     folder.sync()

@@ -1,6 +1,6 @@
 //! A segment read from its first byte to its last: what recovery learns of it, and builds its indexes from.
 
-use super::preconditions::refuse_producer;
+use super::preconditions::{refuse_missing_end, refuse_producer};
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::record::BatchHeader;
@@ -170,10 +170,13 @@ impl PartBuilder {
 /// A segment with a batch more than 2^31 - 1 above its base is taken apart as Kafka splits it: each part begins with the
 /// offset of its first batch, and holds as many batches as reach no further above that.
 ///
+/// `synced`: an offset up to which the log was synced once, so that a batch ended there.
+///
 /// *Source*: `LogSegment.recover`; `UnifiedLog.splitOverflowedSegment`.
 pub(in crate::log::writer) fn scan(
     segment: &Segment,
     leader_epoch: i32,
+    synced: Option<i64>,
     rule: IndexRule,
     interrupt: Interrupt,
 ) -> Result<Scanned> {
@@ -194,6 +197,9 @@ pub(in crate::log::writer) fn scan(
                 Ok(()) => {
                     let header = &batch.header;
                     refuse_producer(segment, &batch)?;
+                    if let (Some(synced), Some(before)) = (synced, before) {
+                        refuse_missing_end(segment, before.last_offset + 1, &batch, synced)?;
+                    }
                     if header.leader_epoch >= 0
                         && epochs.last().is_none_or(|(last, _)| *last != header.leader_epoch)
                     {
