@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::checkpoint::CLEANED_OFFSETS;
 use super::{Log, OnDamage, Ranges, ScanOptions, loader, metadata};
@@ -184,6 +184,14 @@ impl Log {
         }
         let listing = loader::list(&self.inner.open_files, None, &self.inner.lookups)?;
         Ok(self.inner.continuity.listed_again.get_or_init(|| listing.segments.into_keys().collect()))
+    }
+
+    /// Whether what was learned of gaps holds for these segments, which the directory has now.
+    pub(super) fn is_continuity_current(&self, segments: &[Arc<Segment>]) -> bool {
+        let Continuity { listed_again, is_cleaned, .. } = &self.inner.continuity;
+        listed_again.get().is_none_or(|bases| {
+            segments.iter().map(|segment| segment.base_offset()).eq(bases.iter().copied())
+        }) && is_cleaned.get().is_none_or(|known| *known == self.has_cleaner_checkpoint())
     }
 
     /// Whether anything that was met so far shows that the log is compacted, or the cleaner's checkpoint does.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use cordwood::log::{OffsetGap, OnDamage, Ranges, ScanOptions};
 use cordwood::types::Io;
@@ -206,4 +207,41 @@ fn a_segment_that_appears_in_a_gap_is_a_changed_log_and_not_a_gap() {
     );
     assert!(matches!(other.locate(150), Err(Error::LogChanged { .. })));
     assert_eq!(all(&log.refresh().unwrap(), OnDamage::Raise).whole().offsets(), (0..300).collect::<Vec<_>>());
+}
+
+/// Makes a directory and every file in it an hour old.
+fn age(dir: &Path) {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    for path in paths.chain([dir.to_owned()]) {
+        fs::File::open(path).unwrap().set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
+    }
+}
+
+#[test]
+fn a_refresh_reads_the_cleaners_checkpoint_again() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
+    age(&dir);
+    let mut log = open(&dir, Io::Pread);
+    for (text, is_compacted) in [("0\n0\n", false), ("0\n1\nt 0 200\n", true), ("0\n0\n", false)] {
+        fs::write(parent.path().join("cleaner-offset-checkpoint"), text).unwrap();
+        log = log.refresh().unwrap();
+        assert_eq!(log.is_compacted().unwrap(), is_compacted, "{text:?}");
+    }
+}
+
+#[test]
+fn a_segment_that_was_seen_in_a_gap_and_is_gone_is_no_changed_log_after_a_refresh() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    let path = dir.join(file_name(100, "log"));
+    let aside = dir.join("aside");
+    fs::rename(&path, &aside).unwrap();
+    age(&dir);
+    let log = open(&dir, Io::Pread);
+    fs::rename(&aside, &path).unwrap();
+    assert!(matches!(log.offset_gaps(0..300), Err(Error::LogChanged { .. })));
+    fs::rename(&path, &aside).unwrap();
+    assert_eq!(log.refresh().unwrap().offset_gaps(0..300).unwrap().len(), 1);
 }
