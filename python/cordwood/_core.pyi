@@ -177,7 +177,9 @@ class Log:
         """Open the same directory as it is now; what is unchanged is shared with this `Log`, which stays as it is.
 
         Where nothing has changed, the result is this `Log`.
-        Segments are compared by their files' names, and those that were read by inode, size and modification time.
+        Segments are compared by their files' names, and those that were read by inode, size, modification time and
+        change time.
+        *Cost*: a listing of the directory, and a system call for each segment that was read.
         """
     def locate(self, offset: int) -> Location | None:
         """Find the batch that holds `offset`, or in a gap the next batch. `None` only if nothing follows.

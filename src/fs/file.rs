@@ -20,6 +20,9 @@ pub struct FileIdentity {
     pub size: u64,
     /// The time of the last modification: seconds and nanoseconds since the epoch.
     pub modified: (i64, i64),
+    /// The time of the last change of the file or its attributes (`ctime`), which no program can set: seconds and
+    /// nanoseconds since the epoch.
+    pub changed: (i64, i64),
 }
 
 impl FileIdentity {

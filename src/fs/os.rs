@@ -94,6 +94,7 @@ impl Folder for SystemFolder {
                 inode: stat.st_ino,
                 size: u64::try_from(stat.st_size).unwrap_or(0),
                 modified: (stat.st_mtime, i64::try_from(stat.st_mtime_nsec).unwrap_or(0)),
+                changed: (stat.st_ctime, i64::try_from(stat.st_ctime_nsec).unwrap_or(0)),
             })),
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
@@ -164,7 +165,8 @@ impl Handle for SystemHandle {
     fn identity(&self) -> io::Result<FileIdentity> {
         let metadata = self.0.metadata()?;
         let modified = (metadata.mtime(), metadata.mtime_nsec());
-        Ok(FileIdentity { inode: metadata.ino(), size: metadata.len(), modified })
+        let changed = (metadata.ctime(), metadata.ctime_nsec());
+        Ok(FileIdentity { inode: metadata.ino(), size: metadata.len(), modified, changed })
     }
 
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {

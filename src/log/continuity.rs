@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::checkpoint::CLEANED_OFFSETS;
 use super::{Log, OnDamage, Ranges, ScanOptions, loader, metadata};
@@ -89,17 +89,15 @@ impl Log {
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`].
     pub fn is_compacted(&self) -> Result<bool> {
-        if self.is_known_to_be_compacted() {
+        let Continuity { has_inner_gap, searched, .. } = &self.inner.continuity;
+        if has_inner_gap.load(Ordering::Relaxed) || self.is_cleaned() {
             return Ok(true);
         }
-        if let Some(found) = self.inner.continuity.searched.get() {
+        if let Some(found) = searched.get() {
             return Ok(*found);
         }
         let found = self.has_inner_gap()?;
-        if found {
-            self.note_inner_gap();
-        }
-        Ok(*self.inner.continuity.searched.get_or_init(|| found))
+        Ok(*searched.get_or_init(|| found))
     }
 
     fn has_inner_gap(&self) -> Result<bool> {
@@ -128,46 +126,77 @@ impl Log {
     }
 
     /// Notes a gap inside a segment.
-    pub(super) fn note_inner_gap(&self) {
+    pub(super) fn note_inner_gap(&self, segment: &Segment) {
+        segment.note_inner_gap();
         self.inner.continuity.has_inner_gap.store(true, Ordering::Relaxed);
     }
 
-    /// Called before offsets `end..next.base_offset()`, if that is not empty, are taken for missing: `segment` ends before
-    /// `end`, and `next` follows it. The directory is listed once more, because the listing that gave both may have missed a segment;
-    /// a gap that remains is a warning, unless the log is compacted.
+    /// Called before an answer is taken from `next`, which follows `segment`, whose undamaged end is at offset `end`: lists
+    /// the directory once more where offsets are missing between the two, and warns of a gap that remains.
     ///
     /// # Errors
     /// [`Error::LogChanged`] where there is a segment between the two; [`Error::Io`].
     pub(super) fn check_gap(&self, segment: &Segment, end: i64, next: &Segment) -> Result<()> {
-        let high = next.base_offset();
-        if end >= high {
-            return Ok(());
-        }
-        self.check_listing(segment, next)?;
-        let checked = &self.inner.continuity.checked;
-        if self.is_known_to_be_compacted()
-            || !checked.lock().unwrap_or_else(PoisonError::into_inner).insert(high)
-        {
-            return Ok(());
-        }
-        // compaction leaves hardly a segment without gaps inside
-        let has_inner_gap = segment.has_inner_gap()? || next.has_inner_gap()?;
-        if has_inner_gap {
-            self.note_inner_gap();
-        } else {
-            segment.warn(format!(
-                "{}: offsets {end} to {} are missing: the segment ends at offset {end}, and the next one, {}, begins at \
-                 {high}. Unless the log is compacted, a segment is missing or was cut",
-                segment.path().display(),
-                high - 1,
-                next.path().display(),
-            ));
+        if end < next.base_offset() {
+            self.check_listing(segment, next)?;
+            self.warn_of_gap(segment, end, next)?;
         }
         Ok(())
     }
 
+    /// Warns, once, that the offsets from `end` to `next` are missing, unless the log is compacted there: the cleaner's
+    /// checkpoint names the partition, or a segment next to the gap has gaps inside. The gaps of segments further away show
+    /// nothing, or one would hide every lost segment of a large log.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`], [`Error::Io`].
+    pub(super) fn warn_of_gap(&self, segment: &Segment, end: i64, next: &Segment) -> Result<()> {
+        let high = next.base_offset();
+        let checked = &self.inner.continuity.checked;
+        if self.is_cleaned() || !checked.lock().unwrap_or_else(PoisonError::into_inner).insert(high) {
+            return Ok(());
+        }
+        let segments = self.segments();
+        let before = self.nearest_with_batches(segment.base_offset(), |base| segments.floor(base - 1))?;
+        let after = self.nearest_with_batches(high, |base| segments.higher(base))?;
+        for adjacent in [before, after].into_iter().flatten() {
+            if adjacent.has_inner_gap()? {
+                self.note_inner_gap(adjacent);
+                return Ok(());
+            }
+        }
+        segment.warn(format!(
+            "{}: offsets {end} to {} are missing: the segment ends at offset {end}, and the next one, {}, begins at {high}. \
+             Unless the log is compacted, a segment is missing or was cut",
+            segment.path().display(),
+            high - 1,
+            next.path().display(),
+        ));
+        Ok(())
+    }
+
+    /// The segment at a base offset, or where that is empty, as compaction may leave one, the nearest that is not.
+    fn nearest_with_batches<'a>(
+        &'a self,
+        base_offset: i64,
+        beyond: impl Fn(i64) -> Option<&'a Arc<Segment>>,
+    ) -> Result<Option<&'a Arc<Segment>>> {
+        let mut nearest = self.segments().floor(base_offset);
+        while let Some(segment) = nearest {
+            self.options().interrupt.check()?;
+            if segment.size()? > 0 {
+                break;
+            }
+            nearest = beyond(segment.base_offset());
+        }
+        Ok(nearest)
+    }
+
     /// Fails where the directory has a segment between these two, which the listing that gave both has missed.
-    fn check_listing(&self, segment: &Segment, next: &Segment) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`], [`Error::Io`].
+    pub(super) fn check_listing(&self, segment: &Segment, next: &Segment) -> Result<()> {
         let (low, high) = (segment.base_offset(), next.base_offset());
         let bases = self.bases_listed_again()?;
         let Some(missed) = bases.iter().find(|base| (low + 1..high).contains(*base)) else { return Ok(()) };
@@ -186,10 +215,17 @@ impl Log {
         Ok(self.inner.continuity.listed_again.get_or_init(|| listing.segments.into_keys().collect()))
     }
 
-    /// Whether anything that was met so far shows that the log is compacted, or the cleaner's checkpoint does.
-    fn is_known_to_be_compacted(&self) -> bool {
-        self.inner.continuity.has_inner_gap.load(Ordering::Relaxed)
-            || *self.inner.continuity.is_cleaned.get_or_init(|| self.has_cleaner_checkpoint())
+    /// Whether what was learned of gaps holds for these segments, which the directory has now.
+    pub(super) fn is_continuity_current(&self, segments: &[Arc<Segment>]) -> bool {
+        let Continuity { listed_again, is_cleaned, .. } = &self.inner.continuity;
+        listed_again.get().is_none_or(|bases| {
+            segments.iter().map(|segment| segment.base_offset()).eq(bases.iter().copied())
+        }) && is_cleaned.get().is_none_or(|known| *known == self.has_cleaner_checkpoint())
+    }
+
+    /// [`Log::has_cleaner_checkpoint`], read once for a handle.
+    fn is_cleaned(&self) -> bool {
+        *self.inner.continuity.is_cleaned.get_or_init(|| self.has_cleaner_checkpoint())
     }
 
     /// Whether the data directory's cleaner has cleaned the partition. A file that cannot be read shows nothing.

@@ -40,7 +40,8 @@ impl Log {
     /// The first record at or above the log start offset whose timestamp is at or above `timestamp` (ms since the epoch),
     /// whatever the order of times; control records count. `None` where there is none.
     ///
-    /// *Cost*: segments are passed over by their time index, confirmed once; then two index searches and a walk.
+    /// *Cost*: segments are passed over by their time index, confirmed once; then two index searches and a walk; and once,
+    /// the end of the segment before the answer's.
     ///
     /// # Errors
     /// [`Error::Config`] for a negative timestamp; [`Error::Corrupt`] where the answer would rest on a damaged batch;
@@ -56,11 +57,16 @@ impl Log {
             ));
         }
         let start = self.log_start_offset();
+        let mut before = None;
         for segment in self.segments().between(start, i64::MAX) {
+            let earlier = before.replace(segment);
             if segment.largest_record_timestamp()? < timestamp {
                 continue;
             }
             if let Some(found) = segment.find_time(timestamp, start.max(segment.base_offset()))? {
+                if let Some(earlier) = earlier {
+                    self.check_gap(earlier, earlier.end_offset()?, segment)?;
+                }
                 return Ok(Some(found));
             }
         }

@@ -128,14 +128,21 @@ impl Log {
             for ((part, place), timestamp) in steps.iter().copied().zip(group.iter().copied()) {
                 let answer = match parts.parts.get_mut(part) {
                     None => None,
-                    Some(part) => {
-                        let found = match (part.table, place) {
+                    Some(of_segment) => {
+                        let found = match (of_segment.table, place) {
                             (Some(table), Some(place)) => table.find(timestamp, place),
-                            _ => part.ask()?.and_then(|table| table.find(timestamp, table.place(timestamp))),
+                            _ => of_segment
+                                .ask()?
+                                .and_then(|table| table.find(timestamp, table.place(timestamp))),
                         };
                         match found.filter(|found| found.offset >= start) {
                             None => or_nothing(self.offset_for_time(timestamp))?,
-                            found => found,
+                            found => {
+                                if !of_segment.is_gap_checked {
+                                    parts.check_gap(self, part)?;
+                                }
+                                found
+                            }
                         }
                     }
                 };
@@ -197,6 +204,8 @@ struct TimeParts<'a> {
 struct TimePart<'a> {
     segment: &'a Segment,
     table: Option<&'a TimeTable>,
+    /// Whether the offsets between the segment before and this one were looked for.
+    is_gap_checked: bool,
 }
 
 impl<'a> TimeParts<'a> {
@@ -219,6 +228,19 @@ impl<'a> TimeParts<'a> {
         self.parts.get(part).and_then(|part| part.table)
     }
 
+    /// [`Log::check_gap`] between the segment before a part and its own.
+    #[cold]
+    fn check_gap(&mut self, log: &Log, part: usize) -> Result<()> {
+        let before = part.checked_sub(1).and_then(|before| self.parts.get(before)).map(|part| part.segment);
+        if let Some(part) = self.parts.get_mut(part) {
+            if let Some(before) = before {
+                log.check_gap(before, before.end_offset()?, part.segment)?;
+            }
+            part.is_gap_checked = true;
+        }
+        Ok(())
+    }
+
     #[cold]
     fn go_on(&mut self, timestamp: i64) -> Result<()> {
         while !self.ends_in_damage && self.largest.last().is_none_or(|largest| *largest < timestamp) {
@@ -226,7 +248,8 @@ impl<'a> TimeParts<'a> {
             match segment.largest_record_timestamp() {
                 Ok(largest) => {
                     self.largest.push(self.largest.last().map_or(largest, |before| largest.max(*before)));
-                    self.parts.push(TimePart { segment, table: segment.time_table() });
+                    let table = segment.time_table();
+                    self.parts.push(TimePart { segment, table, is_gap_checked: false });
                 }
                 Err(error) if error.is_damage() => self.ends_in_damage = true,
                 Err(error) => return Err(error),

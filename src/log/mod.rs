@@ -10,7 +10,6 @@ mod loader;
 mod lookup;
 mod lookup_many;
 pub(crate) mod metadata;
-mod observed;
 mod plan;
 mod replacement;
 pub mod retention;
@@ -33,7 +32,6 @@ use crate::types::{Interrupt, Io};
 use continuity::Continuity;
 pub use continuity::OffsetGap;
 use live_segments::LiveSegments;
-use observed::Observed;
 pub use plan::Split;
 pub(crate) use replacement::Replacement;
 #[cfg(feature = "arrow")]
@@ -94,7 +92,6 @@ struct Inner {
     segments: Segments,
     log_start_offset: i64,
     claimed_start: ClaimedStart,
-    observed: Observed,
     open_files: Arc<OpenFiles>,
     /// What was odd at the opening.
     opening: Vec<String>,
@@ -144,18 +141,24 @@ impl Log {
     /// The same directory as it is now. What has not changed is shared with this log, which stays as it is; where nothing
     /// has, it is this log.
     ///
-    /// *Cost*: a system call for each segment that was read; where names in the directory changed, a listing.
+    /// *Cost*: a listing of the directory, and a system call for each segment that was read.
     ///
     /// # Errors
     /// As [`Log::open`]; [`Error::LogNotFound`] where every segment is gone.
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
         inner.open_files.look_for_broker();
-        if self.is_current()? {
-            return Ok(self.clone());
-        }
-        let options = inner.options.clone();
-        Self::load(&inner.open_files, options, &inner.lookups, Some(&inner.segments), inner.live.clone())
+        Self::load(&inner.open_files, inner.options.clone(), &inner.lookups, Some(self), inner.live.clone())
+    }
+
+    /// Whether a refresh that found these segments, and this of the opening, found what the log has.
+    fn is_current(&self, segments: &[Arc<Segment>], claimed_start: ClaimedStart, opening: &[String]) -> bool {
+        let inner = &*self.inner;
+        segments.len() == inner.segments.len()
+            && segments.iter().zip(inner.segments.iter()).all(|(now, known)| Arc::ptr_eq(now, known))
+            && claimed_start == inner.claimed_start
+            && opening == inner.opening
+            && self.is_continuity_current(segments)
     }
 
     /// Whether this is the same handle as another: what a refresh gives where nothing has changed.
@@ -169,7 +172,7 @@ impl Log {
         open_files: &Arc<OpenFiles>,
         options: LogOptions,
         lookups: &Arc<Warnings>,
-        earlier: Option<&Segments>,
+        earlier: Option<&Self>,
         live: Weak<LiveSegments>,
     ) -> Result<Self> {
         for _ in 1..Self::MOST_LOOKS {
@@ -188,11 +191,11 @@ impl Log {
         open_files: &Arc<OpenFiles>,
         options: LogOptions,
         lookups: &Arc<Warnings>,
-        earlier: Option<&Segments>,
+        earlier: Option<&Self>,
         live: Weak<LiveSegments>,
     ) -> Result<Self> {
-        let observed = Observed::now(open_files)?;
-        let truncations = observed.truncations;
+        // before the listing: what a truncation leaves has another count
+        let truncations = open_files.truncations()?;
         let listing = match live.upgrade().and_then(|live| live.bases()) {
             Some(bases) => loader::of_writer(&bases),
             None => loader::list(open_files, truncations, lookups)?,
@@ -202,7 +205,7 @@ impl Log {
         let mut loaded = Vec::with_capacity(listing.segments.len());
         for ((base_offset, files), upper) in listing.segments.into_iter().zip(uppers) {
             let fresh = Segment::new(base_offset, upper, files, open_files, truncations, lookups);
-            let old = earlier.and_then(|earlier| earlier.floor(base_offset));
+            let old = earlier.and_then(|earlier| earlier.segments().floor(base_offset));
             loaded.push(match old {
                 Some(old) if fresh.is_unchanged(old)? => Arc::clone(old),
                 _ => Arc::new(fresh),
@@ -219,7 +222,10 @@ impl Log {
         let claimed_start = claimed_start(open_files, &options, topic.as_deref(), partition, &mut opening);
         let log_start_offset = log_start(claimed_start, first.base_offset(), last, &path, &mut opening)?;
         let segments = match earlier {
-            Some(earlier) => earlier.refreshed(loaded),
+            Some(earlier) if earlier.is_current(&loaded, claimed_start, &opening) => {
+                return Ok(earlier.clone());
+            }
+            Some(earlier) => earlier.segments().refreshed(loaded),
             None => Segments::new(loaded),
         };
         Ok(Self {
@@ -230,7 +236,6 @@ impl Log {
                 segments,
                 log_start_offset,
                 claimed_start,
-                observed,
                 open_files: Arc::clone(open_files),
                 opening,
                 lookups: Arc::clone(lookups),
@@ -319,7 +324,6 @@ impl Log {
                 segments: segments.clone(),
                 log_start_offset: *log_start_offset,
                 claimed_start: self.inner.claimed_start,
-                observed: self.inner.observed.clone(),
                 open_files: Arc::clone(open_files),
                 opening: opening.clone(),
                 lookups: Arc::clone(lookups),

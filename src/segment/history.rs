@@ -33,7 +33,21 @@ impl Segment {
     }
 
     /// Whether offsets are missing between two of its batches or inside one, up to the first damage, by the headers alone.
+    /// Found once.
     pub(crate) fn has_inner_gap(&self) -> Result<bool> {
+        if let Some(found) = self.inner_gap.get() {
+            return Ok(*found);
+        }
+        let found = self.find_inner_gap()?;
+        Ok(*self.inner_gap.get_or_init(|| found))
+    }
+
+    /// Notes that it has an inner gap, which a scan met.
+    pub(crate) fn note_inner_gap(&self) {
+        self.inner_gap.get_or_init(|| true);
+    }
+
+    fn find_inner_gap(&self) -> Result<bool> {
         let mut walk = self.walk(-1, SCAN_READ)?;
         loop {
             self.open_files.interrupt.check()?;

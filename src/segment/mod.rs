@@ -104,6 +104,8 @@ pub struct Segment {
     largest: OnceLock<i64>,
     are_indexes_checked: AtomicBool,
     has_overflow: AtomicBool,
+    /// Whether offsets are missing between two of its batches or inside one.
+    inner_gap: OnceLock<bool>,
     batch_table: Prepared<BatchTable>,
     time_table: Prepared<TimeTable>,
 }
@@ -131,6 +133,7 @@ impl Segment {
             largest: OnceLock::new(),
             are_indexes_checked: AtomicBool::new(false),
             has_overflow: AtomicBool::new(false),
+            inner_gap: OnceLock::new(),
             batch_table: Prepared::default(),
             time_table: Prepared::default(),
         }
@@ -318,21 +321,16 @@ impl Segment {
     }
 
     /// Whether an earlier listing of the directory gave the same segment: the same files, the same neighbours, and what was
-    /// read of it was read of the file that is there now, by its inode, size and modification time.
+    /// read of it was read of the file that is there now, by its inode, size, modification time and change time.
     ///
     /// A file that was modified shortly before that listing counts as changed: of two changes within one tick of the file
     /// system's clock the second leaves the same time, and a preallocated file keeps its size.
     pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
         let is_same = (self.base_offset, self.upper, &self.files, self.truncations)
             == (old.base_offset, old.upper, &old.files, old.truncations);
-        Ok(is_same && old.is_file_unchanged()?)
-    }
-
-    /// Whether what was read of the `.log` was read of the file that is there now, as in [`Segment::is_unchanged`].
-    pub(crate) fn is_file_unchanged(&self) -> Result<bool> {
         // nothing was read of a segment without an identity
-        let Some(known) = self.identity.get() else { return Ok(true) };
-        Ok(known.is_older_than(self.listed)
+        let Some(known) = old.identity.get().filter(|_| is_same) else { return Ok(is_same) };
+        Ok(known.is_older_than(old.listed)
             && self.open_files.directory.identity_of(&self.files.log)?.as_ref() == Some(known))
     }
 

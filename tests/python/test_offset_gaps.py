@@ -8,6 +8,7 @@ from typing import Any
 import corpus
 import pytest
 from corpus import Partition
+from spark_changes import aged
 from test_damaged import BROKEN, Damage
 
 import cordwood as cw
@@ -59,9 +60,14 @@ def test_only_compacted_logs_count_as_compacted(copied: Any) -> None:
 
 def test_the_checkpoint_of_kafkas_cleaner_is_that_of_now(copied: Any) -> None:
     path = copied(corpus.partition("01-plain").path)
+    aged(path)
+    log = cw.Log(path)
     for text, is_compacted in (("0\n1\nothers 0 9\n", False), ("0\n1\norders 0 9\n", True), ("broken", False)):
         (path.parent / "cleaner-offset-checkpoint").write_text(text)
         assert cw.Log(path).is_compacted == is_compacted
+        log = log.refresh()
+        assert log.is_compacted == is_compacted
+        assert log.refresh() is log
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)

@@ -16,6 +16,7 @@ import pytest
 from batches import name
 from hypothesis import given
 from hypothesis import strategies as st
+from spark_changes import aged
 from spark_reading import offsets, plan, read, refuses
 from spark_streaming import EARLIEST, Engine, flat, grow, rows_of
 
@@ -156,6 +157,7 @@ def test_the_option_decides_before_the_files_do() -> None:
 def test_the_checkpoint_of_kafkas_cleaner_shows_that_a_log_is_compacted(copied: Any) -> None:
     path = copied(PLAIN.path)
     remove(path, 400)
+    aged(path)
     (path.parent / "cleaner-offset-checkpoint").write_text("0\n1\nothers 0 1500\n")
     with refuses("CORDWOOD_SEGMENT_GONE"):
         read(path)

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use cordwood::log::{OffsetGap, OnDamage, Ranges, ScanOptions};
 use cordwood::types::Io;
@@ -206,4 +207,158 @@ fn a_segment_that_appears_in_a_gap_is_a_changed_log_and_not_a_gap() {
     );
     assert!(matches!(other.locate(150), Err(Error::LogChanged { .. })));
     assert_eq!(all(&log.refresh().unwrap(), OnDamage::Raise).whole().offsets(), (0..300).collect::<Vec<_>>());
+}
+
+/// Makes a directory and every file in it an hour old.
+fn age(dir: &Path) {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    for path in paths.chain([dir.to_owned()]) {
+        fs::File::open(path).unwrap().set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
+    }
+}
+
+#[test]
+fn a_refresh_reads_the_cleaners_checkpoint_again() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
+    age(&dir);
+    let mut log = open(&dir, Io::Pread);
+    for (text, is_compacted) in [("0\n0\n", false), ("0\n1\nt 0 200\n", true), ("0\n0\n", false)] {
+        fs::write(parent.path().join("cleaner-offset-checkpoint"), text).unwrap();
+        log = log.refresh().unwrap();
+        assert_eq!(log.is_compacted().unwrap(), is_compacted, "{text:?}");
+    }
+}
+
+#[test]
+fn a_segment_that_was_seen_in_a_gap_and_is_gone_is_no_changed_log_after_a_refresh() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    let path = dir.join(file_name(100, "log"));
+    let aside = dir.join("aside");
+    fs::rename(&path, &aside).unwrap();
+    age(&dir);
+    let log = open(&dir, Io::Pread);
+    fs::rename(&aside, &path).unwrap();
+    assert!(matches!(log.offset_gaps(0..300), Err(Error::LogChanged { .. })));
+    fs::rename(&path, &aside).unwrap();
+    assert_eq!(log.refresh().unwrap().offset_gaps(0..300).unwrap().len(), 1);
+}
+
+#[test]
+fn a_damaged_end_of_a_sealed_segment_is_a_gap_and_no_warning() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    let path = dir.join(file_name(100, "log"));
+    let whole = fs::read(&path).unwrap();
+    let size = whole.len() / 20;
+    let mut flipped = whole.clone();
+    flipped[19 * size + 70] ^= 1;
+    let mut second = flipped.clone();
+    second[17 * size + 70] ^= 1;
+    // a bit in the last batch, two damaged batches of which the last is one, and an end inside the last batch
+    for (bytes, gaps) in [(flipped, 1), (second, 2), (whole[..19 * size + 30].to_vec(), 1)] {
+        fs::write(&path, bytes).unwrap();
+        for io in IOS {
+            for on_damage in [OnDamage::Skip, OnDamage::Report] {
+                let log = open(&dir, io);
+                let read = all(&log, on_damage).whole();
+                assert_eq!((read.gaps.len(), read.gaps[gaps - 1].end_offset), (gaps, Some(200)));
+                assert_eq!(log.warnings(), [""; 0]);
+                // from the middle of the segment on
+                let ranges = Ranges { start_offset: Some(193), end_offset: Some(250), ..Ranges::default() };
+                let log = open(&dir, io);
+                scan(&log, ScanOptions { ranges, on_damage, ..ScanOptions::default() }).whole();
+                assert_eq!(log.warnings(), [""; 0]);
+            }
+        }
+    }
+    // damage before the end is no reason for a cut
+    let mut bytes = whole[..18 * size].to_vec();
+    bytes[3 * size + 70] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let log = open(&dir, Io::Pread);
+    assert_eq!(all(&log, OnDamage::Skip).whole().gaps.len(), 1);
+    assert!(log.warnings().iter().any(|warning| warning.contains("offsets 190 to 199 are missing")));
+}
+
+#[test]
+fn a_segment_missed_behind_a_damaged_end_is_a_changed_log() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    let path = dir.join(file_name(0, "log"));
+    let mut bytes = fs::read(&path).unwrap();
+    let size = bytes.len() / 20;
+    bytes[19 * size + 70] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let path = dir.join(file_name(100, "log"));
+    let aside = dir.join("aside");
+    fs::rename(&path, &aside).unwrap();
+    let log = open(&dir, Io::Pread);
+    fs::rename(&aside, &path).unwrap();
+    assert!(matches!(all(&log, OnDamage::Skip).error, Some(Error::LogChanged { .. })));
+}
+
+#[test]
+fn a_gap_inside_a_segment_speaks_for_the_gaps_next_to_it_only() {
+    // 8 and 9 are missing inside the first segment; 15 to 19 between it and the second, 40 to 99 further up
+    let parent = folder();
+    let builder = PartitionBuilder::new(Indexing::every(300)).segment(0, [batch(0..8), batch(10..15)]);
+    let dir = [(20, 30), (30, 40), (100, 110)]
+        .into_iter()
+        .fold(builder, |builder, (base, end)| dense(builder, base, end))
+        .write(parent.path(), "t-0");
+    for io in IOS {
+        let log = open(&dir, io);
+        let check = |log: &Log| {
+            let [warning] = &log.warnings()[..] else { panic!("{:?}", log.warnings()) };
+            assert!(warning.contains("offsets 40 to 99 are missing"), "{warning}");
+            for named in [30, 100] {
+                assert!(warning.contains(&file_name(named, "log")), "{warning}");
+            }
+        };
+        assert!(all(&log, OnDamage::Raise).error.is_none());
+        check(&log);
+        assert!(log.is_compacted().unwrap());
+        let log = open(&dir, io);
+        assert!(log.is_compacted().unwrap());
+        for offset in [17, 50] {
+            log.locate(offset).unwrap();
+        }
+        check(&log);
+    }
+}
+
+#[test]
+fn a_segment_that_appears_in_a_gap_is_a_changed_log_for_every_look_up() {
+    let parent = folder();
+    let dir = three_segments(parent.path());
+    age(&dir);
+    let path = dir.join(file_name(100, "log"));
+    let aside = dir.join("aside");
+    for io in IOS {
+        let whole = open(&dir, io);
+        // so often that there are tables, which a refreshed log shares
+        let often: Vec<_> = (0..200_000).map(|number| number % 300).collect();
+        whole.locate_many(&often).unwrap();
+        whole.offsets_for_times(&often.iter().map(|offset| 1000 + offset).collect::<Vec<_>>()).unwrap();
+        for has_tables in [false, true] {
+            fs::rename(&path, &aside).unwrap();
+            let log = || if has_tables { whole.refresh().unwrap() } else { open(&dir, io) };
+            let logs = [log(), log(), log(), log(), log()];
+            fs::rename(&aside, &path).unwrap();
+            let errors = [
+                logs[0].locate(150).unwrap_err(),
+                logs[1].locate_many(&[150]).unwrap_err(),
+                logs[2].offset_for_time(1150).unwrap_err(),
+                logs[3].offsets_for_times(&[1150]).unwrap_err(),
+                logs[4].offsets_for_times(&[1050, 1250]).unwrap_err(),
+            ];
+            assert!(errors.iter().all(|error| matches!(error, Error::LogChanged { .. })), "{errors:?}");
+            for log in logs {
+                assert_eq!(log.refresh().unwrap().offset_for_time(1150).unwrap().unwrap().offset, 150);
+            }
+        }
+    }
 }

@@ -48,6 +48,8 @@ mod old_wrappers;
 mod openings;
 mod oracle_on_golden;
 mod overflowed_segments;
+#[cfg(feature = "crash-disk")]
+mod poisoned_readers;
 mod refresh;
 mod resync_work;
 mod searches;

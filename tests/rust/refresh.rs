@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -221,10 +222,7 @@ fn a_sealed_segment_that_changed_in_place_is_followed() {
 
 /// Makes a directory and every file in it an hour old.
 fn age(dir: &Path) {
-    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    for path in paths.chain([dir.to_owned()]) {
-        fs::File::open(path).unwrap().set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
-    }
+    set_time(dir, SystemTime::now() - Duration::from_hours(1));
 }
 
 #[test]
@@ -357,4 +355,63 @@ fn a_log_start_that_moved_is_followed_where_nothing_else_changed() {
     }
     fs::write(parent.path().join("log-start-offset-checkpoint"), "broken").unwrap();
     assert_eq!(log.refresh().unwrap().warnings().len(), 1);
+}
+
+/// A partition of one segment on a disk whose directories keep their size, unlike those of `/dev/shm`.
+fn on_disk() -> (tempfile::TempDir, PathBuf) {
+    let parent = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let dir = parent.path().join("t-0");
+    fs::create_dir(&dir).unwrap();
+    put_segment(&dir, 0, &plain(0, 10, "old"));
+    age(&dir);
+    (parent, dir)
+}
+
+/// Sets the times of a directory and of its files, as a tool does that copies them.
+fn set_time(dir: &Path, time: SystemTime) {
+    let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    for path in paths.chain([dir.to_owned()]) {
+        fs::File::open(path).unwrap().set_modified(time).unwrap();
+    }
+}
+
+#[test]
+fn a_new_segment_is_found_where_the_time_of_the_directory_is_restored() {
+    let (_parent, dir) = on_disk();
+    let time = fs::metadata(&dir).unwrap().modified().unwrap();
+    let log = open(&dir, Io::Pread);
+    assert_eq!(offsets(&log), (0..10).collect::<Vec<_>>());
+    put_segment(&dir, 10, &plain(10, 20, "new"));
+    set_time(&dir, time);
+    assert_eq!(offsets(&log.refresh().unwrap()), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_segment_that_is_rewritten_in_place_is_followed_where_its_time_is_restored() {
+    let (_parent, dir) = on_disk();
+    put_segment(&dir, 10, &plain(10, 20, "old"));
+    age(&dir);
+    for base in [0, 10] {
+        let path = dir.join(file_name(base, "log"));
+        let before = fs::metadata(&path).unwrap();
+        let rewritten: Vec<Built> =
+            (base..base + 10).map(|offset| built(offset, 3000 + offset, "new")).collect();
+        let log = open(&dir, Io::Pread);
+        let old = said(&log).unwrap();
+        assert_eq!(said(&log.refresh().unwrap()).unwrap(), old);
+        loop {
+            let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+            file.write_all(&bytes_of(&rewritten)).unwrap();
+            file.set_modified(before.modified().unwrap()).unwrap();
+            let now = file.metadata().unwrap();
+            assert_eq!((now.len(), now.mtime_nsec()), (before.len(), before.mtime_nsec()));
+            // until the next tick of the file system's clock
+            if (now.ctime(), now.ctime_nsec()) != (before.ctime(), before.ctime_nsec()) {
+                break;
+            }
+        }
+        let new = said(&open(&dir, Io::Pread)).unwrap();
+        assert_ne!(old, new);
+        assert_eq!(said(&log.refresh().unwrap()).unwrap(), new, "segment {base}");
+    }
 }

@@ -88,7 +88,8 @@ impl Folder for MemoryFolder {
         match self.node(name) {
             Some(Node::File(file)) => MemoryHandle { disk: self.disk.clone(), file }.identity().map(Some),
             Some(Node::Folder(folder)) => {
-                Ok(Some(FileIdentity { inode: u64::MAX - folder as u64, size: 0, modified: (0, 0) }))
+                let inode = u64::MAX - folder as u64;
+                Ok(Some(FileIdentity { inode, size: 0, modified: (0, 0), changed: (0, 0) }))
             }
             None => Ok(None),
         }
@@ -207,8 +208,9 @@ impl Handle for MemoryHandle {
         let mut inner = self.disk.lock();
         let inode = self.file as u64 + 1;
         let file = inner.file(self.file)?;
-        let modified = i64::try_from(file.modified).unwrap_or(i64::MAX);
-        Ok(FileIdentity { inode, size: file.shown.len() as u64, modified: (0, modified) })
+        let time = |time| (0, i64::try_from(time).unwrap_or(i64::MAX));
+        let (modified, changed) = (time(file.modified), time(file.changed));
+        Ok(FileIdentity { inode, size: file.shown.len() as u64, modified, changed })
     }
 
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
@@ -277,7 +279,10 @@ impl Handle for MemoryHandle {
 
     fn set_modified(&self, (_, nanoseconds): (i64, i64)) -> io::Result<()> {
         let modified = u64::try_from(nanoseconds).unwrap_or(0);
-        self.disk.lock().file(self.file)?.modified = modified;
+        let mut inner = self.disk.lock();
+        let now = inner.operations;
+        let file = inner.file(self.file)?;
+        (file.modified, file.changed) = (modified, now);
         Ok(())
     }
 

@@ -222,7 +222,7 @@ impl Inner {
     fn touched(&mut self, file: usize) {
         let now = self.operations;
         if let Some(file) = self.state.files.get_mut(file) {
-            file.modified = now;
+            (file.modified, file.changed) = (now, now);
         }
     }
 }

@@ -60,8 +60,10 @@ pub(super) struct FileState {
     pub(super) pending: Vec<Arc<Change>>,
     /// Which sectors have a place on the disk.
     pub(super) blocks: Arc<Vec<bool>>,
-    /// The number of the operation that changed it last.
+    /// The number of the operation that changed it last, or what a program has set.
     pub(super) modified: u64,
+    /// The number of the operation that changed it or its time last.
+    pub(super) changed: u64,
     /// A sync failed: what is shown is no longer what syncing makes durable.
     diverged: bool,
 }
@@ -82,6 +84,7 @@ impl FileState {
             pending: Vec::new(),
             blocks: Arc::new(blocks),
             modified: 0,
+            changed: 0,
             diverged: false,
         }
     }

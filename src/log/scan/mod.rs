@@ -324,7 +324,7 @@ impl Scan {
                 .last()
                 .is_some_and(|gap| gap.end_position == batch.position && gap.file == segment.path());
             if batch.misses_offsets(before.filter(|_| !is_after_damage)) {
-                self.log.note_inner_gap();
+                self.log.note_inner_gap(segment);
             }
             self.next_offset = Some(header.last_offset + 1);
             if let Some(uncommitted) = &mut self.uncommitted {
@@ -376,9 +376,18 @@ impl Scan {
                 Some(base) => segments.higher(base),
             };
             if let (Some(ended), Some(end)) = (&self.segment, self.segment_end.take()) {
-                ended.check_indexes(end);
-                if let Some(next) = next.filter(|_| end < self.end) {
-                    self.log.check_gap(ended, end, next)?;
+                let high = ended.upper();
+                // the offsets after the last good batch are in the gap of the damage then
+                let is_damaged =
+                    end < high && self.gaps.last().is_some_and(|gap| gap.end_offset == Some(high));
+                if !is_damaged {
+                    ended.check_indexes(end);
+                }
+                if let Some(next) = next.filter(|_| end < self.end.min(high)) {
+                    self.log.check_listing(ended, next)?;
+                    if !is_damaged {
+                        self.log.warn_of_gap(ended, end, next)?;
+                    }
                 }
             }
             let Some(segment) = next.filter(|segment| segment.base_offset() < self.end).cloned() else {

@@ -9,7 +9,6 @@ use crate::error::Result;
 impl Partition {
     /// Ends the log in order.
     pub(super) fn close(&mut self, commit: &Commit) -> Result<()> {
-        self.live.withdraw();
         self.active.seal()?;
         self.directory.sync()?;
         self.watermark.set(self.data_end)?;

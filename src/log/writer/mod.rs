@@ -372,6 +372,8 @@ impl LogWriter {
     pub fn close(&mut self) -> Result<()> {
         let closed = self.shared.check_process().and_then(|()| {
             let mut partition = self.shared.lock();
+            // also where the writer is poisoned: its locks are released below, and another writer may follow
+            partition.live.withdraw();
             self.shared.commit.check().inspect_err(|_| partition.is_closed = true)?;
             if partition.is_closed {
                 return Ok(());
