@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -320,6 +321,17 @@ def test_a_log_that_has_a_writer_is_refused(log: Path) -> None:
             assert "locked" in error
     ok("truncate", log, "--to", "5")
     ok("retain", log)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--format", "lines")], ids=["detected", "given"])
+def test_append_refuses_a_log_that_has_a_writer_before_the_first_line(log: Path, arguments: tuple[str, ...]) -> None:
+    with cw.LogWriter(log), start("append", log, *arguments) as process:
+        try:
+            # standard input stays open
+            assert process.wait(60) == 1
+        finally:
+            process.kill()
+        assert b"locked" in (process.stderr or io.BytesIO()).read()
 
 
 @pytest.mark.parametrize("command", [("truncate", "--to", "5"), ("retain",)], ids=lambda command: command[0])
