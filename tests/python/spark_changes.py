@@ -81,6 +81,20 @@ def written(path: Path) -> None:
             file.write(batch_of("old", offset, 5))
 
 
+def all_removed(path: Path) -> None:
+    """Remove every segment. An index is left, which a partition without a segment never had."""
+    remove(*SEGMENTS)(path)
+    (path / "00000000000000000000.index").touch()
+
+
+def another_created(path: Path) -> None:
+    """What Kafka makes of a new partition before its first segment."""
+    created = path.with_name(f"{path.name[:-1]}{int(path.name[-1]) + 1}")
+    created.mkdir()
+    (created / "partition.metadata").write_text(f"version: 0\ntopic_id: {IDS[0]}")
+    (created / "leader-epoch-checkpoint").write_text("0\n0\n")
+
+
 def damaged(path: Path) -> None:
     """Change a byte of a record in the batch of offsets 69 to 71, in place."""
     with (path / name(60)).open("r+b") as file:
@@ -136,6 +150,8 @@ class Change:
     batch: Found
     stream: Found
     at: int = 45
+    load: str = "t-0"
+    """What is loaded, below the data directory."""
 
     def __str__(self) -> str:
         return self.name
@@ -149,9 +165,10 @@ def without(rows: Values, *offsets: int) -> Values:
     return {offset: value for offset, value in rows.items() if offset not in offsets}
 
 
-def both(label: str, *steps: Callable[[Path], None], gone: range = range(0), **what: bool) -> Change:
+def both(label: str, *steps: Callable[[Path], None], gone: range = range(0), load: str = "t-0", **what: bool) -> Change:
     """A change that a batch and a stream see in the same way."""
-    return Change(label, steps, Found(without(ALL, *gone), **what), Found(without(LATER, *gone), **what))
+    found = Found(without(ALL, *gone), **what), Found(without(LATER, *gone), **what)
+    return Change(label, steps, *found, load=load)
 
 
 NEW = values("new", *range(150))
@@ -171,6 +188,13 @@ CHANGES = [
     both("a record in a sealed segment is damaged and repaired", damaged, written),
     both("a segment in the middle is removed", remove(60), gone=range(60, 90), lost=True),
     both("two segments in the middle are removed", remove(30, 60), gone=range(30, 90), lost=True),
+    both("all segments of a partition are removed", all_removed, gone=range(END), lost=True),
+    both(
+        "all segments of a partition are removed in a data directory", all_removed, gone=range(END), load="", lost=True
+    ),
+    both("all segments of a partition are removed under a glob", all_removed, gone=range(END), load="t-*", lost=True),
+    both("a partition is created in a data directory", another_created, load=""),
+    both("a partition is created under a glob", another_created, load="t-*"),
     Change(
         "retention takes the first segments",
         (remove(0, 30),),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import fcntl
 import io
 import json
 import os
+import select
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -131,6 +134,98 @@ def test_a_name_of_standard_output_is_standard_output(tmp_path: Path, name: str)
     assert before == b"before"
     assert offsets(rest) == OFFSETS
     assert (tmp_path / "stdout").is_symlink()
+
+
+def words(*arguments: object) -> list[str]:
+    return [sys.executable, "-m", "cordwood.cli", "cat", str(SMALL.path), *map(str, arguments)]
+
+
+@pytest.mark.parametrize("given", FORMATS)
+@pytest.mark.parametrize(
+    ("target", "number"), [("/dev/fd/3", 3), ("/proc/self/fd/3", 3), ("link", 3), ("/dev/stderr", 2)]
+)
+def test_a_descriptor_of_a_file_is_written_through(
+    tmp_path: Path, script_environment: dict[str, str], target: str, number: int, given: str
+) -> None:
+    """What was written to it before and after stays."""
+    (tmp_path / "link").symlink_to("/proc/self/fd/3")
+    script = f'{{ echo header >&{number}; "$@"; echo tail >&{number}; }} {number}>out'
+    command = ["/bin/sh", "-c", script, "sh", *words("-o", target, "--format", given)]
+    subprocess.run(command, env=script_environment, cwd=tmp_path, check=True, timeout=60)
+    content = (tmp_path / "out").read_bytes()
+    assert content.startswith(b"header\n")
+    assert content.endswith(b"tail\n")
+    assert offsets(content[7:-5]) == OFFSETS
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "out"]
+
+
+def test_an_open_file_of_another_process_is_appended_to(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as file:
+        file.write(b"header\n")
+        file.flush()
+        ok("cat", SMALL.path, "-o", f"/proc/{os.getpid()}/fd/{file.fileno()}")
+    content = (tmp_path / "out").read_bytes()
+    assert content[:7] == b"header\n"
+    assert offsets(content[7:]) == OFFSETS
+
+
+@pytest.mark.parametrize("target", ["-", "/dev/stdout", "/dev/fd/1"])
+def test_a_socket_as_standard_output_is_written_to(script_environment: dict[str, str], target: str) -> None:
+    here, there = socket.socketpair()
+    with here, here.makefile("rb") as reading:
+        with there:
+            process = subprocess.Popen(words("-o", target), stdout=there, env=script_environment)
+        assert offsets(reading.read()) == OFFSETS
+        assert process.wait(60) == 0
+
+
+def test_a_pipe_by_name_whose_reader_is_gone_is_an_error(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    """The output is not whole; only standard output may be cut short (`| head`)."""
+    target = tmp_path / "pipe"
+    os.mkfifo(target)
+    reader = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
+    fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+    with subprocess.Popen(words("-o", target), stderr=subprocess.PIPE, env=script_environment) as process:
+        select.select([reader], [], [], 60)
+        os.close(reader)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said.decode()) == (1, f"cordwood: {target}: Broken pipe\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+@pytest.mark.parametrize(
+    ("owner", "mode", "wanted"),
+    [
+        ((0, 4242), 0o660, (65534, 4242, 0o660)),
+        ((0, 4242), 0o6770, (65534, 4242, 0o770)),
+        ((0, 4243), 0o6776, (65534, 65534, 0o706)),
+        ((65534, 4243), 0o2660, (65534, 65534, 0o600)),
+    ],
+)
+def test_a_file_that_an_unprivileged_user_replaces_keeps_its_group_or_has_no_rights_of_one(
+    script_environment: dict[str, str], owner: tuple[int, int], mode: int, wanted: tuple[int, int, int]
+) -> None:
+    """The user is in group 4242, and not in group 4243."""
+    top = Path(tempfile.mkdtemp(prefix="cordwood-"))
+    top.chmod(0o777)
+    target = top / "out.jsonl"
+    target.write_bytes(b"old")
+    os.chown(target, *owner)
+    target.chmod(mode)
+    script = write_script(
+        top,
+        "import os, sys\nfrom cordwood.cli import main\n"
+        "main(['cat', sys.argv[1], '-o', '/dev/null'])\n"
+        "os.setgroups([4242])\nos.setresgid(65534, 65534, 65534)\nos.setresuid(65534, 65534, 65534)\n"
+        "sys.exit(main(['cat', sys.argv[1], '-o', sys.argv[2]]))\n",
+    )
+    try:
+        run(script, shutil.copytree(SMALL.path, top / "small-0"), target, env=script_environment)
+        assert offsets(target.read_bytes()) == OFFSETS
+        found = target.stat()
+        assert (found.st_uid, found.st_gid, oct(found.st_mode & 0o7777)) == (*wanted[:2], oct(wanted[2]))
+    finally:
+        shutil.rmtree(top)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o600, 0o444, 0o777, 0o4755])

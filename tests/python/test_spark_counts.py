@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,6 +135,38 @@ def test_a_count_of_what_was_read_before_warns_of_nothing(caplog: pytest.LogCapt
             assert sum(table["records"].to_pylist()[0] for table in found.tables()) == 369
         assert len(caplog.records) == warnings
     assert not logging.getLogger("cordwood").disabled
+
+
+def test_a_count_without_a_missing_topic_warns_of_it_once(caplog: pytest.LogCaptureFixture) -> None:
+    options = {"subscribe": "cities,towns", "failOnDataLoss": "false"}
+    with caplog.at_level(logging.WARNING, "cordwood"):
+        found = made(CountSource(source(corpus.GOLDEN / "16-data-dir", **options).options))
+        assert {topic for table in found.tables() for topic in table["topic"].to_pylist()} == {"cities"}
+    assert len([record for record in caplog.records if "towns" in record.getMessage()]) == 1
+
+
+def test_a_partition_without_records_is_counted(tmp_path: Path) -> None:
+    shutil.copytree(corpus.partition("15-one-record").path, tmp_path / "t-0")
+    found = made(CountSource(source(tmp_path, startingOffsets={"t": {"0": 1}}).options))
+    rows = [row for table in found.tables() for row in table.to_pylist()]
+    assert rows == [{"topic": "t", "partition": 0, "records": 0, "offsetGap": 0}]
+
+
+@pytest.mark.parametrize("left", [[], ["00000000000000000000.index"]], ids=["just created", "lost"])
+def test_a_count_skips_a_partition_that_was_just_created_and_fails_for_one_that_lost_its_segments(
+    tmp_path: Path, left: list[str]
+) -> None:
+    shutil.copytree(corpus.partition("15-one-record").path, tmp_path / "t-0")
+    (tmp_path / "t-1").mkdir()
+    for file in ["leader-epoch-checkpoint", *left]:
+        (tmp_path / "t-1" / file).touch()
+    options = source(tmp_path).options
+    if left:
+        with pytest.raises(SparkLogError, match="t-1") as caught:
+            made(CountSource(options))
+        assert caught.value.code == SEGMENT_GONE
+        return
+    assert {row["partition"] for table in made(CountSource(options)).tables() for row in table.to_pylist()} == {0}
 
 
 @pytest.mark.parametrize("path", sorted(corpus.GOLDEN.glob("damaged/*/*-[0-9]*/")), ids=lambda path: path.parent.name)

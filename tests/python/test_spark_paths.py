@@ -25,7 +25,13 @@ from spark_reading import (
     source,
     struct,
 )
+from spark_streaming import EARLIEST, Engine, flat
 from tables import first_difference
+
+
+@pytest.fixture
+def copied_data(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(DATA, tmp_path / "data"))
 
 
 def test_a_data_directory_gives_all_its_partitions() -> None:
@@ -168,6 +174,97 @@ def test_a_file_of_a_segment_is_named_with_the_directory_to_load(name: str) -> N
 def test_a_file_is_named_as_one() -> None:
     with refuses("CORDWOOD_NOT_FOUND", "found the file meta.properties"):
         source(DATA / "meta.properties").schema()
+
+
+PARTS_OF_NO_SEGMENT: list[dict[str, str]] = [
+    {},
+    {"leader-epoch-checkpoint": "0\n0\n"},
+    {"leader-epoch-checkpoint": "0\n0\n", "partition.metadata": "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"},
+]
+
+
+@pytest.mark.parametrize("files", PARTS_OF_NO_SEGMENT, ids=len)
+@pytest.mark.parametrize("path", ["cities-*", ""], ids=["glob", "data directory"])
+def test_a_partition_that_kafka_has_just_created_is_skipped(
+    copied_data: Path, path: str, files: dict[str, str]
+) -> None:
+    (copied_data / "cities-2").mkdir()
+    for name, text in files.items():
+        (copied_data / "cities-2" / name).write_text(text)
+    assert got(copied_data / path, subscribe="cities") == expected(CITIES)
+    stream = Engine(copied_data / path, subscribe="cities", **EARLIEST)
+    assert flat(stream.all()) == expected(CITIES)
+
+
+def test_partitions_without_a_segment_are_not_found_by_path_or_glob(
+    tmp_path: Path, said: Callable[[], list[str]]
+) -> None:
+    (tmp_path / "t-0").mkdir()
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
+    for path in (tmp_path / "t-*", tmp_path / "t-0", tmp_path):
+        with refuses("CORDWOOD_NOT_FOUND", str(path)):
+            source(path).schema()
+        assert offsets(path, failOnDataLoss=False) == []
+        assert len([text for text in said() if f"{path}: expected" in text]) == 1
+
+
+LEFT_OF_SEGMENTS = ["00000000000000000000.index", "00000000000000000000.snapshot", ".cordwood.durable", None]
+
+
+def lose_segments(path: Path, left: str | None) -> None:
+    """Remove the segments; a file is left, or else the data directory's recovery point."""
+    for file in path.iterdir():
+        file.unlink()
+    (path / "leader-epoch-checkpoint").write_text("0\n0\n")
+    if left is not None:
+        (path / left).touch()
+        (path.parent / "recovery-point-offset-checkpoint").unlink()
+
+
+@pytest.mark.parametrize("left", LEFT_OF_SEGMENTS)
+@pytest.mark.parametrize("path", ["cities-*", "cities-0", ""], ids=["glob", "partition", "data directory"])
+def test_a_partition_that_lost_its_segments_is_lost_data(
+    copied_data: Path, path: str, left: str | None, said: Callable[[], list[str]]
+) -> None:
+    loaded = copied_data / path
+    lose_segments(copied_data / "cities-0", left)
+    with refuses("CORDWOOD_SEGMENT_GONE", "cities-0", "expected a segment", "failOnDataLoss=false"):
+        source(loaded).schema()
+    with refuses("CORDWOOD_SEGMENT_GONE", "cities-0"):
+        source(loaded).reader(schema=struct("offset")).partitions()
+    assert said() == []
+    rest = [] if path == "cities-0" else [PARTS["cities-1"]]
+    assert got(loaded, failOnDataLoss=False, subscribePattern="^cities") == expected(rest)
+    assert len([text for text in said() if text.startswith("[CORDWOOD_SEGMENT_GONE] cities-0:")]) == 1
+
+
+def test_a_partition_that_is_not_chosen_may_have_lost_its_segments(copied_data: Path) -> None:
+    lose_segments(copied_data / "cities-0", None)
+    assert got(copied_data, assign={"cities": [1]}) == expected([PARTS["cities-1"]])
+    assert got(copied_data / "*-0", subscribe="rivers.compact") == expected([PARTS["rivers.compact-0"]])
+
+
+def test_a_directory_of_another_name_with_files_of_a_partition_and_no_segment_is_lost_data(tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy" / "partition.metadata").touch()
+    with refuses("CORDWOOD_SEGMENT_GONE", str(tmp_path / "copy")):
+        source(tmp_path / "cop*").schema()
+    assert offsets(tmp_path / "copy", failOnDataLoss=False) == []
+
+
+def test_a_data_directory_may_be_named_like_a_partition(tmp_path: Path) -> None:
+    shutil.copytree(DATA, tmp_path / "disk-0")
+    (tmp_path / "disk-1").mkdir()
+    assert got(tmp_path / "disk-*", subscribe="cities") == expected(CITIES)
+
+
+def test_a_stream_warns_of_a_partition_that_lost_its_segments_once(
+    copied_data: Path, said: Callable[[], list[str]]
+) -> None:
+    stream = Engine(copied_data, subscribe="cities", failOnDataLoss=False, maxOffsetsPerTrigger=50, **EARLIEST)
+    lose_segments(copied_data / "cities-0", None)
+    assert flat(stream.all()) == expected([PARTS["cities-1"]])
+    assert len([text for text in said() if "recovery-point-offset-checkpoint names" in text]) == 1
 
 
 def test_writing_is_refused_as_such(tmp_path: Path) -> None:

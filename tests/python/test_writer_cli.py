@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -322,6 +323,17 @@ def test_a_log_that_has_a_writer_is_refused(log: Path) -> None:
     ok("retain", log)
 
 
+@pytest.mark.parametrize("arguments", [(), ("--format", "lines")], ids=["detected", "given"])
+def test_append_refuses_a_log_that_has_a_writer_before_the_first_line(log: Path, arguments: tuple[str, ...]) -> None:
+    with cw.LogWriter(log), start("append", log, *arguments) as process:
+        try:
+            # standard input stays open
+            assert process.wait(60) == 1
+        finally:
+            process.kill()
+        assert b"locked" in (process.stderr or io.BytesIO()).read()
+
+
 @pytest.mark.parametrize("command", [("truncate", "--to", "5"), ("retain",)], ids=lambda command: command[0])
 @pytest.mark.parametrize(
     ("case", "reason"),
@@ -373,7 +385,52 @@ def test_append_does_not_guess_what_json_is_meant_for(tmp_path: Path, line: str,
         assert [r.value for r in cw.Log(tmp_path / f"{given}-0").records()] == [wanted]
 
 
-@pytest.mark.parametrize("line", ['{"id": 5}', '{"value": 5}', "[1]", "5", '"text"', "{", "", "text", "\xff"])
+RECORD_COLUMNS = ["offset", "timestamp", "timestamp_type", "key", "value", "headers"]
+OTHER_COLUMNS = [
+    *["topic", "partition", "leader_epoch", "producer_id", "producer_epoch", "sequence", "is_transactional"],
+    *["is_control", "codec", "magic", "batch_base_offset", "position", "segment", "key_size", "value_size"],
+]
+
+
+def refused(path: Path, given: bytes) -> str:
+    code, out, error = cordwood("append", path, given=given)
+    assert (code, out) == (2, "")
+    assert "--format lines" in error
+    assert not path.exists()
+    return error
+
+
+@pytest.mark.parametrize("column", RECORD_COLUMNS + OTHER_COLUMNS)
+def test_append_does_not_take_columns_of_cat_for_values(tmp_path: Path, column: str) -> None:
+    source = corpus.partition("01-small").path
+    refused(tmp_path / "copy-0", ok("cat", source, "--columns", column, "--limit", "2").encode())
+    if column in OTHER_COLUMNS:
+        lines = ok("cat", source, "--columns", f"offset,key,value,{column}", "--limit", "2").encode()
+        assert column in refused(tmp_path / "copy-0", lines)
+
+
+def test_append_does_not_take_rows_about_damage_for_values(tmp_path: Path) -> None:
+    damaged = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
+    _, lines, _ = cordwood("cat", damaged, "--on-damage", "report")
+    assert "error" in refused(tmp_path / "copy-0", lines.encode())
+
+
+def test_append_does_not_take_an_object_of_a_value_that_is_no_text_for_a_value(tmp_path: Path) -> None:
+    assert "value is text" in refused(tmp_path / "copy-0", b'{"value": 5}')
+
+
+def test_the_columns_of_cat_are_those_of_a_scan() -> None:
+    with pytest.raises(cw.ConfigError) as raised:
+        cw.Log(corpus.partition("01-small").path).scan(columns=["nothing"])
+    assert [name for name in RECORD_COLUMNS + OTHER_COLUMNS if name not in str(raised.value.expected)] == []
+    text = " ".join(ok("cat", "--help").replace("│", " ").split())
+    assert " ".join(RECORD_COLUMNS) in text
+    assert " ".join(OTHER_COLUMNS) in text
+
+
+@pytest.mark.parametrize(
+    "line", ['{"id": 5}', '{"value": "v", "id": 5}', "{}", "[1]", "5", '"text"', "{", "", "text", "\xff"]
+)
 def test_append_takes_every_other_line_for_a_value(tmp_path: Path, line: str) -> None:
     given = line.encode("latin-1") + b"\n"
     code, _, error = cordwood("append", tmp_path / "notes-0", given=given)

@@ -15,6 +15,7 @@ import typer
 
 from cordwood import Appended, ConfigError, CordwoodError, LogWriter, Record
 from cordwood.cli.failure import UsageError, say
+from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import print_json, print_text, several
@@ -27,6 +28,7 @@ _PATIENCE_S = 0.5
 _CHUNK_BYTES = 1 << 20
 _MADE_BY_CAT = {"offset", "timestamp_type"}
 _FIELDS = {"value", "key", "headers", "timestamp"}
+_COLUMNS = {*RECORD_COLUMNS, *OTHER_COLUMNS, DAMAGE_COLUMN}
 
 
 class LineError(ValueError):
@@ -86,6 +88,9 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     config = settings(properties, assignments)
     chunks = _chunks()
     if input_format is None and key_separator is None:
+        if path.exists():
+            # the first line may take long to arrive
+            LogWriter.check(path, config=config)
         input_format, chunks = _detected(chunks)
     made = _maker(input_format or "lines", None if key_separator is None else key_separator.encode())
     with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
@@ -188,33 +193,37 @@ def _chunks() -> Iterator[Iterable[bytes]]:
 
 
 def _detected(chunks: Iterator[Iterable[bytes]]) -> tuple[InputFormat, Iterator[Iterable[bytes]]]:
-    """Look at the first line. One of `cat` has an offset; other JSON that could be a record may be a value as well."""
+    """Detect the format from the first line.
+
+    A record with an offset is the output of `cat`. Any other JSON object of columns of `cat` may be a value as well.
+    """
     lines = list(next(chunks, ()))
     found: InputFormat = "lines"
-    if lines and _is_of_cat(lines[0]):
+    names = _names(lines[0]) if lines else set()
+    if names and names <= _COLUMNS:
+        try:
+            _of_json(lines[0])
+        except (ValueError, TypeError) as error:
+            raise UsageError(
+                f"the first line may be output of cordwood cat, and is no record: {error}; give --format lines to "
+                f"append lines as values, or input of cordwood cat --columns {','.join(RECORD_COLUMNS)}"
+            ) from None
+        if "offset" not in names:
+            raise UsageError(
+                "the first line is JSON that may be a record or a value: say which, by --format jsonl or --format lines"
+            )
         found = "jsonl"
         say("standard input is of cordwood cat, and taken as --format jsonl; --format lines takes its lines as values")
-    elif lines and _is_record(lines[0]):
-        raise UsageError(
-            "the first line is JSON that may be a record or a value: say which, by --format jsonl or --format lines"
-        )
     return found, itertools.chain([lines], chunks)
 
 
-def _is_of_cat(line: bytes) -> bool:
+def _names(line: bytes) -> set[str]:
+    """List the names in a line that is a JSON object; none of any other line."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
-        return False
-    return isinstance(fields, dict) and "offset" in fields and fields.keys() <= _FIELDS | _MADE_BY_CAT
-
-
-def _is_record(line: bytes) -> bool:
-    try:
-        _of_json(line)
-    except (ValueError, TypeError):
-        return False
-    return True
+        return set()
+    return set(fields) if isinstance(fields, dict) else set()
 
 
 def _maker(input_format: InputFormat, key_separator: bytes | None) -> Callable[[bytes], Record]:

@@ -11,6 +11,8 @@ import typer
 from cordwood import Gap, Log, Record, Records, Scan
 from cordwood.cli.failure import FAILED, UsageError, say
 from cordwood.cli.formats import (
+    OTHER_COLUMNS,
+    RECORD_COLUMNS,
     STREAM_SUFFIX,
     Format,
     Row,
@@ -31,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["cat"]
 
-_RECORD_COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
-
 
 def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
@@ -42,11 +42,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     until: Annotated[str | None, typer.Option(help="Last time, exclusive, in the same forms.")] = None,
     columns: Annotated[
         str | None,
-        typer.Option(
-            help="Comma-separated: offset timestamp timestamp_type key value headers (the default), topic partition "
-            "leader_epoch producer_id producer_epoch sequence is_transactional is_control codec magic "
-            "batch_base_offset position segment key_size value_size."
-        ),
+        typer.Option(help=f"Comma-separated: {' '.join(RECORD_COLUMNS)} (the default), {' '.join(OTHER_COLUMNS)}."),
     ] = None,
     isolation: Annotated[
         Literal["read_uncommitted", "read_committed"] | None,
@@ -99,9 +95,9 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         "on_damage": on_damage,
     }
     written = _Written(limit)
-    names = tuple(chosen or _RECORD_COLUMNS)
+    names = tuple(chosen or RECORD_COLUMNS)
     # without pyarrow; a column that is there twice is for the scan to refuse
-    is_plain = set(names) <= set(_RECORD_COLUMNS) and len(set(names)) == len(names)
+    is_plain = set(names) <= set(RECORD_COLUMNS) and len(set(names)) == len(names)
     if wanted == "jsonl" and on_damage == "raise" and is_plain:
         records = log.records(**request)
         rows = (rows_of_record(record, names) for record in written.records(records))

@@ -49,6 +49,10 @@ class UsageError(ValueError):
     """Arguments that do not go together."""
 
 
+class UnreadOutputError(ValueError):
+    """The reader of a named output, such as a FIFO, is gone."""
+
+
 class NothingFoundError(LookupError):
     """The question was right and the answer is: nothing."""
 
@@ -101,7 +105,7 @@ def exit_code_of(error: BaseException) -> int:
 
 
 def stop_when_unread(command: Callable[_P, None]) -> Callable[_P, None]:
-    """End a command quietly when its reader is gone (`cordwood cat … | head`)."""
+    """End a command quietly when the reader of standard output is gone (`cordwood cat … | head`)."""
 
     @functools.wraps(command)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
@@ -112,15 +116,15 @@ def stop_when_unread(command: Callable[_P, None]) -> Callable[_P, None]:
             command(*args, **kwargs)
             sys.stdout.flush()
         except OSError as error:
-            is_unnamed = error.filename is None and error.errno is not None
-            if is_unnamed or error.errno == errno.EPIPE:
-                # what is still buffered has nowhere to go; without this Python complains when it exits
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if error.errno == errno.EPIPE:
-                return
-            if is_unnamed:
-                # all that is read, and every other output, has a name
+            # all that is read, and every other output, has a name
+            if error.filename is not None or error.errno is None:
+                if error.errno == errno.EPIPE:
+                    # typer exits without a message on a broken pipe
+                    raise UnreadOutputError(f"{error.filename}: {error.strerror}") from error
+                raise
+            # what is still buffered has nowhere to go; without this Python complains when it exits
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            if error.errno != errno.EPIPE:
                 raise type(error)(error.errno, error.strerror, "standard output") from error
-            raise
 
     return run

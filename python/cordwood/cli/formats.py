@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "DAMAGE_COLUMN",
+    "OTHER_COLUMNS",
+    "RECORD_COLUMNS",
     "STREAM_SUFFIX",
     "Format",
     "Row",
@@ -28,6 +31,18 @@ __all__ = [
 
 Row = dict[str, Any]
 Format = Literal["jsonl", "csv", "arrow", "parquet"]
+
+RECORD_COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
+"""The columns of a record, which are written by default."""
+
+OTHER_COLUMNS = (
+    *("topic", "partition", "leader_epoch", "producer_id", "producer_epoch", "sequence", "is_transactional"),
+    *("is_control", "codec", "magic", "batch_base_offset", "position", "segment", "key_size", "value_size"),
+)
+"""The columns that are written on request."""
+
+DAMAGE_COLUMN = "error"
+"""The column that rows about damage have, with `--on-damage report`."""
 
 STREAM_SUFFIX = ".arrows"
 """Arrow's own suffix for its stream format."""

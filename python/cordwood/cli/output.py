@@ -1,7 +1,7 @@
 """Where records go: standard output, a file, or a pipe or device.
 
-A file is made beside its name and renamed when it is complete, so that no half of one is ever there. What is no regular
-file is written through.
+A file is made beside its name and renamed when it is complete, so that no half of one is ever there. A pipe, a device
+and a descriptor that is already open (`/dev/fd/3`) are written through.
 """
 
 import errno
@@ -12,7 +12,7 @@ import stat
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -23,6 +23,7 @@ from cordwood.cli.failure import UsageError
 __all__ = ["Output", "output_of"]
 
 _STANDARD_OUTPUT = "-"
+_MAX_LINKS = 40
 _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -44,6 +45,9 @@ class Output:
     replaced: Path | None = None
     """The file to replace or to make, after symbolic links; `None` for what is written through."""
 
+    descriptor: int | None = None
+    """The descriptor of this process that the path names."""
+
     @property
     def is_file(self) -> bool:
         """Whether it is a regular file, or will be one."""
@@ -64,10 +68,20 @@ class Output:
                 with _ended_by_signals(), _replacing(self.replaced) as file:
                     yield file
                 return
-            with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC), "wb") as file:
+            with os.fdopen(self._through(self.path), "wb") as file:
                 if binary and file.isatty():
                     raise UsageError(f"{self.path} is a terminal, and this format is not for one")
                 yield file
+
+    def _through(self, path: Path) -> int:
+        """Open what is written through. A duplicate of a descriptor shares its position with the other users."""
+        if self.descriptor is not None:
+            return os.dup(self.descriptor)
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            # the open file of another process
+            os.lseek(descriptor, 0, os.SEEK_END)
+        return descriptor
 
 
 def output_of(path: Path | None, partition: str) -> Output:
@@ -83,17 +97,42 @@ def output_of(path: Path | None, partition: str) -> Output:
         found = None
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise UsageError(f"{path} is a directory; -o names a file, a pipe, or - for standard output")
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        return Output(path)
-    if found is not None and _is_standard_output(found):
+    if found is None:
+        return Output(path, _outside(partition, path))
+    # before all else: a socket has names under /dev/fd, and cannot be opened by them
+    if _is_standard_output(found):
         return Output()
-    real = Path(os.path.realpath(path))
-    if found is not None and not (real.exists() and os.path.samestat(found, real.stat())):
-        # a name of an open file, such as /dev/fd/3, whose own name is gone
+    named = _descriptor_of(path)
+    is_own = named is not None and named[0] == Path("/proc/self").readlink().name
+    if named is not None and is_own:
+        if stat.S_ISREG(found.st_mode):
+            _outside(partition, path)
+        return Output(path, descriptor=named[1])
+    if named is not None or not stat.S_ISREG(found.st_mode):
         return Output(path)
+    return Output(path, _outside(partition, path))
+
+
+def _outside(partition: str, path: Path) -> Path:
+    """Give the path after symbolic links. *Errors*: `UsageError` where it lies inside the partition."""
+    real = Path(os.path.realpath(path))
     if Path(partition).resolve() in real.parents:
         raise UsageError(f"{path} lies inside the partition, and nothing is ever written there")
-    return Output(path, real)
+    return real
+
+
+def _descriptor_of(path: Path) -> tuple[str, int] | None:
+    """Find the process and its descriptor that a path names, such as `/dev/fd/3`, after symbolic links."""
+    for _ in range(_MAX_LINKS):
+        folder = Path(os.path.realpath(path.parent))
+        match folder.parts:
+            case ("/", "proc", process, "fd") | ("/", "proc", process, "task", _, "fd"):
+                return process, int(path.name)
+        link = folder / path.name
+        if not link.is_symlink():
+            return None
+        path = folder / link.readlink()
+    return None
 
 
 def _is_standard_output(found: os.stat_result) -> bool:
@@ -106,7 +145,7 @@ def _is_standard_output(found: os.stat_result) -> bool:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a file beside `path` and put it in its place, with the mode of what was there."""
+    """Write a file beside `path` and put it in its place, with the owner, group and mode of what was there."""
     before = path.stat() if path.exists() else None
     if before is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -120,9 +159,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
             raise type(error)(error.errno, error.strerror, str(path.parent)) from None
         with os.fdopen(descriptor, "wb") as file:
             if before is not None:
-                with suppress(PermissionError):
-                    os.fchown(file.fileno(), before.st_uid, before.st_gid)
-                os.fchmod(file.fileno(), mode)
+                _keep_access(file.fileno(), before)
             yield file
             file.flush()
             # else a power loss could leave an empty file where a whole one was
@@ -133,6 +170,21 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
             raise type(error)(error.errno, error.strerror, str(path)) from None
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _keep_access(descriptor: int, before: os.stat_result) -> None:
+    """Give a new file the owner, the group and the mode of the old one; no right goes to another user or group."""
+    mode = stat.S_IMODE(before.st_mode)
+    try:
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    except PermissionError:
+        # only root may give a file away
+        mode &= ~stat.S_ISUID
+        try:
+            os.fchown(descriptor, -1, before.st_gid)
+        except PermissionError:
+            mode &= ~(stat.S_IRWXG | stat.S_ISGID)
+    os.fchmod(descriptor, mode)
 
 
 @contextmanager

@@ -4,17 +4,17 @@ import glob
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import cordwood as cw
-from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
+from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SEGMENT_GONE, SparkLogError
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.topic_pattern import topic_pattern
 
-__all__ = ["PartitionDirectory", "absolute", "find_partitions", "has_segments", "local_path"]
+__all__ = ["PartitionDirectory", "absolute", "find_partitions", "has_segments", "local_path", "log_warning"]
 
 _logger = logging.getLogger("cordwood")
 
@@ -49,22 +49,34 @@ def absolute(path: str) -> str:
     return str(found.resolve() if found.name == ".." else found.parent.resolve() / found.name)
 
 
-def find_partitions(options: SparkLogOptions) -> list[PartitionDirectory]:
+Warn: TypeAlias = Callable[[SparkLogError], None]
+
+
+def log_warning(error: SparkLogError) -> None:
+    """Log what is left out, or lost."""
+    _logger.warning("%s", error)
+
+
+def find_partitions(options: SparkLogOptions, warn: Warn = log_warning) -> list[PartitionDirectory]:
     """List the partitions that the options choose, in order of topic and partition.
 
-    *Errors*: `CORDWOOD_NOT_FOUND` for a path that is not there or holds no partition, and (with `failOnDataLoss`) for a
-    topic or a partition that is not there; `CORDWOOD_BAD_OPTION` for one that lies under two of the paths.
+    A partition that Kafka has just created has no segment yet, and is skipped. *warn* is called for what is left out
+    with `failOnDataLoss=false`.
+
+    *Errors*: `CORDWOOD_NOT_FOUND` for a path that does not exist, and (with `failOnDataLoss`) for a path without a
+    partition and for a missing topic or partition; `CORDWOOD_SEGMENT_GONE` (with `failOnDataLoss`) for a partition that
+    lost its segments; `CORDWOOD_BAD_OPTION` for a partition under two of the paths.
     """
-    found = [directory for path in options.paths for directory in _under(path, options)]
+    found = [directory for path in options.paths for directory in _under(path, options, warn)]
     chosen = [directory for directory in found if _is_chosen(directory, options)]
     _check_once(chosen)
     missing = _missing(chosen, options)
     if missing:
-        here = ", ".join(sorted({directory.topic or directory.path for directory in found}))
-        reason = f"no partition of {', '.join(missing)} under {', '.join(options.paths)}; what is there: {here}"
+        topics = ", ".join(sorted({directory.topic or directory.path for directory in found}))
+        reason = f"no partition of {', '.join(missing)} under {', '.join(options.paths)}; what is there: {topics}"
         if options.fail_on_data_loss:
             raise SparkLogError(NOT_FOUND, reason + " (failOnDataLoss=false goes on without)")
-        _logger.warning("[%s] %s; left out", NOT_FOUND, reason)
+        warn(SparkLogError(NOT_FOUND, reason + "; left out"))
     return sorted(chosen, key=lambda directory: (directory.topic or "", directory.partition or 0, directory.path))
 
 
@@ -79,47 +91,98 @@ def _check_once(chosen: Iterable[PartitionDirectory]) -> None:
             raise SparkLogError(BAD_OPTION, reason, topic=directory.topic, partition=directory.partition)
 
 
-def _under(path: str, options: SparkLogOptions) -> Iterator[PartitionDirectory]:
+def _under(path: str, options: SparkLogOptions, warn: Warn) -> Iterator[PartitionDirectory]:
     """Partition directories that one path of the user means."""
     local = local_path(path)
     if os.path.lexists(local) or not glob.has_magic(local):
-        partitions = list(_partitions(local))
-        if not partitions:
-            wanted = "a directory with segments (a .log named by 20 digits), or one with such directories in it"
-            error = SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found none")
-            if options.fail_on_data_loss:
-                raise error
-            _logger.warning("%s", error)
-        yield from partitions
-        return
-    matches = sorted(glob.glob(local))  # noqa: PTH207  (an absolute one)
-    directories = [match for match in matches if Path(match).is_dir()]
-    partitions = [partition for match in directories for partition in _partitions(match)]
+        directories, found = [local], "none"
+        wanted = "a directory with segments (a .log named by 20 digits), or one with such directories in it"
+    else:
+        matches = sorted(glob.glob(local))  # noqa: PTH207  (an absolute one)
+        directories = [match for match in matches if Path(match).is_dir()]
+        found = f"{len(directories)} directories that match, and none is or holds a partition with segments"
+        wanted = "directories"
+        if not directories:
+            raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {_what_matches(matches)}")
+    partitions = [partition for directory in directories for partition in _partitions(directory, options, warn)]
     if not partitions:
-        found = f"{len(directories)} directories that match, and none is or holds a partition"
-        if matches and not directories:
-            found = _file_in_words(matches[0])
-        raise SparkLogError(NOT_FOUND, f"{path}: expected directories, found {found}")
+        error = SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {found}")
+        if options.fail_on_data_loss:
+            raise error
+        warn(error)
     yield from partitions
 
 
-def _partitions(path: str) -> Iterator[PartitionDirectory]:
+def _what_matches(files: list[str]) -> str:
+    return _file_in_words(files[0]) if files else "nothing that matches"
+
+
+def _partitions(path: str, options: SparkLogOptions, warn: Warn) -> Iterator[PartitionDirectory]:
+    """Partition directories with segments: the directory itself, or those in it."""
+    directory = PartitionDirectory.at(path)
     try:
         if has_segments(path):
-            yield PartitionDirectory.at(path)
+            yield directory
             return
-        for name in cw.LogDir(path):
-            inside = str(Path(path, name))
-            # one that was just created has no segment yet, and one that was just deleted is no more
-            with suppress(FileNotFoundError):
-                if has_segments(inside):
-                    yield PartitionDirectory.at(inside)
+        data = _data_directory(path)
+        if data:
+            found = [PartitionDirectory.at(str(Path(path, name))) for name in data]
+        elif data is None or directory.topic is not None:
+            # a partition directory without a segment, or an empty directory that may be one
+            data, found = cw.LogDir(Path(directory.path).parent), [directory]
+        else:
+            return
+        for one in found:
+            if _should_read(one, data, options, warn):
+                yield one
+    except SparkLogError:
+        raise
     except (FileNotFoundError, NotADirectoryError) as error:
         wanted = "a data directory, a partition directory, or a glob of either, as this machine sees it"
-        found = _file_in_words(path) if Path(path).is_file() else "no directory"
-        raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {found}") from error
+        there = _file_in_words(path) if Path(path).is_file() else "no directory"
+        raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {there}") from error
     except (cw.CordwoodError, OSError) as error:
         raise SparkLogError.of(error) from error
+
+
+def _data_directory(path: str) -> cw.LogDir | None:
+    """Open a data directory; `None` where the path is a partition directory."""
+    try:
+        return cw.LogDir(path)
+    except cw.ConfigError as error:
+        if error.argument != "path":
+            raise
+        return None
+
+
+def _should_read(directory: PartitionDirectory, data: cw.LogDir, options: SparkLogOptions, warn: Warn) -> bool:
+    """Say whether a partition of a data directory has segments. One that Kafka has just created has none yet.
+
+    *Errors*: `CORDWOOD_SEGMENT_GONE` for a chosen partition that lost its segments; with `failOnDataLoss=false` that
+    is a warning.
+    """
+    try:
+        if has_segments(directory.path):
+            return True
+        if not _is_chosen(directory, options):
+            return False
+        data[Path(directory.path).name]
+    except cw.CorruptLogError as error:
+        reason = str(error.args[0])
+    except (KeyError, FileNotFoundError):
+        if directory.topic is not None or not Path(directory.path).is_dir():
+            # just created, or deleted since it was listed
+            return False
+        reason = f"{directory.path}: expected a segment in a partition directory, found none"
+    else:
+        # its first segment has just been created
+        return True
+    if options.fail_on_data_loss:
+        advice = "; failOnDataLoss=false goes on without the partition"
+        raise SparkLogError(SEGMENT_GONE, reason + advice, topic=directory.topic, partition=directory.partition)
+    reason += "; left out"
+    warn(SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition))
+    return False
 
 
 def _file_in_words(path: str) -> str:

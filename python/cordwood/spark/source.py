@@ -30,7 +30,8 @@ class LogDataSource(DataSource):
     def log_options(self) -> SparkLogOptions:
         """The options, checked with the paths. Spark makes a source for a write, too, whose options are others."""
         options = SparkLogOptions.from_options(self.options)
-        chosen = find_partitions(options)
+        # the plan of the query warns of what is left out
+        chosen = find_partitions(options, warn=lambda _: None)
         # a stream that goes on may meet partitions that came after its first offsets were written down
         check_names(options, chosen, is_whole=options.has_end)
         if options.has_end:

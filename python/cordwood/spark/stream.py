@@ -12,7 +12,6 @@ start. A partition that appears later is treated in the same way. With `Trigger.
 micro-batch, the first run therefore reads nothing; `availableNow` reads on.
 """
 
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -29,14 +28,12 @@ from cordwood.spark.errors import BAD_OPTION, SEGMENT_GONE, SparkLogError, bad_o
 from cordwood.spark.offset_gaps import is_compacted
 from cordwood.spark.option_text import Offsets, PartitionName
 from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.partitions import PartitionDirectory, find_partitions
+from cordwood.spark.partitions import PartitionDirectory, find_partitions, log_warning
 from cordwood.spark.position import Position, StreamOffset, read_positions, write_positions
 from cordwood.spark.read import read_pieces
 from cordwood.spark.schema import Shape, check_schema
 
 __all__ = ["LogStreamReader"]
-
-_logger = logging.getLogger("cordwood")
 
 _ADVICE = "; failOnDataLoss=false goes on with what is there, a new checkpointLocation starts again"
 
@@ -64,7 +61,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offsets | None = None
         self._latest: Offsets = {}
         self._last_trigger: float | None = None
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802  (Spark's name, as those below)
         """Say where a new query begins: `latest`, unless the options say otherwise.
@@ -138,7 +135,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _partitions(self) -> dict[PartitionName, PartitionDirectory]:
         found = {}
-        for directory in find_partitions(self.options):
+        for directory in find_partitions(self.options, self._warn_once):
             if directory.topic is None or directory.partition is None:
                 reason = f"path: expected directories named topic-partition for a stream, found {directory.path}"
                 raise SparkLogError(BAD_OPTION, reason)
@@ -203,10 +200,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reason = f"expected to go on from offset {position.offset}, found that {found}"
         if self.options.fail_on_data_loss:
             raise SparkLogError(SEGMENT_GONE, reason + _ADVICE, topic=topic, partition=partition)
-        # a loss is met when a micro-batch is sized, and when it is planned
-        if reason not in self._told:
-            self._told.add(reason)
-            _logger.warning("%s", SparkLogError(SEGMENT_GONE, reason, topic=topic, partition=partition))
+        self._warn_once(SparkLogError(SEGMENT_GONE, reason, topic=topic, partition=partition))
+
+    def _warn_once(self, error: SparkLogError) -> None:
+        """Warn of a loss once for a query: each micro-batch is sized and planned, and finds it again."""
+        if str(error) not in self._warned:
+            self._warned.add(str(error))
+            log_warning(error)
 
     def _waits(self, waiting: int) -> bool:
         """Whether to wait for more: not for longer than `maxTriggerDelay`, and not where the query is to end."""

@@ -16,12 +16,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
 
 import cordwood as cw
-from cordwood.spark.batch import LogPartition, LogReader
-from cordwood.spark.bounds import coded, open_log
+from cordwood.spark.batch import LogPartition, LogReader, partitions_of
+from cordwood.spark.bounds import coded, open_log, resolve
 from cordwood.spark.jobs.reading import Option, Paths, checked, load
 from cordwood.spark.offset_gaps import offsets_in_gaps
 from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.partitions import find_partitions
 from cordwood.spark.read import read_pieces
 from cordwood.spark.schema import Shape
 from cordwood.spark.source import LogDataSource
@@ -122,8 +121,9 @@ class _RecountSource(CountSource):
 class _CountReader(LogReader):
     def partitions(self) -> list[InputPartition]:
         # every partition has a row, also one where nothing is to be read
-        none = (Piece(found, cw.Split(found.path, 0, 0), ()) for found in find_partitions(self.options))
-        return [*super().partitions(), LogPartition(tuple(none))]
+        bounds = list(resolve(self.options))
+        none = (Piece(bound.directory, cw.Split(bound.path, 0, 0), ()) for bound in bounds)
+        return [*partitions_of(bounds, self.options), LogPartition(tuple(none))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for piece in partition.value:
