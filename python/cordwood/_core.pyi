@@ -153,9 +153,11 @@ class Log:
     def is_compacted(self) -> bool:
         """Whether the files show that the log is compacted, so that a gap between segments need not be lost data.
 
-        They do where the data directory's `cleaner-offset-checkpoint` names the partition, and where offsets are
-        missing inside a segment. A topic's settings are not on disk, so a compacted log may not show it. *Cost*: where
-        nothing shows it, the headers of the oldest segments are walked, up to 1 GiB.
+        They do where the data directory's `cleaner-offset-checkpoint` names the partition; where records are missing
+        inside a batch or a batch has a delete horizon; and where offsets are missing between two batches of one leader
+        epoch (not where a `LogWriter` has had the log, which truncates inside a batch). A topic's settings are not on
+        disk, so a compacted log may not show it. *Cost*: where nothing shows it, the headers of the oldest segments are
+        walked, up to 1 GiB.
 
         >>> data = cw.LogDir("tests/golden/16-data-dir")
         >>> data["rivers.compact-0"].is_compacted, data["cities-0"].is_compacted

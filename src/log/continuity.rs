@@ -2,7 +2,7 @@
 //!
 //! Kafka leaves such a gap where it compacts, and where it truncates inside a batch. Everywhere else a segment begins where
 //! the one before it ended, so a gap means that a segment is missing or was cut. No file of a partition says whether it is
-//! compacted; what shows it is the data directory's checkpoint of the cleaner, or a gap inside a segment.
+//! compacted; what shows it is the data directory's checkpoint of the cleaner, or a batch that only compaction leaves.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -22,10 +22,10 @@ pub(super) struct Continuity {
     listed_again: OnceLock<Vec<i64>>,
     /// Whether the cleaner's checkpoint names the partition.
     is_cleaned: OnceLock<bool>,
-    /// Whether a gap was found inside the oldest segments.
+    /// Whether the oldest segments show it.
     searched: OnceLock<bool>,
-    /// A segment was met that misses offsets between two of its batches, or between two records of a batch.
-    has_inner_gap: AtomicBool,
+    /// A segment was met that shows it.
+    is_compacted: AtomicBool,
     /// Base offsets of the segments after the gaps that were checked.
     checked: Mutex<BTreeSet<i64>>,
 }
@@ -43,7 +43,7 @@ pub struct OffsetGap {
     pub next_base_offset: i64,
 }
 
-/// How much of a log is searched for gaps inside segments: Kafka's cleaner begins with the oldest.
+/// How much of a log is searched for what compaction leaves: Kafka's cleaner begins with the oldest segments.
 const SEARCHED_BYTES: u64 = 1 << 30;
 
 impl Log {
@@ -81,29 +81,30 @@ impl Log {
     }
 
     /// Whether the files show that the log is compacted, so that a gap between two segments need not be lost data: the data
-    /// directory's `cleaner-offset-checkpoint` names the partition, or offsets are missing inside a segment. A topic's
-    /// settings are not on disk, so a compacted log may not show it.
+    /// directory's `cleaner-offset-checkpoint` names the partition; or in a segment records are missing inside a batch, a batch
+    /// has a delete horizon, or offsets are missing between two batches of one leader epoch (not where a `LogWriter` has had
+    /// the log, which truncates inside a batch). A topic's settings are not on disk, so a compacted log may not show it.
     ///
     /// *Cost*: where nothing shows it, the headers of the oldest segments are walked, up to 1 GiB, once for a log.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`].
     pub fn is_compacted(&self) -> Result<bool> {
-        let Continuity { has_inner_gap, searched, .. } = &self.inner.continuity;
-        if has_inner_gap.load(Ordering::Relaxed) || self.is_cleaned() {
+        let Continuity { is_compacted, searched, .. } = &self.inner.continuity;
+        if is_compacted.load(Ordering::Relaxed) || self.is_cleaned() {
             return Ok(true);
         }
         if let Some(found) = searched.get() {
             return Ok(*found);
         }
-        let found = self.has_inner_gap()?;
+        let found = self.search_for_compaction()?;
         Ok(*searched.get_or_init(|| found))
     }
 
-    fn has_inner_gap(&self) -> Result<bool> {
+    fn search_for_compaction(&self) -> Result<bool> {
         let mut walked = 0;
         for segment in self.segments().iter() {
-            if segment.has_inner_gap()? {
+            if segment.is_compacted()? {
                 return Ok(true);
             }
             walked += segment.size()?;
@@ -125,10 +126,10 @@ impl Log {
         Ok(!scan.gaps().is_empty())
     }
 
-    /// Notes a gap inside a segment.
-    pub(super) fn note_inner_gap(&self, segment: &Segment) {
-        segment.note_inner_gap();
-        self.inner.continuity.has_inner_gap.store(true, Ordering::Relaxed);
+    /// Notes that a segment shows compaction.
+    pub(super) fn note_compacted(&self, segment: &Segment) {
+        segment.note_compacted();
+        self.inner.continuity.is_compacted.store(true, Ordering::Relaxed);
     }
 
     /// Called before an answer is taken from `next`, which follows `segment`, whose undamaged end is at offset `end`: lists
@@ -145,8 +146,8 @@ impl Log {
     }
 
     /// Warns, once, that the offsets from `end` to `next` are missing, unless the log is compacted there: the cleaner's
-    /// checkpoint names the partition, or a segment next to the gap has gaps inside. The gaps of segments further away show
-    /// nothing, or one would hide every lost segment of a large log.
+    /// checkpoint names the partition, or a segment next to the gap shows it. Segments further away show nothing, or one would
+    /// hide every lost segment of a large log.
     ///
     /// # Errors
     /// [`Error::LogChanged`], [`Error::Io`].
@@ -160,8 +161,8 @@ impl Log {
         let before = self.nearest_with_batches(segment.base_offset(), |base| segments.floor(base - 1))?;
         let after = self.nearest_with_batches(high, |base| segments.higher(base))?;
         for adjacent in [before, after].into_iter().flatten() {
-            if adjacent.has_inner_gap()? {
-                self.note_inner_gap(adjacent);
+            if adjacent.is_compacted()? {
+                self.note_compacted(adjacent);
                 return Ok(());
             }
         }

@@ -9,6 +9,7 @@ mod live_segments;
 mod loader;
 mod lookup;
 mod lookup_many;
+mod lost_end;
 pub(crate) mod metadata;
 mod plan;
 mod replacement;
@@ -32,6 +33,7 @@ use crate::types::{Interrupt, Io};
 use continuity::Continuity;
 pub use continuity::OffsetGap;
 use live_segments::LiveSegments;
+use lost_end::Synced;
 pub use plan::Split;
 pub(crate) use replacement::Replacement;
 #[cfg(feature = "arrow")]
@@ -92,6 +94,8 @@ struct Inner {
     segments: Segments,
     log_start_offset: i64,
     claimed_start: ClaimedStart,
+    /// As of the opening; `None` for the reader of a writer in this process.
+    synced: Option<Synced>,
     open_files: Arc<OpenFiles>,
     /// What was odd at the opening.
     opening: Vec<String>,
@@ -196,6 +200,14 @@ impl Log {
     ) -> Result<Self> {
         // before the listing: what a truncation leaves has another count
         let truncations = open_files.truncations()?;
+        let path = open_files.directory.path().to_owned();
+        let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
+        let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
+        let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
+        let synced = match live.strong_count() {
+            0 => Synced::read(&open_files.directory, topic.as_deref().zip(partition)),
+            _ => None,
+        };
         let listing = match live.upgrade().and_then(|live| live.bases()) {
             Some(bases) => loader::of_writer(&bases),
             None => loader::list(open_files, truncations, lookups)?,
@@ -211,14 +223,10 @@ impl Log {
                 _ => Arc::new(fresh),
             });
         }
-        let path = open_files.directory.path().to_owned();
         let (Some(first), Some(last)) = (loaded.first(), loaded.last()) else {
             return Err(Error::LogNotFound { path, found: NotFound::NoSegment, advice: Self::ADVICE });
         };
         last.fix()?;
-        let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
-        let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
-        let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
         let claimed_start = claimed_start(open_files, &options, topic.as_deref(), partition, &mut opening);
         let log_start_offset = log_start(claimed_start, first.base_offset(), last, &path, &mut opening)?;
         let segments = match earlier {
@@ -236,6 +244,7 @@ impl Log {
                 segments,
                 log_start_offset,
                 claimed_start,
+                synced,
                 open_files: Arc::clone(open_files),
                 opening,
                 lookups: Arc::clone(lookups),
@@ -324,6 +333,7 @@ impl Log {
                 segments: segments.clone(),
                 log_start_offset: *log_start_offset,
                 claimed_start: self.inner.claimed_start,
+                synced: self.inner.synced,
                 open_files: Arc::clone(open_files),
                 opening: opening.clone(),
                 lookups: Arc::clone(lookups),
@@ -348,8 +358,8 @@ impl Log {
         self.segments().iter().map(|segment| segment.size()).sum()
     }
 
-    /// What is odd but no error: a tail that is not data, an index entry that the log does not confirm, records hidden
-    /// below the log start offset. Grows as look-ups find more. Finds the end of the log first; where that fails, the
+    /// What is odd but no error: a tail that is not data, an end below the offset up to which the log was synced, an index
+    /// entry that the log does not confirm, records hidden below the log start offset. Grows as look-ups find more. Finds the end of the log first; where that fails, the
     /// error is one of the lines.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.inner.opening.clone();
@@ -358,6 +368,10 @@ impl Log {
             Err(error) => Some(error.to_string()),
         });
         warnings.extend(torn);
+        // an error of the end is one of the lines already
+        let end = self.log_end_offset().ok();
+        warnings
+            .extend(self.inner.synced.zip(end).and_then(|(synced, end)| synced.warning(self.path(), end)));
         warnings.extend(self.inner.lookups.all());
         warnings
     }

@@ -1,7 +1,7 @@
 //! What a walk over a segment's headers tells: its leader epochs, its gaps, and whether its index agrees.
 
 use super::walk::{Before, Bounds, Step};
-use super::{LOOKUP_READ, SCAN_READ, Segment, Walk};
+use super::{Batch, LOOKUP_READ, SCAN_READ, Segment, Walk};
 use crate::error::Result;
 use crate::index::OffsetIndex;
 
@@ -32,28 +32,33 @@ impl Segment {
         Ok(epoch)
     }
 
-    /// Whether offsets are missing between two of its batches or inside one, up to the first damage, by the headers alone.
-    /// Found once.
-    pub(crate) fn has_inner_gap(&self) -> Result<bool> {
-        if let Some(found) = self.inner_gap.get() {
+    /// Whether its batches up to the first damage show that it was compacted, by the headers alone. Found once.
+    pub(crate) fn is_compacted(&self) -> Result<bool> {
+        if let Some(found) = self.compacted.get() {
             return Ok(*found);
         }
-        let found = self.find_inner_gap()?;
-        Ok(*self.inner_gap.get_or_init(|| found))
+        let found = self.search_for_compaction()?;
+        Ok(*self.compacted.get_or_init(|| found))
     }
 
     /// Notes that it has an inner gap, which a scan met.
-    pub(crate) fn note_inner_gap(&self) {
-        self.inner_gap.get_or_init(|| true);
+    pub(crate) fn note_compacted(&self) {
+        self.compacted.get_or_init(|| true);
     }
 
-    fn find_inner_gap(&self) -> Result<bool> {
+    /// [`Batch::shows_compaction`]; where a `LogWriter` has had the log, missing offsets between two batches show nothing,
+    /// because it truncates inside a batch without a new leader epoch.
+    pub(crate) fn shows_compaction(&self, batch: &Batch, before: Option<Before>) -> bool {
+        batch.shows_compaction(before.filter(|_| self.truncations.is_none()))
+    }
+
+    fn search_for_compaction(&self) -> Result<bool> {
         let mut walk = self.walk(-1, SCAN_READ)?;
         loop {
             self.open_files.interrupt.check()?;
             let before = walk.before;
             let Step::Batch(batch) = walk.step()? else { return Ok(false) };
-            if batch.misses_offsets(before) {
+            if self.shows_compaction(&batch, before) {
                 return Ok(true);
             }
         }

@@ -105,7 +105,7 @@ pub struct Segment {
     are_indexes_checked: AtomicBool,
     has_overflow: AtomicBool,
     /// Whether offsets are missing between two of its batches or inside one.
-    inner_gap: OnceLock<bool>,
+    compacted: OnceLock<bool>,
     batch_table: Prepared<BatchTable>,
     time_table: Prepared<TimeTable>,
 }
@@ -133,7 +133,7 @@ impl Segment {
             largest: OnceLock::new(),
             are_indexes_checked: AtomicBool::new(false),
             has_overflow: AtomicBool::new(false),
-            inner_gap: OnceLock::new(),
+            compacted: OnceLock::new(),
             batch_table: Prepared::default(),
             time_table: Prepared::default(),
         }

@@ -25,10 +25,15 @@ impl Batch {
         self.position + u64::from(self.header.size)
     }
 
-    /// Whether offsets are missing inside the batch, or between it and what lies before it.
-    pub(crate) fn misses_offsets(&self, before: Option<Before>) -> bool {
+    /// Whether only compaction leaves such a batch after these: records are missing inside, it has a delete horizon, or
+    /// offsets are missing before it in the same leader epoch. (A replica that truncates inside a batch goes on in a new one.)
+    pub(crate) fn shows_compaction(&self, before: Option<Before>) -> bool {
+        let is_same_epoch = |epoch: i32| epoch < 0 || epoch == self.header.leader_epoch;
         self.header.is_sparse()
-            || before.is_some_and(|before| self.header.base_offset > before.last_offset + 1)
+            || self.header.attributes.has_delete_horizon()
+            || before.is_some_and(|before| {
+                self.header.base_offset > before.last_offset + 1 && is_same_epoch(before.leader_epoch)
+            })
     }
 }
 

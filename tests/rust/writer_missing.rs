@@ -8,6 +8,7 @@ use cordwood::config::{CleanupPolicy, LogConfig};
 use cordwood::error::Error;
 use cordwood::log::{LogWriter, WriterOptions};
 use cordwood::record::NewRecord;
+use cordwood::{Log, LogOptions};
 
 use crate::support::reading::folder;
 
@@ -296,4 +297,63 @@ fn a_new_partition_beside_a_brokers_starts_at_zero() {
     // and a line that no offset can have counts for none
     let data = data_directory(Some(-3), Some(i64::MIN));
     assert_eq!(LogWriter::open(data.path().join("orders-0"), &options()).unwrap().log_end_offset(), 0);
+}
+
+#[test]
+fn a_reader_warns_of_a_log_that_ends_before_it_was_synced() {
+    for is_closed in [true, false] {
+        let parent = folder();
+        let path = parent.path().join("orders-0");
+        let logs = written(&path, is_closed);
+        assert_eq!(Log::open(&path, LogOptions::default()).unwrap().warnings(), [""; 0]);
+        remove_segment(logs.last().unwrap());
+        let log = Log::open(&path, LogOptions::default()).unwrap();
+        let end = log.log_end_offset().unwrap();
+        let [warning] = &log.warnings()[..] else { panic!("{:?}", log.warnings()) };
+        let expected = format!(
+            "ends at offset {end}, but .cordwood.durable says that it was synced up to offset {RECORDS}"
+        );
+        assert!(end < RECORDS && warning.contains(&expected), "{warning}");
+    }
+}
+
+#[test]
+fn a_reader_warns_of_a_log_that_ends_below_its_recovery_point() {
+    let parent = folder();
+    let path = parent.path().join("orders-0");
+    drop(written(&path, true));
+    for (name, _) in files(&path) {
+        if name.file_name().unwrap().to_string_lossy().starts_with(".cordwood") {
+            fs::remove_file(name).unwrap();
+        }
+    }
+    for (recovery_point, warnings) in [(RECORDS, 0), (RECORDS + 1, 1)] {
+        let line = format!("0\n1\norders 0 {recovery_point}\n");
+        fs::write(parent.path().join("recovery-point-offset-checkpoint"), line).unwrap();
+        let log = Log::open(&path, LogOptions::default()).unwrap();
+        assert_eq!(log.warnings().len(), warnings, "{:?}", log.warnings());
+    }
+}
+
+#[test]
+fn a_segment_that_is_missing_after_a_truncation_within_a_batch_is_no_sign_of_compaction() {
+    let parent = folder();
+    let path = parent.path().join("orders-0");
+    let mut writer = LogWriter::open(&path, &options()).unwrap();
+    let record = NewRecord { timestamp: 1_000_000, value: Some(b"a value"), ..NewRecord::default() };
+    for _ in 0..4 {
+        writer.append_many(&[record; 10]).unwrap();
+    }
+    writer.truncate_to(35).unwrap();
+    append(&mut writer, RECORDS);
+    writer.close().unwrap();
+    let log = Log::open(&path, LogOptions::default()).unwrap();
+    assert_eq!((log.is_compacted().unwrap(), log.offset_gaps(0..i64::MAX).unwrap()), (false, vec![]));
+    let bases: Vec<_> = log.segments().iter().map(|segment| segment.base_offset()).collect();
+    let missing = bases[bases.len() - 2];
+    remove_segment(&path.join(format!("{missing:020}.log")));
+    let log = Log::open(&path, LogOptions::default()).unwrap();
+    let gaps = log.offset_gaps(0..i64::MAX).unwrap();
+    assert_eq!(gaps.iter().map(|gap| gap.start_offset).collect::<Vec<_>>(), [missing]);
+    assert!(!log.is_compacted().unwrap());
 }

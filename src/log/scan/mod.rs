@@ -323,8 +323,8 @@ impl Scan {
                 .gaps
                 .last()
                 .is_some_and(|gap| gap.end_position == batch.position && gap.file == segment.path());
-            if batch.misses_offsets(before.filter(|_| !is_after_damage)) {
-                self.log.note_inner_gap(segment);
+            if segment.shows_compaction(&batch, before.filter(|_| !is_after_damage)) {
+                self.log.note_compacted(segment);
             }
             self.next_offset = Some(header.last_offset + 1);
             if let Some(uncommitted) = &mut self.uncommitted {

@@ -98,7 +98,7 @@ impl Checkpoint {
 
 /// `.cordwood.durable`: an offset (i64, big-endian) and its CRC-32C.
 #[derive(Debug)]
-pub(super) struct Watermark {
+pub(crate) struct Watermark {
     file: WritableFile,
     noted: i64,
 }
@@ -107,7 +107,7 @@ impl Watermark {
     const SIZE: usize = 12;
 
     /// What the file says; `None` where it is missing or not whole.
-    pub(super) fn read(directory: &Directory) -> Result<Option<i64>> {
+    pub(crate) fn read(directory: &Directory) -> Result<Option<i64>> {
         let Some(bytes) = directory.read_small(DURABLE, MOST_BYTES)? else { return Ok(None) };
         let Some((offset, checksum)) = bytes.split_first_chunk() else { return Ok(None) };
         let is_whole = checksum == crc::crc32c(offset).to_be_bytes();
