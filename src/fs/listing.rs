@@ -14,9 +14,9 @@
 
 use super::names::{FileKind, SegmentFileName, Stage};
 use super::{Directory, FileType};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// Passes at most: a directory whose segments are deleted or replaced during each of them is taken as the last one shows it.
+/// Passes at most: a directory whose segments are deleted or replaced during each of them is not listed completely.
 const MAX_PASSES: usize = 10;
 
 /// A file that belongs to a segment, as a listing shows it.
@@ -41,7 +41,7 @@ impl Directory {
     /// that are created while the directory is listed may be left out, the newest only.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io).
+    /// [`Error::LogChanged`] where segments are deleted or replaced so fast that no two passes agree; [`Error::Io`].
     pub fn segment_files(&self) -> Result<Vec<SegmentFile>> {
         let mut earlier = self.list_segment_files()?;
         let mut last = last_base(&earlier);
@@ -55,17 +55,21 @@ impl Directory {
                 files.retain(|file| !file.is_live() || Some(file.parsed.base_offset) <= last);
             }
             if later == earlier {
-                break;
+                return Ok(earlier);
             }
             earlier = later;
         }
-        Ok(earlier)
+        Err(Error::LogChanged {
+            file: self.path().to_owned(),
+            expected: "two listings of the directory that agree".to_owned(),
+            found: format!("segments deleted or replaced during each of {MAX_PASSES}"),
+        })
     }
 
     /// Base offsets of the live segments, rising: complete as [`Directory::segment_files`] is.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io).
+    /// As [`Directory::segment_files`].
     pub fn segment_bases(&self) -> Result<Vec<i64>> {
         let mut bases: Vec<_> = bases(&self.segment_files()?).collect();
         bases.sort_unstable();

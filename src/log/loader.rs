@@ -8,7 +8,7 @@ use super::replacement::Replacement;
 use crate::error::Result;
 use crate::fs::names::{FileKind, Stage, segment_file};
 use crate::fs::{FileType, SegmentFile};
-use crate::segment::{OpenFiles, SCAN_READ, Segment, SegmentFiles, Step, Warnings};
+use crate::segment::{OpenFiles, SCAN_READ, Segment, SegmentFiles, Step, Warnings, with_descriptors};
 
 /// What lies in the directory: the files of each segment by base offset, and words on what was left aside.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) fn list(
         matches!(file.file_type, FileType::RegularFile | FileType::Symlink | FileType::Unknown)
     };
     let (files, others): (Vec<_>, Vec<_>) =
-        open_files.directory.segment_files()?.into_iter().partition(is_file);
+        with_descriptors(|| open_files.directory.segment_files())?.into_iter().partition(is_file);
     for SegmentFile { name, file_type, .. } in others {
         let path = open_files.directory.path_of(&name);
         listing.warnings.push(format!("{}: not a file but a {file_type:?}; ignored", path.display()));

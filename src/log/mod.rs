@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::error::{Error, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::names::PartitionName;
-use crate::segment::{OpenFiles, Segment, Warnings};
+use crate::segment::{OpenFiles, Segment, Warnings, with_descriptors};
 use crate::types::{Interrupt, Io};
 
 use continuity::Continuity;
@@ -43,9 +43,8 @@ pub use segments::Segments;
 pub use transactions::AbortedRange;
 use transactions::{Fate, Transactions};
 use writer::checkpoint::Checkpoint;
-pub(crate) use writer::checkpoint::DURABLE;
-pub(crate) use writer::derived_indexes;
 pub use writer::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
+pub(crate) use writer::{derived_indexes, refuse_lost};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -119,7 +118,7 @@ impl Log {
     ///
     /// *Source*: Kafka's `LogLoader.load`, without its repairs.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
-        Self::open_in(Directory::open(path.as_ref(), Self::ADVICE)?, options)
+        Self::open_in(with_descriptors(|| Directory::open(path.as_ref(), Self::ADVICE))?, options)
     }
 
     /// [`Log::open`] of a directory that is open already.
@@ -422,7 +421,7 @@ fn claimed_start(
 
 /// The log start offset that a writer of ours left in the partition directory, if it can be read.
 fn written_start(open_files: &OpenFiles, warnings: &mut Vec<String>) -> Option<i64> {
-    match Checkpoint::read(&open_files.directory) {
+    match with_descriptors(|| Checkpoint::read(&open_files.directory)) {
         Ok(checkpoint) => checkpoint.map(|checkpoint| checkpoint.log_start_offset),
         Err(error) => {
             warnings.push(format!("{error}; ignored"));

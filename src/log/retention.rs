@@ -38,7 +38,7 @@ pub fn plan(log: &Log, config: &LogConfig, now: i64) -> Result<RetentionPlan> {
     let passed = segments.iter().skip(1).take_while(|next| next.base_offset() <= start).count();
     let mut going = passed;
     // of the data: a preallocated file is larger
-    let sizes = segments.iter().map(|segment| Ok(segment.bounds()?.end)).collect::<Result<Vec<_>>>()?;
+    let sizes = segments.iter().map(|segment| segment.size()).collect::<Result<Vec<_>>>()?;
     if config.cleanup_policy.delete {
         let may_go =
             |index: usize| index + 1 < segments.len() || sizes.get(index).is_some_and(|size| *size > 0);

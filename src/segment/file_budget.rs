@@ -5,50 +5,129 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use arc_swap::ArcSwapOption;
+
 use super::open_files::{Key, Opened};
-use crate::fs::max_open_files;
+use crate::error::{Error, Result};
+use crate::fs::{forks, forks_now, is_out_of_descriptors, max_open_files};
 
 /// Kept files at most, whatever the limit of descriptors: each mapping is one of the 65,530 that the system allows.
 const MAX_KEPT: usize = 16 << 10;
 /// However low that limit.
 const MIN_KEPT: usize = 8;
 
-/// What all pools of the process share.
-static BUDGET: FileBudget =
-    FileBudget { clock: AtomicU64::new(0), kept: AtomicUsize::new(0), pools: Mutex::new(Vec::new()) };
+/// The budget of this process, once it has a pool.
+static BUDGET: ArcSwapOption<FileBudget> = ArcSwapOption::const_empty();
 
+/// What all pools of the process share. A forked child has another one: a thread that the child does not have may hold the
+/// lock of this one for ever.
 #[derive(Debug)]
 struct FileBudget {
+    /// Forks before it was made.
+    forks: u32,
     /// Counts uses, so that ages can be compared across pools.
     clock: AtomicU64,
     kept: AtomicUsize,
+    /// Descriptors that stay open as long as their logs: directories and counts of truncations.
+    held: AtomicUsize,
     pools: Mutex<Vec<Weak<Pool>>>,
 }
 
-/// Half of the descriptors that the process may have: the rest is the program's own, and what is in use anyway.
-fn limit() -> usize {
-    (max_open_files() / 2).clamp(MIN_KEPT, MAX_KEPT)
+impl FileBudget {
+    /// That of this process.
+    fn current() -> Arc<Self> {
+        // where the C library does not call us around a fork, a child is not known
+        let forks = forks().unwrap_or_else(|_| forks_now());
+        let is_ours = |budget: &Arc<Self>| budget.forks == forks;
+        loop {
+            let found = BUDGET.load_full();
+            if let Some(ours) = found.as_ref().filter(|budget| is_ours(budget)) {
+                return Arc::clone(ours);
+            }
+            let (clock, kept, held) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
+            let fresh = Self { forks, clock, kept, held, pools: Mutex::new(Vec::new()) };
+            // where another thread was first, its budget is taken
+            BUDGET.compare_and_swap(&found, Some(Arc::new(fresh)));
+        }
+    }
+
+    /// How many files may be kept: half of the descriptors that the process may have, without those that stay open anyway.
+    /// The other half is the program's own, and what is in use.
+    fn limit(&self) -> usize {
+        (max_open_files() / 2).saturating_sub(self.held.load(Ordering::Relaxed)).clamp(MIN_KEPT, MAX_KEPT)
+    }
+
+    /// Drops kept files where there are more than the limit.
+    fn keep_limit(&self) {
+        let limit = self.limit();
+        if self.kept.load(Ordering::Relaxed) > limit {
+            // an eighth more than has to be, so that not each opening looks at all that is kept
+            self.drop_oldest(limit - limit / 8);
+        }
+    }
+
+    /// Drops the files of all pools that were not used for the longest time, until `left` are kept.
+    fn drop_oldest(&self, left: usize) {
+        let pools: Vec<_> = lock(&self.pools).iter().filter_map(Weak::upgrade).collect();
+        let mut uses: Vec<u64> = pools
+            .iter()
+            .flat_map(|pool| lock(&pool.kept).values().map(|(used, _)| *used).collect::<Vec<_>>())
+            .collect();
+        let Some(excess) = uses.len().checked_sub(left).filter(|excess| *excess > 0) else { return };
+        let (_, newest_dropped, _) = uses.select_nth_unstable(excess - 1);
+        let newest_dropped = *newest_dropped;
+        for pool in pools {
+            let dropped: Vec<_> =
+                lock(&pool.kept).extract_if(|_, (used, _)| *used <= newest_dropped).collect();
+            self.kept.fetch_sub(dropped.len(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// What `open` gives. Where the process has no descriptor left, what all logs keep is closed first.
+pub(crate) fn with_descriptors<T>(open: impl Fn() -> Result<T>) -> Result<T> {
+    match open() {
+        Err(Error::Io { source, .. }) if is_out_of_descriptors(&source) => {
+            FileBudget::current().drop_oldest(0);
+            open()
+        }
+        opened => opened,
+    }
 }
 
 /// The kept files of one log, with the time of their last use.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pool {
+    budget: Arc<FileBudget>,
     kept: Mutex<HashMap<Key, (u64, Opened)>>,
+    /// Descriptors of the log that stay open as long as it does.
+    held: AtomicUsize,
 }
 
 impl Pool {
-    /// An empty pool, known to the budget.
+    /// An empty pool of a log that holds its directory open, known to the budget.
     pub(super) fn new() -> Arc<Self> {
-        let pool = Arc::new(Self::default());
-        let mut pools = lock(&BUDGET.pools);
+        let budget = FileBudget::current();
+        let pool =
+            Arc::new(Self { budget: Arc::clone(&budget), kept: Mutex::default(), held: AtomicUsize::new(0) });
+        let mut pools = lock(&budget.pools);
         pools.retain(|pool| pool.strong_count() > 0);
         pools.push(Arc::downgrade(&pool));
+        drop(pools);
+        pool.hold();
         pool
+    }
+
+    /// Counts a descriptor that stays open as long as the log.
+    pub(super) fn hold(&self) {
+        self.held.fetch_add(1, Ordering::Relaxed);
+        self.budget.held.fetch_add(1, Ordering::Relaxed);
+        self.budget.keep_limit();
     }
 
     /// A kept file, which is used now.
     pub(super) fn get(&self, key: Key) -> Option<Opened> {
-        let now = BUDGET.clock.fetch_add(1, Ordering::Relaxed);
+        let now = self.budget.clock.fetch_add(1, Ordering::Relaxed);
         let mut kept = lock(&self.kept);
         let (used, opened) = kept.get_mut(&key)?;
         *used = now;
@@ -58,7 +137,7 @@ impl Pool {
     /// Keeps a file, in place of the one of the pool that was not used for the longest time where it holds `most` already,
     /// and of those of all pools where the process holds too many.
     pub(super) fn keep(&self, key: Key, opened: Opened, most: usize) {
-        let now = BUDGET.clock.fetch_add(1, Ordering::Relaxed);
+        let now = self.budget.clock.fetch_add(1, Ordering::Relaxed);
         let mut kept = lock(&self.kept);
         let mut dropped = Vec::new();
         while kept.len() >= most {
@@ -68,38 +147,19 @@ impl Pool {
             dropped.extend(kept.remove(&oldest));
         }
         dropped.extend(kept.insert(key, (now, opened)));
-        BUDGET.kept.fetch_add(1, Ordering::Relaxed);
-        BUDGET.kept.fetch_sub(dropped.len(), Ordering::Relaxed);
+        self.budget.kept.fetch_add(1, Ordering::Relaxed);
+        self.budget.kept.fetch_sub(dropped.len(), Ordering::Relaxed);
         drop(kept);
         // files are closed outside the lock
         drop(dropped);
-        let limit = limit();
-        if BUDGET.kept.load(Ordering::Relaxed) > limit {
-            // an eighth more than has to be, so that not each opening looks at all that is kept
-            drop_oldest(limit - limit / 8);
-        }
+        self.budget.keep_limit();
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        BUDGET.kept.fetch_sub(lock(&self.kept).len(), Ordering::Relaxed);
-    }
-}
-
-/// Drops the files of all pools that were not used for the longest time, until `left` are kept.
-pub(super) fn drop_oldest(left: usize) {
-    let pools: Vec<_> = lock(&BUDGET.pools).iter().filter_map(Weak::upgrade).collect();
-    let mut uses: Vec<u64> = pools
-        .iter()
-        .flat_map(|pool| lock(&pool.kept).values().map(|(used, _)| *used).collect::<Vec<_>>())
-        .collect();
-    let Some(excess) = uses.len().checked_sub(left).filter(|excess| *excess > 0) else { return };
-    let (_, newest_dropped, _) = uses.select_nth_unstable(excess - 1);
-    let newest_dropped = *newest_dropped;
-    for pool in pools {
-        let dropped: Vec<_> = lock(&pool.kept).extract_if(|_, (used, _)| *used <= newest_dropped).collect();
-        BUDGET.kept.fetch_sub(dropped.len(), Ordering::Relaxed);
+        self.budget.held.fetch_sub(self.held.load(Ordering::Relaxed), Ordering::Relaxed);
+        self.budget.kept.fetch_sub(lock(&self.kept).len(), Ordering::Relaxed);
     }
 }
 

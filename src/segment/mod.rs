@@ -36,6 +36,7 @@ use crate::record::BatchHeader;
 pub(crate) use appender::{Held, SegmentAppender, SegmentLayout, remove_segment};
 pub(crate) use batch_table::{BatchTable, Placed};
 pub(crate) use buckets::{Bucket, Buckets};
+pub(crate) use file_budget::with_descriptors;
 pub(crate) use log_file::LogFile;
 pub(crate) use open_files::{OpenFiles, Opened, TRUNCATIONS};
 use prepared::Prepared;

@@ -3,11 +3,11 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::file_budget::{Pool, drop_oldest};
+use super::file_budget::{Pool, with_descriptors};
 use super::prepared::Budget;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::fs::names::FileKind;
-use crate::fs::{Directory, FileBytes, SystemFile, is_out_of_descriptors};
+use crate::fs::{Directory, FileBytes, SystemFile};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::types::{Interrupt, Io};
 
@@ -81,7 +81,10 @@ impl OpenFiles {
     pub(crate) fn truncations(&self) -> Result<Option<u64>> {
         // kept open, because it is asked for after each reading, and to find a name takes longer
         if self.truncations.get().is_none() && self.directory.identity_of(TRUNCATIONS)?.is_some() {
-            let _ = self.truncations.set(self.directory.open_file(TRUNCATIONS)?);
+            let opened = with_descriptors(|| self.directory.open_file(TRUNCATIONS))?;
+            if self.truncations.set(opened).is_ok() {
+                self.kept.hold();
+            }
         }
         self.truncations.get().map(SystemFile::size_now).transpose()
     }
@@ -96,19 +99,13 @@ impl OpenFiles {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// The kept file, or what `open` gives. Where the process has no descriptor left, what all logs keep is closed first.
+    /// The kept file, or what `open` gives. See [`with_descriptors`].
     pub(crate) fn get(&self, key: Key, open: impl Fn() -> Result<Opened>) -> Result<Opened> {
         if let Some(kept) = self.kept.get(key) {
             return Ok(kept);
         }
         // opened outside the lock: two threads may both open it, and one of the two is dropped
-        let opened = match open() {
-            Err(Error::Io { source, .. }) if is_out_of_descriptors(&source) => {
-                drop_oldest(0);
-                open()?
-            }
-            opened => opened?,
-        };
+        let opened = with_descriptors(open)?;
         self.opened.fetch_add(1, Ordering::Relaxed);
         self.kept.keep(key, opened.clone(), self.limit);
         Ok(opened)

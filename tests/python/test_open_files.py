@@ -76,3 +76,96 @@ def test_a_process_without_a_free_descriptor_closes_what_it_keeps(
         """,
     )
     run(script, path, env=script_environment)
+
+
+MANY_LOGS = """
+import os, resource, sys
+import cordwood as cw
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+logs = []
+for path in sys.argv[1:]:
+    log = cw.Log(path, io="pread")
+    assert log.scan().to_arrow().num_rows == 3
+    logs.append(log)
+# the program's own files find room beside the directories of 800 logs
+own = [os.open("/dev/null", os.O_RDONLY) for _ in range(150)]
+for log in logs:
+    assert log.scan().to_arrow().num_rows == 3
+"""
+
+
+def test_the_directories_of_many_logs_count_as_open_files(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    paths = [
+        write_partition(tmp_path / f"t-{number}", [(base, [batch(base, [Rec(b"v")])]) for base in range(3)])
+        for number in range(800)
+    ]
+    run(write_script(tmp_path, MANY_LOGS), *paths, env=script_environment)
+
+
+def test_a_log_is_opened_where_kept_files_have_taken_the_last_descriptors(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    """The directory, the checkpoints and the listing need a descriptor each."""
+    path = write_partition(tmp_path / "t-0", [(base, [batch(base, [Rec(b"v")])]) for base in range(40)])
+    other = write_partition(tmp_path / "u-0", [(0, [batch(base, [Rec(b"v")]) for base in range(3)])])
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nu 0 2\n")
+    script = write_script(
+        tmp_path,
+        """
+        import os, resource, sys
+        import cordwood as cw
+
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+        log = cw.Log(sys.argv[1], io="pread")
+        assert log.scan().to_arrow().num_rows == 40
+        taken = []
+        try:
+            while True:
+                taken.append(os.open("/dev/null", os.O_RDONLY))
+        except OSError:
+            pass
+        other = cw.Log(sys.argv[2], io="pread")
+        assert (other.log_start_offset, other.log_end_offset, other.scan().to_arrow().num_rows) == (2, 3, 1)
+        """,
+    )
+    run(script, path, other, env=script_environment)
+
+
+FORKS = """
+import os, signal, sys, threading
+import cordwood as cw
+
+path = sys.argv[1]
+stop = threading.Event()
+
+def open_and_drop():
+    while not stop.is_set():
+        cw.Log(path)
+
+# the more logs there are, the longer an opening holds the lock of the budget
+held = [cw.Log(path) for _ in range(4000)]
+threads = [threading.Thread(target=open_and_drop) for _ in range(4)]
+for thread in threads:
+    thread.start()
+codes = []
+for _ in range(200):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        os._exit(0 if cw.Log(path).log_end_offset == 1 else 3)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    if codes[-1] != 0:
+        break
+stop.set()
+for thread in threads:
+    thread.join()
+assert set(codes) == {0}, codes
+"""
+
+
+def test_a_child_that_is_forked_while_another_thread_opens_logs_opens_one(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    path = write_partition(tmp_path / "t-0", [(0, [batch(0, [Rec(b"v")])])])
+    run(write_script(tmp_path, FORKS), path, env=script_environment)

@@ -44,9 +44,9 @@ fn a_reader_of_a_poisoned_writer_follows_the_next_writer_after_a_close() {
             let reader = writer.reader().unwrap();
             assert_eq!(offsets(&reader), [0, 1, 2, 3, 4]);
             disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: true }));
-            let result = change(&mut writer);
+            let failed = change(&mut writer);
             disk.set_fault(None);
-            if result.is_ok() {
+            if failed.is_ok() {
                 break;
             }
             if !matches!(writer.close(), Err(Error::Poisoned { .. })) {

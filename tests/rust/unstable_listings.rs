@@ -125,3 +125,26 @@ fn no_segment_is_missed_beside_a_writer_that_deletes_from_both_ends() {
     }
     assert!(read > RUNS, "only {read} logs were read");
 }
+
+#[test]
+fn a_directory_that_changes_during_each_listing_is_a_changed_log() {
+    let mut random = Random(1);
+    let (disk, mut writer) = begun(&mut random);
+    writer.append(&RECORD).unwrap();
+    let (shared, mut is_there, mut is_returned) = (disk.clone(), false, false);
+    let name = "00000000000000000000.log.cleaned";
+    let meanwhile = Box::new(move || {
+        is_there = !is_there;
+        if is_there { shared.put(name, b"") } else { shared.take(name) }
+    });
+    // present in one listing, and absent from the next
+    let returns = Box::new(move |_: &str| {
+        is_returned = !is_returned;
+        is_returned
+    });
+    disk.set_listing_race(Some(ListingRace { meanwhile, returns }));
+    let opened = Log::open_in(disk.directory("/data/orders-0"), LogOptions::default());
+    assert!(matches!(opened, Err(Error::LogChanged { .. })), "{opened:?}");
+    disk.set_listing_race(None);
+    check(&Log::open_in(disk.directory("/data/orders-0"), LogOptions::default()).unwrap(), 1).unwrap();
+}

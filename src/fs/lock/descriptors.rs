@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The table is taken across the fork so that no other thread is between opening a descriptor and entering it, or between
-//! taking one out and closing it. This and a count of forks are the only globals of the core:
-//! a fork concerns the whole process.
+//! taking one out and closing it. This and a count of forks are global, because a fork concerns the whole process; the only
+//! other global of the core is the budget of open files (`segment/file_budget.rs`).
 
 use std::cell::RefCell;
 use std::io;
