@@ -114,7 +114,7 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
             max_bytes=options.max_batch_bytes,
         )
     for batch in scan:
-        yield _own(batch, piece, log) if on_damage == "report" else batch
+        yield _drop_foreign_damage(batch, piece, log) if on_damage == "report" else batch
     for gap in scan.gaps:
         # a torn tail is the end of the data
         if gap.end_offset is None or _is_reported_before(gap, piece, log):
@@ -133,11 +133,11 @@ def _is_reported_before(gap: cw.Gap, piece: Piece, log: cw.Log) -> bool:
     return gap.start_offset < start or any(place == (one.file, one.start_position) for one in _gaps_before(start, log))
 
 
-def _own(batch: pa.RecordBatch, piece: Piece, log: cw.Log) -> pa.RecordBatch:
-    """Leave out the rows about damage that are not this piece's.
+def _drop_foreign_damage(batch: pa.RecordBatch, piece: Piece, log: cw.Log) -> pa.RecordBatch:
+    """Leave out the rows about damage that belongs to another piece.
 
-    Damage that begins before it is reported by the piece before. The torn tail of a log is the end of the data, which a
-    broker may be writing just now.
+    Damage that begins before this piece is reported by the piece before. The torn tail of a log is the end of the data,
+    which a broker may be writing at this moment.
     """
     errors = batch.column("error")
     if errors.null_count == batch.num_rows:
