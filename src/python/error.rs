@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::ffi::OsString;
 
-use pyo3::exceptions::{PyImportError, PyOSError, PyRuntimeError};
+use pyo3::exceptions::{PyImportError, PyModuleNotFoundError, PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -61,14 +61,26 @@ pub(super) fn closed(py: Python<'_>, what: &str) -> PyErr {
 }
 
 /// A module of an extra.
+///
+/// # Errors
+/// `ImportError` that names the extra where the module is not installed; any other exception of the import as it is.
 pub(super) fn import<'py>(py: Python<'py>, module: &str, extra: &str) -> PyResult<Bound<'py, PyModule>> {
     py.import(module).map_err(|error| {
+        if !is_missing(py, &error, module) {
+            return error;
+        }
         let message =
             format!("this needs {module}, which is not installed: pip install \"cordwood[{extra}]\"");
         let missing = PyImportError::new_err(message);
         missing.set_cause(py, Some(error));
         missing
     })
+}
+
+/// Whether an import failed because there is no module of this name, and not one that it imports.
+fn is_missing(py: Python<'_>, error: &PyErr, module: &str) -> bool {
+    let name = || error.value(py).getattr("name")?.extract::<String>();
+    error.is_instance_of::<PyModuleNotFoundError>(py) && name().is_ok_and(|name| name == module)
 }
 
 fn make(py: Python<'_>, class: &str, message: &str, error: Option<&Error>) -> PyResult<PyErr> {

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import corpus
 import pyarrow as pa
 import pytest
+from scripts import run, write_script
 from tables import DEFAULT_COLUMNS, MORE_COLUMNS, column, expected_rows, rows
 
 import cordwood as cw
@@ -221,3 +224,33 @@ def test_values_are_views_of_no_more_than_the_columns_asked_for() -> None:
     small = cw.Log(EDGE.path).scan(columns=["offset"]).to_arrow()
     assert column(small, "offset") == [r.offset for r in corpus.visible(EDGE)]
     assert small.nbytes < 20 * small.num_rows
+
+
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("raise ImportError('libarrow.so: bad ELF header')", "ImportError: libarrow.so: bad ELF header"),
+        ("import a_module_that_pyarrow_needs", "ModuleNotFoundError: No module named 'a_module_that_pyarrow_needs'"),
+        (None, 'ImportError: this needs pyarrow, which is not installed: pip install "cordwood[arrow]"'),
+    ],
+)
+def test_only_a_missing_module_is_reported_as_not_installed(
+    tmp_path: Path, script_environment: dict[str, str], body: str | None, wanted: str
+) -> None:
+    if body is not None:
+        (tmp_path / "pyarrow.py").write_text(body)
+    script = write_script(
+        tmp_path,
+        f"""
+        import sys
+        import cordwood as cw
+        sys.path = [{str(tmp_path)!r}, *(path for path in sys.path if "site-packages" not in path)]
+        try:
+            cw.Log(sys.argv[1]).scan().to_arrow()
+        except BaseException as error:
+            print(f"{{type(error).__name__}}: {{error}}".removesuffix(": "))
+        """,
+    )
+    done = run(script, corpus.partition("01-small").path, env=script_environment)
+    assert done.stdout == f"{wanted}\n"

@@ -158,6 +158,36 @@ def test_a_compacted_log_is_the_same(tmp_path: Path, policy: str | None) -> None
     assert flat(engine.all()) == rows_of("t", 0, range(30, 40))
 
 
+def with_delete_horizon(path: Path) -> None:
+    """What Kafka's cleaner makes of a batch with a tombstone: no record goes, the base timestamp is the horizon."""
+    size = len(batch(0, [Rec(b"old", timestamp=1000)]))
+    raw = batch(29, [Rec(b"old", timestamp=1029)], attributes=0x40, base_timestamp=1_700_000_000_000)
+    with (path / name(0)).open("r+b") as file:
+        file.seek(29 * size)
+        rest = file.read()[size:]
+        file.seek(29 * size)
+        file.write(raw + rest)
+
+
+@pytest.mark.parametrize(("policy", "is_same"), [(None, True), ("compact", True), ("delete", False)])
+def test_a_batch_that_got_a_delete_horizon_is_the_same_unless_the_log_is_not_compacted(
+    tmp_path: Path, policy: str | None, is_same: bool
+) -> None:
+    path = tmp_path / "t-0"
+    write(path, 0, 40)
+    options = EARLIEST if policy is None else {**EARLIEST, "cleanupPolicy": policy}
+    engine = Engine(path, maxOffsetsPerTrigger=30, **options)
+    assert engine.batch() == rows_of("t", 0, range(30))
+    before = cw.Log(path).scan().to_arrow()
+    with_delete_horizon(path)
+    assert cw.Log(path).scan().to_arrow() == before
+    if is_same:
+        assert flat(engine.all()) == rows_of("t", 0, range(30, 40))
+        return
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 30", "or it is compacted", "cleanupPolicy=compact"):
+        engine.batch()
+
+
 def test_a_log_that_is_not_to_be_compacted_may_not_change(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     write(path, 0, 30)
@@ -201,6 +231,6 @@ def test_the_offsets_of_sparks_kafka_source_are_positions_too() -> None:
 
 
 @pytest.mark.parametrize("value", ["5", None, 1.5, {}, {"offset": "5"}, {"offset": 5, "later": 1}, [5]])
-def test_offsets_that_are_none_are_refused(value: Any) -> None:
+def test_values_that_are_not_offsets_are_refused(value: Any) -> None:
     with refuses("CORDWOOD_BAD_OPTION", "checkpointLocation"):
         read_positions({"t": {"0": value}})

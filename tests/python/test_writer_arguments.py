@@ -88,7 +88,7 @@ CALLS = ["wait_durable", "truncate_to", "truncate_fully_and_start_at", "delete_b
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_offsets_that_are_none_are_refused(writer: Any, name: str) -> None:
+def test_values_that_are_not_offsets_are_refused(writer: Any, name: str) -> None:
     call: Callable[[Any], Any] = getattr(writer, name)
     for wrong in ("5", None, 5.0, True, [5]):
         with pytest.raises(TypeError, match=f"^offset: expected an offset .*, found {type(wrong).__name__}"):

@@ -23,7 +23,7 @@ def find(
 ) -> None:
     """Find an offset or a time: its segment, its batch and the byte where that starts.
 
-    Where an offset is not there, because of compaction or an aborted producer, the record that follows is shown.
+    Where an offset is missing, because of compaction, the record that follows is shown.
 
     \b
     cordwood find /var/lib/kafka/orders-0 --offset 1234567

@@ -100,21 +100,25 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
             on_damage = "skip"
         scan = log.batches(start_offset=split.start_offset, end_offset=split.end_offset, on_damage=on_damage)
     else:
-        columns = shape.core_columns
-        if on_damage == "report" and "offset" not in columns:
-            # whose damage it is depends on where it begins
-            columns = [*columns, "offset"]
         scan = log.scan(
             split=split,
-            columns=columns,
+            columns=shape.core_columns,
             isolation_level=options.isolation_level,
             on_damage=on_damage,
             timestamp_unit="us",
             max_rows=options.max_batch_rows,
             max_bytes=options.max_batch_bytes,
         )
+    reported = 0
     for batch in scan:
-        yield _own(batch, piece, log) if on_damage == "report" else batch
+        errors = batch.num_rows - batch.column("error").null_count if on_damage == "report" else 0
+        if errors:
+            # a row about damage for each gap, in the same order
+            gaps = scan.gaps[reported : reported + errors]
+            reported += errors
+            yield _drop_foreign_damage(batch, gaps, piece, log)
+        else:
+            yield batch
     for gap in scan.gaps:
         # a torn tail is the end of the data
         if gap.end_offset is None or _is_reported_before(gap, piece, log):
@@ -133,29 +137,15 @@ def _is_reported_before(gap: cw.Gap, piece: Piece, log: cw.Log) -> bool:
     return gap.start_offset < start or any(place == (one.file, one.start_position) for one in _gaps_before(start, log))
 
 
-def _own(batch: pa.RecordBatch, piece: Piece, log: cw.Log) -> pa.RecordBatch:
-    """Leave out the rows about damage that are not this piece's.
+def _drop_foreign_damage(batch: pa.RecordBatch, gaps: list[cw.Gap], piece: Piece, log: cw.Log) -> pa.RecordBatch:
+    """Leave out the rows about damage that belongs to another piece. *gaps* are those of the rows.
 
-    Damage that begins before it is reported by the piece before. The torn tail of a log is the end of the data, which a
-    broker may be writing just now.
+    Damage that begins before this piece is reported by the piece before. The torn tail of a log is the end of the data,
+    which a broker may be writing at this moment.
     """
-    errors = batch.column("error")
-    if errors.null_count == batch.num_rows:
-        return batch
-    start = piece.split.start_offset
-    keep = []
-    for error, offset in zip(errors.to_pylist(), batch.column("offset").to_pylist(), strict=True):
-        is_before = not piece.is_first and (
-            offset < start or (offset == start and _reaches_in(error or "", start, log))
-        )
-        keep.append(error is None or not (is_before or " to the end of the log: " in error))
-    return batch.filter(pa.array(keep, pa.bool_()))
-
-
-def _reaches_in(error: str, start: int, log: cw.Log) -> bool:
-    """Whether a reading that ends at `start` meets the same damage."""
-    gaps = _gaps_before(start, log)
-    return any(error.startswith(f"{gap.file} is damaged from position {gap.start_position} ") for gap in gaps)
+    is_damage = batch.column("error").is_valid()
+    kept = iter([gap.end_offset is not None and not _is_reported_before(gap, piece, log) for gap in gaps])
+    return batch.filter(pa.array([next(kept) if damage else True for damage in is_damage.to_pylist()], pa.bool_()))
 
 
 def _gaps_before(start: int, log: cw.Log) -> list[cw.Gap]:

@@ -29,7 +29,7 @@ from cordwood.spark.offset_gaps import is_compacted
 from cordwood.spark.option_text import Offsets, PartitionName
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions, log_warning
-from cordwood.spark.position import Position, StreamOffset, read_positions, write_positions
+from cordwood.spark.position import Position, StreamOffset, has_delete_horizon, read_positions, write_positions
 from cordwood.spark.read import read_pieces
 from cordwood.spark.schema import Shape, check_schema
 
@@ -82,8 +82,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
         """Say how far the next micro-batch goes; `start` itself where there is nothing (or not enough) to read."""
-        here = self._partitions()
-        self._latest = self._ends(here)
+        partitions = self._partitions()
+        self._latest = self._ends(partitions)
         if self._is_first:
             self._is_first = False
             return start
@@ -95,19 +95,19 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         reached = dict(begin)
         waiting: Offsets = {}
         for name, position in sorted(begin.items()):
-            if (directory := self._directory(name, here, position)) is not None:
+            if (directory := self._directory(name, partitions, position)) is not None:
                 log = open_log(directory, self.options, refresh=False)
                 reached[name] = self._checked(directory, log, position)
                 waiting[name] = max(0, ends.get(name, 0) - reached[name].offset)
         for name in ends.keys() - reached.keys():
-            log = open_log(here[name], self.options, refresh=False)
-            reached[name] = coded(here[name], partial(Position.of, log, log.log_start_offset))
+            log = open_log(partitions[name], self.options, refresh=False)
+            reached[name] = coded(partitions[name], partial(Position.of, log, log.log_start_offset))
         if any(waiting.values()) and not self._waits(sum(waiting.values())):
             self._last_trigger = time.monotonic()
             for name, share in _shares(waiting, limit.max_rows if isinstance(limit, ReadMaxRows) else None).items():
                 if share:
-                    log = open_log(here[name], self.options, refresh=False)
-                    reached[name] = coded(here[name], partial(Position.of, log, reached[name].offset + share))
+                    log = open_log(partitions[name], self.options, refresh=False)
+                    reached[name] = coded(partitions[name], partial(Position.of, log, reached[name].offset + share))
         return start if reached == begin else write_positions(reached)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
@@ -125,8 +125,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # a partition that appeared is in `end` alone, which says where it starts; of a first micro-batch that is done
         # again the start may lie behind the end
         names = sorted(name for name in begin.keys() & stop.keys() if begin[name].offset < stop[name].offset)
-        here = self._partitions() if names else {}
-        bounds = [self._bounds(name, here, begin[name], stop[name]) for name in names]
+        partitions = self._partitions() if names else {}
+        bounds = [self._bounds(name, partitions, begin[name], stop[name]) for name in names]
         return partitions_of((bound for bound in bounds if bound is not None), self.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -150,18 +150,22 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         return coded(directory, find)
 
-    def _ends(self, here: Mapping[PartitionName, PartitionDirectory]) -> Offsets:
+    def _ends(self, partitions: Mapping[PartitionName, PartitionDirectory]) -> Offsets:
         ends = {}
-        for name, directory in here.items():
+        for name, directory in partitions.items():
             log = open_log(directory, self.options)
             ends[name] = coded(directory, partial(end_of, log, self.options))
         return ends
 
     def _bounds(
-        self, name: PartitionName, here: Mapping[PartitionName, PartitionDirectory], begin: Position, stop: Position
+        self,
+        name: PartitionName,
+        partitions: Mapping[PartitionName, PartitionDirectory],
+        begin: Position,
+        stop: Position,
     ) -> Bounds | None:
         """Give what lies between two positions of a partition, as far as it is still there."""
-        directory = self._directory(name, here, begin)
+        directory = self._directory(name, partitions, begin)
         if directory is None:
             return None
         log = open_log(directory, self.options)
@@ -170,11 +174,11 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Bounds(directory, start, max(start, end), continues=start > log.log_start_offset)
 
     def _directory(
-        self, name: PartitionName, here: Mapping[PartitionName, PartitionDirectory], position: Position
+        self, name: PartitionName, partitions: Mapping[PartitionName, PartitionDirectory], position: Position
     ) -> PartitionDirectory | None:
-        if name not in here:
+        if name not in partitions:
             self._lost(name, position, "the partition is gone")
-        return here.get(name)
+        return partitions.get(name)
 
     def _checked(self, directory: PartitionDirectory, log: cw.Log, position: Position) -> Position:
         """Give the position in the log as it is now: the same one, unless what lay there is lost."""
@@ -187,13 +191,18 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # it was cut back, or made anew, and goes on from its end
                 return Position.of(log, last), f"the log ends at offset {last} now"
             now = Position.of(log, position.offset)
-            changed = position.mismatch(now, partial(is_compacted, log, self.options))
+            changed = position.mismatch(now, partial(self._is_compacted, log, position.offset))
             return (position, None) if changed is None else (now, changed)
 
         now, found = coded(directory, compare)
         if found is not None:
             self._lost((directory.topic or "", directory.partition or 0), position, found)
         return now
+
+    def _is_compacted(self, log: cw.Log, offset: int) -> bool:
+        if is_compacted(log, self.options):
+            return True
+        return self.options.cleanup_policy is None and has_delete_horizon(log, offset)
 
     def _lost(self, name: PartitionName, position: Position, found: str) -> None:
         topic, partition = name

@@ -228,9 +228,9 @@ def run(argv: Sequence[str]) -> int:
     try:
         code = app(args=list(argv) or ["--help"], prog_name=_PROGRAM, standalone_mode=False)
     except errors.SparkLogError as error:
-        return _told(error)
+        return _exit_code_of(error)
     except PySparkException as error:
-        return _told(errors.parse(error) or error)
+        return _exit_code_of(errors.parse(error) or error)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last door: one paragraph, no traceback)
         return exit_code_of(error)
     finally:
@@ -250,7 +250,7 @@ class _Warnings(logging.Handler):
             say(record.getMessage())
 
 
-def _told(error: errors.SparkLogError | PySparkException) -> int:
+def _exit_code_of(error: errors.SparkLogError | PySparkException) -> int:
     if isinstance(error, errors.SparkLogError):
         say(str(error))
         return USAGE if error.code == errors.BAD_OPTION else FAILED
