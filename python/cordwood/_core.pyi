@@ -253,9 +253,10 @@ class Log:
         Offsets and times intersect; a record without a time is outside every time range. A time range is exact however
         disordered the timestamps. *columns*: by default `offset timestamp timestamp_type key value headers`; also
         `topic partition leader_epoch producer_id producer_epoch sequence is_transactional is_control codec magic
-        batch_base_offset position segment key_size value_size`. *on_damage*: `"raise"` stops with a `CorruptLogError`
-        at the place, `"skip"` leaves out the damaged stretch and names it in `gaps`, `"report"` also gives it a row
-        with an `error` column. *max_rows* and *max_bytes* bound a record batch. *split*: one of `plan()`.
+        batch_base_offset position segment key_size value_size`; with an empty list the rows have no columns and can
+        only be counted. *on_damage*: `"raise"` stops with a `CorruptLogError` at the place, `"skip"` leaves out the
+        damaged stretch and names it in `gaps`, `"report"` also gives it a row with an `error` column. *max_rows* and
+        *max_bytes* bound a record batch. *split*: one of `plan()`.
 
         *Errors*: `OffsetOutOfRangeError` for a start below the log start or above the log end (an end beyond is
         clipped), `ConfigError` for a name that is not a column; damage is raised while reading. A codec that this

@@ -138,8 +138,8 @@ class LogConfig:
         `kind="broker"`: the broker's own names (`log.segment.bytes`); whatever else is there is ignored. Where a
         setting has several names, Kafka's precedence holds: `log.roll.ms` over `log.roll.hours`.
 
-        `kind="topic"`: a topic's overrides (`segment.bytes`). An unknown name is a `ConfigError` that names the
-        nearest.
+        `kind="topic"`: a topic's overrides (`segment.bytes`). An unknown name is a `ConfigError` that names a
+        near one, if any.
 
         `None` takes it for a broker's where a name begins with `log.`, or is `broker.id`, `node.id` or `process.roles`.
 

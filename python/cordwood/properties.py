@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from cordwood.settings import SETTINGS, Allowed, Flag, Integer, Setting, Synonym, refused, shown
@@ -136,7 +136,7 @@ def of_topic(given: Mapping[str, str]) -> dict[str, object]:
             _require_off(name, text)
             continue
         if name not in known:
-            raise refused(name, _nearest(name), "an unknown name")
+            raise refused(name, _known_setting(name), "an unknown name")
         values[known[name].field] = _read(name, text, _limit(known[name]))
     if INTERNAL_SEGMENT_BYTES in given:
         setting = known[SEGMENT_BYTES]
@@ -185,13 +185,21 @@ def _read(name: str, text: str, allowed: Allowed) -> object:
         raise refused(name, expected, f'"{text}"') from None
 
 
-def _nearest(name: str) -> str:
-    """Say what to use instead of a name that no topic has."""
+def _known_setting(name: str) -> str:
+    """Say what is expected instead of a name that no topic has."""
     for setting in SETTINGS:
         if any(synonym.name == name for synonym in setting.synonyms):
             return f"a topic's setting: {name} is a broker's, and a topic's is {setting.name}"
-    known = [*(setting.name for setting in SETTINGS), INTERNAL_SEGMENT_BYTES]
-    return f"a topic's setting; the nearest is {min(known, key=lambda other: _edits(name, other))}"
+    nearest = _nearest(name, [*(setting.name for setting in SETTINGS), INTERNAL_SEGMENT_BYTES])
+    return "a topic's setting" if nearest is None else f"a topic's setting; the nearest is {nearest}"
+
+
+def _nearest(name: str, known: Iterable[str]) -> str | None:
+    """Give the known name with the fewest edits, by the rule of the core (`src/config/suggestions.rs`)."""
+    name, most = name.lower(), max(len(name) // 3, 1)
+    edits = {other: _edits(name, other.lower()) for other in known}
+    nearest = min(edits, key=edits.__getitem__)
+    return nearest if edits[nearest] <= most else None
 
 
 def _edits(one: str, other: str) -> int:

@@ -33,6 +33,7 @@ pub(crate) use headers::java_string;
 pub use new_records::{HeaderPair, NewRecords};
 pub use reader::{Progress, Reader, ReaderOptions};
 
+use crate::config::nearest;
 use crate::error::{Error, Result};
 
 /// A column of a scan.
@@ -106,19 +107,16 @@ impl Column {
     /// The column of a name.
     ///
     /// # Errors
-    /// [`Error::Config`] that names the nearest one.
+    /// [`Error::Config`] that names a near one, if any.
     pub fn parse(name: &str) -> Result<Self> {
         if let Some((_, column)) = Self::NAMES.iter().find(|(known, _)| *known == name) {
             return Ok(*column);
         }
         let names = || Self::NAMES.iter().map(|(known, _)| *known);
-        let nearest = names().min_by_key(|known| distance(known, name)).unwrap_or_default();
+        let hint =
+            nearest(name, names()).map(|meant| format!(" (did you mean {meant:?}?)")).unwrap_or_default();
         let all = names().collect::<Vec<_>>().join(", ");
-        Err(Error::config(
-            "columns",
-            format!("one of {all} (did you mean {nearest:?}?)"),
-            format!("{name:?}"),
-        ))
+        Err(Error::config("columns", format!("one of {all}{hint}"), format!("{name:?}")))
     }
 
     /// Its name.
@@ -189,32 +187,16 @@ fn schema(options: &ReaderOptions) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// How many letters two names differ by (Levenshtein).
-fn distance(left: &str, right: &str) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, a) in left.bytes().enumerate() {
-        let mut diagonal = index;
-        let mut before = index + 1;
-        for (cell, b) in row.iter_mut().skip(1).zip(right.bytes()) {
-            let change = diagonal + usize::from(a != b);
-            diagonal = *cell;
-            before = change.min(before + 1).min(*cell + 1);
-            *cell = before;
-        }
-    }
-    row.last().copied().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_column_is_answered_with_the_nearest() {
+    fn an_unknown_column_is_answered_with_a_near_one_only() {
         assert_eq!(Column::parse("key").unwrap(), Column::Key);
-        let error = Column::parse("timestmap").unwrap_err().to_string();
-        assert!(error.contains("did you mean \"timestamp\""), "{error}");
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "abc"), 3);
+        let error = |name| Column::parse(name).unwrap_err().to_string();
+        assert!(error("timestmap").contains("did you mean \"timestamp\""), "{}", error("timestmap"));
+        assert!(error("OFFSET").contains("did you mean \"offset\""), "{}", error("OFFSET"));
+        assert!(!error("nope").contains("did you mean"), "{}", error("nope"));
     }
 }

@@ -13,10 +13,13 @@
 
 mod properties;
 mod settings;
+mod suggestions;
 mod value;
 
 pub use properties::Source;
 pub use settings::{Setting, Synonym, settings};
+#[cfg(feature = "arrow")]
+pub(crate) use suggestions::nearest;
 pub use value::Allowed;
 
 use crate::error::{Error, Result};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::LogConfig;
 use super::settings::{Setting, Synonym, settings};
+use super::suggestions::nearest;
 use super::value::{Allowed, Value};
 use crate::error::{Error, Result};
 
@@ -46,7 +47,7 @@ impl LogConfig {
     /// `log.roll.hours`); what they do not name has its default. `None` guesses, as [`Source::guess`] does.
     ///
     /// # Errors
-    /// [`Error::Config`] with the name, the value and what is allowed; for an unknown name of a topic's the nearest one.
+    /// [`Error::Config`] with the name, the value and what is allowed; for an unknown name of a topic's a near one, if any.
     ///
     /// *Source*: `KafkaConfig.extractLogConfigMap`, `LogConfig.fromProps`.
     pub fn from_properties(properties: &BTreeMap<String, String>, source: Option<Source>) -> Result<Self> {
@@ -73,7 +74,7 @@ impl LogConfig {
             }
             let setting = settings()
                 .find(|setting| setting.name == name)
-                .ok_or_else(|| Error::config(name, nearest(name), "an unknown name"))?;
+                .ok_or_else(|| Error::config(name, known_setting(name), "an unknown name"))?;
             let value = read(name, text, segment_size_limit(setting))?;
             self.put(setting, name, text, &value)?;
         }
@@ -174,34 +175,14 @@ fn refused(name: &str, expected: impl Into<String>, text: &str) -> Error {
     Error::config(name, expected, format!("\"{text}\""))
 }
 
-/// What to say instead of a name that no topic has: the topic's name for a broker's, else the one with the fewest edits.
-fn nearest(name: &str) -> String {
+/// What is expected instead of a name that no topic has: the topic's name for a broker's, else one that is near.
+fn known_setting(name: &str) -> String {
     let of_broker = settings().find(|setting| setting.synonyms.iter().any(|synonym| synonym.name == name));
     if let Some(setting) = of_broker {
         return format!("a topic's setting: {name} is a broker's, and a topic's is {}", setting.name);
     }
-    let nearest = settings()
-        .map(|setting| setting.name)
-        .chain([INTERNAL_SEGMENT_BYTES])
-        .min_by_key(|known| edits(name, known));
-    format!("a topic's setting; the nearest is {}", nearest.unwrap_or_default())
-}
-
-/// How many letters must be put in, left out or changed to make one of the other (Levenshtein).
-fn edits(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (above, letter) in from.chars().enumerate() {
-        let mut diagonal = above;
-        let mut left = above + 1;
-        let mut next = vec![left];
-        for (other, up) in to.iter().zip(row.iter().skip(1)) {
-            let changed = diagonal + usize::from(*other != letter);
-            diagonal = *up;
-            left = changed.min(up + 1).min(left + 1);
-            next.push(left);
-        }
-        row = next;
+    match nearest(name, settings().map(|setting| setting.name).chain([INTERNAL_SEGMENT_BYTES])) {
+        Some(nearest) => format!("a topic's setting; the nearest is {nearest}"),
+        None => "a topic's setting".to_owned(),
     }
-    row.last().copied().unwrap_or_default()
 }

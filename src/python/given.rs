@@ -40,10 +40,11 @@ impl Blob {
             });
         }
         let view = PyMemoryView::from(given).map_err(|_| wrong_type(argument, wanted, given))?;
-        // a number of NumPy's has bytes too, and an array of them as many as the machine makes of it
+        // a NumPy number has bytes, too, and an array of them as many as its item size says. The view of a NumPy date has
+        // one dimension; the date itself, as every scalar of NumPy, has none
         let format: String = view.getattr("format")?.extract()?;
         let item = format.trim_start_matches(['@', '=', '<', '>', '!']);
-        if !matches!(item, "B" | "b" | "c") || view.getattr("ndim")?.extract::<i32>()? < 1 {
+        if !matches!(item, "B" | "b" | "c") || has_no_dimension(&view)? || has_no_dimension(given)? {
             let found = class_name(given);
             return Err(PyTypeError::new_err(format!(
                 "{argument}: expected {wanted}, found {found} (its tobytes() are bytes)"
@@ -65,6 +66,11 @@ impl Blob {
     ) -> PyResult<Option<Self>> {
         given.map(|given| Self::of(argument, "bytes, str or None", given)).transpose()
     }
+}
+
+/// Whether it is a scalar, as NumPy has them.
+fn has_no_dimension(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    given.getattr_opt("ndim")?.map_or(Ok(false), |dimensions| dimensions.eq(0))
 }
 
 /// Headers: a sequence of pairs, or a mapping.

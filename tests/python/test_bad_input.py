@@ -259,14 +259,23 @@ def test_columns_of_another_type(log: cw.Log, columns: Any) -> None:
     assert names == ["offset"]
 
 
-def test_the_same_column_twice_or_none_at_all(log: cw.Log) -> None:
+@pytest.mark.parametrize("wrong", ["nope", "", "x", "colour", "a name like no other"])
+def test_no_column_is_suggested_for_a_name_that_is_like_none(log: cw.Log, wrong: str) -> None:
+    with pytest.raises(cw.ConfigError, match=r"^columns: expected one of topic, ") as raised:
+        log.scan(columns=[wrong])
+    assert "did you mean" not in str(raised.value)
+
+
+def test_the_same_column_twice_is_refused(log: cw.Log) -> None:
     with pytest.raises(ValueError):
         log.scan(columns=["offset", "offset"]).to_arrow()
-    try:
-        table = log.scan(columns=[]).to_arrow()
-    except ValueError:
-        return
-    assert table.num_columns == 0
+
+
+@pytest.mark.parametrize("part", corpus.partitions(), ids=str)
+def test_without_columns_the_rows_are_counted(part: corpus.Partition) -> None:
+    """As a table of Arrow without columns has rows."""
+    table = cw.Log(part.path).scan(columns=[]).to_arrow()
+    assert (table.num_columns, table.num_rows) == (0, len(corpus.visible(part)))
 
 
 @pytest.mark.parametrize(

@@ -185,15 +185,23 @@ def test_a_damaged_checkpoint_says_what_removing_it_does(path: Path, damaged: by
 
 
 @pytest.mark.parametrize(
-    "given", [np.int64(7), np.float64(7), np.bool_(True), np.arange(3), np.zeros((2, 2), "<u2"), array("i", [1, 2])]
+    "given",
+    [
+        *(np.int64(7), np.uint8(7), np.float64(7), np.bool_(True), np.void(b"abc")),
+        *(np.datetime64("2024-01-01"), np.datetime64("2024-01-01", "ns"), np.timedelta64(1, "s")),
+        *(np.arange(3), np.array(7, "u1"), np.zeros((2, 2), "<u2"), array("i", [1, 2])),
+    ],
+    ids=repr,
 )
-def test_numbers_are_not_taken_for_bytes(path: Path, given: Any) -> None:
+def test_numbers_and_dates_are_not_taken_for_bytes(path: Path, given: Any) -> None:
     with cw.LogWriter(path) as writer:
         for append in (
             lambda: writer.append(given),
             lambda: writer.append(b"v", key=given),
             lambda: writer.append(b"v", headers=[(b"h", given)]),
+            lambda: writer.append(b"v", headers=[(given, b"v")]),
             lambda: writer.append_many([given]),
+            lambda: writer.append_many([cw.Record(given)]),
         ):
             with pytest.raises(TypeError, match=f"found {type(given).__name__}"):
                 append()

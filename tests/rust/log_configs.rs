@@ -217,12 +217,15 @@ fn an_unknown_name_of_a_topic_is_an_error_that_names_the_nearest() {
         ("internal.segment.byte", "internal.segment.bytes"),
         ("log.roll.hours", "segment.ms"),
         ("message.max.bytes", "max.message.bytes"),
+        ("RETENTION.MS", "retention.ms"),
     ];
     for (given, known) in nearest {
         let (argument, expected, _) = topic_error(&[(given, "1")]);
         assert_eq!(argument, given);
         assert!(expected.ends_with(&format!("is {known}")), "{expected}");
     }
+    let (argument, expected, _) = topic_error(&[("on.damage", "1")]);
+    assert_eq!((argument.as_str(), expected.as_str()), ("on.damage", "a topic's setting"));
 }
 
 #[test]

@@ -42,6 +42,7 @@ def cordwood_(
 
     \b
     Exit codes: 0 done, 1 nothing found or an error, 2 wrong usage, 130 Ctrl-C.
+    Warnings about a log go to stderr and leave the exit code as it is.
     """  # noqa: D301  (\b keeps the lines as they are)
     del version
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cordwood import Gap, Log, Record, Records, Scan
+from cordwood import Gap, Record, Records, Scan
 from cordwood.cli.failure import FAILED, UsageError, say
 from cordwood.cli.formats import (
     OTHER_COLUMNS,
@@ -24,6 +24,7 @@ from cordwood.cli.formats import (
     write_jsonl,
     write_parquet,
 )
+from cordwood.cli.log_warnings import opened
 from cordwood.cli.output import output_of
 from cordwood.cli.progress import counted
 from cordwood.cli.times import FORMS, in_words, parse
@@ -35,6 +36,7 @@ __all__ = ["cat"]
 
 
 def cat(  # noqa: PLR0913, PLR0917  (a command's options)
+    context: typer.Context,
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
     start_offset: Annotated[int | None, typer.Option(help="First offset, inclusive.")] = None,
     end_offset: Annotated[int | None, typer.Option(help="Last offset, exclusive.")] = None,
@@ -79,10 +81,11 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood cat broken-0 --on-damage skip > readable.jsonl
 
     With --on-damage skip or report, the damaged stretches are named on stderr and the exit code is 1.
+    Warnings about the log, such as a missing segment, go to stderr, too, and leave the exit code as it is.
     """  # noqa: D301
     if json and output_format not in {None, "jsonl"}:
         raise UsageError(f"--json is the same as --format jsonl, and --format says {output_format}: leave one out")
-    log = Log(path)
+    log = opened(context, path)
     target = output_of(output, log.path)
     wanted = format_of(target.path, "jsonl" if json else output_format)
     chosen = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]

@@ -7,6 +7,7 @@ import typer
 
 from cordwood import Log
 from cordwood.cli.failure import NothingFoundError, UsageError
+from cordwood.cli.log_warnings import opened
 from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.cli.times import FORMS, in_words, parse
 
@@ -16,6 +17,7 @@ _COLUMNS: list[Column] = [("what", "left"), ("value", "left")]
 
 
 def find(
+    context: typer.Context,
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
     offset: Annotated[int | None, typer.Option(help="Find the batch that holds this offset.")] = None,
     time: Annotated[str | None, typer.Option(help=f"Find the first record at or after this time: {FORMS}.")] = None,
@@ -32,7 +34,7 @@ def find(
     """  # noqa: D301
     if (offset is None) == (time is None):
         raise UsageError("find wants either --offset or --time")
-    log = Log(path)
+    log = opened(context, path)
     if time is not None:
         timestamp = parse(time)
         found = log.offset_for_time(timestamp)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_retention
+from cordwood.cli.log_warnings import opened
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
 from cordwood.cli.times import FORMS, in_words, parse
@@ -16,6 +17,7 @@ _COLUMNS: list[Column] = [("base", "right"), ("end", "right"), ("size", "right")
 
 
 def retain(  # noqa: PLR0913, PLR0917  (a command's options)
+    context: typer.Context,
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
@@ -37,7 +39,7 @@ def retain(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     config = settings(properties, assignments)
     moment = None if now is None else parse(now)
-    log = Log(path)
+    log = opened(context, path)
     plan = plan_retention(log, config, moment)
     shown = _segments(log, plan)
     if dry_run:

@@ -7,6 +7,7 @@ import typer
 
 from cordwood import Log, LogWriter, OffsetOutOfRangeError
 from cordwood.cli.failure import UsageError
+from cordwood.cli.log_warnings import opened
 from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
 
 __all__ = ["truncate"]
@@ -15,6 +16,7 @@ _END = 1 << 63
 
 
 def truncate(
+    context: typer.Context,
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
     to: Annotated[int, typer.Option("--to", help="The offset at which the log is to end.")],
     dry_run: Annotated[
@@ -32,7 +34,7 @@ def truncate(
     """  # noqa: D301
     if not 0 <= to < _END:
         raise UsageError(f"--to wants an offset from 0 to 2^63 - 1, not {to}")
-    log = Log(path)
+    log = opened(context, path)
     document = _what_goes(log, to)
     if dry_run:
         LogWriter.check(path)
