@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::names::{PartitionName, PartitionState, SegmentFileName};
-use crate::log::checkpoint::{LOG_START_OFFSETS, RECOVERY_POINTS};
-use crate::log::{DURABLE, Log, LogOptions, metadata};
+use crate::log::{self, Log, LogOptions};
+use crate::segment::with_descriptors;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::PARTITION_METADATA;
 
@@ -35,8 +35,8 @@ impl LogDir {
             return Err(Error::config("options", "those of a data directory", "those of one partition"));
         }
         let advice = "give the path of a broker's data directory (its log.dirs)";
-        let directory = Directory::open(path.as_ref(), advice)?;
-        let entries = directory.entries()?;
+        let directory = with_descriptors(|| Directory::open(path.as_ref(), advice))?;
+        let entries = with_descriptors(|| directory.entries())?;
         let of_partition = |name: &str| {
             SegmentFileName::parse(name).is_some()
                 || [PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT].contains(&name)
@@ -108,29 +108,15 @@ impl LogDir {
     }
 }
 
-/// Fails where a partition without a segment had one: other files of a segment are there, a writer's record of what it
-/// synced, or a recovery point of the data directory that lies above the log start.
+/// Fails where a partition without a segment had one: other files of a segment are there, or [`log::refuse_lost`] says so.
 fn refuse_lost(partition: &Directory, name: &PartitionName) -> Result<()> {
-    let lost = |found: String| {
-        let wanted = "a segment, which the partition has had";
-        Err(Malformed::new(wanted, format!("none, and {found}")).at(partition.path(), 0, None))
-    };
     for (file, _) in partition.entries()? {
-        if SegmentFileName::parse(&file).is_some() || file == DURABLE {
-            return lost(file);
+        if SegmentFileName::parse(&file).is_some() {
+            let wanted = "a segment, which the partition has had";
+            return Err(Malformed::new(wanted, format!("none, and {file}")).at(partition.path(), 0, None));
         }
     }
-    if name.state != PartitionState::Live {
-        return Ok(());
-    }
-    let offset = |checkpoint| metadata::checkpointed(partition, checkpoint, &name.topic, name.partition);
-    // a checkpoint that cannot be read shows nothing
-    let recovery_point = offset(RECOVERY_POINTS).ok().flatten();
-    let start = offset(LOG_START_OFFSETS).ok().flatten().unwrap_or(0);
-    match recovery_point.filter(|recovery_point| *recovery_point > start) {
-        Some(recovery_point) => lost(format!("{RECOVERY_POINTS} names offset {recovery_point}")),
-        None => Ok(()),
-    }
+    log::refuse_lost(partition, name.state == PartitionState::Live)
 }
 
 fn list(directory: &Directory, include: &[PartitionState]) -> Result<BTreeMap<String, PartitionName>> {

@@ -42,8 +42,7 @@ pub use transactions::AbortedRange;
 use transactions::{Fate, Transactions};
 use writer::checkpoint::Checkpoint;
 pub use writer::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
-pub(crate) use writer::checkpoint::DURABLE;
-pub(crate) use writer::derived_indexes;
+pub(crate) use writer::{derived_indexes, refuse_lost};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]

@@ -3,7 +3,8 @@
 //! Kafka believes these files: a recovery point above what was truncated would let it skip what it has to look at, and a
 //! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
 
-use super::checkpoint::Checkpoint;
+use super::checkpoint::{Checkpoint, DURABLE, Watermark};
+use super::clean_marker::CleanMarker;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::names::{PartitionName, PartitionState, is_topic};
 use crate::fs::{
@@ -147,6 +148,33 @@ impl DataDirectory {
             }
         }
         Ok(StagedLines { files, _others_wait: others_wait })
+    }
+}
+
+/// Fails where a partition that has no segment had records: the recovery point, or what a writer synced, is above the log start.
+/// An opening for writing refuses the same. `is_live`: whether the data directory's checkpoints speak of it.
+///
+/// # Errors
+/// [`Error::Corrupt`]; [`Error::Io`].
+pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
+    let checkpoint = Checkpoint::read(partition)?;
+    if checkpoint.is_some_and(|checkpoint| checkpoint.starting_at.is_some()) {
+        // it was being emptied
+        return Ok(());
+    }
+    let own = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
+    let data_directory = if is_live { DataDirectory::around(partition)? } else { None };
+    let start = data_directory.map_or(Ok(own), |found| found.start_without_segments(partition, own))?;
+    let closed_at = CleanMarker::read(partition)?.map(|marker| marker.log_end_offset());
+    match Watermark::read(partition)?.or(closed_at).filter(|durable| *durable > start) {
+        None => Ok(()),
+        Some(durable) => {
+            let expected = format!(
+                "a segment with the offsets {start} to {durable}, because {DURABLE} or the clean marker \
+                                    says that they were synced (put the segments back)"
+            );
+            Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
+        }
     }
 }
 

@@ -27,6 +27,7 @@ use std::time::{Duration, Instant};
 pub use appender::Appender;
 use commit::Commit;
 use data_directory::DataDirectory;
+pub(crate) use data_directory::refuse_lost;
 pub use flush_mode::FlushMode;
 pub use options::WriterOptions;
 use partition::Partition;
