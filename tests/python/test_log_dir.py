@@ -205,9 +205,9 @@ def test_a_partition_that_kafka_has_just_created_has_no_records(data: Path, file
 @pytest.mark.parametrize(
     ("kept", "named"),
     [
-        ("*.index", r"\.index"),
-        ("*.timeindex", r"\.timeindex"),
-        ("", "recovery-point-offset-checkpoint names offset 268"),
+        ("*.index", r" found none, and .*\.index"),
+        ("*.timeindex", r" found none, and .*\.timeindex"),
+        ("", r'recovery-point-offset-checkpoint has the recovery point "cities 0 268".* found no segment'),
     ],
 )
 def test_a_partition_that_lost_its_segments_is_an_error(data: Path, kept: str, named: str) -> None:
@@ -220,7 +220,7 @@ def test_a_partition_that_lost_its_segments_is_an_error(data: Path, kept: str, n
         (data / "recovery-point-offset-checkpoint").unlink()
     found = cw.LogDir(data)
     for read in (lambda: found["cities-0"], lambda: found.scan(["cities"]).to_arrow()):
-        with pytest.raises(cw.CorruptLogError, match=f"cities-0 .*expected a segment.* found none, and .*{named}"):
+        with pytest.raises(cw.CorruptLogError, match=f"cities-0 .*expected a segment.*{named}"):
             read()
     assert found.scan(["rivers.compact"]).to_arrow().num_rows > 0
 

@@ -42,6 +42,7 @@ mod layers;
 mod locks;
 mod log_configs;
 mod lookups_many;
+mod lost_segments;
 #[cfg(feature = "crash-disk")]
 mod memory_disk;
 mod old_wrappers;

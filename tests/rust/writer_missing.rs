@@ -300,25 +300,6 @@ fn a_new_partition_beside_a_brokers_starts_at_zero() {
 }
 
 #[test]
-fn a_log_that_lost_all_its_segments_is_not_begun_anew_beside_their_indexes_or_snapshots() {
-    for kept in ["index", "timeindex", "snapshot"] {
-        let parent = folder();
-        let path = parent.path().join("orders-0");
-        drop(written(&path, true));
-        fs::write(path.join("00000000000000000040.snapshot"), b"of a broker").unwrap();
-        for (name, _) in files(&path) {
-            if name.extension().is_none_or(|kind| kind != kept) {
-                fs::remove_file(name).unwrap();
-            }
-        }
-        let before = files(&path);
-        let error = LogWriter::open(&path, &options()).unwrap_err();
-        assert!(error.to_string().contains("a .log beside what is left of a segment"), "{error}");
-        assert_eq!(files(&path).len(), before.len() + 1, "the lock's file alone is new");
-    }
-}
-
-#[test]
 fn a_reader_warns_of_a_log_that_ends_before_it_was_synced() {
     for is_closed in [true, false] {
         let parent = folder();

@@ -32,8 +32,9 @@ def open_cached(path: str, *, io: Literal["auto", "mmap", "pread"] = "pread", re
     """Give the log of a partition directory as it is now, opened once in a process.
 
     `Log.refresh` lists the directory and shares the segments whose inode, size, modification time and change time are
-    unchanged. A `Log` reopens itself in a forked child. Without *refresh* the log is as this process last saw it, where it still
-    has it: for a further question about the same plan, or of the same task. *Cost*: with 5,000 segments about 20 ms.
+    unchanged. A `Log` reopens itself in a forked child. Without *refresh* the log is as this process last saw it, where
+    it still has it: for a further question about the same plan, or of the same task. *Cost*: with 5,000 segments about
+    20 ms.
     *Errors*: those of `cordwood.Log`.
     """
     key = (absolute(path), io)

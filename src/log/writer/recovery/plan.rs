@@ -145,9 +145,6 @@ fn beginning(
     }
     preconditions::unfinished(directory)?;
     let removed = directory.segment_bases()?;
-    if removed.is_empty() {
-        preconditions::without_logs(directory, log_start_offset)?;
-    }
     if let Some(checkpoint) = checkpoint.filter(|_| !removed.is_empty()) {
         preconditions::written_since(directory, checkpoint)?;
     }

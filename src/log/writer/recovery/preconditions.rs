@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
-use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::names::{SegmentFileName, Stage};
 use crate::log::writer::WriterOptions;
 use crate::log::writer::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
 use crate::log::writer::clean_marker::CLEAN;
@@ -12,9 +12,6 @@ use crate::log::writer::data_directory::DataDirectory;
 use crate::log::{Log, LogOptions};
 use crate::segment::{Batch, SCAN_READ, Segment, Step};
 use crate::types::Io;
-
-/// An entry of a transaction index, the largest, bytes.
-const LARGEST_ENTRY: usize = 34;
 
 /// Refuses a directory without a segment that counts, but with what a replacement of some left: where the others went is
 /// not known.
@@ -25,36 +22,6 @@ pub(super) fn unfinished(directory: &Directory) -> Result<()> {
             let expected = "a segment beside what is left of a compaction or a split (let Kafka open the directory once, or \
                             remove the file)";
             return Err(Malformed::unsupported(expected, name.clone()).at(directory.path_of(&name), 0, None));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses a directory without a `.log` in which an index with entries, or a snapshot above the log start, shows that there was
-/// one.
-pub(super) fn without_logs(directory: &Directory, log_start_offset: i64) -> Result<()> {
-    for (name, _) in directory.entries()? {
-        let Some(parsed) = SegmentFileName::parse(&name).filter(|parsed| parsed.stage == Stage::Live) else {
-            continue;
-        };
-        let is_left = match parsed.kind {
-            FileKind::Log => false,
-            FileKind::Snapshot => parsed.base_offset > log_start_offset,
-            FileKind::OffsetIndex | FileKind::TimeIndex | FileKind::TransactionIndex => {
-                let file = directory.open_file(&name)?;
-                let mut first = [0; LARGEST_ENTRY];
-                let size = usize::try_from(file.size()).unwrap_or(LARGEST_ENTRY).min(LARGEST_ENTRY);
-                let first = first.get_mut(..size).unwrap_or_default();
-                file.read_exact_at(0, first)?;
-                first.iter().any(|byte| *byte != 0)
-            }
-        };
-        if is_left {
-            let expected = format!(
-                "a .log beside what is left of a segment (put it back; or to begin an empty log at offset {log_start_offset}, \
-                 remove this file)"
-            );
-            return Err(Malformed::new(expected, "none").at(directory.path_of(&name), 0, None));
         }
     }
     Ok(())
