@@ -42,6 +42,21 @@ def test_retention_by_the_time_of_a_file_says_so(command: Command, tmp_path: Pat
     assert "2001-09-09T01:46:40.000Z (the file's)" in out
 
 
+@pytest.mark.parametrize("dry_run", ["--dry-run", "--no-dry-run"])
+def test_retain_names_the_settings_that_decide(command: Command, tmp_path: Path, dry_run: str) -> None:
+    path = Path(shutil.copytree(corpus.partition("01-plain").path, tmp_path / "orders-0"))
+    for policy, decides in [
+        ("compact", "cleanup.policy=compact, which deletes only what lies below the log start offset"),
+        ("", "cleanup.policy=none, which deletes only what lies below the log start offset"),
+        ("delete", "retention.ms=-1, retention.bytes=-1"),
+        ("compact,delete", "retention.ms=-1, retention.bytes=-1"),
+    ]:
+        limits = ("--set", "retention.ms=-1") if "delete" in policy else ()
+        code, out, error = command("retain", path, "--set", f"cleanup.policy={policy}", *limits, dry_run)
+        assert (code, error) == (0, "")
+        assert out == f"{path}: no segment is to be deleted under {decides}\n"
+
+
 @pytest.mark.parametrize("case", ["12-compacted", "12-compacted-codecs", "12-compacted-empty", "11-transactions"])
 def test_an_offset_that_is_not_there_is_not_shown_as_found(command: Command, case: str) -> None:
     part = corpus.partition(case)
