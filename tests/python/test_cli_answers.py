@@ -42,6 +42,21 @@ def test_retention_by_the_time_of_a_file_says_so(command: Command, tmp_path: Pat
     assert "2001-09-09T01:46:40.000Z (the file's)" in out
 
 
+@pytest.mark.parametrize("dry_run", ["--dry-run", "--no-dry-run"])
+def test_retain_names_the_settings_that_decide(command: Command, tmp_path: Path, dry_run: str) -> None:
+    path = Path(shutil.copytree(corpus.partition("01-plain").path, tmp_path / "orders-0"))
+    for policy, decides in [
+        ("compact", "cleanup.policy=compact, which deletes only what lies below the log start offset"),
+        ("", "cleanup.policy=none, which deletes only what lies below the log start offset"),
+        ("delete", "retention.ms=-1, retention.bytes=-1"),
+        ("compact,delete", "retention.ms=-1, retention.bytes=-1"),
+    ]:
+        limits = ("--set", "retention.ms=-1") if "delete" in policy else ()
+        code, out, error = command("retain", path, "--set", f"cleanup.policy={policy}", *limits, dry_run)
+        assert (code, error) == (0, "")
+        assert out == f"{path}: no segment is to be deleted under {decides}\n"
+
+
 @pytest.mark.parametrize("case", ["12-compacted", "12-compacted-codecs", "12-compacted-empty", "11-transactions"])
 def test_an_offset_that_is_not_there_is_not_shown_as_found(command: Command, case: str) -> None:
     part = corpus.partition(case)
@@ -86,3 +101,60 @@ def test_ls_shows_a_partition_that_was_just_created(command: Command, tmp_path: 
     assert "1 of " in error
     assert "cities-0" in error
     assert "expected a segment" in out
+
+
+PLAIN = corpus.partition("01-plain").path
+NUMBERS = [str(2**63 - 1), str(2**63), "9999999999999999999", str(2**70), "9" * 5000]
+
+
+@pytest.mark.parametrize("number", NUMBERS, ids=lambda number: number[:20] + "…" * (len(number) > 20))
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("cat", PLAIN, "--limit"),
+        ("cat", PLAIN, "--format", "csv", "--limit"),
+        ("cat", PLAIN, "--start-offset"),
+        ("cat", PLAIN, "--end-offset"),
+        ("cat", PLAIN, "--since"),
+        ("cat", PLAIN, "--until"),
+        ("find", PLAIN, "--offset"),
+        ("find", PLAIN, "--time"),
+        ("truncate", PLAIN, "--to"),
+        ("retain", PLAIN, "--now"),
+        ("retain", PLAIN, "--set"),
+        ("trace", PLAIN / f"{0:020d}.index"),
+        ("trace", PLAIN / f"{0:020d}.timeindex"),
+        ("append", "{tmp}/new-0", "--leader-epoch"),
+    ],
+    ids=lambda arguments: " ".join(map(str, (arguments[0], *arguments[2:]))),
+)
+def test_a_number_that_is_too_large_is_a_usage_error_or_no_limit(
+    command: Command, tmp_path: Path, arguments: tuple[object, ...], number: str
+) -> None:
+    given = [str(argument).replace("{tmp}", str(tmp_path)) for argument in arguments]
+    value = f"retention.ms={number}" if given[-1] == "--set" else number
+    code, out, error = command(*given, value)
+    if "--limit" in given and len(number) < 1000:
+        assert (code, error) == (0, "")
+        assert out == command(*given[:-1])[1]
+        return
+    for text in (error, out):
+        assert not re.search(r"sys\.|islice|Python|integer string|OverflowError|fault of", text)
+    if len(number) >= 1000 or int(number) >= 2**63:
+        assert (code, out) == (2, ""), error
+        assert error.startswith("cordwood: ")
+
+
+@pytest.mark.parametrize("names", ["", ",", " ", "offset,", ",offset", "offset,,key"])
+@pytest.mark.parametrize("output_format", ["jsonl", "csv"])
+def test_no_column_is_left_out_of_columns_in_silence(command: Command, names: str, output_format: str) -> None:
+    code, out, error = command("cat", PLAIN, "--format", output_format, "--columns", names)
+    assert (code, out) == (2, "")
+    assert error == f"cordwood: --columns wants the names of columns, separated by commas, not {names!r}\n"
+
+
+@pytest.mark.parametrize("digits", [20, 5000])
+def test_a_time_too_long_ago_is_a_usage_error_in_our_words(command: Command, digits: int) -> None:
+    code, out, error = command("cat", PLAIN, f"--since=-{'9' * digits}w")
+    assert (code, out) == (2, "")
+    assert "w' is not a time; write one of: " in error

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import corpus
+import pytest
 from scripts import Command
 
 import cordwood as cw
@@ -53,3 +59,36 @@ def test_the_pipe_of_the_readme_copies_what_a_consumer_sees(command: Command) ->
     pipes += re.findall(r"cordwood cat [^\n]*\| *cordwood append[^\n]*", helps)
     assert len(pipes) >= 2
     assert all("--isolation read_committed" in pipe for pipe in pipes)
+
+
+@pytest.mark.parametrize("part", [p for p in corpus.partitions() if p.case.startswith("11-")], ids=str)
+def test_markers_that_cat_writes_are_never_appended_as_records(
+    command: Command, part: corpus.Partition, tmp_path: Path
+) -> None:
+    """Kafka's dump says which offsets are markers."""
+    markers = {
+        offset
+        for batch in corpus.batches(part)
+        if batch["control"]
+        for offset in range(batch["baseOffset"], batch["lastOffset"] + 1)
+    }
+    code, out, _ = command("cat", part.path, "--include-control")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0
+    assert {row["offset"] for row in rows if row["is_control"]} == markers
+    assert list(rows[0]) == ["offset", "timestamp", "timestamp_type", "key", "value", "headers", "is_control"]
+    chosen = command("cat", part.path, "--include-control", "--columns", "offset,key")[1]
+    assert list(json.loads(chosen.splitlines()[0])) == ["offset", "key"]
+    paths = os.pathsep.join(p for p in sys.path if p)
+    appended = subprocess.run(
+        [sys.executable, "-m", "cordwood.cli", "append", str(tmp_path / "copy-0"), "--format", "jsonl"],
+        input=out.encode(),
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": paths},
+        timeout=60,
+        check=False,
+    )
+    assert appended.returncode == 1
+    assert b"line 1 is no record" in appended.stderr
+    assert b"is_control" in appended.stderr
+    assert cw.Log(tmp_path / "copy-0").log_end_offset == 0

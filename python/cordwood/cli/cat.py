@@ -53,7 +53,13 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
             "and a line on stderr says so where there is such a record."
         ),
     ] = None,
-    include_control: Annotated[bool, typer.Option("--include-control", help="Transaction markers too.")] = False,
+    include_control: Annotated[
+        bool,
+        typer.Option(
+            "--include-control",
+            help="Transaction markers too; without --columns also the column is_control, which marks them.",
+        ),
+    ] = False,
     on_damage: Annotated[
         Literal["raise", "skip", "report"],
         typer.Option(help="Stop at damage, leave it out and name it, or give it a row with an error column."),
@@ -61,7 +67,10 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     limit: Annotated[int | None, typer.Option(min=0, help="At most so many records.")] = None,
     output_format: Annotated[
         Format | None,
-        typer.Option("--format", help="By default what the suffix of -o says, else jsonl. All but jsonl need pyarrow."),
+        typer.Option(
+            "--format",
+            help="By default what the suffix of -o says, else jsonl. Only jsonl of default columns needs no pyarrow.",
+        ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
     output: Annotated[
@@ -88,7 +97,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     log = opened(context, path)
     target = output_of(output, log.path)
     wanted = format_of(target.path, "jsonl" if json else output_format)
-    chosen = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    chosen = _columns(columns, include_control=include_control)
     request: dict[str, Any] = {
         "start_offset": start_offset,
         "end_offset": end_offset,
@@ -97,6 +106,8 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         "include_control": include_control,
         "on_damage": on_damage,
     }
+    # no log has more records than an int of the machine counts
+    limit = None if limit is None else min(limit, sys.maxsize)
     written = _Written(limit)
     names = tuple(chosen or RECORD_COLUMNS)
     # without pyarrow; a column that is there twice is for the scan to refuse
@@ -129,6 +140,15 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     if isolation is None:
         _name_uncommitted(scan, written)
     _name_gaps(scan.gaps)
+
+
+def _columns(given: str | None, *, include_control: bool) -> list[str] | None:
+    if given is None:
+        return [*_RECORD_COLUMNS, "is_control"] if include_control else None
+    names = [name.strip() for name in given.split(",")]
+    if not all(names):
+        raise UsageError(f"--columns wants the names of columns, separated by commas, not {given!r}")
+    return names
 
 
 def _times(since: str | None, until: str | None) -> dict[str, int | None]:

@@ -73,10 +73,18 @@ def _age(segment: Segment) -> str:
     return words if segment.largest_record_timestamp >= 0 else f"{words} (the file's)"
 
 
+def _limits(config: LogConfig) -> str:
+    """Name the settings that decide."""
+    policy = config.cleanup_policy
+    if "delete" not in policy.split(","):
+        return f"cleanup.policy={policy or 'none'}, which deletes only what lies below the log start offset"
+    return f"retention.ms={config.retention_ms}, retention.bytes={config.retention_bytes}"
+
+
 def _say(log: Log, config: LogConfig, plan: RetentionPlan, shown: list[list[str]], *, dry_run: bool) -> None:
-    under = f"retention.ms={config.retention_ms}, retention.bytes={config.retention_bytes}"
+    under = _limits(config)
     if not plan.segments:
-        print_text(f"{log.path}: no segment has had its time under {under}")
+        print_text(f"{log.path}: no segment is to be deleted under {under}")
         return
     words = "would be deleted" if dry_run else "deleted"
     print_table(f"{log.path}: {words} under {under}", _COLUMNS, shown)

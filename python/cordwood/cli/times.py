@@ -11,7 +11,8 @@ FORMS = "2024-05-01T10:00Z, 2024-05-01T12:00+02:00, 2024-05-01 (midnight UTC), -
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
-_AGO = re.compile(r"-(?:\d+[wdhms])+")
+# no more digits than a time within 64 bits can need
+_AGO = re.compile(r"-(?:\d{1,19}[wdhms])+")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INT64_END = 1 << 63
 
