@@ -80,15 +80,16 @@ def test_markers_that_cat_writes_are_never_appended_as_records(
     chosen = command("cat", part.path, "--include-control", "--columns", "offset,key")[1]
     assert list(json.loads(chosen.splitlines()[0])) == ["offset", "key"]
     paths = os.pathsep.join(p for p in sys.path if p)
-    appended = subprocess.run(
-        [sys.executable, "-m", "cordwood.cli", "append", str(tmp_path / "copy-0"), "--format", "jsonl"],
-        input=out.encode(),
-        capture_output=True,
-        env={**os.environ, "PYTHONPATH": paths},
-        timeout=60,
-        check=False,
-    )
-    assert appended.returncode == 1
-    assert b"line 1 is no record" in appended.stderr
-    assert b"is_control" in appended.stderr
+    for options, exit_code in [(["--format", "jsonl"], 1), ([], 2)]:
+        appended = subprocess.run(
+            [sys.executable, "-m", "cordwood.cli", "append", str(tmp_path / "copy-0"), *options],
+            input=out.encode(),
+            capture_output=True,
+            env={**os.environ, "PYTHONPATH": paths},
+            timeout=60,
+            check=False,
+        )
+        assert appended.returncode == exit_code
+        assert b"is no record" in appended.stderr
+        assert b"is_control" in appended.stderr
     assert cw.Log(tmp_path / "copy-0").log_end_offset == 0

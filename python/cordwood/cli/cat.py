@@ -144,7 +144,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
 
 def _columns(given: str | None, *, include_control: bool) -> list[str] | None:
     if given is None:
-        return [*_RECORD_COLUMNS, "is_control"] if include_control else None
+        return [*RECORD_COLUMNS, "is_control"] if include_control else None
     names = [name.strip() for name in given.split(",")]
     if not all(names):
         raise UsageError(f"--columns wants the names of columns, separated by commas, not {given!r}")
