@@ -163,16 +163,15 @@ def test_warnings_are_in_the_words_of_the_command_line(command: Command) -> None
 
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=str)
-def test_no_time_number_or_path_is_folded(part: corpus.Partition) -> None:
+def test_no_time_number_or_path_is_folded(command: Command, part: corpus.Partition) -> None:
     shown = on_a_terminal("ls", part.path)
     times = re.findall(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", shown)
     log = cw.Log(part.path)
     assert len(times) == sum(1 for segment in log.segments if segment.largest_record_timestamp >= 0)
     for segment in log.segments:
         assert re.search(rf"(?m)^ *{segment.base_offset} +{segment.end_offset} +[\d.]+ [KM]?i?B ", shown)
-    found = on_a_terminal("find", part.path, "--time", "0", "--json") if times else ""
     if times:
-        place = json.loads(found)
+        place = json.loads(command("find", part.path, "--time", "0", "--json")[1])
         table = on_a_terminal("find", part.path, "--time", "0", columns=40)
         assert re.search(rf"(?m) {re.escape(place['file'])}$", table)
 
