@@ -130,7 +130,9 @@ def test_errors_are_in_the_words_of_the_command_line(
             given = [argument.replace(name, path) for argument in given]
     code, out, error = command(*given)
     assert code in (1, 2)
-    assert error.startswith("cordwood: ")
+    *warnings, said = error.splitlines()
+    assert said.startswith("cordwood: ")
+    assert all(warning.startswith("warning: ") for warning in warnings)
     assert not PYTHONS.search(error), error
     assert not PYTHONS.search(out), out
     assert "fault of cordwood" not in error

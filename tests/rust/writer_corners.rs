@@ -312,25 +312,3 @@ fn a_log_is_never_without_a_segment_while_it_is_started_anew() {
     done.send(()).unwrap();
     assert!(reader.join().unwrap() > 10);
 }
-
-#[test]
-fn a_roll_after_a_truncation_within_a_batch_leaves_no_gap_between_two_segments() {
-    let folder = in_memory();
-    let path = folder.path().join("orders-0");
-    for truncate_to in [5, 15] {
-        let mut writer = LogWriter::open(&path, &options()).unwrap();
-        writer.truncate_fully_and_start_at(0).unwrap();
-        for _ in 0..2 {
-            writer.append_many(&vec![record(1000); 10]).unwrap();
-        }
-        writer.truncate_to(truncate_to).unwrap();
-        writer.roll().unwrap();
-        assert_eq!(writer.append(&record(1000)).unwrap().first, truncate_to);
-        writer.close().unwrap();
-        let log = Log::open(&path, LogOptions::default()).unwrap();
-        let read = all(&log, OnDamage::Raise).whole();
-        assert_eq!(read.offsets().last(), Some(&truncate_to));
-        assert_eq!(log.offset_gaps(0..i64::MAX).unwrap(), []);
-        assert_eq!(log.warnings(), [""; 0]);
-    }
-}

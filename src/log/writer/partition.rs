@@ -193,11 +193,8 @@ impl Partition {
     /// *Source*: `UnifiedLog.roll`, `LocalLog.roll`.
     pub(super) fn roll(&mut self, base_offset: i64, commit: &Commit) -> Result<()> {
         let base_offset = base_offset.max(self.log_end_offset);
-        // a truncation within a batch left offsets below the log end offset that no batch has: the new segment begins with
-        // them, because a gap between two segments looks like a lost segment
-        let base_offset = if base_offset == self.log_end_offset { self.data_end } else { base_offset };
         if base_offset == self.active.base_offset() {
-            // the active segment is empty
+            // only an empty one can have it: its indexes are too small to hold an entry, and stay so
             return Ok(());
         }
         let jitter = self.jitter();
