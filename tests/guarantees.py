@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -216,8 +217,11 @@ def run_python(rig: Rig) -> tuple[int, str]:
     lines = output_of([*PYTEST, "--collect-only", "-q", name], rig.environment).splitlines()
     cases = [line for line in lines if "::" in line]
     shards = min(len(cases), 2 * (os.cpu_count() or 1))
-    with ThreadPoolExecutor(shards) as pool:
-        commands = [[*PYTEST, "-q", "-s", *cases[shard::shards]] for shard in range(shards)]
+    # without `--basetemp` each would delete what earlier runs left, all at once, and fail where another one is faster
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(shards) as pool:
+        commands = [
+            [*PYTEST, "-q", "-s", f"--basetemp={folder}/{shard}", *cases[shard::shards]] for shard in range(shards)
+        ]
         outputs = list(pool.map(lambda command: output_of(command, rig.environment), commands))
     output = "\n".join(outputs)
     return sum(map(int, re.findall(r"^(\d+) passed", output, re.MULTILINE))), output
