@@ -88,7 +88,8 @@ class Log:
     `"pread"` maps nothing.
     *log_start_offset* overrides the data directory's checkpoint; *topic* and *partition* override the directory's name.
     *max_open_files* bounds the files and mappings that the log keeps open. All logs of the process together keep no
-    more than half of its soft limit of open files.
+    more than half of its soft limit of open files. A descriptor of the directory is open as long as the log, beside
+    these.
 
     *Errors*: `LogNotFoundError`, `ConfigError`, `CorruptLogError` (a base offset that no segment can have), `OSError`.
 

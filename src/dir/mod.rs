@@ -12,9 +12,6 @@ use crate::segment::with_descriptors;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::PARTITION_METADATA;
 
-/// Listings at most, until two agree.
-const MAX_LISTINGS: usize = 10;
-
 /// A data directory, listed when it was opened. Its partitions are opened when asked for.
 #[derive(Debug)]
 pub struct LogDir {
@@ -29,7 +26,8 @@ impl LogDir {
     ///
     /// # Errors
     /// [`Error::LogNotFound`] where there is no directory; [`Error::Io`]; [`Error::Config`] where the directory is a
-    /// partition's, or the options fix a topic, a partition or a log start offset, which only one log can have.
+    /// partition's, or the options fix a topic, a partition or a log start offset, which only one log can have;
+    /// [`Error::LogChanged`] where partitions come and go so fast that no two listings agree.
     pub fn open(path: impl AsRef<Path>, options: LogOptions, include: &[PartitionState]) -> Result<Self> {
         if options.topic.is_some() || options.partition.is_some() || options.log_start_offset.is_some() {
             return Err(Error::config("options", "those of a data directory", "those of one partition"));
@@ -45,15 +43,8 @@ impl LogDir {
             let found = format!("{}, which is a partition directory: use Log", directory.path().display());
             return Err(Error::config("path", "a broker's data directory (its log.dirs)", found));
         }
-        let mut partitions = list(&directory, include)?;
         // one pass may miss a partition that is renamed or created meanwhile
-        for _ in 1..MAX_LISTINGS {
-            let again = list(&directory, include)?;
-            if again == partitions {
-                break;
-            }
-            partitions = again;
-        }
+        let partitions = directory.list_until_stable(|directory| list(directory, include))?;
         Ok(Self { directory, options, partitions })
     }
 

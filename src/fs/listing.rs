@@ -59,11 +59,31 @@ impl Directory {
             }
             earlier = later;
         }
-        Err(Error::LogChanged {
+        Err(self.unstable("segments deleted or replaced"))
+    }
+
+    /// What two calls of `list` in a row agree on.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`] where no two of several do; those of `list`.
+    pub fn list_until_stable<T: PartialEq>(&self, list: impl Fn(&Self) -> Result<T>) -> Result<T> {
+        let mut earlier = list(self)?;
+        for _ in 1..MAX_PASSES {
+            let later = list(self)?;
+            if later == earlier {
+                return Ok(later);
+            }
+            earlier = later;
+        }
+        Err(self.unstable("entries created, deleted or renamed"))
+    }
+
+    fn unstable(&self, changes: &str) -> Error {
+        Error::LogChanged {
             file: self.path().to_owned(),
             expected: "two listings of the directory that agree".to_owned(),
-            found: format!("segments deleted or replaced during each of {MAX_PASSES}"),
-        })
+            found: format!("{changes} during each of {MAX_PASSES}"),
+        }
     }
 
     /// Base offsets of the live segments, rising: complete as [`Directory::segment_files`] is.

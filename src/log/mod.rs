@@ -58,7 +58,7 @@ pub struct LogOptions {
     /// The partition, where the directory's name does not say it.
     pub partition: Option<i32>,
     /// How many files and mappings the log keeps open at most. All logs of the process together keep no more than half of
-    /// its soft limit of open files.
+    /// its soft limit of open files. A descriptor of the directory is open as long as the log, beside these.
     pub max_open_files: usize,
     /// Asked during long work.
     pub interrupt: Interrupt,
@@ -358,8 +358,8 @@ impl Log {
     }
 
     /// What is odd but no error: a tail that is not data, an end below the offset up to which the log was synced, an index
-    /// entry that the log does not confirm, records hidden below the log start offset. Grows as look-ups find more. Finds the end of the log first; where that fails, the
-    /// error is one of the lines.
+    /// entry that the log does not confirm, records hidden below the log start offset. Grows as look-ups find more. Finds the
+    /// end of the log first; where that fails, the error is one of the lines.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.inner.opening.clone();
         let torn = self.segments().last().and_then(|last| match last.torn_tail() {

@@ -52,29 +52,28 @@ def test_readers_of_many_segments_share_the_descriptors_of_the_process(
     run(write_script(tmp_path, SCRIPT), 64, io, *paths, env=script_environment)
 
 
+TAKE_ALL = """
+import os, resource, sys
+import cordwood as cw
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+log = cw.Log(sys.argv[1], io="pread")
+# as many files as are kept, and then everything else taken by the program itself
+assert log.scan().to_arrow().num_rows == 40
+taken = []
+try:
+    while True:
+        taken.append(os.open("/dev/null", os.O_RDONLY))
+except OSError:
+    pass
+"""
+
+
 def test_a_process_without_a_free_descriptor_closes_what_it_keeps(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     path = write_partition(tmp_path / "t-0", [(base, [batch(base, [Rec(b"v")])]) for base in range(40)])
-    script = write_script(
-        tmp_path,
-        """
-        import os, resource, sys
-        import cordwood as cw
-
-        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-        log = cw.Log(sys.argv[1], io="pread")
-        # as many files as are kept, and then everything else taken by the program itself
-        assert log.scan().to_arrow().num_rows == 40
-        taken = []
-        try:
-            while True:
-                taken.append(os.open("/dev/null", os.O_RDONLY))
-        except OSError:
-            pass
-        assert log.scan().to_arrow().num_rows == 40
-        """,
-    )
+    script = write_script(tmp_path, TAKE_ALL + "assert log.scan().to_arrow().num_rows == 40\n")
     run(script, path, env=script_environment)
 
 
@@ -110,26 +109,11 @@ def test_a_log_is_opened_where_kept_files_have_taken_the_last_descriptors(
     path = write_partition(tmp_path / "t-0", [(base, [batch(base, [Rec(b"v")])]) for base in range(40)])
     other = write_partition(tmp_path / "u-0", [(0, [batch(base, [Rec(b"v")]) for base in range(3)])])
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nu 0 2\n")
-    script = write_script(
-        tmp_path,
-        """
-        import os, resource, sys
-        import cordwood as cw
-
-        resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-        log = cw.Log(sys.argv[1], io="pread")
-        assert log.scan().to_arrow().num_rows == 40
-        taken = []
-        try:
-            while True:
-                taken.append(os.open("/dev/null", os.O_RDONLY))
-        except OSError:
-            pass
-        other = cw.Log(sys.argv[2], io="pread")
-        assert (other.log_start_offset, other.log_end_offset, other.scan().to_arrow().num_rows) == (2, 3, 1)
-        """,
-    )
-    run(script, path, other, env=script_environment)
+    opened = """
+other = cw.Log(sys.argv[2], io="pread")
+assert (other.log_start_offset, other.log_end_offset, other.scan().to_arrow().num_rows) == (2, 3, 1)
+"""
+    run(write_script(tmp_path, TAKE_ALL + opened), path, other, env=script_environment)
 
 
 FORKS = """

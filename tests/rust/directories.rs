@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cordwood::log::{LogWriter, OnDamage, WriterOptions};
-use cordwood::record::NewRecord;
+use cordwood::log::OnDamage;
 use cordwood::types::Io;
-use cordwood::{Error, Log, LogDir, LogOptions};
+use cordwood::{Error, Log, LogOptions};
 
 use crate::support::batches::{BatchV2, Built, Rec};
 use crate::support::partition::{Indexing, PartitionBuilder, file_name, segment_files};
@@ -465,43 +464,4 @@ fn the_log_start_offset_comes_from_the_option_the_checkpoint_or_the_first_segmen
     assert_eq!(start_of(Some("0\n1\nt 0 x\n"), None, "t-0"), (10, 1), "a checkpoint that cannot be read");
     assert_eq!(start_of(Some("0\n7\nt 0 17\n"), None, "t-0"), (10, 1), "a checkpoint that cannot be read");
     assert_eq!(start_of(Some("0\n1\nt 0 17\n"), None, "no partition"), (10, 0), "of another directory");
-}
-
-/// Removes the files of segments, with what a broker keeps beside a log.
-fn remove_segments(dir: &Path) {
-    for entry in fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.file_name().unwrap().to_str().unwrap().starts_with("0000") {
-            fs::remove_file(path).unwrap();
-        }
-    }
-}
-
-#[test]
-fn a_data_directory_and_a_writer_agree_on_what_a_partition_without_a_segment_has_lost() {
-    // records, the offset where the log then starts, and whether records are lost with the segments
-    for (records, start, is_lost) in
-        [(0, None, false), (5, None, true), (5, Some(3), true), (5, Some(5), false)]
-    {
-        let parent = folder();
-        fs::write(parent.path().join("meta.properties"), "version=0\nbroker.id=1\n").unwrap();
-        let dir = parent.path().join("t-0");
-        let mut writer = LogWriter::open(&dir, &WriterOptions::default()).unwrap();
-        for _ in 0..records {
-            writer.append(&NewRecord { timestamp: 1, value: Some(b"v"), ..NewRecord::default() }).unwrap();
-        }
-        if let Some(start) = start {
-            writer.delete_before(start).unwrap();
-        }
-        writer.close().unwrap();
-        drop(writer);
-        remove_segments(&dir);
-        // a broker takes the line away when it has deleted segments
-        fs::remove_file(parent.path().join("log-start-offset-checkpoint")).ok();
-        let logs = LogDir::open(parent.path(), LogOptions::default(), &[]).unwrap();
-        let read = logs.log("t-0").unwrap_err();
-        assert_eq!(matches!(read, Error::Corrupt { .. }), is_lost, "{records} {start:?}: {read}");
-        let written = LogWriter::open(&dir, &WriterOptions::default());
-        assert_eq!(written.is_err(), is_lost, "{records} {start:?}: {written:?}");
-    }
 }

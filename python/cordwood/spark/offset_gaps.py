@@ -4,8 +4,7 @@ In a log of Kafka's that is not compacted a segment begins where the one before 
 not on disk, because its settings are not. So it is decided by, in this order:
 
 1. the option `cleanupPolicy`, `delete` or `compact` (also `compact,delete`): Kafka's `cleanup.policy` of the topic;
-2. what the files show (`Log.is_compacted`): the data directory's `cleaner-offset-checkpoint` names the partition, or
-   offsets are missing inside a segment, between two batches or in one.
+2. what the files show: `Log.is_compacted`.
 
 Without any of these a log counts as not compacted: an error that names the option is better than rows that are missing.
 """

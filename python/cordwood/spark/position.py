@@ -18,7 +18,7 @@ import cordwood as cw
 from cordwood.spark.errors import bad_option
 from cordwood.spark.option_text import PartitionName
 
-__all__ = ["Position", "Positions", "StreamOffset", "has_delete_horizon", "read_positions", "write_positions"]
+__all__ = ["Position", "Positions", "StreamOffset", "read_positions", "write_positions"]
 
 StreamOffset: TypeAlias = dict[str, dict[str, dict[str, int | str] | int]]
 """By topic and partition, as Spark writes it down."""
@@ -64,21 +64,12 @@ class Position:
 Positions: TypeAlias = dict[PartitionName, Position]
 
 
-def has_delete_horizon(log: cw.Log, offset: int) -> bool:
-    """Say whether the batch before an offset has a delete horizon: only Kafka's log cleaner writes one.
-
-    The cleaner gives it to batches with tombstones or transaction markers, in place of the base timestamp. The checksum
-    changes with it, also where no record is removed.
-    """
-    return _batch_before(log, offset).get("delete_horizon") is not None
-
-
 def _batch_before(log: cw.Log, offset: int) -> dict[str, Any]:
     if offset <= log.log_start_offset:
         return {}
     # damage is for the reading to report
     scan = log.batches(start_offset=offset - 1, end_offset=offset, on_damage="skip")
-    rows: list[dict[str, Any]] = scan.to_arrow().select(["leader_epoch", "crc", "delete_horizon"]).to_pylist()
+    rows: list[dict[str, Any]] = scan.to_arrow().select(["leader_epoch", "crc"]).to_pylist()
     return rows[0] if rows else {}
 
 

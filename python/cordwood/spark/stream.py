@@ -29,7 +29,7 @@ from cordwood.spark.offset_gaps import is_compacted
 from cordwood.spark.option_text import Offsets, PartitionName
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions, log_warning
-from cordwood.spark.position import Position, StreamOffset, has_delete_horizon, read_positions, write_positions
+from cordwood.spark.position import Position, StreamOffset, read_positions, write_positions
 from cordwood.spark.read import read_pieces
 from cordwood.spark.schema import Shape, check_schema
 
@@ -191,18 +191,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 # it was cut back, or made anew, and goes on from its end
                 return Position.of(log, last), f"the log ends at offset {last} now"
             now = Position.of(log, position.offset)
-            changed = position.mismatch(now, partial(self._is_compacted, log, position.offset))
+            changed = position.mismatch(now, partial(is_compacted, log, self.options))
             return (position, None) if changed is None else (now, changed)
 
         now, found = coded(directory, compare)
         if found is not None:
             self._lost((directory.topic or "", directory.partition or 0), position, found)
         return now
-
-    def _is_compacted(self, log: cw.Log, offset: int) -> bool:
-        if is_compacted(log, self.options):
-            return True
-        return self.options.cleanup_policy is None and has_delete_horizon(log, offset)
 
     def _lost(self, name: PartitionName, position: Position, found: str) -> None:
         topic, partition = name

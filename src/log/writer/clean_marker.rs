@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use super::checkpoint::Watermark;
 use super::sealed_text;
 use crate::error::{Malformed, Result};
 use crate::fs::Directory;
@@ -151,4 +152,10 @@ impl CleanMarker {
         let is_inside = times.entries() == 0 || times.last_entry().offset < self.log_end_offset;
         Ok(is_inside && last.confirms_last_entry(&index)?)
     }
+}
+
+/// Up to where everything was synced, where that is known: a log that was closed was so to its end.
+pub(super) fn durable_offset(directory: &Directory, marker: Option<&CleanMarker>) -> Result<Option<i64>> {
+    let closed_at = marker.map(CleanMarker::log_end_offset).filter(|offset| *offset >= 0);
+    Ok(Watermark::read(directory)?.or(closed_at))
 }

@@ -3,10 +3,8 @@
 //! Kafka believes these files: a recovery point above what was truncated would let it skip what it has to look at, and a
 //! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
 
-use std::path::Path;
-
-use super::checkpoint::{Checkpoint, DURABLE, Watermark};
-use super::clean_marker::CleanMarker;
+use super::checkpoint::{Checkpoint, DURABLE};
+use super::clean_marker::{CLEAN, CleanMarker, durable_offset};
 use crate::error::{Error, Malformed, Result};
 use crate::fs::names::{PartitionName, PartitionState, is_topic};
 use crate::fs::{
@@ -60,14 +58,9 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// Fails where a path is that of a data directory itself, which holds partitions and is none.
-    pub(super) fn refuse_itself(path: &Path) -> Result<()> {
-        let directory = match Directory::open(path, "give the path of a partition directory") {
-            Ok(directory) => directory,
-            Err(Error::LogNotFound { .. }) => return Ok(()),
-            Err(error) => return Err(error),
-        };
-        if is_data_directory(&directory, "")? {
+    /// Fails where the directory is a data directory itself, which holds partitions.
+    pub(super) fn refuse_itself(directory: &Directory) -> Result<()> {
+        if is_data_directory(directory, "")? {
             let expected = "a partition directory, such as orders-0 in this data directory of Kafka's";
             return Err(Error::config("path", expected, directory.path().display().to_string()));
         }
@@ -103,7 +96,7 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`Error::Corrupt`] where the recovery point is above the log start: the records between were there, and are gone.
-    pub(super) fn start_without_segments(&self, partition: &Directory, own: i64) -> Result<i64> {
+    fn start_without_segments(&self, partition: &Directory, own: i64) -> Result<i64> {
         let is_offset = |offset: &i64| (0..i64::MAX).contains(offset);
         let start = self.log_start_offset()?.filter(is_offset).unwrap_or(0).max(own);
         let Some(recovery_point) = self.recovery_point()?.filter(|point| is_offset(point) && *point > start)
@@ -167,8 +160,28 @@ impl DataDirectory {
     }
 }
 
-/// Fails where a partition that has no segment had records: the recovery point, or what a writer synced, is above the log start.
-/// An opening for writing refuses the same. `is_live`: whether the data directory's checkpoints speak of it.
+/// Where a log begins or goes on that has no segment. `data_directory`: the one around it, if its checkpoints apply.
+///
+/// # Errors
+/// [`Error::Corrupt`] where the recovery point, or what a writer synced, is above that: the records between are gone.
+pub(super) fn start_without_segments(
+    partition: &Directory,
+    checkpoint: Option<Checkpoint>,
+    data_directory: Option<&DataDirectory>,
+) -> Result<i64> {
+    let own = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
+    let start = data_directory.map_or(Ok(own), |found| found.start_without_segments(partition, own))?;
+    let durable = durable_offset(partition, CleanMarker::read(partition)?.as_ref())?;
+    let Some(durable) = durable.filter(|durable| *durable > start) else { return Ok(start) };
+    let expected = format!(
+        "a segment with the offsets {start} to {durable}, up to where the log was synced (put the segments back; or to go on \
+         without these records, remove {DURABLE} and {CLEAN})"
+    );
+    Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
+}
+
+/// Fails where a partition that has no segment had records, as an opening for writing does. `is_live`: whether the data
+/// directory's checkpoints apply to it.
 ///
 /// # Errors
 /// [`Error::Corrupt`]; [`Error::Io`].
@@ -178,20 +191,8 @@ pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
         // it was being emptied
         return Ok(());
     }
-    let own = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
     let data_directory = if is_live { DataDirectory::around(partition)? } else { None };
-    let start = data_directory.map_or(Ok(own), |found| found.start_without_segments(partition, own))?;
-    let closed_at = CleanMarker::read(partition)?.map(|marker| marker.log_end_offset());
-    match Watermark::read(partition)?.or(closed_at).filter(|durable| *durable > start) {
-        None => Ok(()),
-        Some(durable) => {
-            let expected = format!(
-                "a segment with the offsets {start} to {durable}, because {DURABLE} or the clean marker \
-                                    says that they were synced (put the segments back)"
-            );
-            Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
-        }
-    }
+    start_without_segments(partition, checkpoint, data_directory.as_ref()).map(drop)
 }
 
 /// Checkpoints that wait for their names.

@@ -133,13 +133,13 @@ impl LogWriter {
         let advice = "make the folder that is to hold the partition directory first";
         // what is refused makes no folder
         options.check()?;
-        DataDirectory::refuse_itself(path.as_ref())?;
         let mut is_made = false;
         let directory = Directory::open_or_create(path.as_ref(), advice, |folder, name| {
             DataDirectory::refuse(folder, name)?;
             is_made = true;
             Ok(())
         })?;
+        DataDirectory::refuse_itself(&directory)?;
         let mut locks = PartitionLocks::take(&directory)?;
         let writer = Self::start(directory.clone(), options).inspect_err(|_| {
             if is_made {
@@ -167,7 +167,7 @@ impl LogWriter {
     /// As [`LogWriter::open`].
     pub fn check(path: impl AsRef<Path>, options: &WriterOptions) -> Result<()> {
         let directory = Directory::open(path.as_ref(), "give the path of a partition directory")?;
-        DataDirectory::refuse_itself(path.as_ref())?;
+        DataDirectory::refuse_itself(&directory)?;
         PartitionLocks::probe(&directory)?;
         directory.check_writable()?;
         recovery::check(&directory, options)

@@ -8,8 +8,8 @@ use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::planted::{self, Planted};
 use crate::log::writer::checkpoint::{Checkpoint, Watermark};
-use crate::log::writer::clean_marker::CleanMarker;
-use crate::log::writer::data_directory::DataDirectory;
+use crate::log::writer::clean_marker::{CleanMarker, durable_offset};
+use crate::log::writer::data_directory::{DataDirectory, start_without_segments};
 use crate::log::writer::partition::Partition;
 use crate::log::writer::{MAX_SMALL_FILE, WriterOptions};
 use crate::log::{Log, LogOptions, Replacement};
@@ -133,28 +133,16 @@ fn beginning(
     data_directory: Option<&DataDirectory>,
 ) -> Result<Work> {
     let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
-    let durable = durable_offset(directory, CleanMarker::read(directory)?.as_ref())?;
-    let noted = checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
-    let log_start_offset = match (starting_at, data_directory) {
-        (Some(starting_at), _) => starting_at,
-        (None, Some(data_directory)) => data_directory.start_without_segments(directory, noted)?,
-        (None, None) => noted,
+    let log_start_offset = match starting_at {
+        Some(starting_at) => starting_at,
+        None => start_without_segments(directory, checkpoint, data_directory)?,
     };
-    if let Some(durable) = durable.filter(|durable| starting_at.is_none() && *durable > log_start_offset) {
-        return Err(preconditions::missing(directory, durable, log_start_offset));
-    }
     preconditions::unfinished(directory)?;
     let removed = directory.segment_bases()?;
     if let Some(checkpoint) = checkpoint.filter(|_| !removed.is_empty()) {
         preconditions::written_since(directory, checkpoint)?;
     }
     Ok(Work::Begin { removed, log_start_offset })
-}
-
-/// Up to where everything was synced, where that is known: a log that was closed was so to its end.
-fn durable_offset(directory: &Directory, marker: Option<&CleanMarker>) -> Result<Option<i64>> {
-    let closed_at = marker.map(CleanMarker::log_end_offset).filter(|offset| *offset >= 0);
-    Ok(Watermark::read(directory)?.or(closed_at))
 }
 
 fn recovery(
