@@ -35,12 +35,14 @@ pub mod error;
 pub mod fs;
 pub mod index;
 pub mod log;
+mod loom_shim;
 #[cfg(feature = "python")]
 mod python;
 pub mod record;
 pub mod segment;
 pub mod state;
 pub mod types;
+pub mod writer;
 
 pub use config::LogConfig;
 pub use dir::LogDir;
@@ -61,9 +63,9 @@ pub mod bench {
     /// time index.
     ///
     /// # Errors
-    /// As [`LogWriter::open`](crate::log::LogWriter::open).
+    /// As [`LogWriter::open`](crate::writer::LogWriter::open).
     pub fn derived_indexes(log: &crate::Log, config: &crate::LogConfig) -> Result<(i64, [Vec<u8>; 2])> {
-        crate::log::derived_indexes(log, config)
+        crate::writer::derived_indexes(log, config)
     }
 
     /// A segment that takes batches as they are, as Kafka's `LogSegment.append` does.

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::names::{PartitionName, PartitionState, SegmentFileName};
-use crate::log::{self, Log, LogOptions};
+use crate::log::{Log, LogOptions};
 use crate::segment::with_descriptors;
+use crate::state::data_directory;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::partition_metadata::PARTITION_METADATA;
 
@@ -99,7 +100,7 @@ impl LogDir {
     }
 }
 
-/// Fails where a partition without a segment had one: other files of a segment are there, or [`log::refuse_lost`] says so.
+/// Fails where a partition without a segment had one: other files of a segment are there, or [`data_directory::refuse_lost`] says so.
 fn refuse_lost(partition: &Directory, name: &PartitionName) -> Result<()> {
     for (file, _) in partition.entries()? {
         if SegmentFileName::parse(&file).is_some() {
@@ -107,7 +108,7 @@ fn refuse_lost(partition: &Directory, name: &PartitionName) -> Result<()> {
             return Err(Malformed::new(wanted, format!("none, and {file}")).at(partition.path(), 0, None));
         }
     }
-    log::refuse_lost(partition, name.state == PartitionState::Live)
+    data_directory::refuse_lost(partition, name.state == PartitionState::Live)
 }
 
 fn list(directory: &Directory, include: &[PartitionState]) -> Result<BTreeMap<String, PartitionName>> {

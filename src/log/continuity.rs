@@ -9,11 +9,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::checkpoint::CLEANED_OFFSETS;
 use super::{Log, OnDamage, Ranges, ScanOptions, loader, metadata};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::segment::Segment;
+use crate::state::offset_checkpoint::CLEANED_OFFSETS;
 
 /// What a log learned about its gaps.
 #[derive(Debug, Default)]

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::checkpoint::RECOVERY_POINTS;
 use super::metadata;
-use super::writer::checkpoint::{DURABLE, Watermark};
 use crate::fs::Directory;
+use crate::state::checkpoint::{DURABLE, DurableOffsetFile};
+use crate::state::offset_checkpoint::RECOVERY_POINTS;
 
 /// Up to where a log was synced, by a small file of its writer or of a broker.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ impl Synced {
     /// The higher of both files' offsets. It is read before the segments are listed: what they hold by then is not less,
     /// unless records are lost or the log is truncated meanwhile. A file that cannot be read says nothing.
     pub(super) fn read(directory: &Directory, partition: Option<(&str, i32)>) -> Option<Self> {
-        let durable = Watermark::read(directory).ok().flatten();
+        let durable = DurableOffsetFile::read(directory).ok().flatten();
         let recovery_point = partition.and_then(|(topic, number)| {
             metadata::checkpointed(directory, RECOVERY_POINTS, topic, number).ok().flatten()
         });

@@ -1,9 +1,9 @@
 //! What Kafka's small files say of a log: its topic's id, and its offsets in the data directory's checkpoints.
 
 use super::Log;
-use super::checkpoint::{self, OffsetCheckpoint};
 use crate::fs::Directory;
 use crate::segment::with_descriptors;
+use crate::state::offset_checkpoint::{self, OffsetCheckpoint};
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 
 /// More than a `partition.metadata` ever has.
@@ -38,7 +38,7 @@ pub(crate) fn checkpointed(
     topic: &str,
     partition: i32,
 ) -> Result<Option<i64>, String> {
-    let text = with_descriptors(|| directory.read_small(&format!("../{name}"), checkpoint::MOST_BYTES));
+    let text = with_descriptors(|| directory.read_small(&format!("../{name}"), offset_checkpoint::MAX_BYTES));
     let Some(text) = text.map_err(|error| error.to_string())? else { return Ok(None) };
     let checkpoint = OffsetCheckpoint::parse(&text)
         .map_err(|wrong| format!("{}: {wrong}", directory.path_of("..").join(name).display()))?;

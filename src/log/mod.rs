@@ -3,9 +3,8 @@
 //!
 //! A [`Log`] is fixed as of its opening and writes nothing; [`Log::refresh`] gives the directory as it is now.
 
-pub(crate) mod checkpoint;
 mod continuity;
-mod live_segments;
+pub(crate) mod live_segments;
 mod loader;
 mod lookup;
 mod lookup_many;
@@ -17,9 +16,7 @@ pub mod retention;
 mod scan;
 mod segments;
 pub(crate) mod skip_list;
-mod sync;
 mod transactions;
-mod writer;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
@@ -28,6 +25,8 @@ use crate::error::{Error, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::names::PartitionName;
 use crate::segment::{OpenFiles, Segment, Warnings, with_descriptors};
+use crate::state::checkpoint::Checkpoint;
+use crate::state::offset_checkpoint::LOG_START_OFFSETS;
 use crate::types::{Interrupt, Io};
 
 use continuity::Continuity;
@@ -42,9 +41,6 @@ pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
 pub use transactions::AbortedRange;
 use transactions::{Fate, Transactions};
-use writer::checkpoint::Checkpoint;
-pub use writer::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
-pub(crate) use writer::{derived_indexes, refuse_lost};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -438,7 +434,7 @@ fn checkpointed_start(
     warnings: &mut Vec<String>,
 ) -> Option<i64> {
     let (topic, partition) = (topic?, partition?);
-    let read = metadata::checkpointed(&open_files.directory, checkpoint::LOG_START_OFFSETS, topic, partition);
+    let read = metadata::checkpointed(&open_files.directory, LOG_START_OFFSETS, topic, partition);
     read.unwrap_or_else(|wrong| {
         warnings.push(format!("{wrong}; ignored"));
         None

@@ -98,7 +98,7 @@ use self::node::Node;
 pub use self::reader::Reader;
 use self::row::UNWRITTEN;
 pub use self::view::{Iter, View};
-use super::sync::{Arc, KEYS, Swap};
+use crate::loom_shim::{Arc, KEYS, Swap};
 
 /// A key that would break the order of the list; nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -21,7 +21,8 @@ use super::retention::PyRetentionPlan;
 use super::{error, import};
 use crate::arrow::NewRecords;
 use crate::error::{Error, Result};
-use crate::log::{Appended, Appender, FlushMode, LogWriter, TopicId, WriterOptions};
+use crate::state::partition_metadata::TopicId;
+use crate::writer::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
 
 const NAME: &str = "LogWriter";
 

@@ -4,8 +4,9 @@ use std::path::Path;
 
 use cordwood::Error;
 use cordwood::config::{CompressionType, LogConfig};
-use cordwood::log::{FlushMode, Log, LogOptions, LogWriter, ScanOptions, ScanStep, WriterOptions};
+use cordwood::log::{Log, LogOptions, ScanOptions, ScanStep};
 use cordwood::record::{MAX_BATCH_BYTES, NewRecord};
+use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
 const MIB: usize = 1 << 20;
 

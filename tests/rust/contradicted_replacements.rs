@@ -6,8 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cordwood::config::LogConfig;
-use cordwood::log::{LogWriter, OnDamage, WriterOptions};
+use cordwood::log::OnDamage;
 use cordwood::types::Io;
+use cordwood::writer::{LogWriter, WriterOptions};
 
 use crate::support::batches::{BatchV2, Built, Rec};
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the lowest row to the highest. A room may use the rows below its own, and itself.
-const ROWS: [&[&str]; 11] = [
-    &["types", "error"],
+const ROWS: [&[&str]; 12] = [
+    &["types", "error", "loom_shim"],
     &["config"],
     &["fs"],
     &["record"],
@@ -14,6 +14,7 @@ const ROWS: [&[&str]; 11] = [
     &["segment"],
     &["state"],
     &["log"],
+    &["writer"],
     &["dir"],
     &["inspect", "arrow"],
     &["python"],

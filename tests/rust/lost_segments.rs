@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use cordwood::log::{LogWriter, WriterOptions};
 use cordwood::record::NewRecord;
+use cordwood::writer::{LogWriter, WriterOptions};
 use cordwood::{Error, LogDir, LogOptions};
 
 use crate::support::reading::folder;

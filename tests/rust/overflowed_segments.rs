@@ -6,9 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cordwood::config::LogConfig;
-use cordwood::log::{LogWriter, OnDamage, Ranges, ScanOptions, WriterOptions};
+use cordwood::log::{OnDamage, Ranges, ScanOptions};
 use cordwood::record::NewRecord;
 use cordwood::types::Io;
+use cordwood::writer::{LogWriter, WriterOptions};
 use cordwood::{Log, LogOptions};
 
 use crate::support::batches::{BatchV2, Built, Rec};

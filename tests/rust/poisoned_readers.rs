@@ -2,8 +2,9 @@
 
 use cordwood::config::LogConfig;
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
-use cordwood::log::{FlushMode, LogWriter, OnDamage, WriterOptions};
+use cordwood::log::OnDamage;
 use cordwood::record::NewRecord;
+use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 use cordwood::{Error, Log, LogOptions};
 
 use crate::support::reading::all;

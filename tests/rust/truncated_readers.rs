@@ -4,9 +4,10 @@ use std::path::Path;
 
 use cordwood::config::LogConfig;
 use cordwood::index::OffsetIndex;
-use cordwood::log::{FlushMode, Log, LogWriter, OnDamage, ScanOptions, ScanStep, WriterOptions};
+use cordwood::log::{Log, OnDamage, ScanOptions, ScanStep};
 use cordwood::record::NewRecord;
 use cordwood::types::Io;
+use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
 use crate::support::reading::{all, folder, open};
 

@@ -3,8 +3,9 @@
 
 use cordwood::config::LogConfig;
 use cordwood::fs::mem::{ListingRace, MemoryDisk};
-use cordwood::log::{FlushMode, LogWriter, ScanOptions, WriterOptions};
+use cordwood::log::ScanOptions;
 use cordwood::record::NewRecord;
+use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 use cordwood::{Error, Log, LogOptions};
 
 use crate::support::reading::scan;

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use cordwood::config::LogConfig;
-use cordwood::log::{FlushMode, Log, LogOptions, LogWriter, ScanOptions, ScanStep, WriterOptions};
+use cordwood::log::{Log, LogOptions, ScanOptions, ScanStep};
 use cordwood::record::NewRecord;
+use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
 fn small() -> WriterOptions {
     let config = LogConfig {

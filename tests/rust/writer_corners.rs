@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use cordwood::Error;
 use cordwood::config::LogConfig;
-use cordwood::log::{
-    FlushMode, Log, LogOptions, LogWriter, OnDamage, Ranges, ScanOptions, ScanStep, WriterOptions,
-};
+use cordwood::log::{Log, LogOptions, OnDamage, Ranges, ScanOptions, ScanStep};
 use cordwood::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
 use cordwood::types::TimestampType;
+use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
 use crate::support::reading::all;
 

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::Path;
 
 use cordwood::config::LogConfig;
-use cordwood::log::{LogWriter, OnDamage, WriterOptions};
+use cordwood::log::OnDamage;
 use cordwood::record::NewRecord;
 use cordwood::types::Io;
+use cordwood::writer::{LogWriter, WriterOptions};
 
 use crate::support::golden;
 use crate::support::reading::{all, folder, open};

@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cordwood::config::LogConfig;
-use cordwood::log::{Log, LogOptions, LogWriter, ScanOptions, ScanStep, WriterOptions};
+use cordwood::log::{Log, LogOptions, ScanOptions, ScanStep};
 use cordwood::record::NewRecord;
+use cordwood::writer::{LogWriter, WriterOptions};
 
 const RECORDS: i64 = 60;
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use cordwood::LogConfig;
-use cordwood::log::{FlushMode, LogWriter, WriterOptions};
 use cordwood::record::NewRecord;
+use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
 const INTERVAL: u64 = 4096;
 const INDEX_BYTES: usize = 64 << 10;

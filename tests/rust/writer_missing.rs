@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use cordwood::config::{CleanupPolicy, LogConfig};
 use cordwood::error::Error;
-use cordwood::log::{LogWriter, WriterOptions};
 use cordwood::record::NewRecord;
+use cordwood::writer::{LogWriter, WriterOptions};
 use cordwood::{Log, LogOptions};
 
 use crate::support::reading::folder;

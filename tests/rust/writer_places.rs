@@ -6,8 +6,8 @@ use std::path::Path;
 use cordwood::config::LogConfig;
 use cordwood::error::Error;
 use cordwood::fs::{Directory, Lock};
-use cordwood::log::{LogWriter, WriterOptions};
 use cordwood::record::NewRecord;
+use cordwood::writer::{LogWriter, WriterOptions};
 
 use crate::support::reading::folder;
 

@@ -2,7 +2,7 @@
 
 use super::node::Node;
 use super::row::{Row, UNWRITTEN};
-use crate::log::sync::{Arc, AtomicUsize, OnceLock, Ordering, PUBLISH};
+use crate::loom_shim::{Arc, AtomicUsize, OnceLock, Ordering, PUBLISH};
 
 /// A table of nodes that only grows at its end.
 ///

@@ -1,7 +1,7 @@
 //! A node: a row of keys and the values beside them, each written once.
 
 use super::row::Row;
-use crate::log::sync::OnceLock;
+use crate::loom_shim::OnceLock;
 
 /// `N` keys and their values. A key that is published has its value.
 pub(super) struct Node<V, const N: usize> {

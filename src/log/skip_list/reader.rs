@@ -2,7 +2,7 @@
 
 use super::generation::Generation;
 use super::view::View;
-use crate::log::sync::{Cached, KEYS};
+use crate::loom_shim::{Cached, KEYS};
 
 /// Looks keys up in the list as it is now. One a thread: `&mut self`, because it remembers what it saw last.
 ///

@@ -2,7 +2,7 @@
 
 use core::hint::select_unpredictable;
 
-use crate::log::sync::{AtomicI64, Ordering};
+use crate::loom_shim::{AtomicI64, Ordering};
 
 /// What stands where no key is written yet; therefore the one `i64` that cannot be a key.
 pub(super) const UNWRITTEN: i64 = i64::MAX;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 use super::generation::Generation;
-use crate::log::sync::{Arc, KEYS};
+use crate::loom_shim::{Arc, KEYS};
 
 /// The list as it was when the view was made, whatever the writer does later.
 ///

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cordwood::fs::mem::{Image, Survivors};
-use cordwood::log::FlushMode;
+use cordwood::writer::FlushMode;
 
 use crate::found;
 use crate::judge::{Judge, Recovered, Tally};

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use cordwood::Error;
 use cordwood::fs::mem::{Fault, FaultKind, Operation};
-use cordwood::log::FlushMode;
+use cordwood::writer::FlushMode;
 
 use crate::judge::{Judge, Tally};
 use crate::model::Expected;

@@ -1,7 +1,7 @@
 //! A full disk: what a call that fails for want of space has changed, which is nothing, and that space is all it needs.
 
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
-use cordwood::log::{FlushMode, LogWriter, WriterOptions};
+use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
 use crate::judge::Judge;
 use crate::model::{Expected, Model};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use cordwood::fs::mem::{Image, MemoryDisk, Survivors};
-use cordwood::log::{LogWriter, WriterOptions};
+use cordwood::writer::{LogWriter, WriterOptions};
 use cordwood::{Log, LogOptions};
 
 use crate::found::{self, Files, Reader};

@@ -2,7 +2,7 @@
 //! and what it finds survives a power loss.
 
 use cordwood::fs::mem::{Fault, FaultKind};
-use cordwood::log::FlushMode;
+use cordwood::writer::FlushMode;
 
 use crate::faults::SCRIPTS;
 use crate::judge::{Judge, Tally};

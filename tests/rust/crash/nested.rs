@@ -2,7 +2,7 @@
 //! left that was not disturbed, byte for byte.
 
 use cordwood::fs::mem::{Image, Survivors};
-use cordwood::log::LogWriter;
+use cordwood::writer::LogWriter;
 
 use crate::explore::{MODES, Seen, explore_one, sequences};
 use crate::judge::{Judge, Recovered, Tally, differs};

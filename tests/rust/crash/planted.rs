@@ -2,7 +2,7 @@
 
 use cordwood::fs::mem::{FaultKind, MemoryDisk};
 use cordwood::fs::planted::{Planted, plant};
-use cordwood::log::FlushMode;
+use cordwood::writer::FlushMode;
 use cordwood::{Log, LogOptions};
 
 use crate::explore::{Bounds, explore, setups};

@@ -2,8 +2,8 @@
 
 use cordwood::config::LogConfig;
 use cordwood::fs::mem::{CrashPoint, MemoryDisk, Operation};
-use cordwood::log::{Appended, FlushMode, LogWriter, WriterOptions};
 use cordwood::record::NewRecord;
+use cordwood::writer::{Appended, FlushMode, LogWriter, WriterOptions};
 use cordwood::{Error, Result};
 
 use crate::found::fingerprint;

@@ -1,8 +1,9 @@
 //! A log that gets shorter: on a full disk, under a reader, and with a broker that comes in between.
 
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
-use cordwood::log::{FlushMode, Log, LogOptions, LogWriter, ScanOptions, ScanStep, WriterOptions};
+use cordwood::log::{Log, LogOptions, ScanOptions, ScanStep};
 use cordwood::record::NewRecord;
+use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
 use crate::script::{Before, NOW, Setup};
 

@@ -2,7 +2,7 @@
 //! undisturbed recovery leaves, and every record is in it.
 
 use cordwood::fs::mem::{Fault, FaultKind, Image, MemoryDisk, Survivors};
-use cordwood::log::{FlushMode, LogWriter};
+use cordwood::writer::{FlushMode, LogWriter};
 
 use crate::batches::{BatchV2, Built, Rec};
 use crate::explore::Seen;

@@ -1,7 +1,7 @@
 //! Torn tails: the last batches cut at every byte, and what lay there before filled in.
 
 use cordwood::fs::mem::MemoryDisk;
-use cordwood::log::FlushMode;
+use cordwood::writer::FlushMode;
 
 use crate::found;
 use crate::judge::{Judge, Tally};

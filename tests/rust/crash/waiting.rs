@@ -4,8 +4,8 @@ use std::thread;
 
 use cordwood::Error;
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk, Survivors};
-use cordwood::log::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
 use cordwood::record::NewRecord;
+use cordwood::writer::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
 
 use crate::script::{Before, NOW, Setup};
 

@@ -17,7 +17,7 @@ pub(crate) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 pub(crate) const CLEANED_OFFSETS: &str = "cleaner-offset-checkpoint";
 
 /// More than any data directory needs; what is larger is no checkpoint.
-pub(crate) const MOST_BYTES: u64 = 16 << 20;
+pub(crate) const MAX_BYTES: u64 = 16 << 20;
 
 /// Offsets by topic and partition, in the order of their lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

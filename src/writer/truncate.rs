@@ -3,8 +3,6 @@
 use std::io::ErrorKind;
 
 use super::Commit;
-use super::checkpoint::Checkpoint;
-use super::data_directory::StagedLines;
 use super::partition::Partition;
 use super::recovery::{self, remove_newest_first};
 use crate::error::{Error, Result};
@@ -13,6 +11,8 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::planted::{self, Planted};
 use crate::log::{Log, LogOptions};
 use crate::segment::{SegmentAppender, TRUNCATIONS, remove_segment};
+use crate::state::checkpoint::Checkpoint;
+use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
 use crate::types::Io;
 
@@ -114,7 +114,7 @@ impl Partition {
         commit.truncated(offset);
         self.live.withdraw();
         // where the batch before the cut ends is known once it is done
-        self.watermark.set(target.min(commit.durable()))?;
+        self.durable_offset_file.set(target.min(commit.durable()))?;
         if let Some((staged, epochs)) = staged.epochs {
             self.epochs = epochs;
             staged.put()?;
@@ -144,7 +144,7 @@ impl Partition {
         };
         self.active = SegmentAppender::open(&self.directory, target, held, &layout, created, jitter)?;
         self.log_end_offset = offset;
-        self.watermark.set(self.data_end)?;
+        self.durable_offset_file.set(self.data_end)?;
         commit.synced(offset);
         self.publish_segments();
         self.announce()

@@ -8,14 +8,14 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, STAGED};
 use crate::log::Replacement;
 use crate::log::live_segments::LiveSegments;
-use crate::log::writer::checkpoint::{Checkpoint, Watermark};
-use crate::log::writer::clean_marker::CleanMarker;
-use crate::log::writer::partition::Partition;
-use crate::log::writer::{MAX_SMALL_FILE, WriterOptions};
 use crate::record::BatchBuilder;
 use crate::segment::{SegmentAppender, TRUNCATIONS};
+use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
+use crate::state::clean_marker::CleanMarker;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::partition_metadata::PARTITION_METADATA;
+use crate::writer::partition::Partition;
+use crate::writer::{MAX_SMALL_FILE, WriterOptions};
 
 /// The log after the work.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub(super) fn apply(directory: Directory, plan: RecoveryPlan, options: &WriterOp
         }
     };
     let Recovered { sealed, active, data_end, log_end_offset, log_start_offset, epochs } = recovered;
-    let watermark = Watermark::open(&directory)?;
+    let durable_offset_file = DurableOffsetFile::open(&directory)?;
     let bases = sealed.iter().copied().chain([active.base_offset()]).collect();
     let live =
         LiveSegments::new(bases).map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
@@ -62,7 +62,7 @@ pub(super) fn apply(directory: Directory, plan: RecoveryPlan, options: &WriterOp
         log_end_offset,
         data_end,
         checkpoint: Checkpoint { recovery_point: log_end_offset, log_start_offset, ..Checkpoint::default() },
-        watermark,
+        durable_offset_file,
         data_directory: plan.data_directory,
         truncations: 0,
         builder: BatchBuilder::new(),
@@ -246,7 +246,7 @@ impl Partition {
             None => drop(self.directory.create(TRUNCATIONS)?),
         }
         // lower than before only where nothing of what it named was lost
-        self.watermark.set(self.data_end)?;
+        self.durable_offset_file.set(self.data_end)?;
         self.write_epochs_if_changed()?;
         if let Some(data_directory) = &self.data_directory {
             data_directory.lower(self.log_start_offset, self.log_end_offset)?;

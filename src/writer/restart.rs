@@ -2,14 +2,14 @@
 //! log as it was or an empty one, once it is opened again.
 
 use super::Commit;
-use super::checkpoint::Checkpoint;
-use super::data_directory::StagedLines;
 use super::partition::Partition;
 use super::recovery::remove_newest_first;
 use super::truncate::poison_unless_full;
 use crate::error::{Error, Result};
 use crate::fs::Staged;
 use crate::segment::{Held, SegmentAppender, StagedSegment};
+use crate::state::checkpoint::Checkpoint;
+use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
 
 /// The files of a log that begins anew, which wait for their names.
@@ -66,7 +66,7 @@ impl Partition {
         commit.truncated(offset.min(commit.durable()));
         self.live.withdraw();
         // from here on the next opening completes this
-        self.watermark.set(0)?;
+        self.durable_offset_file.set(0)?;
         staged.during.put()?;
         staged.lines.map_or(Ok(()), StagedLines::put)?;
         self.epochs.clear();
@@ -95,7 +95,7 @@ impl Partition {
         self.log_start_offset = offset;
         self.log_end_offset = offset;
         self.data_end = offset;
-        self.watermark.set(offset)?;
+        self.durable_offset_file.set(offset)?;
         commit.synced(offset);
         staged.after.put()?;
         self.checkpoint = staged.checkpoint;

@@ -6,7 +6,7 @@
 //! one and its order in a modelled flag, and [`Swap`] is a version and a modelled mutex. arc-swap's own code is therefore
 //! not checked here: what is checked is what the skip list does with a pointer that is swapped atomically.
 
-pub(super) use shipped_or_modelled::{
+pub(crate) use shipped_or_modelled::{
     Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, Event, GATHERS, KEYS,
     MINDS_TRUNCATIONS, Mutex, MutexGuard, OnceLock, Ordering, PUBLISH, Swap,
 };

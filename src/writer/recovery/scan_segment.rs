@@ -9,11 +9,11 @@ use crate::types::{Interrupt, TimestampOffset};
 
 /// What was found in a segment.
 #[derive(Debug)]
-pub(in crate::log::writer) struct Scanned {
+pub(in crate::writer) struct Scanned {
     /// What the segment holds: one part, but more where offsets lie more than 2^31 - 1 above its base. It is split then.
     pub(super) parts: Vec<Part>,
     /// The offset after the last batch; the base offset without one.
-    pub(in crate::log::writer) end_offset: i64,
+    pub(in crate::writer) end_offset: i64,
     /// The highest leader epoch so far.
     pub(super) leader_epoch: i32,
     /// Where each leader epoch of its batches begins, in their order.
@@ -24,14 +24,14 @@ pub(in crate::log::writer) struct Scanned {
 
 /// Batches of a segment that one offset index can refer to.
 #[derive(Debug)]
-pub(in crate::log::writer) struct Part {
+pub(in crate::writer) struct Part {
     /// The segment's base offset, or where it is to be split the offset of the part's first batch.
     pub(super) base_offset: i64,
     /// Where it begins in the segment's `.log`.
     pub(super) start: u64,
     /// What it holds, as a segment of its own.
     pub(super) held: Held,
-    pub(in crate::log::writer) indexes: IndexBytes,
+    pub(in crate::writer) indexes: IndexBytes,
 }
 
 impl Scanned {
@@ -41,7 +41,7 @@ impl Scanned {
     }
 
     /// The indexes of the first part.
-    pub(in crate::log::writer) fn into_indexes(self) -> IndexBytes {
+    pub(in crate::writer) fn into_indexes(self) -> IndexBytes {
         self.parts.into_iter().next().map(|part| part.indexes).unwrap_or_default()
     }
 
@@ -53,9 +53,9 @@ impl Scanned {
 
 /// The contents of both indexes. Kafka: what `LogSegment.recover` writes.
 #[derive(Debug, Default)]
-pub(in crate::log::writer) struct IndexBytes {
-    pub(in crate::log::writer) offset_index: Vec<u8>,
-    pub(in crate::log::writer) time_index: Vec<u8>,
+pub(in crate::writer) struct IndexBytes {
+    pub(in crate::writer) offset_index: Vec<u8>,
+    pub(in crate::writer) time_index: Vec<u8>,
 }
 
 impl IndexBytes {
@@ -67,11 +67,11 @@ impl IndexBytes {
 
 /// What the indexes of recovered segments are made by.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::log::writer) struct IndexRule {
+pub(in crate::writer) struct IndexRule {
     /// `index.interval.bytes`.
-    pub(in crate::log::writer) interval_bytes: u64,
+    pub(in crate::writer) interval_bytes: u64,
     /// `segment.index.bytes`.
-    pub(in crate::log::writer) max_index_size: u64,
+    pub(in crate::writer) max_index_size: u64,
 }
 
 /// Collects a part, with the entries of its indexes: offsets absolute, because a part's base offset may still change.
@@ -173,7 +173,7 @@ impl PartBuilder {
 /// `synced`: an offset up to which the log was synced once, so that a batch ended there.
 ///
 /// *Source*: `LogSegment.recover`; `UnifiedLog.splitOverflowedSegment`.
-pub(in crate::log::writer) fn scan(
+pub(in crate::writer) fn scan(
     segment: &Segment,
     leader_epoch: i32,
     synced: Option<i64>,
@@ -236,7 +236,7 @@ pub(in crate::log::writer) fn scan(
 /// What a segment holds that was closed in order, from its indexes and the headers behind their last entries.
 ///
 /// *Source*: `LogSegment.truncateTo`, its last step; `LogSegment.maxTimestampSoFar`.
-pub(in crate::log::writer) fn held(segment: &Segment) -> Result<Held> {
+pub(in crate::writer) fn held(segment: &Segment) -> Result<Held> {
     let base_offset = segment.base_offset();
     let bounds = segment.bounds()?;
     let start = Before { last_offset: base_offset - 1, leader_epoch: -1 };

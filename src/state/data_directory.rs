@@ -10,14 +10,14 @@ use crate::fs::names::{PartitionName, PartitionState, is_topic};
 use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
 };
-use crate::log::checkpoint::{LOG_START_OFFSETS, MOST_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
+use crate::state::offset_checkpoint::{LOG_START_OFFSETS, MAX_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
 
 /// There from the close of a broker to its next start.
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 
 /// A partition's place in a data directory.
 #[derive(Debug)]
-pub(super) struct DataDirectory {
+pub(crate) struct DataDirectory {
     folder: Directory,
     topic: String,
     partition: i32,
@@ -25,7 +25,7 @@ pub(super) struct DataDirectory {
 
 impl DataDirectory {
     /// The data directory around a partition; `None` where the folder is not one.
-    pub(super) fn around(directory: &Directory) -> Result<Option<Self>> {
+    pub(crate) fn around(directory: &Directory) -> Result<Option<Self>> {
         let name = directory.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
         // the folder need not be one that may be opened, unless it is a data directory
         if !is_data_directory(directory, "../")? {
@@ -51,7 +51,7 @@ impl DataDirectory {
     }
 
     /// Fails where no partition of this name can be made, because Kafka would not take it or a broker is running.
-    pub(super) fn refuse(folder: &Directory, name: &str) -> Result<()> {
+    pub(crate) fn refuse(folder: &Directory, name: &str) -> Result<()> {
         if is_data_directory(folder, "")? && Self::of(folder.clone(), name)?.is_some() {
             Lock::shared(folder, DATA_DIRECTORY_LOCK)?;
         }
@@ -59,7 +59,7 @@ impl DataDirectory {
     }
 
     /// Fails where the directory is a data directory itself, which holds partitions.
-    pub(super) fn refuse_itself(directory: &Directory) -> Result<()> {
+    pub(crate) fn refuse_itself(directory: &Directory) -> Result<()> {
         if is_data_directory(directory, "")? {
             let expected = "a partition directory, such as orders-0 in this data directory of Kafka's";
             return Err(Error::config("path", expected, directory.path().display().to_string()));
@@ -68,7 +68,7 @@ impl DataDirectory {
     }
 
     /// Takes the marker of a clean shutdown away, durably: from now on it would lie.
-    pub(super) fn remove_clean_marker(&self) -> Result<()> {
+    pub(crate) fn remove_clean_marker(&self) -> Result<()> {
         if self.folder.identity_of(CLEAN_SHUTDOWN)?.is_some() {
             self.folder.remove(CLEAN_SHUTDOWN)?;
             self.folder.sync()?;
@@ -78,16 +78,16 @@ impl DataDirectory {
 
     /// The offset that a checkpoint gives this partition; `None` where it has no line for it, or is damaged: it is a hint.
     fn offset(&self, name: &str) -> Result<Option<i64>> {
-        let Some(text) = self.folder.read_small(name, MOST_BYTES)? else { return Ok(None) };
+        let Some(text) = self.folder.read_small(name, MAX_BYTES)? else { return Ok(None) };
         let parsed = OffsetCheckpoint::parse(&text).ok();
         Ok(parsed.and_then(|checkpoint| checkpoint.offset_of(&self.topic, self.partition)))
     }
 
-    pub(super) fn recovery_point(&self) -> Result<Option<i64>> {
+    pub(crate) fn recovery_point(&self) -> Result<Option<i64>> {
         self.offset(RECOVERY_POINTS)
     }
 
-    pub(super) fn log_start_offset(&self) -> Result<Option<i64>> {
+    pub(crate) fn log_start_offset(&self) -> Result<Option<i64>> {
         self.offset(LOG_START_OFFSETS)
     }
 
@@ -116,7 +116,7 @@ impl DataDirectory {
 
     /// Puts right what lies beyond the log's end and so was not believed: when the log has grown that far, it would be, and
     /// would hide records.
-    pub(super) fn lower(&self, log_start_offset: i64, log_end_offset: i64) -> Result<()> {
+    pub(crate) fn lower(&self, log_start_offset: i64, log_end_offset: i64) -> Result<()> {
         let is_beyond = |offset: Option<i64>| offset.is_some_and(|offset| offset > log_end_offset);
         if is_beyond(self.log_start_offset()?) {
             self.write_log_start_offset(log_start_offset)?;
@@ -127,17 +127,17 @@ impl DataDirectory {
         Ok(())
     }
 
-    pub(super) fn write_recovery_point(&self, offset: i64) -> Result<()> {
+    pub(crate) fn write_recovery_point(&self, offset: i64) -> Result<()> {
         self.stage(&[(RECOVERY_POINTS, offset)])?.put()
     }
 
-    pub(super) fn write_log_start_offset(&self, offset: i64) -> Result<()> {
+    pub(crate) fn write_log_start_offset(&self, offset: i64) -> Result<()> {
         self.stage(&[(LOG_START_OFFSETS, offset)])?.put()
     }
 
     /// Writes what is to replace the checkpoints, with lines that say the same as the partition's own. Others wait until it has
     /// been put in place.
-    pub(super) fn stage_checkpoint(&self, checkpoint: Checkpoint) -> Result<StagedLines> {
+    pub(crate) fn stage_checkpoint(&self, checkpoint: Checkpoint) -> Result<StagedLines> {
         self.stage(&[
             (RECOVERY_POINTS, checkpoint.recovery_point),
             (LOG_START_OFFSETS, checkpoint.log_start_offset),
@@ -149,7 +149,7 @@ impl DataDirectory {
         let others_wait = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
         let mut files = Vec::new();
         for (name, offset) in lines {
-            let text = self.folder.read_small(name, MOST_BYTES)?.unwrap_or_default();
+            let text = self.folder.read_small(name, MAX_BYTES)?.unwrap_or_default();
             // Kafka ignores a broken file, so it contradicts nothing; it is left as evidence
             let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { continue };
             if checkpoint.set(&self.topic, self.partition, *offset) {
@@ -164,7 +164,7 @@ impl DataDirectory {
 ///
 /// # Errors
 /// [`Error::Corrupt`] where the recovery point, or what a writer synced, is above that: the records between are gone.
-pub(super) fn start_without_segments(
+pub(crate) fn start_without_segments(
     partition: &Directory,
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&DataDirectory>,
@@ -198,14 +198,14 @@ pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
 /// Checkpoints that wait for their names.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct StagedLines {
+pub(crate) struct StagedLines {
     files: Vec<Staged>,
     _others_wait: Lock,
 }
 
 impl StagedLines {
     /// Puts them in their places, durably.
-    pub(super) fn put(self) -> Result<()> {
+    pub(crate) fn put(self) -> Result<()> {
         self.files.into_iter().try_for_each(Staged::put)
     }
 }

@@ -15,7 +15,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::log::sync::{
+use crate::loom_shim::{
     AtomicBool, AtomicI64, AtomicU64, Condvar, Event, GATHERS, MINDS_TRUNCATIONS, Mutex, MutexGuard, Ordering,
 };
 use crate::types::Interrupt;

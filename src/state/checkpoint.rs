@@ -22,7 +22,7 @@ pub(crate) const CHECKPOINT: &str = ".cordwood.checkpoint";
 /// The offset below which everything was synced.
 pub(crate) const DURABLE: &str = ".cordwood.durable";
 /// No file of these is larger.
-const MOST_BYTES: u64 = 4096;
+const MAX_BYTES: u64 = 4096;
 
 const RECOVERY_POINT: &str = "recovery-point";
 const LOG_START_OFFSET: &str = "log-start-offset";
@@ -48,7 +48,7 @@ impl Checkpoint {
     /// # Errors
     /// [`Error::Corrupt`] where it is not what was written: records that were deleted would come back.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
-        let Some(text) = directory.read_small(CHECKPOINT, MOST_BYTES)? else { return Ok(None) };
+        let Some(text) = directory.read_small(CHECKPOINT, MAX_BYTES)? else { return Ok(None) };
         if text.is_empty() && planted::is(Planted::EmptyCheckpointIsZero) {
             return Ok(Some(Self::default()));
         }
@@ -71,17 +71,17 @@ impl Checkpoint {
     }
 
     /// Replaces the file, durably.
-    pub(super) fn write(&self, directory: &Directory) -> Result<()> {
+    pub(crate) fn write(&self, directory: &Directory) -> Result<()> {
         self.stage(directory)?.put()
     }
 
     /// Writes what is to replace the file.
-    pub(super) fn stage(&self, directory: &Directory) -> Result<Staged> {
+    pub(crate) fn stage(&self, directory: &Directory) -> Result<Staged> {
         directory.stage(CHECKPOINT, &self.to_text())
     }
 
     /// Writes what is to replace the one that is staged.
-    pub(super) fn stage_next(&self, directory: &Directory) -> Result<Staged> {
+    pub(crate) fn stage_next(&self, directory: &Directory) -> Result<Staged> {
         directory.stage_next(CHECKPOINT, &self.to_text())
     }
 
@@ -98,24 +98,24 @@ impl Checkpoint {
 
 /// `.cordwood.durable`: an offset (i64, big-endian) and its CRC-32C.
 #[derive(Debug)]
-pub(crate) struct Watermark {
+pub(crate) struct DurableOffsetFile {
     file: WritableFile,
     noted: i64,
 }
 
-impl Watermark {
+impl DurableOffsetFile {
     const SIZE: usize = 12;
 
     /// What the file says; `None` where it is missing or not whole.
     pub(crate) fn read(directory: &Directory) -> Result<Option<i64>> {
-        let Some(bytes) = directory.read_small(DURABLE, MOST_BYTES)? else { return Ok(None) };
+        let Some(bytes) = directory.read_small(DURABLE, MAX_BYTES)? else { return Ok(None) };
         let Some((offset, checksum)) = bytes.split_first_chunk() else { return Ok(None) };
         let is_whole = checksum == crc::crc32c(offset).to_be_bytes();
         Ok(Some(i64::from_be_bytes(*offset)).filter(|offset| is_whole && *offset >= 0))
     }
 
     /// Opens the file, or makes it. Its name is durable after the directory's sync.
-    pub(super) fn open(directory: &Directory) -> Result<Self> {
+    pub(crate) fn open(directory: &Directory) -> Result<Self> {
         let file = match directory.identity_of(DURABLE)? {
             Some(_) => directory.open_writable(DURABLE)?,
             None => directory.create(DURABLE)?,
@@ -124,7 +124,7 @@ impl Watermark {
     }
 
     /// Notes that everything below `offset` was synced; less than before is no news.
-    pub(super) fn note(&mut self, offset: i64) -> Result<()> {
+    pub(crate) fn note(&mut self, offset: i64) -> Result<()> {
         if offset <= self.noted {
             return Ok(());
         }
@@ -138,7 +138,7 @@ impl Watermark {
     }
 
     /// Notes another offset, durably: an earlier, higher one must not come back.
-    pub(super) fn set(&mut self, offset: i64) -> Result<()> {
+    pub(crate) fn set(&mut self, offset: i64) -> Result<()> {
         self.noted = -1;
         self.note(offset)?;
         self.file.sync()

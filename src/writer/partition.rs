@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::checkpoint::{Checkpoint, Watermark};
-use super::data_directory::DataDirectory;
 use super::recovery::IndexRule;
 use super::{Appended, Commit};
 use crate::config::LogConfig;
@@ -15,6 +13,8 @@ use crate::fs::{Directory, Staged, WritableFile};
 use crate::log::live_segments::LiveSegments;
 use crate::record::{BatchBuilder, BatchHeader};
 use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, remove_segment, should_roll};
+use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
+use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 
 /// A partition directory that is being written.
@@ -37,7 +37,7 @@ pub(super) struct Partition {
     /// would be found to end. Lower than the log's end behind a truncation inside a batch.
     pub(super) data_end: i64,
     pub(super) checkpoint: Checkpoint,
-    pub(super) watermark: Watermark,
+    pub(super) durable_offset_file: DurableOffsetFile,
     pub(super) data_directory: Option<DataDirectory>,
     /// Counts truncations, as [`Commit`] does.
     pub(super) truncations: u64,
@@ -250,11 +250,11 @@ impl Partition {
     fn seal(&mut self, checkpoint: Staged) -> Result<()> {
         if planted::is(Planted::RecoveryPointBeforeFsync) {
             checkpoint.put()?;
-            self.watermark.set(self.data_end)?;
+            self.durable_offset_file.set(self.data_end)?;
             return self.active.seal();
         }
         self.active.seal()?;
-        self.watermark.note(self.data_end)?;
+        self.durable_offset_file.note(self.data_end)?;
         // this also makes the names of the new segment's files durable
         checkpoint.put()
     }
@@ -276,7 +276,7 @@ impl Partition {
             return Ok(());
         }
         // no news after a close, which noted the log's end: the file may be another writer's by then
-        self.watermark.note(synced.data_end)
+        self.durable_offset_file.note(synced.data_end)
     }
 
     /// Syncs everything under the lock.
@@ -305,8 +305,8 @@ impl Partition {
 #[cfg(test)]
 mod tests {
     use crate::fs::Directory;
-    use crate::log::writer::{FlushMode, LogWriter, WriterOptions};
     use crate::record::NewRecord;
+    use crate::writer::{FlushMode, LogWriter, WriterOptions};
 
     #[test]
     fn a_sync_that_ends_after_the_log_was_closed_writes_nothing_into_the_next_writers_files() {

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::checkpoint::Watermark;
+use super::checkpoint::DurableOffsetFile;
 use super::sealed_text;
 use crate::error::{Malformed, Result};
 use crate::fs::Directory;
@@ -25,16 +25,16 @@ use crate::record::crc;
 use crate::segment::Segment;
 
 /// There after a close, and only until the next change.
-pub(super) const CLEAN: &str = ".cordwood.clean";
+pub(crate) const CLEAN: &str = ".cordwood.clean";
 /// A line a segment.
-const MOST_BYTES: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 const LOG_END_OFFSET: &str = "log-end-offset";
 const FILES: &str = "files";
 
 /// What the marker says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CleanMarker {
+pub(crate) struct CleanMarker {
     log_end_offset: i64,
     files: i64,
     /// The size of each `.log` by its name, which is in the order of offsets.
@@ -43,7 +43,7 @@ pub(super) struct CleanMarker {
 
 impl CleanMarker {
     /// Of the directory as it is now.
-    pub(super) fn of(directory: &Directory, log_end_offset: i64) -> Result<Self> {
+    pub(crate) fn of(directory: &Directory, log_end_offset: i64) -> Result<Self> {
         let mut names: Vec<_> = directory.entries()?.into_iter().map(|(name, _)| name).collect();
         names.sort_unstable();
         let (mut text, mut logs) = (String::new(), BTreeMap::new());
@@ -60,8 +60,8 @@ impl CleanMarker {
     }
 
     /// The marker that is there, where it is whole.
-    pub(super) fn read(directory: &Directory) -> Result<Option<Self>> {
-        let Some(text) = directory.read_small(CLEAN, MOST_BYTES)? else { return Ok(None) };
+    pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
+        let Some(text) = directory.read_small(CLEAN, MAX_BYTES)? else { return Ok(None) };
         let mut fields = match sealed_text::read(&text) {
             Ok(fields) => fields,
             Err(_) if planted::is(Planted::CleanMarkerByExistence) => BTreeMap::new(),
@@ -73,7 +73,7 @@ impl CleanMarker {
     }
 
     /// Writes the file, durably.
-    pub(super) fn write(&self, directory: &Directory) -> Result<()> {
+    pub(crate) fn write(&self, directory: &Directory) -> Result<()> {
         let logs = self.logs.iter().map(|(name, size)| (name.as_str(), *size));
         let fields =
             [(LOG_END_OFFSET, self.log_end_offset), (FILES, self.files)].into_iter().chain(logs).collect();
@@ -81,7 +81,7 @@ impl CleanMarker {
     }
 
     /// Takes the file away, durably.
-    pub(super) fn remove(directory: &Directory) -> Result<()> {
+    pub(crate) fn remove(directory: &Directory) -> Result<()> {
         if directory.identity_of(CLEAN)?.is_some() {
             directory.remove(CLEAN)?;
             directory.sync()?;
@@ -90,14 +90,14 @@ impl CleanMarker {
     }
 
     /// Where the log ended.
-    pub(super) fn log_end_offset(&self) -> i64 {
+    pub(crate) fn log_end_offset(&self) -> i64 {
         self.log_end_offset
     }
 
     /// Fails where a segment behind the first one that is there is gone, or a sealed one has another size: nothing else
     /// would show it, for offsets may have gaps. (The log's end is compared with what was synced, and segments before the
     /// first one that is there with the log start.) Not where somebody has written behind the end: a broker had the log.
-    pub(super) fn refuse_missing(&self, directory: &Directory) -> Result<()> {
+    pub(crate) fn refuse_missing(&self, directory: &Directory) -> Result<()> {
         let now = Self::of(directory, self.log_end_offset)?;
         if now.logs.last_key_value() != self.logs.last_key_value() {
             return Ok(());
@@ -118,7 +118,7 @@ impl CleanMarker {
 
     /// Fails where the names and sizes of all files are those that it was written for, but the log ends elsewhere: a bit of
     /// the last batch's base offset is flipped, which is under no checksum.
-    pub(super) fn refuse_other_end(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<()> {
+    pub(crate) fn refuse_other_end(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<()> {
         let Some(last) = segments.last() else { return Ok(()) };
         if *self != Self::of(directory, self.log_end_offset)? || last.torn_tail()?.is_some() {
             return Ok(());
@@ -137,7 +137,7 @@ impl CleanMarker {
 
     /// Whether the files are those that it was written for, and the log ends where it says, with indexes of the last segment
     /// that speak of it.
-    pub(super) fn fits(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<bool> {
+    pub(crate) fn fits(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<bool> {
         if planted::is(Planted::CleanMarkerByExistence) {
             return Ok(true);
         }
@@ -155,7 +155,7 @@ impl CleanMarker {
 }
 
 /// Up to where everything was synced, where that is known: a log that was closed was so to its end.
-pub(super) fn durable_offset(directory: &Directory, marker: Option<&CleanMarker>) -> Result<Option<i64>> {
+pub(crate) fn durable_offset(directory: &Directory, marker: Option<&CleanMarker>) -> Result<Option<i64>> {
     let closed_at = marker.map(CleanMarker::log_end_offset).filter(|offset| *offset >= 0);
-    Ok(Watermark::read(directory)?.or(closed_at))
+    Ok(DurableOffsetFile::read(directory)?.or(closed_at))
 }

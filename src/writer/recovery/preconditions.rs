@@ -5,13 +5,13 @@ use std::sync::Arc;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{SegmentFileName, Stage};
-use crate::log::writer::WriterOptions;
-use crate::log::writer::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
-use crate::log::writer::clean_marker::CLEAN;
-use crate::log::writer::data_directory::DataDirectory;
 use crate::log::{Log, LogOptions};
 use crate::segment::{Batch, SCAN_READ, Segment, Step};
+use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
+use crate::state::clean_marker::CLEAN;
+use crate::state::data_directory::DataDirectory;
 use crate::types::Io;
+use crate::writer::WriterOptions;
 
 /// Refuses a directory without a segment that counts, but with what a replacement of some left: where the others went is
 /// not known.

@@ -1,17 +1,17 @@
 //! How a log is closed, so that the next opening need not look for damage.
 
 use super::Commit;
-use super::checkpoint::Checkpoint;
-use super::clean_marker::CleanMarker;
 use super::partition::Partition;
 use crate::error::Result;
+use crate::state::checkpoint::Checkpoint;
+use crate::state::clean_marker::CleanMarker;
 
 impl Partition {
     /// Ends the log in order.
     pub(super) fn close(&mut self, commit: &Commit) -> Result<()> {
         self.active.seal()?;
         self.directory.sync()?;
-        self.watermark.set(self.data_end)?;
+        self.durable_offset_file.set(self.data_end)?;
         commit.synced(self.log_end_offset);
         self.checkpoint = Checkpoint { recovery_point: self.log_end_offset, ..self.checkpoint };
         self.checkpoint.write(&self.directory)?;

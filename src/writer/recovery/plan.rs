@@ -7,16 +7,16 @@ use super::scan_segment::{self, Scanned};
 use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::Directory;
 use crate::fs::planted::{self, Planted};
-use crate::log::writer::checkpoint::{Checkpoint, Watermark};
-use crate::log::writer::clean_marker::{CleanMarker, durable_offset};
-use crate::log::writer::data_directory::{DataDirectory, start_without_segments};
-use crate::log::writer::partition::Partition;
-use crate::log::writer::{MAX_SMALL_FILE, WriterOptions};
 use crate::log::{Log, LogOptions, Replacement};
 use crate::segment::{Held, Segment};
+use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
+use crate::state::clean_marker::{CleanMarker, durable_offset};
+use crate::state::data_directory::{DataDirectory, start_without_segments};
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::types::Io;
+use crate::writer::partition::Partition;
+use crate::writer::{MAX_SMALL_FILE, WriterOptions};
 
 /// What an opening finds, and what it will change.
 #[derive(Debug)]
@@ -188,7 +188,7 @@ fn recovery(
         preconditions::producers(before, options)?;
     }
     // not by the clean marker: what follows the end that it states was written by a broker, and may be more than a torn write
-    let synced = Watermark::read(directory)?;
+    let synced = DurableOffsetFile::read(directory)?;
     let mut scanned = scan_all(before.last(), unclean, synced, options)?;
     let torn = what_to_cut(unclean, &mut scanned, synced)?;
     let cut = torn.and_then(|torn| {

@@ -27,7 +27,7 @@ pub(super) fn where_it_fails<T>(directory: &Directory, open: impl FnOnce() -> Re
 
 /// Removes a partition directory that was made just now, with the lock that the caller holds in it. One that is not empty
 /// stays.
-pub(in crate::log::writer) fn remove_directory(directory: &Directory) {
+pub(in crate::writer) fn remove_directory(directory: &Directory) {
     let name = directory.path().file_name().and_then(|name| name.to_str());
     if let (Some(name), Ok(Some(parent))) = (name, directory.parent()) {
         // a process that waits for the lock sees that its file is gone

@@ -7,38 +7,33 @@
 //! ```
 
 mod appender;
-pub(crate) mod checkpoint;
-mod clean_marker;
 mod close;
 mod commit;
-mod data_directory;
 mod flush_mode;
 mod options;
 mod partition;
 mod recovery;
 mod restart;
-mod sealed_text;
 mod truncate;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use crate::state::data_directory::DataDirectory;
 pub use appender::Appender;
 use commit::Commit;
-use data_directory::DataDirectory;
-pub(crate) use data_directory::refuse_lost;
 pub use flush_mode::FlushMode;
 pub use options::WriterOptions;
 use partition::Partition;
 
-use super::live_segments::LiveSegments;
-use super::retention::{self, RetentionPlan};
-use super::{Log, LogOptions};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::fs::planted::{self, Planted};
 use crate::fs::{Directory, PartitionLocks, forks, forks_now};
+use crate::log::live_segments::LiveSegments;
+use crate::log::retention::{self, RetentionPlan};
+use crate::log::{Log, LogOptions};
 use crate::record::NewRecord;
 use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
@@ -87,7 +82,7 @@ struct Shared {
 /// The one writer of a partition directory.
 ///
 /// ```
-/// use cordwood::log::{LogWriter, WriterOptions};
+/// use cordwood::writer::{LogWriter, WriterOptions};
 /// use cordwood::record::NewRecord;
 ///
 /// # fn main() -> cordwood::Result<()> {
