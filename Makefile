@@ -60,17 +60,17 @@ $(VENV)/spark-%/.installed: $(VENV)/.tools
 # weaker and a check of the other left out, which loom has to notice, or the first run shows nothing. Each has its own target
 # directory: the flags rebuild everything.
 LOOM := CARGO_PROFILE_RELEASE_LTO=off $(CARGO) test --locked --lib --release --no-default-features models
-PLANTED := --cfg loom --cfg planted_relaxed_publication --cfg planted_forgotten_truncation
-loom: ## skip list and group commit under every interleaving; and planted faults, which have to be found
+SEEDED := --cfg loom --cfg seeded_relaxed_publication --cfg seeded_forgotten_truncation
+loom: ## skip list and group commit under every interleaving; and seeded faults, which have to be found
 	@mkdir -p $(TARGET)/loom
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom $(LOOM) 2>&1 | tee $(TARGET)/loom/shipped.log
 	@grep -q '^test result: ok\. [1-9]' $(TARGET)/loom/shipped.log || { echo "loom ran no test"; exit 1; }
-	RUSTFLAGS="$(PLANTED)" CARGO_TARGET_DIR=$(TARGET)/loom-planted $(LOOM) --no-run
-	@RUSTFLAGS="$(PLANTED)" CARGO_TARGET_DIR=$(TARGET)/loom-planted $(LOOM) > $(TARGET)/loom/planted.log 2>&1 || true
-	@for part in skip_list commit; do \
-		grep -q "^test .*$$part::models.* FAILED" $(TARGET)/loom/planted.log || { \
-		cat $(TARGET)/loom/planted.log; echo "loom did not notice the planted fault of $$part"; exit 1; }; done
-	@echo "loom noticed the planted faults, as it has to"
+	RUSTFLAGS="$(SEEDED)" CARGO_TARGET_DIR=$(TARGET)/loom-seeded $(LOOM) --no-run
+	@RUSTFLAGS="$(SEEDED)" CARGO_TARGET_DIR=$(TARGET)/loom-seeded $(LOOM) > $(TARGET)/loom/seeded.log 2>&1 || true
+	@for part in skip_list group_commit; do \
+		grep -q "^test .*$$part::models.* FAILED" $(TARGET)/loom/seeded.log || { \
+		cat $(TARGET)/loom/seeded.log; echo "loom did not notice the seeded fault of $$part"; exit 1; }; done
+	@echo "loom noticed the seeded faults, as it has to"
 
 guarantees: prerequisites extension ## what the README guarantees: its tests, and its rigs at full length; writes the figures
 	$(BIN)/python tests/guarantees.py --write

@@ -87,7 +87,7 @@ fn by_offset(
     for (io, log) in logs {
         race.run(criterion, &format!("cordwood/{io}"), |target| {
             let found = log.locate(target).unwrap().unwrap();
-            (found.segment, found.batch_base_offset, found.position, u64::from(found.size))
+            (found.segment_base_offset, found.batch_base_offset, found.position, u64::from(found.size))
         });
     }
     race.run(criterion, "naive/index", |target| reader.locate(target, From::Index, false));
@@ -140,7 +140,9 @@ fn many(criterion: &mut Criterion) {
         }
         let location = |batch: Batch| (batch.segment, batch.base_offset, batch.position, batch.size);
         let right: Vec<_> = offsets.iter().map(|offset| location(written.batch_of(*offset))).collect();
-        let located = |found: Location| (found.segment, found.batch_base_offset, found.position, found.size);
+        let located = |found: Location| {
+            (found.segment_base_offset, found.batch_base_offset, found.position, found.size)
+        };
         in_calls(criterion, &format!("locate_many/{order}/cordwood/many"), &offsets, &right, |call| {
             log.locate_many(call).unwrap().into_iter().map(|found| located(found.unwrap())).collect()
         });

@@ -8,7 +8,7 @@
 //! assert_eq!((log.log_start_offset(), log.log_end_offset()?), (0, 1500));
 //!
 //! // which batch holds an offset, and the first record at or after a time
-//! let location = log.locate(1000)?.map(|at| (at.segment, at.batch_base_offset, at.position));
+//! let location = log.locate(1000)?.map(|at| (at.segment_base_offset, at.batch_base_offset, at.position));
 //! assert_eq!(location, Some((807, 995, 29_800)));
 //! assert_eq!(log.offset_for_time(1_700_000_010_000)?.map(|found| found.offset), Some(488));
 //!

@@ -117,10 +117,10 @@ mod shipped_or_modelled {
     pub(crate) const GATHERS: bool = false;
 
     /// The planted faults, this one and the next, prove that the models can fail: see the checks of `skip_list`.
-    pub(crate) const MINDS_TRUNCATIONS: bool = !cfg!(planted_forgotten_truncation);
+    pub(crate) const MINDS_TRUNCATIONS: bool = !cfg!(seeded_forgotten_truncation);
 
     pub(crate) const PUBLISH: Ordering =
-        if cfg!(planted_relaxed_publication) { Ordering::Relaxed } else { Ordering::Release };
+        if cfg!(seeded_relaxed_publication) { Ordering::Relaxed } else { Ordering::Release };
 
     /// A count under a lock.
     #[derive(Debug, Default)]

@@ -56,7 +56,7 @@ pub struct OffsetPosition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The segment's base offset.
-    pub segment: i64,
+    pub segment_base_offset: i64,
     /// The batch's base offset.
     pub batch_base_offset: i64,
     /// Bytes from the start of the segment's `.log`.

@@ -46,8 +46,9 @@ def find_offset_and_time() -> None:
         at = log.locate(1000)
         if at is None:
             sys.exit("offset 1000 was not found")
-        say(f"offset 1000: segment {at.segment}, batch {at.batch_base_offset}, {at.size} bytes at byte {at.position}")
-        expect("segment", at.segment, 807)
+        batch = f"batch {at.batch_base_offset}, {at.size} bytes at byte {at.position}"
+        say(f"offset 1000: segment {at.segment_base_offset}, {batch}")
+        expect("segment", at.segment_base_offset, 807)
     with step("Find a time") as say:
         found = log.offset_for_time(datetime(2023, 11, 14, 22, 13, 30, tzinfo=UTC))
         if found is None:
@@ -127,7 +128,7 @@ def read_damaged() -> None:
         scan = log.scan(on_damage="skip")
         table = scan.to_arrow()
         say(f"on_damage='skip': {table.num_rows} records, and what is left out:")
-        for gap in scan.gaps:
+        for gap in scan.damaged_ranges:
             say(
                 f"  {Path(gap.file).name}, bytes {gap.start_position} to {gap.end_position}, "
                 f"offsets {gap.start_offset} to {gap.end_offset}: {gap.reason}"

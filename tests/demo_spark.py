@@ -63,7 +63,7 @@ def main() -> None:
     with step("Spark: look a million offsets up") as say:
         where = locate(ORDERS, kind="arrow", iterator=True)
         asked = spark.range(1_000_000).select(where(F.col("id") % 1600).alias("at"))
-        answer = asked.agg(F.count("at"), F.countDistinct("at.segment", "at.batch_base_offset")).first()
+        answer = asked.agg(F.count("at"), F.countDistinct("at.segment_base_offset", "at.batch_base_offset")).first()
         say(f"{answer[0]} found, in {answer[1]} batches; {1_000_000 - answer[0]} lie beyond the log's end")
         expect("found, batches", tuple(answer), (937_500, cw.Log(ORDERS).batches().to_arrow().num_rows))
     with step("Spark: export to Parquet by topic and date, and again") as say:

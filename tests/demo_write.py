@@ -29,7 +29,7 @@ def append_all(path: str) -> None:
                 }
             )
             appended = writer.append_arrow(table)
-            os.write(1, b"%d\n" % (appended.last + 1))
+            os.write(1, b"%d\n" % (appended.last_offset + 1))
 
 
 def write_and_kill(path: Path) -> int:

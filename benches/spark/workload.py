@@ -116,10 +116,10 @@ def look_up(spark: SparkSession, spec: dict[str, Any]) -> tuple[dict[str, Action
         for order in ("sorted", "random"):
             frame = targets(spark, spec, order).select("target", udf("target").alias("found"))
             if spec["variant"] == "zero-cost":
-                condition = "found.segment = target"
+                condition = "found.segment_base_offset = target"
             elif spec["function"] == "locate":
                 base, size = f"target div {BATCH_RECORDS} * {BATCH_RECORDS}", spec["batch_bytes"]
-                position = f"({base} - found.segment) div {BATCH_RECORDS} * {size}"
+                position = f"({base} - found.segment_base_offset) div {BATCH_RECORDS} * {size}"
                 condition = f"found.batch_base_offset = {base} AND found.position = {position} AND found.size = {size}"
             else:
                 offset = f"(unix_millis(target) - {START_TIMESTAMP}) * {RECORDS_PER_MS}"

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from cordwood._core import (
     AbortedTransaction,
     Appended,
-    Gap,
+    DamagedRange,
     Location,
     Log,
     LogDir,
@@ -56,8 +56,8 @@ __all__ = [
     "ConfigError",
     "CordwoodError",
     "CorruptLogError",
+    "DamagedRange",
     "ForkedHandleError",
-    "Gap",
     "InternalError",
     "Location",
     "LockedError",

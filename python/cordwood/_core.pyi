@@ -25,7 +25,7 @@ from cordwood.types import TimestampType
 __all__ = [
     "AbortedTransaction",
     "Appended",
-    "Gap",
+    "DamagedRange",
     "Location",
     "Log",
     "LogDir",
@@ -192,13 +192,14 @@ class Log:
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> at = log.locate(20)
-        >>> at.segment, at.batch_base_offset, at.position
+        >>> at.segment_base_offset, at.batch_base_offset, at.position
         (0, 18, 2904)
         """
     def locate_many(self, offsets: _Integers) -> pa.Table:
-        """Find many at once: columns `segment batch_base_offset position size`, a row for each target, in their order.
+        """Find many offsets at once, a row for each target, in the order of the targets.
 
-        Any integers will do: a list, NumPy, a column of Arrow, pandas or Polars. The row is null where `locate` would
+        Columns: `segment_base_offset batch_base_offset position size`. Any integers will do: a list,
+        NumPy, a column of Arrow, pandas or Polars. The row is null where `locate` would
         raise or answer `None`, and where there is no target, or one beyond 64 bits. *Errors*: `TypeError` for what are
         no integers; floats are none.
         *Cost*: single look-ups at first; a segment that was asked much is walked once, and its batches are then kept in
@@ -254,10 +255,10 @@ class Log:
         Offsets and times intersect; a record without a time is outside every time range. A time range is exact however
         disordered the timestamps. *columns*: by default `offset timestamp timestamp_type key value headers`; also
         `topic partition leader_epoch producer_id producer_epoch sequence is_transactional is_control codec magic
-        batch_base_offset position segment key_size value_size`; with an empty list the rows have no columns and can
-        only be counted. *on_damage*: `"raise"` stops with a `CorruptLogError` at the place, `"skip"` leaves out the
-        damaged stretch and names it in `gaps`, `"report"` also gives it a row with an `error` column. *max_rows* and
-        *max_bytes* bound a record batch. *split*: one of `plan()`.
+        batch_base_offset position segment_base_offset key_size value_size`; with an empty list the rows have no columns
+        and can only be counted. *on_damage*: `"raise"` stops with a `CorruptLogError` at the place, `"skip"` leaves out
+        a damaged range and lists it in `damaged_ranges`, `"report"` also gives it a row with an `error` column.
+        *max_rows* and *max_bytes* bound a record batch. *split*: one of `plan()`.
 
         *Errors*: `OffsetOutOfRangeError` for a start below the log start or above the log end (an end beyond is
         clipped), `ConfigError` for a name that is not a column; damage is raised while reading. A codec that this
@@ -280,7 +281,7 @@ class Log:
     ) -> Records:
         """Read a range one record at a time. Convenient; `scan` is many times faster.
 
-        With `on_damage="skip"` or `"report"` the damaged stretches passed over are in the iterator's `gaps`.
+        With `on_damage="skip"` or `"report"` the damaged stretches passed over are in the iterator's `damaged_ranges`.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> [record.offset for record in log.records(start_offset=7, end_offset=9)]
@@ -299,9 +300,9 @@ class Log:
 
         Columns: `base_offset last_offset count codec timestamp_type base_timestamp max_timestamp leader_epoch
         producer_id producer_epoch base_sequence last_sequence is_transactional is_control delete_horizon crc magic
-        segment position size`. `base_timestamp` is the raw field, which a delete horizon replaces; `count` is null for
-        magic 0 and 1. A v0 or v1 wrapper states its last offset only: its base offset is read from inside it. Control
-        batches are there too. In a time range are the batches whose largest timestamp reaches the start.
+        segment_base_offset position size`. `base_timestamp` is the raw field, which a delete horizon replaces; `count`
+        is null for magic 0 and 1. A v0 or v1 wrapper states its last offset only: its base offset is read from inside
+        it. Control batches are included. A time range includes the batches whose largest timestamp reaches the start.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> log.batches().to_arrow().num_rows
@@ -423,7 +424,7 @@ class Scan:
     def schema(self) -> pa.Schema:
         """The columns' names and types. Needs the extra `arrow`."""
     @property
-    def gaps(self) -> list[Gap]:
+    def damaged_ranges(self) -> list[DamagedRange]:
         """The damaged stretches that the last reading left out; empty with `on_damage="raise"`."""
     @property
     def stats(self) -> ScanStats:
@@ -453,7 +454,7 @@ class Records(Iterator[Record]):
     """Records one at a time, as `Log.records()` gives them; read ahead by a few hundred."""
 
     @property
-    def gaps(self) -> list[Gap]:
+    def damaged_ranges(self) -> list[DamagedRange]:
         """The damaged stretches left out so far; empty with `on_damage="raise"`."""
     @property
     def stats(self) -> ScanStats:
@@ -491,7 +492,7 @@ class ScanStats:
         """Forward gaps between batches. Legal: compaction and aborted producers leave them."""
 
 @final
-class Gap:
+class DamagedRange:
     """A damaged stretch that a reading left out."""
 
     @property
@@ -627,7 +628,7 @@ class Location:
     """Where the batch that holds an offset lies."""
 
     @property
-    def segment(self) -> int:
+    def segment_base_offset(self) -> int:
         """The segment's base offset."""
     @property
     def batch_base_offset(self) -> int:
@@ -858,7 +859,7 @@ class LogWriter:
         >>> folder = tempfile.TemporaryDirectory()
         >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
         ...     appended = writer.append_many([cw.Record("a", key="1"), b"b", "c"])
-        >>> appended.first, appended.last
+        >>> appended.first_offset, appended.last_offset
         (0, 2)
         >>> folder.cleanup()
         """
@@ -876,7 +877,7 @@ class LogWriter:
         >>> folder = tempfile.TemporaryDirectory()
         >>> with cw.LogWriter(f"{folder.name}/copy-0") as writer:
         ...     appended = writer.append_arrow(cw.Log("tests/golden/01-plain/orders-0").scan())
-        >>> appended.last
+        >>> appended.last_offset
         1499
         >>> folder.cleanup()
         """
@@ -945,11 +946,11 @@ class Appended:
     """What an append did."""
 
     @property
-    def first(self) -> int:
+    def first_offset(self) -> int:
         """The offset of the first record."""
     @property
-    def last(self) -> int:
-        """The offset of the last record (inclusive); below `first` where nothing was given."""
+    def last_offset(self) -> int:
+        """The offset of the last record (inclusive); below `first_offset` where nothing was given."""
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp as it was stored, ms; -1 where no record has one."""
@@ -1053,7 +1054,7 @@ class OffsetIndex:
         """
     def trace(self, target: int, method: _Method | None = None) -> list[int]:
         """Return the 4 KiB pages that `lookup(target, method)` touches, each once, in the order of the first touch."""
-    def upper_bound(self, position: int, fetch_size: int) -> OffsetPosition | None:
+    def fetch_upper_bound(self, position: int, fetch_size: int) -> OffsetPosition | None:
         """Return the first entry whose position is at or above `position + fetch_size` (bytes); `None` for none.
 
         What a fetch of `fetch_size` bytes from `position` on returns lies below that offset. As in Kafka, the sum wraps

@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 use super::columns::{codec_name, timestamp, timestamps};
 use super::timestamp_type;
 use crate::error::Result;
-use crate::log::Gap;
+use crate::log::DamagedRange;
 use crate::segment::Batch;
 
 /// The schema: a batch's header fields under Kafka's names, where it lies, and with `reports` the column `error`.
@@ -34,7 +34,7 @@ pub(super) fn schema(reports: bool) -> SchemaRef {
         ("delete_horizon", time, true),
         ("crc", DataType::UInt32, false),
         ("magic", DataType::Int8, false),
-        ("segment", DataType::Int64, false),
+        ("segment_base_offset", DataType::Int64, false),
         ("position", DataType::Int64, false),
         ("size", DataType::Int32, false),
     ]
@@ -101,7 +101,7 @@ impl BatchColumns {
         Ok(())
     }
 
-    pub(super) fn append_gap(&mut self, gap: &Gap, segment: i64) {
+    pub(super) fn append_damaged_range(&mut self, gap: &DamagedRange, segment: i64) {
         let position = Some(gap.start_position.cast_signed());
         self.row([Some(gap.start_offset), None, None, None, None, None, Some(segment), position], [None; 5]);
         self.producer_epoch.append_null();

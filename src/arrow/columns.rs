@@ -13,7 +13,7 @@ use arrow_schema::{ArrowError, SchemaRef, TimeUnit};
 use super::headers::HeadersBuilder;
 use super::{Column, ReaderOptions};
 use crate::error::{Error, Result};
-use crate::log::Gap;
+use crate::log::DamagedRange;
 use crate::record::{BatchHeader, RecordRef};
 use crate::segment::Batch;
 
@@ -156,7 +156,7 @@ impl Columns {
     }
 
     /// Adds a row for a damaged stretch: its first offset, its segment's file, and what is wrong.
-    pub(super) fn append_gap(&mut self, gap: &Gap) {
+    pub(super) fn append_damaged_range(&mut self, gap: &DamagedRange) {
         for (column, builder) in &mut self.builders {
             match (column, builder) {
                 (Column::Offset, Builder::Int64(builder)) => builder.append_value(gap.start_offset),

@@ -99,7 +99,7 @@ impl Column {
         ("magic", Self::Magic),
         ("batch_base_offset", Self::BatchBaseOffset),
         ("position", Self::Position),
-        ("segment", Self::Segment),
+        ("segment_base_offset", Self::Segment),
         ("key_size", Self::KeySize),
         ("value_size", Self::ValueSize),
     ];

@@ -13,7 +13,7 @@ use super::batches::{self, BatchColumns};
 use super::columns::{Columns, Origin};
 use super::{Column, HeaderKeys, schema};
 use crate::error::{Error, Result};
-use crate::log::{Gap, Log, OnDamage, Scan, ScanOptions, ScanStats, ScanStep, Split, Uncommitted};
+use crate::log::{DamagedRange, Log, OnDamage, Scan, ScanOptions, ScanStats, ScanStep, Split, Uncommitted};
 
 /// How much of the log one thread takes at a time.
 const THREAD_BYTES: u64 = 4 << 20;
@@ -22,7 +22,7 @@ const THREAD_BYTES: u64 = 4 << 20;
 const READY: usize = 2;
 
 /// Binary columns count their bytes in 31 bits, and one more batch always fits.
-const MOST_BYTES: usize = 1 << 30;
+const MAX_BYTES: usize = 1 << 30;
 
 /// What to give, and in which portions.
 #[derive(Debug, Clone)]
@@ -74,7 +74,7 @@ pub struct Progress(Arc<Mutex<Met>>);
 
 #[derive(Debug, Clone, Default)]
 struct Met {
-    gaps: Vec<Gap>,
+    damaged_ranges: Vec<DamagedRange>,
     stats: ScanStats,
     /// The parts that gave records of transactions which are not known to be committed, in order.
     uncommitted: Vec<(Log, Uncommitted)>,
@@ -86,8 +86,8 @@ impl Progress {
     }
 
     /// The damaged stretches passed over.
-    pub fn gaps(&self) -> Vec<Gap> {
-        self.met().gaps.clone()
+    pub fn damaged_ranges(&self) -> Vec<DamagedRange> {
+        self.met().damaged_ranges.clone()
     }
 
     /// What was done.
@@ -111,9 +111,9 @@ impl Progress {
     }
 
     /// Adds what a part did since it was asked before.
-    fn add(&self, gaps: &[Gap], stats: ScanStats) {
+    fn add(&self, gaps: &[DamagedRange], stats: ScanStats) {
         let mut met = self.met();
-        met.gaps.extend_from_slice(gaps);
+        met.damaged_ranges.extend_from_slice(gaps);
         met.stats += stats;
     }
 
@@ -121,7 +121,7 @@ impl Progress {
     fn merge(&self, other: &Self) {
         let other = std::mem::take(&mut *other.met());
         let mut met = self.met();
-        met.gaps.extend(other.gaps);
+        met.damaged_ranges.extend(other.damaged_ranges);
         met.stats += other.stats;
         met.uncommitted.extend(other.uncommitted);
     }
@@ -316,8 +316,11 @@ impl Part {
         let filled =
             if options.scan.batches_only { self.fill_batches(options) } else { self.fill(options, schema) };
         let stats = self.scan.stats();
-        progress.add(self.scan.gaps().get(self.counted.0..).unwrap_or_default(), stats - self.counted.1);
-        self.counted = (self.scan.gaps().len(), stats);
+        progress.add(
+            self.scan.damaged_ranges().get(self.counted.0..).unwrap_or_default(),
+            stats - self.counted.1,
+        );
+        self.counted = (self.scan.damaged_ranges().len(), stats);
         progress.note(&self.scan, *self.place.get_or_insert_with(|| progress.parts()));
         filled?;
         let finished = if options.scan.batches_only {
@@ -332,12 +335,12 @@ impl Part {
 
     fn fill(&mut self, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
         let columns = self.columns.get_or_insert_with(|| Columns::new(Arc::clone(schema), options));
-        let max_bytes = options.max_bytes.min(MOST_BYTES);
+        let max_bytes = options.max_bytes.min(MAX_BYTES);
         while columns.rows() < options.max_rows && columns.bytes() < max_bytes {
             let Some(batch) = self.batch else {
                 match self.scan.next_step()? {
                     None => break,
-                    Some(ScanStep::Gap(gap)) => columns.append_gap(&gap),
+                    Some(ScanStep::DamagedRange(gap)) => columns.append_damaged_range(&gap),
                     Some(ScanStep::Batch(batch)) => self.batch = Some(batch),
                 }
                 continue;
@@ -345,15 +348,19 @@ impl Part {
             let partition = self.scan.log().partition();
             let segment = self.scan.segment().unwrap_or(-1);
             let origin = Origin { topic: self.topic.as_deref(), partition, segment, batch: &batch };
-            let before = self.scan.gaps().len();
+            let before = self.scan.damaged_ranges().len();
             let goes_on = self.scan.each_record(|record| {
                 columns.append(record, &origin)?;
                 Ok(columns.rows() < options.max_rows && columns.bytes() < max_bytes)
             })?;
             if !goes_on {
                 // a batch that broke off is a gap too
-                if options.reports() && self.scan.gaps().len() > before {
-                    self.scan.gaps().last().into_iter().for_each(|gap| columns.append_gap(gap));
+                if options.reports() && self.scan.damaged_ranges().len() > before {
+                    self.scan
+                        .damaged_ranges()
+                        .last()
+                        .into_iter()
+                        .for_each(|gap| columns.append_damaged_range(gap));
                 }
                 self.batch = None;
             }
@@ -366,7 +373,7 @@ impl Part {
             let Some(step) = self.scan.next_step()? else { break };
             let segment = self.scan.segment().unwrap_or(-1);
             match step {
-                ScanStep::Gap(gap) => self.batches.append_gap(&gap, segment),
+                ScanStep::DamagedRange(gap) => self.batches.append_damaged_range(&gap, segment),
                 ScanStep::Batch(batch) => self.batches.append(&batch, segment)?,
             }
         }

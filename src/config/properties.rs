@@ -27,9 +27,9 @@ impl Source {
 }
 
 const SEGMENT_BYTES: &str = "segment.bytes";
-/// The name of a segment size below [`LEAST_SEGMENT_BYTES`], for topics only. It wins over the other.
+/// The name of a segment size below [`MIN_SEGMENT_BYTES`], for topics only. It wins over the other.
 const INTERNAL_SEGMENT_BYTES: &str = "internal.segment.bytes";
-const LEAST_SEGMENT_BYTES: i64 = 1 << 20;
+const MIN_SEGMENT_BYTES: i64 = 1 << 20;
 /// Kafka's too, but nothing that a log's files show.
 const IGNORED: [&str; 6] = [
     "leader.replication.throttled.replicas",
@@ -93,7 +93,7 @@ impl LogConfig {
         settings()
             .map(|setting| {
                 let is_small =
-                    setting.name == SEGMENT_BYTES && i64::from(self.segment_bytes) < LEAST_SEGMENT_BYTES;
+                    setting.name == SEGMENT_BYTES && i64::from(self.segment_bytes) < MIN_SEGMENT_BYTES;
                 let name = if is_small { INTERNAL_SEGMENT_BYTES } else { setting.name };
                 (name.to_owned(), setting.text(self))
             })
@@ -153,7 +153,7 @@ fn in_units(setting: &Setting, synonym: Synonym, text: &str, value: Value) -> Re
 fn segment_size_limit(setting: &Setting) -> Allowed {
     match setting.allowed {
         Allowed::Integer { max, .. } if setting.name == SEGMENT_BYTES => {
-            Allowed::Integer { min: LEAST_SEGMENT_BYTES, max }
+            Allowed::Integer { min: MIN_SEGMENT_BYTES, max }
         }
         allowed => allowed,
     }

@@ -17,7 +17,7 @@ mod lock;
 pub mod mem;
 pub mod names;
 mod os;
-pub mod planted;
+pub mod seeded_bugs;
 mod staged;
 mod writable;
 

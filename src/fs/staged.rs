@@ -1,6 +1,6 @@
 //! Files that are written as a whole beside the one that they replace.
 
-use super::planted::{self, Planted};
+use super::seeded_bugs::{self, SeededBug};
 use super::{Directory, WritableFile};
 use crate::error::Result;
 
@@ -27,7 +27,7 @@ impl Staged {
     pub fn put(mut self) -> Result<()> {
         self.directory.rename(&self.from, &self.to)?;
         self.is_put = true;
-        if planted::is(Planted::NoDirectorySyncOnRename) { Ok(()) } else { self.directory.sync() }
+        if seeded_bugs::is(SeededBug::NoDirectorySyncOnRename) { Ok(()) } else { self.directory.sync() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::planted::{self, Planted};
+use super::seeded_bugs::{self, SeededBug};
 use super::{FileIdentity, Handle};
 use crate::error::{Error, Result};
 
@@ -97,7 +97,7 @@ impl WritableFile {
     pub fn sync(&self) -> Result<()> {
         // one after the other: of two at once, only one would be told of a failure
         let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
-        if *has_failed && !planted::is(Planted::FsyncRetriedAfterError) {
+        if *has_failed && !seeded_bugs::is(SeededBug::FsyncRetriedAfterError) {
             return Err(self.fail("sync")(io::Error::other("an earlier sync of it has failed")));
         }
         self.handle.sync().map_err(|error| {

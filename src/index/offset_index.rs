@@ -193,7 +193,7 @@ impl OffsetIndex {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
-    pub fn upper_bound(&self, position: i32, fetch_size: i32) -> Result<Option<OffsetPosition>> {
+    pub fn fetch_upper_bound(&self, position: i32, fetch_size: i32) -> Result<Option<OffsetPosition>> {
         let target = i64::from(position.wrapping_add(fetch_size));
         let position_of = |slot| Ok(i64::from(decode(self.slots.slot(slot)?, self.base_offset).position));
         let slot = self.search(Method::Warm).upper_bound(target, position_of)?;

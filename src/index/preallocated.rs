@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
 
 /// What is written at a time over slots that were cut off, bytes.
@@ -134,7 +134,7 @@ impl<const SIZE: usize> Preallocated<SIZE> {
             return Ok(());
         }
         let used = self.used();
-        if planted::is(Planted::IndexEntriesNotWritten) {
+        if seeded_bugs::is(SeededBug::IndexEntriesNotWritten) {
             (self.written, self.zeros_from) = (used, used);
             self.unwritten.clear();
             return Ok(());

@@ -123,7 +123,7 @@ impl Log {
             ScanOptions { ranges, on_damage: OnDamage::Skip, batches_only: true, ..ScanOptions::default() };
         let mut scan = self.scan(options)?;
         while scan.next_step()?.is_some() {}
-        Ok(!scan.gaps().is_empty())
+        Ok(!scan.damaged_ranges().is_empty())
     }
 
     /// Notes that a segment shows compaction.

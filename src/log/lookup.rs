@@ -23,7 +23,7 @@ impl Log {
         while let Some(current) = segment {
             if let Found::Batch(batch) = current.find_offset(offset)? {
                 return Ok(Some(Location {
-                    segment: current.base_offset(),
+                    segment_base_offset: current.base_offset(),
                     batch_base_offset: batch.header.base_offset,
                     position: batch.position,
                     size: batch.header.size,

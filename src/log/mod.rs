@@ -37,10 +37,10 @@ pub use plan::Split;
 pub(crate) use replacement::Replacement;
 #[cfg(feature = "arrow")]
 pub(crate) use scan::Uncommitted;
-pub use scan::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
+pub use scan::{DamagedRange, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
 pub use transactions::AbortedRange;
-use transactions::{Fate, Transactions};
+use transactions::{Outcome, Transactions};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
@@ -174,7 +174,7 @@ impl Log {
         earlier: Option<&Self>,
         live: Weak<LiveSegments>,
     ) -> Result<Self> {
-        for _ in 1..Self::MOST_LOOKS {
+        for _ in 1..Self::MAX_LOOKS {
             match Self::look(open_files, options.clone(), lookups, earlier, live.clone()) {
                 Err(Error::LogChanged { .. }) => {}
                 looked => return looked,
@@ -184,7 +184,7 @@ impl Log {
     }
 
     /// How often an opening begins anew where files changed under it.
-    const MOST_LOOKS: u32 = 10;
+    const MAX_LOOKS: u32 = 10;
 
     fn look(
         open_files: &Arc<OpenFiles>,
@@ -221,7 +221,7 @@ impl Log {
         let (Some(first), Some(last)) = (loaded.first(), loaded.last()) else {
             return Err(Error::LogNotFound { path, found: NotFound::NoSegment, advice: Self::ADVICE });
         };
-        last.fix()?;
+        last.pin_identity()?;
         let claimed_start = claimed_start(open_files, &options, topic.as_deref(), partition, &mut opening);
         let log_start_offset = log_start(claimed_start, first.base_offset(), last, &path, &mut opening)?;
         let segments = match earlier {
@@ -303,7 +303,7 @@ impl Log {
     /// [`Error::Corrupt`] where damage may have swallowed a transaction's marker; [`Error::Io`].
     pub fn last_stable_offset(&self) -> Result<i64> {
         let transactions = self.transactions()?;
-        transactions.sure()?;
+        transactions.ensure_decided()?;
         Ok(transactions.last_stable_offset)
     }
 

@@ -29,7 +29,7 @@ pub struct Split {
 }
 
 /// A split that knows more aborted transactions is not small any more.
-const MOST_ABORTED: usize = 10_000;
+const MAX_ABORTED: usize = 10_000;
 
 impl Split {
     /// The range to scan.
@@ -78,7 +78,7 @@ impl Log {
                 start_time: ranges.start_time,
                 end_time: ranges.end_time,
                 size,
-                aborted: transactions.as_ref().and_then(|found| found.aborted_in(from..to, MOST_ABORTED)),
+                aborted: transactions.as_ref().and_then(|found| found.aborted_in(from..to, MAX_ABORTED)),
             });
         };
         for segment in self.segments().between(start, end) {

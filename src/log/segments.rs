@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::skip_list::{SkipList, View};
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::Segment;
 
 /// The segments as of one opening or refresh. Cloning shares them.
@@ -45,7 +45,7 @@ impl Segments {
             let start =
                 [current.get(kept).map(from), segments.get(kept).map(from)].into_iter().flatten().min();
             // what a reader would see between two steps
-            let most = if planted::is(Planted::SegmentsReplacedOneByOne) { 1 } else { usize::MAX };
+            let most = if seeded_bugs::is(SeededBug::SegmentsReplacedOneByOne) { 1 } else { usize::MAX };
             let changed =
                 segments.into_iter().skip(kept).take(most).map(|segment| (segment.base_offset(), segment));
             let done = list.change(start.unwrap_or(0)..i64::MAX, changed);

@@ -74,7 +74,7 @@
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test --lib --release skip_list                                       # passes
-//! RUSTFLAGS="--cfg loom --cfg planted_relaxed_publication" cargo test --lib --release skip_list     # must fail
+//! RUSTFLAGS="--cfg loom --cfg seeded_relaxed_publication" cargo test --lib --release skip_list     # must fail
 //! ```
 //!
 //! The second stores the tail relaxed, and shows that the models can fail.

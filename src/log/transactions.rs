@@ -12,7 +12,7 @@ use super::Log;
 use crate::error::{Error, Malformed, Result};
 use crate::record::Records;
 use crate::record::control::ControlType;
-use crate::segment::{Batch, SCAN_READ, Segment, Step, Stretch, Walk};
+use crate::segment::{Batch, DamagedSpan, SCAN_READ, Segment, Step, Walk};
 
 /// An aborted transaction: its producer's id, its first offset and that of its marker.
 pub type AbortedRange = (i64, i64, i64);
@@ -29,18 +29,18 @@ pub(crate) struct Transactions {
     /// First and last offset of each aborted transaction, by producer, in order.
     aborted: HashMap<i64, Vec<(i64, i64)>>,
     /// The same of what a marker swallowed by damage may have ended in another way than the next one did.
-    doubtful: HashMap<i64, Vec<(i64, i64)>>,
+    undecided: HashMap<i64, Vec<(i64, i64)>>,
     /// The first damage that may have swallowed a marker: file, position, offset and what is wrong.
     unsure: Option<(std::path::PathBuf, u64, i64, Malformed)>,
 }
 
 /// What becomes of the records of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Outcome {
     Committed,
     Aborted,
     /// Damage may have swallowed the marker that says so.
-    Doubtful,
+    Undecided,
 }
 
 /// A transaction under way.
@@ -86,7 +86,7 @@ impl Transactions {
         transactions.readable_end = end_before(open.values().filter_map(Open::certainly_open).min());
         for (producer_id, open) in open {
             if let Some(below) = open.marked_below {
-                transactions.doubtful.entry(producer_id).or_default().push((open.first, below - 1));
+                transactions.undecided.entry(producer_id).or_default().push((open.first, below - 1));
             }
         }
         Ok(transactions)
@@ -171,13 +171,13 @@ impl Transactions {
         if let Some(below) = open.marked_below
             && (kind == ControlType::Abort || open.may_be_aborted)
         {
-            self.doubtful.entry(producer_id).or_default().push((open.first, below - 1));
+            self.undecided.entry(producer_id).or_default().push((open.first, below - 1));
         }
     }
 
     /// Damage swallowed a stretch: where the transaction index names an abort marker in it, that transaction is over. An
     /// index that is not there (or not whole) says nothing, and what is open then may have been aborted.
-    fn close_from_index(&mut self, segment: &Segment, stretch: Stretch, open: &mut OpenTransactions) {
+    fn close_from_index(&mut self, segment: &Segment, stretch: DamagedSpan, open: &mut OpenTransactions) {
         let end = stretch.end_offset.unwrap_or(segment.upper());
         let index = segment.or_warn(segment.transaction_index());
         let mut is_whole = index.as_ref().is_some_and(|index| index.sanity_check().is_ok());
@@ -213,7 +213,7 @@ impl Transactions {
     /// The aborted transactions that overlap a range of offsets, in order; `None` where damage leaves one in doubt, or they
     /// are more than `most`.
     pub(super) fn aborted_in(&self, offsets: Range<i64>, most: usize) -> Option<Vec<AbortedRange>> {
-        if self.unsure.is_some() || !self.doubtful.is_empty() {
+        if self.unsure.is_some() || !self.undecided.is_empty() {
             return None;
         }
         let mut overlapping = Vec::new();
@@ -233,7 +233,7 @@ impl Transactions {
     }
 
     /// What becomes of a producer's transactional batch at `offset`, which lies below the last stable offset.
-    pub(crate) fn fate(&self, producer_id: i64, offset: i64) -> Fate {
+    pub(crate) fn outcome(&self, producer_id: i64, offset: i64) -> Outcome {
         let is_in = |transactions: &HashMap<i64, Vec<(i64, i64)>>| {
             transactions.get(&producer_id).is_some_and(|ranges| {
                 let after = ranges.partition_point(|(first, _)| *first <= offset);
@@ -241,14 +241,14 @@ impl Transactions {
             })
         };
         match () {
-            () if is_in(&self.aborted) => Fate::Aborted,
-            () if is_in(&self.doubtful) => Fate::Doubtful,
-            () => Fate::Committed,
+            () if is_in(&self.aborted) => Outcome::Aborted,
+            () if is_in(&self.undecided) => Outcome::Undecided,
+            () => Outcome::Committed,
         }
     }
 
     /// An error where damage leaves it open how a transaction ended, for who does not pass over damage.
-    pub(crate) fn sure(&self) -> Result<()> {
+    pub(crate) fn ensure_decided(&self) -> Result<()> {
         match &self.unsure {
             None => Ok(()),
             Some((file, position, offset, malformed)) => {

@@ -306,8 +306,8 @@ preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter
         self.0.ask(py, |index| index.trace(target, method))
     }
 
-    #[doc = stub_doc!(OffsetIndex.upper_bound)]
-    fn upper_bound(
+    #[doc = stub_doc!(OffsetIndex.fetch_upper_bound)]
+    fn fetch_upper_bound(
         &self,
         py: Python<'_>,
         position: &Bound<'_, PyAny>,
@@ -315,7 +315,7 @@ preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter
     ) -> PyResult<Option<PyOffsetPosition>> {
         let position = arguments::whole("position", POSITION, position)?;
         let fetch_size = arguments::whole("fetch_size", POSITION, fetch_size)?;
-        Ok(self.0.ask(py, |index| index.upper_bound(position, fetch_size))?.map(Into::into))
+        Ok(self.0.ask(py, |index| index.fetch_upper_bound(position, fetch_size))?.map(Into::into))
     }
 
     #[doc = stub_doc!(OffsetIndex.append)]

@@ -13,7 +13,7 @@ use super::lookups::{Located, Timed};
 use super::results::{PyLocation, PyOffsetGap, PySplit, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
-use super::{error, exchange, targets};
+use super::{arrow_export, error, lookup_targets};
 use crate::arrow::{Column, ReaderOptions};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, ScanOptions, Split};
@@ -167,7 +167,7 @@ impl PyLog {
 
     #[doc = stub_doc!(Log.locate_many)]
     fn locate_many<'py>(&self, py: Python<'py>, offsets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let offsets = targets::offsets(offsets)?;
+        let offsets = lookup_targets::offsets(offsets)?;
         let located = self.ask(py, |log| Located::read(&log, &offsets))?;
         table(py, located.into_columns())
     }
@@ -188,7 +188,7 @@ impl PyLog {
         py: Python<'py>,
         timestamps: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let timestamps = targets::times(timestamps)?;
+        let timestamps = lookup_targets::times(timestamps)?;
         let timed = self.ask(py, |log| Timed::read(&log, &timestamps))?;
         table(py, timed.into_columns())
     }
@@ -352,5 +352,5 @@ fn table<'py, const N: usize>(
     let batch = RecordBatch::try_from_iter_with_nullable(columns).map_err(|wrong| {
         error::to_python(py, Error::config("columns", "columns of one length", wrong.to_string()))
     })?;
-    exchange::table(py, batch.schema(), vec![batch])
+    arrow_export::table(py, batch.schema(), vec![batch])
 }

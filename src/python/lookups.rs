@@ -29,9 +29,10 @@ impl Located {
             position: Vec::with_capacity(rows),
             size: Vec::with_capacity(rows),
         };
-        let nothing = Location { segment: 0, batch_base_offset: 0, position: 0, size: 0 };
+        let nothing = Location { segment_base_offset: 0, batch_base_offset: 0, position: 0, size: 0 };
         log.locate_each(offsets, |answer| {
-            let Location { segment, batch_base_offset, position, size } = answer.unwrap_or(nothing);
+            let Location { segment_base_offset: segment, batch_base_offset, position, size } =
+                answer.unwrap_or(nothing);
             if answer.is_none() {
                 located.unanswered.push(located.segment.len());
             }
@@ -48,7 +49,7 @@ impl Located {
         let nulls = nulls(&self.unanswered, self.segment.len());
         let long = |values: Vec<i64>| Arc::new(Int64Array::new(values.into(), nulls.clone())) as ArrayRef;
         [
-            ("segment", long(self.segment)),
+            ("segment_base_offset", long(self.segment)),
             ("batch_base_offset", long(self.batch_base_offset)),
             ("position", long(self.position)),
             ("size", Arc::new(Int32Array::new(self.size.into(), nulls.clone()))),

@@ -10,24 +10,24 @@
 include!(concat!(env!("OUT_DIR"), "/stub_doc.rs"));
 
 mod arguments;
+mod arrow_export;
+mod arrow_import;
 mod config;
 mod dir;
 mod enter;
 mod error;
-mod exchange;
-mod given;
 mod handle;
-mod import;
 mod index;
 mod index_handle;
 mod log;
+mod lookup_targets;
 mod lookups;
 mod record;
+mod record_input;
 mod results;
 mod retention;
 mod scan;
 mod segment;
-mod targets;
 mod writer;
 
 use pyo3::prelude::*;
@@ -48,8 +48,8 @@ mod core_module {
     use super::record::PyRecord;
     #[pymodule_export]
     use super::results::{
-        PyAbortedTransaction, PyGap, PyLocation, PyOffsetGap, PyOffsetPosition, PyScanStats, PySplit,
-        PyTimestampOffset,
+        PyAbortedTransaction, PyDamagedRange, PyLocation, PyOffsetGap, PyOffsetPosition, PyScanStats,
+        PySplit, PyTimestampOffset,
     };
     #[pymodule_export]
     use super::retention::{PyRetentionPlan, plan_retention};

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::arguments::{Defaulted, LEFT_OUT};
-use super::given::{Blob, GivenHeaders, GivenRecord, name_text};
+use super::record_input::{Blob, GivenHeaders, GivenRecord, name_text};
 use crate::types::TimestampType;
 
 /// A record as the core hands it over: owned, and not yet Python's.

@@ -7,15 +7,15 @@ use pyo3::types::{PySequence, PyTuple};
 
 use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
 use crate::index::AbortedTransaction;
-use crate::log::{AbortedRange, Gap, OffsetGap, ScanStats, Split};
+use crate::log::{AbortedRange, DamagedRange, OffsetGap, ScanStats, Split};
 use crate::types::{Location, OffsetPosition, TimestampOffset};
 
 #[doc = stub_doc!(Location)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Location")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyLocation {
-    #[doc = stub_doc!(Location.segment)]
-    segment: i64,
+    #[doc = stub_doc!(Location.segment_base_offset)]
+    segment_base_offset: i64,
     #[doc = stub_doc!(Location.batch_base_offset)]
     batch_base_offset: i64,
     #[doc = stub_doc!(Location.position)]
@@ -26,17 +26,17 @@ pub(super) struct PyLocation {
 
 impl From<Location> for PyLocation {
     fn from(at: Location) -> Self {
-        let Location { segment, batch_base_offset, position, size } = at;
-        Self { segment, batch_base_offset, position, size }
+        let Location { segment_base_offset, batch_base_offset, position, size } = at;
+        Self { segment_base_offset, batch_base_offset, position, size }
     }
 }
 
 #[pymethods]
 impl PyLocation {
     fn __repr__(&self) -> String {
-        let Self { segment, batch_base_offset, position, size } = self;
+        let Self { segment_base_offset, batch_base_offset, position, size } = self;
         format!(
-            "Location(segment={segment}, batch_base_offset={batch_base_offset}, position={position}, size={size})"
+            "Location(segment_base_offset={segment_base_offset}, batch_base_offset={batch_base_offset}, position={position}, size={size})"
         )
     }
 }
@@ -190,37 +190,37 @@ pub(super) fn aborted_transaction(
 
 const PRODUCER_ID: &str = "a producer id, a whole number within 64 bits";
 
-#[doc = stub_doc!(Gap)]
-#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Gap")]
+#[doc = stub_doc!(DamagedRange)]
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "DamagedRange")]
 #[derive(PartialEq, Eq, Hash)]
-pub(super) struct PyGap {
-    #[doc = stub_doc!(Gap.file)]
+pub(super) struct PyDamagedRange {
+    #[doc = stub_doc!(DamagedRange.file)]
     file: OsString,
-    #[doc = stub_doc!(Gap.start_position)]
+    #[doc = stub_doc!(DamagedRange.start_position)]
     start_position: u64,
-    #[doc = stub_doc!(Gap.end_position)]
+    #[doc = stub_doc!(DamagedRange.end_position)]
     end_position: u64,
-    #[doc = stub_doc!(Gap.start_offset)]
+    #[doc = stub_doc!(DamagedRange.start_offset)]
     start_offset: i64,
-    #[doc = stub_doc!(Gap.end_offset)]
+    #[doc = stub_doc!(DamagedRange.end_offset)]
     end_offset: Option<i64>,
-    #[doc = stub_doc!(Gap.reason)]
+    #[doc = stub_doc!(DamagedRange.reason)]
     reason: String,
 }
 
-impl From<Gap> for PyGap {
-    fn from(gap: Gap) -> Self {
-        let Gap { file, start_position, end_position, start_offset, end_offset, reason } = gap;
+impl From<DamagedRange> for PyDamagedRange {
+    fn from(gap: DamagedRange) -> Self {
+        let DamagedRange { file, start_position, end_position, start_offset, end_offset, reason } = gap;
         Self { file: file.into(), start_position, end_position, start_offset, end_offset, reason }
     }
 }
 
 #[pymethods]
-impl PyGap {
+impl PyDamagedRange {
     fn __repr__(&self) -> String {
         let end = self.end_offset.map_or_else(|| "None".to_owned(), |end| end.to_string());
         format!(
-            "Gap(file={:?}, start_position={}, end_position={}, start_offset={}, end_offset={end}, reason={:?})",
+            "DamagedRange(file={:?}, start_position={}, end_position={}, start_offset={}, end_offset={end}, reason={:?})",
             self.file.to_string_lossy(),
             self.start_position,
             self.end_position,

@@ -12,8 +12,8 @@ use pyo3::types::{PyCapsule, PyDict};
 use super::enter::enter;
 use super::handle::{DirHandle, LogHandle};
 use super::record::{OwnedRecord, PyRecord};
-use super::results::{PyGap, PyScanStats, PySplit};
-use super::{error, exchange};
+use super::results::{PyDamagedRange, PyScanStats, PySplit};
+use super::{arrow_export, error};
 use crate::arrow::{HeaderKeys, Progress, Reader, ReaderOptions, java_string};
 use crate::error::Result;
 use crate::log::{OnDamage, Scan, ScanStep, Split};
@@ -79,13 +79,13 @@ impl PyScan {
     #[doc = stub_doc!(Scan.schema)]
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        exchange::schema(py, self.options.schema())
+        arrow_export::schema(py, self.options.schema())
     }
 
-    #[doc = stub_doc!(Scan.gaps)]
+    #[doc = stub_doc!(Scan.damaged_ranges)]
     #[getter]
-    fn gaps(&self) -> Vec<PyGap> {
-        self.progress().gaps().into_iter().map(Into::into).collect()
+    fn damaged_ranges(&self) -> Vec<PyDamagedRange> {
+        self.progress().damaged_ranges().into_iter().map(Into::into).collect()
     }
 
     #[doc = stub_doc!(Scan.stats)]
@@ -105,7 +105,7 @@ impl PyScan {
     #[doc = stub_doc!(Scan.to_arrow)]
     fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let batches = self.collect(py)?;
-        exchange::table(py, self.options.schema(), batches)
+        arrow_export::table(py, self.options.schema(), batches)
     }
 
     #[doc = stub_doc!(Scan.to_pandas)]
@@ -117,7 +117,8 @@ impl PyScan {
     #[doc = stub_doc!(Scan.to_polars)]
     fn to_polars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let polars = error::import(py, "polars", "polars")?;
-        let batches = exchange::ArrowBatches { schema: self.options.schema(), batches: self.collect(py)? };
+        let batches =
+            arrow_export::ArrowBatches { schema: self.options.schema(), batches: self.collect(py)? };
         polars.call_method1("DataFrame", (batches,))
     }
 
@@ -133,7 +134,7 @@ impl PyScan {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // another schema is the consumer's wish, which it casts to itself
         drop(requested_schema);
-        exchange::stream_capsule(py, self.start(py)?)
+        arrow_export::stream_capsule(py, self.start(py)?)
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -201,7 +202,7 @@ impl PyBatchIterator {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let batch = enter(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next_batch())?;
-        batch.map(|batch| exchange::record_batch(py, batch)).transpose()
+        batch.map(|batch| arrow_export::record_batch(py, batch)).transpose()
     }
 }
 
@@ -246,7 +247,7 @@ impl Portions {
             if !self.in_batch {
                 match self.scan.next_step()? {
                     None => return Ok(()),
-                    Some(ScanStep::Gap(_)) => continue,
+                    Some(ScanStep::DamagedRange(_)) => continue,
                     Some(ScanStep::Batch(_)) => self.in_batch = true,
                 }
             }
@@ -277,10 +278,10 @@ impl Portions {
 
 #[pymethods]
 impl PyRecords {
-    #[doc = stub_doc!(Records.gaps)]
+    #[doc = stub_doc!(Records.damaged_ranges)]
     #[getter]
-    fn gaps(&self, py: Python<'_>) -> PyResult<Vec<PyGap>> {
-        let gaps = enter(py, || Ok(self.lock().scan.gaps().to_vec()))?;
+    fn damaged_ranges(&self, py: Python<'_>) -> PyResult<Vec<PyDamagedRange>> {
+        let gaps = enter(py, || Ok(self.lock().scan.damaged_ranges().to_vec()))?;
         Ok(gaps.into_iter().map(Into::into).collect())
     }
 

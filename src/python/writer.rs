@@ -14,11 +14,11 @@ use pyo3::prelude::*;
 use super::arguments::{self, Defaulted, EPOCH, LEFT_OUT};
 use super::config::config_of;
 use super::enter::{SIGNALS, enter};
-use super::given::{self, Blob, GivenRecord, GivenRecords};
 use super::log::PyLog;
 use super::record::now;
+use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::retention::PyRetentionPlan;
-use super::{error, import};
+use super::{arrow_import, error};
 use crate::arrow::NewRecords;
 use crate::error::{Error, Result};
 use crate::state::partition_metadata::TopicId;
@@ -30,10 +30,10 @@ const NAME: &str = "LogWriter";
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Appended")]
 #[derive(PartialEq, Eq, Hash)]
 pub(super) struct PyAppended {
-    #[doc = stub_doc!(Appended.first)]
-    first: i64,
-    #[doc = stub_doc!(Appended.last)]
-    last: i64,
+    #[doc = stub_doc!(Appended.first_offset)]
+    first_offset: i64,
+    #[doc = stub_doc!(Appended.last_offset)]
+    last_offset: i64,
     #[doc = stub_doc!(Appended.max_timestamp)]
     max_timestamp: i64,
     #[doc = stub_doc!(Appended.durable)]
@@ -41,17 +41,19 @@ pub(super) struct PyAppended {
 }
 
 impl From<Appended> for PyAppended {
-    fn from(Appended { first, last, max_timestamp, durable }: Appended) -> Self {
-        Self { first, last, max_timestamp, durable }
+    fn from(Appended { first_offset, last_offset, max_timestamp, durable }: Appended) -> Self {
+        Self { first_offset, last_offset, max_timestamp, durable }
     }
 }
 
 #[pymethods]
 impl PyAppended {
     fn __repr__(&self) -> String {
-        let Self { first, last, max_timestamp, durable } = self;
+        let Self { first_offset, last_offset, max_timestamp, durable } = self;
         let durable = if *durable { "True" } else { "False" };
-        format!("Appended(first={first}, last={last}, max_timestamp={max_timestamp}, durable={durable})")
+        format!(
+            "Appended(first_offset={first_offset}, last_offset={last_offset}, max_timestamp={max_timestamp}, durable={durable})"
+        )
     }
 }
 
@@ -282,7 +284,7 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter.append_many)]
     fn append_many(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
-        let records = given::records(records)?;
+        let records = record_input::records(records)?;
         let appended =
             self.append_with(py, |appender| records.with(now(), |records| appender.append_many(records)))?;
         Ok(appended.into())
@@ -291,14 +293,14 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.append_arrow)]
     fn append_arrow(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
         self.open(py)?;
-        let mut stream = import::stream(table)?;
+        let mut stream = arrow_import::stream(table)?;
         NewRecords::check(&arrow_array::RecordBatchReader::schema(&stream))
             .map_err(|wrong| error::to_python(py, wrong))?;
         // where no row comes, it says where the next would go
         let mut all = self.append_with(py, |appender| appender.append_many(&[]))?;
         let mut is_first = true;
         loop {
-            let next = enter(py, || stream.next().transpose().map_err(|wrong| import::refused(&wrong)));
+            let next = enter(py, || stream.next().transpose().map_err(|wrong| arrow_import::refused(&wrong)));
             // a signal may be why the stream broke off
             py.check_signals()?;
             let Some(batch) = next? else { return Ok(all.into()) };
@@ -311,9 +313,9 @@ impl PyLogWriter {
                 appender.append_many(&records.records(&headers, now()))
             })?;
             let max_timestamp = all.max_timestamp.max(appended.max_timestamp);
-            let first = if is_first { appended.first } else { all.first };
+            let first_offset = if is_first { appended.first_offset } else { all.first_offset };
             is_first = false;
-            all = Appended { first, max_timestamp, ..appended };
+            all = Appended { first_offset, max_timestamp, ..appended };
         }
     }
 

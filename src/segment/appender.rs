@@ -3,15 +3,15 @@
 use super::roll::{RollState, is_relative};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
 use crate::index::{OffsetIndexWriter, TimeIndexWriter};
 use crate::record::BatchHeader;
 use crate::types::TimestampOffset;
 
 /// How far ahead of the data blocks are reserved, bytes.
-const LEAST_RESERVED: u64 = 64 << 10;
-const MOST_RESERVED: u64 = 4 << 20;
+const MIN_RESERVED: u64 = 64 << 10;
+const MAX_RESERVED: u64 = 4 << 20;
 
 /// Index entries are written when the log has grown by so many bytes since, or so many entries are only in memory: a reader
 /// in another process walks no more than that from the last entry that it finds.
@@ -34,7 +34,7 @@ pub(crate) struct SegmentLayout {
 
 /// What a segment that is there already holds.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
+pub(crate) struct SegmentState {
     /// Bytes of data in the `.log`.
     pub(crate) size: u64,
     /// The largest timestamp of its first batch; `None` without a batch.
@@ -43,7 +43,7 @@ pub(crate) struct Held {
     pub(crate) largest: TimestampOffset,
 }
 
-impl Held {
+impl SegmentState {
     /// What an empty segment holds.
     pub(crate) fn nothing(base_offset: i64) -> Self {
         let largest = TimestampOffset { timestamp: -1, offset: base_offset };
@@ -88,7 +88,7 @@ impl SegmentAppender {
         if layout.initial_size > 0 {
             log.allocate(layout.initial_size)?;
         }
-        let held = Held::nothing(base_offset);
+        let held = SegmentState::nothing(base_offset);
         Self::new(directory, base_offset, log, held, layout, now, jitter_ms)
     }
 
@@ -96,7 +96,7 @@ impl SegmentAppender {
     pub(crate) fn open(
         directory: &Directory,
         base_offset: i64,
-        held: Held,
+        held: SegmentState,
         layout: &SegmentLayout,
         now: i64,
         jitter_ms: i64,
@@ -109,12 +109,12 @@ impl SegmentAppender {
         directory: &Directory,
         base_offset: i64,
         log: WritableFile,
-        held: Held,
+        held: SegmentState,
         layout: &SegmentLayout,
         created: i64,
         jitter_ms: i64,
     ) -> Result<Self> {
-        let Held { size, first_batch_timestamp, largest } = held;
+        let SegmentState { size, first_batch_timestamp, largest } = held;
         let name = |kind| segment_file(base_offset, kind);
         let max = layout.max_index_size;
         let mut offset_index =
@@ -158,7 +158,7 @@ impl SegmentAppender {
     /// Blocks for what comes next. Without them each write has to find some for its pages, which takes a part of its time.
     /// As much again as there is, so that a small log takes little.
     fn reserve(&mut self, wanted: u64) {
-        let length = self.size.clamp(LEAST_RESERVED, MOST_RESERVED).max(wanted);
+        let length = self.size.clamp(MIN_RESERVED, MAX_RESERVED).max(wanted);
         let is_taken = self.log.reserve(self.size, length);
         // where it cannot be had it is not asked for again
         self.reserved = is_taken.then_some(self.size.saturating_add(length));
@@ -212,7 +212,7 @@ impl SegmentAppender {
             // what cuts the file gives its blocks back
             self.reserved = self.reserved.map(|_| self.size);
             let is_undone =
-                planted::is(Planted::NoTruncateAfterShortWrite) || self.log.set_size(self.size).is_ok();
+                seeded_bugs::is(SeededBug::NoTruncateAfterShortWrite) || self.log.set_size(self.size).is_ok();
             return Err((error, !is_undone));
         }
         for header in headers {
@@ -288,7 +288,7 @@ impl SegmentAppender {
     /// *Source*: `LogSegment.onBecomeInactiveSegment`, and the flush behind it.
     pub(crate) fn seal(&mut self) -> Result<()> {
         self.finish()?;
-        if !planted::is(Planted::NewSegmentBeforeOldFlush) {
+        if !seeded_bugs::is(SeededBug::NewSegmentBeforeOldFlush) {
             self.log.sync()?;
         }
         self.offset_index.flush()?;

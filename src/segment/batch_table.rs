@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::buckets::{Bucket, Buckets};
-use super::prepared::Share;
+use super::lazy_table::Share;
 use super::walk::Step;
 use super::{LOOKUP_READ, LogFile, Segment};
 use crate::error::Result;
@@ -48,7 +48,7 @@ pub(crate) struct Placed {
 impl Placed {
     /// No offset lies there.
     pub(crate) const NOWHERE: Self = Self {
-        location: Location { segment: 0, batch_base_offset: 0, position: 0, size: 0 },
+        location: Location { segment_base_offset: 0, batch_base_offset: 0, position: 0, size: 0 },
         last_offset: -1,
     };
 
@@ -125,7 +125,7 @@ impl BatchTable {
         }
         let base_offset = self.segment + i64::from(row.first);
         let location = Location {
-            segment: self.segment,
+            segment_base_offset: self.segment,
             batch_base_offset: base_offset,
             position: u64::from(row.position),
             size: next.position - row.position,

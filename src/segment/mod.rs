@@ -7,17 +7,17 @@ mod appender;
 mod batch_table;
 mod buckets;
 mod file_budget;
-mod history;
 mod index_reach;
+mod lazy_table;
+mod leader_epochs;
 mod log_file;
 mod open_files;
-mod prepared;
 mod resync;
 mod roll;
 mod search;
 mod staged;
 mod tail;
-mod time_lines;
+mod time_buckets;
 mod time_table;
 mod walk;
 
@@ -33,21 +33,21 @@ use crate::fs::{FileBytes, FileIdentity};
 use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::record::BatchHeader;
 
-pub(crate) use appender::{Held, SegmentAppender, SegmentLayout, remove_segment};
+pub(crate) use appender::{SegmentAppender, SegmentLayout, SegmentState, remove_segment};
 pub(crate) use batch_table::{BatchTable, Placed};
 pub(crate) use buckets::{Bucket, Buckets};
 pub(crate) use file_budget::with_descriptors;
+use lazy_table::LazyTable;
 pub(crate) use log_file::LogFile;
 pub(crate) use open_files::{OpenFiles, Opened, TRUNCATIONS};
-use prepared::Prepared;
-pub(crate) use resync::Stretch;
+pub(crate) use resync::DamagedSpan;
 pub(crate) use roll::{RollParams, is_relative, should_roll};
 pub(crate) use search::Found;
 pub(crate) use staged::StagedSegment;
 pub(crate) use tail::Tail;
 pub(crate) use time_table::TimeTable;
 pub use walk::Batch;
-pub(crate) use walk::{Before, Bounds, Damage, Step, Walk};
+pub(crate) use walk::{Bounds, Damage, Preceding, Step, Walk};
 
 /// What one look-up reads at a time where the file is not mapped: it covers an index interval of small batches.
 pub(crate) const LOOKUP_READ: usize = 8 << 10;
@@ -60,11 +60,11 @@ pub(crate) struct Warnings(Mutex<Vec<String>>);
 
 impl Warnings {
     /// More than this are not kept: a hostile index must not fill the memory.
-    const MOST: usize = 1000;
+    const MAX: usize = 1000;
 
     pub(crate) fn add(&self, warning: String) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < Self::MOST && !kept.contains(&warning) {
+        if kept.len() < Self::MAX && !kept.contains(&warning) {
             kept.push(warning);
         }
     }
@@ -107,8 +107,8 @@ pub struct Segment {
     has_overflow: AtomicBool,
     /// Whether offsets are missing between two of its batches or inside one.
     compacted: OnceLock<bool>,
-    batch_table: Prepared<BatchTable>,
-    time_table: Prepared<TimeTable>,
+    batch_table: LazyTable<BatchTable>,
+    time_table: LazyTable<TimeTable>,
 }
 
 impl Segment {
@@ -135,8 +135,8 @@ impl Segment {
             are_indexes_checked: AtomicBool::new(false),
             has_overflow: AtomicBool::new(false),
             compacted: OnceLock::new(),
-            batch_table: Prepared::default(),
-            time_table: Prepared::default(),
+            batch_table: LazyTable::default(),
+            time_table: LazyTable::default(),
         }
     }
 
@@ -192,7 +192,7 @@ impl Segment {
 
     /// Settles which file the `.log` is and how much of it counts, without opening it: what is appended from now on is
     /// not seen, and another file of that name, or a shorter one, is a changed log.
-    pub(crate) fn fix(&self) -> Result<()> {
+    pub(crate) fn pin_identity(&self) -> Result<()> {
         let now = self.open_files.directory.identity_of(&self.files.log)?;
         let now = now.ok_or_else(|| self.changed("no file"))?;
         self.identity.get_or_init(|| now);
@@ -349,7 +349,7 @@ impl Segment {
 
     /// A walk from the segment's first batch.
     pub(crate) fn walk(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
-        let before = Before { last_offset: self.base_offset - 1, leader_epoch };
+        let before = Preceding { last_offset: self.base_offset - 1, leader_epoch };
         Ok(Walk::new(self.log_file(read)?, self.bounds()?, 0, Some(before)))
     }
 

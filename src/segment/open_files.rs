@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::file_budget::{Pool, with_descriptors};
-use super::prepared::Budget;
+use super::lazy_table::Budget;
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, FileBytes, SystemFile};

@@ -27,7 +27,7 @@ const LOOK: u64 = 4 << 10;
 
 /// A damaged stretch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stretch {
+pub(crate) struct DamagedSpan {
     pub(crate) start_position: u64,
     pub(crate) end_position: u64,
     /// The first offset that may be missing.
@@ -38,10 +38,10 @@ pub(crate) struct Stretch {
 
 impl Walk {
     /// Moves behind the damage, to the next whole batch or to the end of the segment, and names what was passed.
-    pub(crate) fn resume(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Stretch> {
+    pub(crate) fn resume(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<DamagedSpan> {
         let next = self.next_whole_batch(damage, index)?;
         self.position = next.map_or(self.bounds.end, |batch| batch.position);
-        Ok(Stretch {
+        Ok(DamagedSpan {
             start_position: damage.position,
             end_position: self.position,
             start_offset: damage.offset,

@@ -4,7 +4,7 @@
 //! at the last entry that its batch confirms, checks every batch behind it, and takes an end only where nothing valid
 //! follows.
 
-use super::walk::{Before, Bounds, Damage, Step};
+use super::walk::{Bounds, Damage, Preceding, Step};
 use super::{LOOKUP_READ, Segment, Walk};
 use crate::error::Result;
 
@@ -54,7 +54,7 @@ impl Segment {
         if let Some(position) = last_indexed {
             walk.position = position;
         } else {
-            let before = Before { last_offset: bounds.base_offset - 1, leader_epoch: -1 };
+            let before = Preceding { last_offset: bounds.base_offset - 1, leader_epoch: -1 };
             walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, Some(before));
         }
         loop {

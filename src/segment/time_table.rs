@@ -6,8 +6,8 @@
 //! One reading of the segment makes the table: every batch verified, those decoded that may raise the largest time. Where
 //! it meets anything odd there is no table, and every question is answered on its own.
 
-use super::prepared::Share;
-use super::time_lines::{Row, TimeLines};
+use super::lazy_table::Share;
+use super::time_buckets::{Row, TimeBuckets};
 use super::walk::{Batch, Step};
 use super::{SCAN_READ, Segment, Walk};
 use crate::error::Result;
@@ -18,7 +18,7 @@ use crate::types::TimestampOffset;
 #[derive(Debug)]
 pub(crate) struct TimeTable {
     segment: i64,
-    lines: TimeLines,
+    lines: TimeBuckets,
     _share: Share,
 }
 
@@ -58,7 +58,7 @@ impl TimeTable {
                 return Ok(None);
             }
         }
-        let Some(lines) = TimeLines::new(&rows) else { return Ok(None) };
+        let Some(lines) = TimeBuckets::new(&rows) else { return Ok(None) };
         let Some(share) = budget.take(lines.bytes()) else { return Ok(None) };
         Ok(Some(Self { segment: segment.base_offset, lines, _share: share }))
     }

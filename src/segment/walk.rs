@@ -2,7 +2,7 @@
 //!
 //! Kafka's reader checks a batch's CRC and nothing else, and 17 bytes of a v2 header lie outside it. What it misses shows
 //! in the neighbours: offsets rise, epochs never fall, a batch ends where the next one starts, the last where the file
-//! does. A step therefore compares three headers. Where two contradict each other, [`first_lies`] says which one is
+//! does. A step therefore compares three headers. Where two contradict each other, [`first_is_damaged`] says which one is
 //! damaged, so that a flipped bit costs the batch that has it and no other.
 
 use super::log_file::LogFile;
@@ -27,7 +27,7 @@ impl Batch {
 
     /// Whether only compaction leaves such a batch after these: records are missing inside, it has a delete horizon, or
     /// offsets are missing before it in the same leader epoch. (A replica that truncates inside a batch goes on in a new one.)
-    pub(crate) fn shows_compaction(&self, before: Option<Before>) -> bool {
+    pub(crate) fn shows_compaction(&self, before: Option<Preceding>) -> bool {
         let is_same_epoch = |epoch: i32| epoch < 0 || epoch == self.header.leader_epoch;
         self.header.is_sparse()
             || self.header.attributes.has_delete_horizon()
@@ -56,7 +56,7 @@ pub(crate) struct Damage {
 
 /// What the batches before a place establish for those behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Before {
+pub(crate) struct Preceding {
     pub(crate) last_offset: i64,
     /// The highest leader epoch; −1 where no batch had one.
     pub(crate) leader_epoch: i32,
@@ -88,7 +88,7 @@ pub(crate) struct Walk {
     pub(crate) bounds: Bounds,
     pub(crate) position: u64,
     /// `None` at a place that was jumped to.
-    pub(crate) before: Option<Before>,
+    pub(crate) before: Option<Preceding>,
     /// Headers already read: a step looks at up to two more than it gives. The oldest is replaced in its place.
     read_ahead: [Option<(u64, BatchHeader)>; 3],
     oldest: usize,
@@ -104,7 +104,7 @@ impl Walk {
     /// that grows with the square of its size.
     const WORK: u64 = 64 << 20;
 
-    pub(crate) fn new(log: LogFile, bounds: Bounds, position: u64, before: Option<Before>) -> Self {
+    pub(crate) fn new(log: LogFile, bounds: Bounds, position: u64, before: Option<Preceding>) -> Self {
         Self {
             log,
             bounds,
@@ -164,7 +164,7 @@ impl Walk {
                 self.before = self.found_before()?;
             }
             if is_doubtful && !self.bounds.is_far(&next)
-                || first_lies(self.before, &header, &next, third.as_ref())
+                || first_is_damaged(self.before, &header, &next, third.as_ref())
             {
                 let malformed = Malformed::new(
                     format!("a batch that the next one ({}) can follow", contradiction.found),
@@ -177,7 +177,7 @@ impl Walk {
             }
         }
         self.position = batch.end();
-        self.before = Some(Before {
+        self.before = Some(Preceding {
             last_offset: header.last_offset,
             leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(header.leader_epoch),
         });
@@ -193,8 +193,8 @@ impl Walk {
 
     /// What the batches before a place that was jumped to establish, from a walk from the segment's start: asked only
     /// where two headers contradict each other and nothing else says which one lies. `None` where damage lies between.
-    fn found_before(&self) -> Result<Option<Before>> {
-        let start = Before { last_offset: self.bounds.base_offset - 1, leader_epoch: -1 };
+    fn found_before(&self) -> Result<Option<Preceding>> {
+        let start = Preceding { last_offset: self.bounds.base_offset - 1, leader_epoch: -1 };
         let mut walk = Self::new(self.log.another(), self.bounds, 0, Some(start));
         while walk.position < self.position {
             let Step::Batch(_) = walk.step()? else { return Ok(None) };
@@ -232,7 +232,12 @@ impl Walk {
     }
 
     /// Steps back to a batch just given, whose bytes turned out to be damaged, so that [`Walk::resume`] starts there.
-    pub(crate) fn reject(&mut self, batch: &Batch, before: Option<Before>, malformed: Malformed) -> Damage {
+    pub(crate) fn reject(
+        &mut self,
+        batch: &Batch,
+        before: Option<Preceding>,
+        malformed: Malformed,
+    ) -> Damage {
         self.position = batch.position;
         self.before = before;
         self.damage(malformed)
@@ -315,8 +320,8 @@ fn follows(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> std::re
 /// contradicts a first one whose offset or epoch leapt up, but not one whose successor fell; and the one that was moved
 /// must fit, as long as it is, where it came from: the first before the second, or the second before the third. Without
 /// evidence it is the second, which is what a reader without lookahead would say.
-fn first_lies(
-    before: Option<Before>,
+fn first_is_damaged(
+    before: Option<Preceding>,
     first: &BatchHeader,
     second: &BatchHeader,
     third: Option<&BatchHeader>,

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::sealed_text;
 use crate::error::{Malformed, Result};
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged, WritableFile};
 use crate::record::crc;
 
@@ -49,7 +49,7 @@ impl Checkpoint {
     /// [`Error::Corrupt`] where it is not what was written: records that were deleted would come back.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
         let Some(text) = directory.read_small(CHECKPOINT, MAX_BYTES)? else { return Ok(None) };
-        if text.is_empty() && planted::is(Planted::EmptyCheckpointIsZero) {
+        if text.is_empty() && seeded_bugs::is(SeededBug::EmptyCheckpointIsZero) {
             return Ok(Some(Self::default()));
         }
         let parsed = sealed_text::read(&text).and_then(|fields| {

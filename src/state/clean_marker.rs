@@ -20,7 +20,7 @@ use super::sealed_text;
 use crate::error::{Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::crc;
 use crate::segment::Segment;
 
@@ -64,7 +64,7 @@ impl CleanMarker {
         let Some(text) = directory.read_small(CLEAN, MAX_BYTES)? else { return Ok(None) };
         let mut fields = match sealed_text::read(&text) {
             Ok(fields) => fields,
-            Err(_) if planted::is(Planted::CleanMarkerByExistence) => BTreeMap::new(),
+            Err(_) if seeded_bugs::is(SeededBug::CleanMarkerByExistence) => BTreeMap::new(),
             Err(_) => return Ok(None),
         };
         let log_end_offset = fields.remove(LOG_END_OFFSET).unwrap_or(-1);
@@ -138,7 +138,7 @@ impl CleanMarker {
     /// Whether the files are those that it was written for, and the log ends where it says, with indexes of the last segment
     /// that speak of it.
     pub(crate) fn fits(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<bool> {
-        if planted::is(Planted::CleanMarkerByExistence) {
+        if seeded_bugs::is(SeededBug::CleanMarkerByExistence) {
             return Ok(true);
         }
         let Some(last) = segments.last() else { return Ok(false) };

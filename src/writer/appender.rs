@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::partition::Partition;
-use super::{Appended, Commit, Shared};
+use super::{Appended, GroupCommit, Shared};
 use crate::config::CompressionType;
 use crate::error::{Error, Result};
 use crate::record::{
@@ -66,8 +66,8 @@ impl Appender {
     }
 
     fn settled(&self, mut appended: Appended, truncations: u64) -> Result<Appended> {
-        if appended.last >= appended.first {
-            appended.durable = self.shared.settle(&appended, truncations)?;
+        if appended.last_offset >= appended.first_offset {
+            appended.durable = self.shared.await_flush(&appended, truncations)?;
         }
         Ok(appended)
     }
@@ -81,7 +81,7 @@ impl Appender {
             let partition = self.shared.enter()?;
             (partition.log_end_offset, partition.truncations)
         };
-        self.shared.reach(end, truncations, None)
+        self.shared.wait_durable(end, truncations, None)
     }
 
     /// Returns once the record at `offset` is durable.
@@ -100,7 +100,7 @@ impl Appender {
             }
             partition.truncations
         };
-        self.shared.reach(offset + 1, truncations, None)
+        self.shared.wait_durable(offset + 1, truncations, None)
     }
 
     /// Everything below survives a power loss.
@@ -158,7 +158,7 @@ impl Partition {
         }
     }
 
-    fn append_records(&mut self, records: &[NewRecord<'_>], commit: &Commit) -> Result<Appended> {
+    fn append_records(&mut self, records: &[NewRecord<'_>], commit: &GroupCommit) -> Result<Appended> {
         let validation = self.validation(Origin::Leader, (self.clock)());
         let limit = validation.max_message_bytes.min(self.config.segment_bytes);
         let is_compressed = !matches!(validation.codec, None | Some(Codec::None));
@@ -172,13 +172,14 @@ impl Partition {
             }
         }
         let next = self.log_end_offset;
-        let mut all = Appended { first: next, last: next - 1, max_timestamp: -1, durable: true };
+        let mut all =
+            Appended { first_offset: next, last_offset: next - 1, max_timestamp: -1, durable: true };
         // taken out, because the batch lies in it while the partition is changed
         let mut builder = std::mem::take(&mut self.builder);
         let mut append = |builder: &mut BatchBuilder, batch: &[NewRecord<'_>]| {
             let appended = self.append_built(builder, batch, most, &validation, commit)?;
             builder.clear();
-            all.last = appended.last;
+            all.last_offset = appended.last_offset;
             all.max_timestamp = all.max_timestamp.max(appended.max_timestamp);
             all.durable = false;
             Ok(())
@@ -209,7 +210,7 @@ impl Partition {
         records: &[NewRecord<'_>],
         most: usize,
         validation: &Validation,
-        commit: &Commit,
+        commit: &GroupCommit,
     ) -> Result<Appended> {
         let (header, bytes) = builder.seal(&self.batch_options(validation))?;
         if usize::try_from(header.size).is_ok_and(|size| size <= most) || records.len() < 2 {
@@ -223,10 +224,10 @@ impl Partition {
         fill(builder, back)?;
         let back = self.append_built(builder, back, most, validation, commit)?;
         let max_timestamp = front.max_timestamp.max(back.max_timestamp);
-        Ok(Appended { first: front.first, max_timestamp, ..back })
+        Ok(Appended { first_offset: front.first_offset, max_timestamp, ..back })
     }
 
-    fn append_batches(&mut self, raw: &[u8], keep_offsets: bool, commit: &Commit) -> Result<Appended> {
+    fn append_batches(&mut self, raw: &[u8], keep_offsets: bool, commit: &GroupCommit) -> Result<Appended> {
         let leader_epoch = self.epochs.latest().unwrap_or(-1);
         let origin = if keep_offsets {
             Origin::Follower { log_end_offset: self.log_end_offset, leader_epoch }

@@ -1,6 +1,6 @@
 //! How a log is closed, so that the next opening need not look for damage.
 
-use super::Commit;
+use super::GroupCommit;
 use super::partition::Partition;
 use crate::error::Result;
 use crate::state::checkpoint::Checkpoint;
@@ -8,7 +8,7 @@ use crate::state::clean_marker::CleanMarker;
 
 impl Partition {
     /// Ends the log in order.
-    pub(super) fn close(&mut self, commit: &Commit) -> Result<()> {
+    pub(super) fn close(&mut self, commit: &GroupCommit) -> Result<()> {
         self.active.seal()?;
         self.directory.sync()?;
         self.durable_offset_file.set(self.data_end)?;

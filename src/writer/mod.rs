@@ -3,13 +3,13 @@
 //! ```text
 //! LogWriter ─┐ (unique: structure)        ┌─ Partition   segments, epochs, checkpoints: under one lock
 //! Appender ──┴─▶ Shared ──────────────────┤
-//!   (cloned: appends)                     └─ Commit      who syncs, and how far everything is durable
+//!   (cloned: appends)                     └─ GroupCommit      who syncs, and how far everything is durable
 //! ```
 
 mod appender;
 mod close;
-mod commit;
 mod flush_mode;
+mod group_commit;
 mod options;
 mod partition;
 mod recovery;
@@ -22,14 +22,14 @@ use std::time::{Duration, Instant};
 
 use crate::state::data_directory::DataDirectory;
 pub use appender::Appender;
-use commit::Commit;
 pub use flush_mode::FlushMode;
+use group_commit::GroupCommit;
 pub use options::WriterOptions;
 use partition::Partition;
 
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, PartitionLocks, forks, forks_now};
 use crate::log::live_segments::LiveSegments;
 use crate::log::retention::{self, RetentionPlan};
@@ -56,9 +56,9 @@ pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Ve
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
     /// The offset of the first record.
-    pub first: i64,
-    /// The offset of the last record, inclusive; below `first` where nothing was given.
-    pub last: i64,
+    pub first_offset: i64,
+    /// The offset of the last record, inclusive; below `first_offset` where nothing was given.
+    pub last_offset: i64,
     /// The largest timestamp as it was stored, ms; −1 where no record has one.
     pub max_timestamp: i64,
     /// Whether the records survive a power loss.
@@ -69,7 +69,7 @@ pub struct Appended {
 #[derive(Debug)]
 struct Shared {
     partition: Mutex<Partition>,
-    commit: Commit,
+    commit: GroupCommit,
     flush: FlushMode,
     /// How many forks there had been when it was opened: a forked child must not touch it.
     forks: u32,
@@ -91,7 +91,7 @@ struct Shared {
 /// let mut writer = LogWriter::open(&path, &WriterOptions::default())?;
 /// let record = NewRecord { timestamp: 1_700_000_000_000, key: Some(b"k"), value: Some(b"v"), headers: &[] };
 /// let appended = writer.append(&record)?;
-/// assert_eq!((appended.first, appended.last, appended.durable), (0, 0, true));
+/// assert_eq!((appended.first_offset, appended.last_offset, appended.durable), (0, 0, true));
 /// assert_eq!(writer.reader()?.log_end_offset()?, 1);
 /// writer.close()?;
 /// # Ok(())
@@ -178,7 +178,7 @@ impl LogWriter {
         };
         let partition = recovery::open(directory.clone(), options)?;
         let live = Arc::downgrade(&partition.live);
-        let commit = Commit::new(partition.log_end_offset);
+        let commit = GroupCommit::new(partition.log_end_offset);
         let last_sync = Mutex::new(Instant::now());
         let forks = forks().map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
         let (partition, locks) = (Mutex::new(partition), Mutex::default());
@@ -381,7 +381,7 @@ impl LogWriter {
         closed
     }
 
-    fn change<T>(&mut self, change: impl FnOnce(&mut Partition, &Commit) -> Result<T>) -> Result<T> {
+    fn change<T>(&mut self, change: impl FnOnce(&mut Partition, &GroupCommit) -> Result<T>) -> Result<T> {
         let mut partition = self.shared.enter()?;
         change(&mut partition, &self.shared.commit)
     }
@@ -422,12 +422,12 @@ impl Shared {
     }
 
     /// Returns once everything below `offset` is durable, to which the log reached after so many truncations.
-    fn reach(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
-        self.commit.reach(offset, truncations, wait, self.interrupt, || {
+    fn wait_durable(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
+        self.commit.wait_durable(offset, truncations, wait, self.interrupt, || {
             let unsynced = self.lock_sound()?.unsynced();
-            if !planted::is(Planted::AckBeforeFsync) {
+            if !seeded_bugs::is(SeededBug::AckBeforeFsync) {
                 let synced = unsynced.file.sync();
-                if planted::is(Planted::FsyncRetriedAfterError) && synced.is_err() {
+                if seeded_bugs::is(SeededBug::FsyncRetriedAfterError) && synced.is_err() {
                     unsynced.file.sync()?;
                 } else {
                     synced?;
@@ -439,13 +439,13 @@ impl Shared {
     }
 
     /// What an append owes before it returns; true where its records are durable then.
-    fn settle(&self, appended: &Appended, truncations: u64) -> Result<bool> {
-        let end = appended.last + 1;
+    fn await_flush(&self, appended: &Appended, truncations: u64) -> Result<bool> {
+        let end = appended.last_offset + 1;
         match self.flush {
             FlushMode::None => {}
-            FlushMode::Always => self.reach(end, truncations, None)?,
+            FlushMode::Always => self.wait_durable(end, truncations, None)?,
             FlushMode::Group { ms, bytes } => {
-                self.reach(end, truncations, Some((Duration::from_millis(ms), bytes)))?;
+                self.wait_durable(end, truncations, Some((Duration::from_millis(ms), bytes)))?;
             }
             FlushMode::Interval { messages, ms } => {
                 let mut last = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
@@ -454,7 +454,7 @@ impl Shared {
                 if messages.is_some_and(|most| since >= most) || ms.is_some_and(|most| waited >= most) {
                     *last = Instant::now();
                     drop(last);
-                    self.reach(end, truncations, None)?;
+                    self.wait_durable(end, truncations, None)?;
                 }
             }
         }

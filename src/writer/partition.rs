@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::recovery::IndexRule;
-use super::{Appended, Commit};
+use super::{Appended, GroupCommit};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged, WritableFile};
 use crate::log::live_segments::LiveSegments;
 use crate::record::{BatchBuilder, BatchHeader};
@@ -39,7 +39,7 @@ pub(super) struct Partition {
     pub(super) checkpoint: Checkpoint,
     pub(super) durable_offset_file: DurableOffsetFile,
     pub(super) data_directory: Option<DataDirectory>,
-    /// Counts truncations, as [`Commit`] does.
+    /// Counts truncations, as [`GroupCommit`] does.
     pub(super) truncations: u64,
     pub(super) builder: BatchBuilder,
     pub(super) random: u32,
@@ -103,11 +103,16 @@ impl Partition {
         bytes: &[u8],
         headers: &[BatchHeader],
         now: i64,
-        commit: &Commit,
+        commit: &GroupCommit,
     ) -> Result<Appended> {
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
             let next = self.log_end_offset;
-            return Ok(Appended { first: next, last: next - 1, max_timestamp: -1, durable: true });
+            return Ok(Appended {
+                first_offset: next,
+                last_offset: next - 1,
+                max_timestamp: -1,
+                durable: true,
+            });
         };
         let size = bytes.len() as u64;
         let most = u64::from(self.config.segment_bytes);
@@ -157,7 +162,12 @@ impl Partition {
         // what another leader wrote is not followed by a lower epoch
         self.leader_epoch = self.leader_epoch.max(last.leader_epoch);
         commit.appended(size, self.log_end_offset);
-        Ok(Appended { first: first.base_offset, last: last.last_offset, max_timestamp, durable: false })
+        Ok(Appended {
+            first_offset: first.base_offset,
+            last_offset: last.last_offset,
+            max_timestamp,
+            durable: false,
+        })
     }
 
     /// Notes the epochs that begin with these batches, before anything of them is written.
@@ -191,7 +201,7 @@ impl Partition {
     /// What needs space comes first: where the disk has no room for it, nothing has changed.
     ///
     /// *Source*: `UnifiedLog.roll`, `LocalLog.roll`.
-    pub(super) fn roll(&mut self, base_offset: i64, commit: &Commit) -> Result<()> {
+    pub(super) fn roll(&mut self, base_offset: i64, commit: &GroupCommit) -> Result<()> {
         let base_offset = base_offset.max(self.log_end_offset);
         if base_offset == self.active.base_offset() {
             // only an empty one can have it: its indexes are too small to hold an entry, and stay so
@@ -248,7 +258,7 @@ impl Partition {
     }
 
     fn seal(&mut self, checkpoint: Staged) -> Result<()> {
-        if planted::is(Planted::RecoveryPointBeforeFsync) {
+        if seeded_bugs::is(SeededBug::RecoveryPointBeforeFsync) {
             checkpoint.put()?;
             self.durable_offset_file.set(self.data_end)?;
             return self.active.seal();
@@ -280,7 +290,7 @@ impl Partition {
     }
 
     /// Syncs everything under the lock.
-    pub(super) fn sync(&mut self, commit: &Commit) -> Result<()> {
+    pub(super) fn sync(&mut self, commit: &GroupCommit) -> Result<()> {
         let unsynced = self.unsynced();
         unsynced
             .file

@@ -1,13 +1,13 @@
 //! How a log is emptied, to begin anew at an offset. Each step is durable before the next, so that what a crash leaves is the
 //! log as it was or an empty one, once it is opened again.
 
-use super::Commit;
+use super::GroupCommit;
 use super::partition::Partition;
 use super::recovery::remove_newest_first;
 use super::truncate::poison_unless_full;
 use crate::error::{Error, Result};
 use crate::fs::Staged;
-use crate::segment::{Held, SegmentAppender, StagedSegment};
+use crate::segment::{SegmentAppender, SegmentState, StagedSegment};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
@@ -28,7 +28,7 @@ impl Partition {
     /// Removes every record; the log starts and ends at `offset` then.
     ///
     /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
-    pub(super) fn truncate_fully_and_start_at(&mut self, offset: i64, commit: &Commit) -> Result<()> {
+    pub(super) fn truncate_fully_and_start_at(&mut self, offset: i64, commit: &GroupCommit) -> Result<()> {
         if !(0..i64::MAX).contains(&offset) {
             return Err(Error::config("offset", "an offset from 0 to 2^63 - 2", offset.to_string()));
         }
@@ -57,11 +57,11 @@ impl Partition {
             // a reader takes the larger log start, so that of `during` holds until `after` is in place
             lines: self.stage_lines(checkpoint)?,
         };
-        self.announce()?;
+        self.bump_truncation_count()?;
         Ok(staged)
     }
 
-    fn restart(&mut self, offset: i64, staged: StagedRestart, commit: &Commit) -> Result<()> {
+    fn restart(&mut self, offset: i64, staged: StagedRestart, commit: &GroupCommit) -> Result<()> {
         self.truncations += 1;
         commit.truncated(offset.min(commit.durable()));
         self.live.withdraw();
@@ -85,7 +85,7 @@ impl Partition {
         staged.segment.put()?;
         self.directory.sync()?;
         let (now, jitter) = ((self.clock)(), self.jitter());
-        let (held, layout) = (Held::nothing(offset), Self::layout(&self.config));
+        let (held, layout) = (SegmentState::nothing(offset), Self::layout(&self.config));
         self.active = SegmentAppender::open(&self.directory, offset, held, &layout, now, jitter)?;
         // last, so that a reader that opens the log meanwhile finds a segment
         remove_newest_first(
@@ -100,6 +100,6 @@ impl Partition {
         staged.after.put()?;
         self.checkpoint = staged.checkpoint;
         self.publish_segments();
-        self.announce()
+        self.bump_truncation_count()
     }
 }

@@ -2,13 +2,13 @@
 
 use std::io::ErrorKind;
 
-use super::Commit;
+use super::GroupCommit;
 use super::partition::Partition;
 use super::recovery::{self, remove_newest_first};
 use crate::error::{Error, Result};
 use crate::fs::Staged;
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::log::{Log, LogOptions};
 use crate::segment::{SegmentAppender, TRUNCATIONS, remove_segment};
 use crate::state::checkpoint::Checkpoint;
@@ -31,7 +31,7 @@ impl Partition {
     /// cut: a crash leaves a prefix of the log.
     ///
     /// *Source*: `UnifiedLog.truncateTo`, `LocalLog.truncateTo`, `LogSegment.truncateTo`.
-    pub(super) fn truncate_to(&mut self, offset: i64, commit: &Commit) -> Result<bool> {
+    pub(super) fn truncate_to(&mut self, offset: i64, commit: &GroupCommit) -> Result<bool> {
         refuse_negative(offset)?;
         if offset >= self.log_end_offset {
             return Ok(false);
@@ -47,13 +47,15 @@ impl Partition {
         let location = if offset < self.data_end { log.locate(offset)? } else { None };
         let held = log.segments().floor(offset).map_or(Ok(0), |segment| segment.size())?;
         let size = match location {
-            Some(location) if location.segment == target => location.position,
+            Some(location) if location.segment_base_offset == target => location.position,
             // a gap up to the segment's end: all of it stays
             _ if target == self.active.base_offset() => self.active.size(),
             _ => held,
         };
         drop(log);
-        let staged = self.stage_cut(offset, target, size).and_then(|staged| self.announce().map(|()| staged));
+        let staged = self
+            .stage_cut(offset, target, size)
+            .and_then(|staged| self.bump_truncation_count().map(|()| staged));
         let staged = staged.inspect_err(|error| poison_unless_full(commit, error))?;
         self.cut(offset, target, size, staged, commit).inspect_err(|error| commit.poison(error))?;
         Ok(true)
@@ -61,7 +63,7 @@ impl Partition {
 
     /// What needs space of a truncation. Where the disk has none, the log is as it was; only recovery would begin earlier.
     fn stage_cut(&mut self, offset: i64, target: i64, size: u64) -> Result<StagedCut> {
-        if planted::is(Planted::SwappedDeleteOrder) {
+        if seeded_bugs::is(SeededBug::SwappedDeleteOrder) {
             self.directory.open_writable(&segment_file(target, FileKind::Log))?.set_size(size)?;
         }
         self.active.write_index_entries()?;
@@ -99,7 +101,7 @@ impl Partition {
 
     /// Tells those who have the log open that what they opened is about to change, and then, for those who opened it
     /// meanwhile, that it has.
-    pub(super) fn announce(&self) -> Result<()> {
+    pub(super) fn bump_truncation_count(&self) -> Result<()> {
         let file = self.directory.open_writable(TRUNCATIONS)?;
         let end = file.identity()?.size;
         // and the one after the change must find room: in the same block, as a rule
@@ -109,7 +111,14 @@ impl Partition {
     }
 
     /// `size`: of what stays of the target's `.log`.
-    fn cut(&mut self, offset: i64, target: i64, size: u64, staged: StagedCut, commit: &Commit) -> Result<()> {
+    fn cut(
+        &mut self,
+        offset: i64,
+        target: i64,
+        size: u64,
+        staged: StagedCut,
+        commit: &GroupCommit,
+    ) -> Result<()> {
         self.truncations += 1;
         commit.truncated(offset);
         self.live.withdraw();
@@ -147,14 +156,14 @@ impl Partition {
         self.durable_offset_file.set(self.data_end)?;
         commit.synced(offset);
         self.publish_segments();
-        self.announce()
+        self.bump_truncation_count()
     }
 
     /// Lets the log start at `offset`: records below are gone, and segments of which none is left are deleted, oldest
     /// first. False where it started there or above already.
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteOldSegments`.
-    pub(super) fn delete_before(&mut self, offset: i64, commit: &Commit) -> Result<bool> {
+    pub(super) fn delete_before(&mut self, offset: i64, commit: &GroupCommit) -> Result<bool> {
         refuse_negative(offset)?;
         if offset > self.log_end_offset {
             return Err(self.out_of_range(offset));
@@ -203,7 +212,7 @@ impl Partition {
             remove_segment(&self.directory, *base_offset)?;
             self.sealed.remove(base_offset);
         }
-        if !passed.is_empty() && !planted::is(Planted::NoDirectorySyncOnDelete) {
+        if !passed.is_empty() && !seeded_bugs::is(SeededBug::NoDirectorySyncOnDelete) {
             self.directory.sync()
         } else {
             Ok(())
@@ -252,7 +261,7 @@ struct StagedCut {
 }
 
 /// What failed before anything had changed need not end the writer, where all it needs is space.
-pub(super) fn poison_unless_full(commit: &Commit, error: &Error) {
+pub(super) fn poison_unless_full(commit: &GroupCommit, error: &Error) {
     const FULL: [ErrorKind; 3] = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
     if !matches!(error, Error::Io { source, .. } if FULL.contains(&source.kind())) {
         commit.poison(error);

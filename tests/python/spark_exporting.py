@@ -19,10 +19,10 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
+from cordwood.spark.jobs.export_run import Export, Progress, carry_out
 from cordwood.spark.jobs.exporting import export
 from cordwood.spark.jobs.journal import Counts, Journal, Plan
 from cordwood.spark.jobs.ranges import Range, Step
-from cordwood.spark.jobs.run import Export, Progress, carry_out
 
 PLAIN = corpus.partition("01-plain")
 DATES = ("2024-05-01", "2024-05-02")

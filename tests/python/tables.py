@@ -22,7 +22,7 @@ MORE_COLUMNS = [
     "magic",
     "batch_base_offset",
     "position",
-    "segment",
+    "segment_base_offset",
     "key_size",
     "value_size",
 ]

@@ -37,13 +37,13 @@ def test_retention_by_the_time_of_a_file_says_so(command: Command, tmp_path: Pat
             writer.append(b"x" * 50, timestamp=-1)
     for file in path.glob("*.log"):
         os.utime(file, (1_000_000_000, 1_000_000_000))
-    code, out, _ = command("retain", path, "--set", "retention.ms=1000")
+    code, out, _ = command("apply-retention", path, "--set", "retention.ms=1000")
     assert code == 0
     assert "2001-09-09T01:46:40.000Z (the file's)" in out
 
 
-@pytest.mark.parametrize("dry_run", ["--dry-run", "--no-dry-run"])
-def test_retain_names_the_settings_that_decide(command: Command, tmp_path: Path, dry_run: str) -> None:
+@pytest.mark.parametrize("yes", [[], ["--yes"]])
+def test_apply_retention_names_the_settings_that_decide(command: Command, tmp_path: Path, yes: list[str]) -> None:
     path = Path(shutil.copytree(corpus.partition("01-plain").path, tmp_path / "orders-0"))
     for policy, decides in [
         ("compact", "cleanup.policy=compact, which deletes only what lies below the log start offset"),
@@ -52,7 +52,7 @@ def test_retain_names_the_settings_that_decide(command: Command, tmp_path: Path,
         ("compact,delete", "retention.ms=-1, retention.bytes=-1"),
     ]:
         limits = ("--set", "retention.ms=-1") if "delete" in policy else ()
-        code, out, error = command("retain", path, "--set", f"cleanup.policy={policy}", *limits, dry_run)
+        code, out, error = command("apply-retention", path, "--set", f"cleanup.policy={policy}", *limits, *yes)
         assert (code, error) == (0, "")
         assert out == f"{path}: no segment is to be deleted under {decides}\n"
 
@@ -120,8 +120,8 @@ NUMBERS = [str(2**63 - 1), str(2**63), "9999999999999999999", str(2**70), "9" * 
         ("find", PLAIN, "--offset"),
         ("find", PLAIN, "--time"),
         ("truncate", PLAIN, "--to"),
-        ("retain", PLAIN, "--now"),
-        ("retain", PLAIN, "--set"),
+        ("apply-retention", PLAIN, "--now"),
+        ("apply-retention", PLAIN, "--set"),
         ("trace", PLAIN / f"{0:020d}.index"),
         ("trace", PLAIN / f"{0:020d}.timeindex"),
         ("append", "{tmp}/new-0", "--leader-epoch"),

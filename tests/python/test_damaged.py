@@ -139,7 +139,7 @@ def test_damage_beside_the_log_costs_no_record(damage: Damage, mode: str) -> Non
     table = scan.to_arrow()
     names = [n for n in table.column_names if n != "error"]
     assert first_difference(rows(table, names), expected_rows(corpus.visible(damage.source))) == ""
-    assert list(scan.gaps) == []
+    assert list(scan.damaged_ranges) == []
     assert log.log_end_offset == damage.source.opened["logEndOffset"]
 
 
@@ -151,7 +151,7 @@ def test_damage_beside_the_log_changes_no_answer(damage: Damage) -> None:
     for record in everything:
         place, b = log.locate(record.offset), record.batch
         assert place is not None
-        got = (place.segment, place.batch_base_offset, place.position, place.size)
+        got = (place.segment_base_offset, place.batch_base_offset, place.position, place.size)
         assert got == (b["segment"], b["baseOffset"], b["position"], b["size"]), record.offset
     for line in damage.source.lines("times.jsonl.gz")[::7]:
         if line["target"] < 0:
@@ -182,7 +182,7 @@ def test_a_forward_gap_is_legal_and_counted(damage: Damage, mode: str) -> None:
     table = scan.to_arrow()
     names = [n for n in table.column_names if n != "error"]
     assert first_difference(rows(table, names), expected_rows(damage.survivors)) == ""
-    assert list(scan.gaps) == []
+    assert list(scan.damaged_ranges) == []
     assert scan.stats.offset_gaps == 1
 
 
@@ -209,7 +209,7 @@ def test_skip_returns_everything_but_the_batches_that_were_hit(damage: Damage) -
 def test_each_gap_names_file_positions_offsets_and_reason(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="skip")
     got = set(offsets(scan.to_arrow()))
-    gaps = list(scan.gaps)
+    gaps = list(scan.damaged_ranges)
     assert gaps
     for gap in gaps:
         assert Path(gap.file).name == damage.file
@@ -262,7 +262,7 @@ def test_report_adds_a_row_with_an_error_for_each_gap(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="report")
     table = scan.to_arrow()
     errors = column(table, "error")
-    assert len([e for e in errors if e is not None]) == len(list(scan.gaps)) > 0
+    assert len([e for e in errors if e is not None]) == len(list(scan.damaged_ranges)) > 0
     clean = table.filter(table["error"].is_null())
     names = [n for n in table.column_names if n != "error"]
     assert first_difference(rows(clean, names), expected_rows(damage.survivors)) == ""
@@ -283,7 +283,7 @@ def test_of_two_batches_that_changed_places_only_true_records_are_returned(mode:
     assert all(row in wanted for row in got[285:330])
     assert set(found) >= {r.offset for r in damage.survivors}
     assert 302 not in found or not set(range(303, 308)) & set(found)
-    assert any(Path(gap.file).name == damage.file for gap in scan.gaps)
+    assert any(Path(gap.file).name == damage.file for gap in scan.damaged_ranges)
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
@@ -322,7 +322,7 @@ def test_lookups_in_a_damaged_segment_are_right_or_raise(damage: Damage) -> None
             blamed.add(Path(error.file).name)
             continue
         assert place is not None
-        assert place.segment == b["segment"]
+        assert place.segment_base_offset == b["segment"]
         if not shift and b not in damage.hit:
             assert (place.batch_base_offset, place.position, place.size) == (b["baseOffset"], b["position"], b["size"])
     assert blamed <= {damage.file}
@@ -354,21 +354,21 @@ def test_records_one_by_one_name_their_gaps_and_counts(damage: Damage) -> None:
     wanted = offsets(scan.to_arrow())
     records = damage.open().records(on_damage="skip")
     assert iter(records) is records
-    assert isinstance(records.gaps, list)
+    assert isinstance(records.damaged_ranges, list)
     assert isinstance(records.stats, cw.ScanStats)
     assert [record.offset for record in records] == wanted
-    assert len(records.gaps) > 0
-    assert all(isinstance(gap, cw.Gap) for gap in records.gaps)
-    assert [str(gap) for gap in records.gaps] == [str(gap) for gap in scan.gaps]
+    assert len(records.damaged_ranges) > 0
+    assert all(isinstance(gap, cw.DamagedRange) for gap in records.damaged_ranges)
+    assert [str(gap) for gap in records.damaged_ranges] == [str(gap) for gap in scan.damaged_ranges]
     assert records.stats.records == len(wanted)
     assert records.stats.offset_gaps == scan.stats.offset_gaps
 
 
 def test_gaps_and_counts_grow_as_records_are_taken() -> None:
     records = cw.Log(corpus.partition("01-small").path).records()
-    assert (records.gaps, records.stats.records) == ([], 0)
+    assert (records.damaged_ranges, records.stats.records) == ([], 0)
     next(records)
     next(records)
     assert 2 <= records.stats.records < 370  # a few are read ahead
     assert sum(1 for _ in records) == 368
-    assert (records.gaps, records.stats.records) == ([], 370)
+    assert (records.damaged_ranges, records.stats.records) == ([], 370)

@@ -120,7 +120,7 @@ def positions(part: Partition) -> dict[int, tuple[int, int, int, int] | None]:
 
 
 def as_tuple(place: Any) -> tuple[int, int, int, int] | None:
-    return None if place is None else (place.segment, place.batch_base_offset, place.position, place.size)
+    return None if place is None else (place.segment_base_offset, place.batch_base_offset, place.position, place.size)
 
 
 @every_partition

@@ -105,7 +105,7 @@ def test_the_segment_of_an_offset_is_the_floor(tmp_path: Path, target: int, base
     log = cw.Log(write_partition(tmp_path / "made-0", segments))
     found = log.segments.floor(target)
     assert (found.base_offset, target - found.base_offset) == (base, relative)
-    assert log.locate(target).segment == base
+    assert log.locate(target).segment_base_offset == base
 
 
 def test_a_time_leads_to_an_offset_and_that_to_a_position(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_the_upper_bound_of_a_fetch(tmp_path: Path) -> None:
         (37, 1, None),
         (0, 0, 1),
     ]:
-        found = index.upper_bound(position, size)
+        found = index.fetch_upper_bound(position, size)
         assert (found and place(found)) == (None if wanted is None else entries[wanted]), (position, size)
 
 
@@ -275,7 +275,7 @@ def test_an_empty_index_points_at_its_base(tmp_path: Path) -> None:
     places, times = offset_index(tmp_path, [], base=9), time_index(tmp_path, [], base=9)
     assert place(places.last_entry) == place(places.lookup(50)) == (9, 0)
     assert moment(times.last_entry) == moment(times.lookup(50)) == (-1, 9)
-    assert places.upper_bound(0, 10) is None
+    assert places.fetch_upper_bound(0, 10) is None
     assert list(places.trace(5, method="warm")) == []
     places.sanity_check()
     times.sanity_check()

@@ -139,7 +139,7 @@ children = []
 for _ in range(3):
     child = os.fork()
     if child == 0:
-        good = log.locate(700).position == place and log.locate(1499).segment == 1217
+        good = log.locate(700).position == place and log.locate(1499).segment_base_offset == 1217
         rows = sum(b.num_rows for b in log.scan(columns=["offset"], threads=1))
         good = good and rows == before == 1500 and sum(b.num_rows for b in scan) == 1500
         good = good and log.offset_for_time(1_700_000_009_000).offset > 0 and len(log.refresh().segments) == 4

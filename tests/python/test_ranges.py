@@ -292,4 +292,4 @@ def test_holes_between_batches_are_counted(case: str, gaps: bool) -> None:
     scan = cw.Log(LOGS[case].path).scan()
     scan.to_arrow()
     assert (scan.stats.offset_gaps > 0) == gaps
-    assert list(scan.gaps) == []
+    assert list(scan.damaged_ranges) == []

@@ -116,7 +116,7 @@ def test_a_call_on_a_full_disk_changes_nothing_and_goes_well_when_there_is_room(
                 assert (writer.log_start_offset, writer.log_end_offset, values(writer.reader())) == before
             filling.unlink()
             CALLS[call](writer)
-            offset = writer.append(b"after").first
+            offset = writer.append(b"after").first_offset
             after = (writer.log_start_offset, writer.log_end_offset, values(writer.reader()))
         with cw.LogWriter(path, config=config) as writer:
             assert (writer.log_start_offset, writer.log_end_offset, values(writer.reader())) == after

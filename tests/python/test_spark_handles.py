@@ -23,8 +23,8 @@ from spark_reading import again, plan, source, struct
 
 import cordwood as cw
 from cordwood.spark import errors, locate
+from cordwood.spark.log_cache import open_cached
 from cordwood.spark.source import LogDataSource
-from cordwood.spark.worker import open_cached
 
 OPEN_FILES = Path("/proc/self/fd")
 PLAIN = corpus.partition("01-plain")
@@ -260,7 +260,7 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
 
 FORKED = """
 import os, sys
-from cordwood.spark.worker import open_cached
+from cordwood.spark.log_cache import open_cached
 path = sys.argv[1]
 rows = lambda: open_cached(path).scan(columns=["offset"]).to_arrow().num_rows
 assert rows() == 1500
@@ -268,7 +268,7 @@ children = []
 for _ in range(3):
     child = os.fork()
     if child == 0:
-        os._exit(0 if rows() == 1500 and open_cached(path).locate(700).segment == 400 else 3)
+        os._exit(0 if rows() == 1500 and open_cached(path).locate(700).segment_base_offset == 400 else 3)
     children.append(child)
 assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0, 0]
 assert rows() == 1500

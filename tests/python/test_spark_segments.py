@@ -29,7 +29,7 @@ def test_a_segment_that_is_gone_is_not_described_by_another_one(copied: Any) -> 
     found = plan(path, table="segments", failOnDataLoss=False)
     for file in path.glob("00000000000000000400.*"):
         file.unlink()
-    assert [row["segment"] for row in rows(found)] == [0, 807, 1217]
+    assert [row["segmentBaseOffset"] for row in rows(found)] == [0, 807, 1217]
 
 
 def test_a_gap_behind_a_segment_is_in_its_row(copied: Any) -> None:
@@ -38,11 +38,11 @@ def test_a_gap_behind_a_segment_is_in_its_row(copied: Any) -> None:
     bases = corpus.partition("20-many-segments").bases
     for file in path.glob(f"{bases[3]:020d}.*"):
         file.unlink()
-    gaps = {row["segment"]: row["offsetGap"] for row in rows(plan(path, table="segments"))}
+    gaps = {row["segmentBaseOffset"]: row["offsetGap"] for row in rows(plan(path, table="segments"))}
     assert gaps == {base: bases[4] - bases[3] if base == bases[2] else 0 for base in bases if base != bases[3]}
     for part in (corpus.partition("12-compacted"), corpus.partition("12-compacted-empty")):
         found = rows(plan(part.path, table="segments"))
-        following = [row["segment"] for row in found[1:]]
+        following = [row["segmentBaseOffset"] for row in found[1:]]
         assert [row["endOffset"] + row["offsetGap"] for row in found[:-1]] == following
         assert sum(row["offsetGap"] for row in found) > 0
         assert found[-1]["offsetGap"] == 0

@@ -39,13 +39,13 @@ def read(path: Path | str) -> list[tuple[int, int, bytes | None, bytes | None, l
 def test_an_append_is_durable_and_says_where_it_went(writer: cw.LogWriter, path: Path) -> None:
     first = writer.append(b"one", key="k", headers=[("h", b"1"), (b"h", None)], timestamp=T)
     second = writer.append(None, timestamp=-1)
-    assert (first.first, first.last, first.max_timestamp, first.durable) == (0, 0, T, True)
-    assert (second.first, second.last, second.max_timestamp, second.durable) == (1, 1, -1, True)
+    assert (first.first_offset, first.last_offset, first.max_timestamp, first.durable) == (0, 0, T, True)
+    assert (second.first_offset, second.last_offset, second.max_timestamp, second.durable) == (1, 1, -1, True)
     assert repr(first) == f"Appended(first=0, last=0, max_timestamp={T}, durable=True)"
     assert first != second
     assert len({first, second}) == 2
     with pytest.raises(AttributeError):
-        first.last = 3  # type: ignore[misc]
+        first.last_offset = 3  # type: ignore[misc]
     assert (writer.log_start_offset, writer.log_end_offset, writer.durable_offset) == (0, 2, 2)
     assert read(path) == [(0, T, b"k", b"one", [("h", b"1"), ("h", None)]), (1, -1, None, None, [])]
 
@@ -116,17 +116,17 @@ def test_times_are_ms_datetimes_or_now(writer: cw.LogWriter) -> None:
 def test_many_records_are_one_batch_if_they_fit(writer: cw.LogWriter, path: Path) -> None:
     records = [cw.Record(f"{n}", key=f"k{n % 3}", timestamp=T + n) for n in range(100)]
     appended = writer.append_many(records)
-    assert (appended.first, appended.last, appended.max_timestamp) == (0, 99, T + 99)
-    assert writer.append_many(iter([b"a", "b", bytearray(b"c")])).last == 102
+    assert (appended.first_offset, appended.last_offset, appended.max_timestamp) == (0, 99, T + 99)
+    assert writer.append_many(iter([b"a", "b", bytearray(b"c")])).last_offset == 102
     nothing = writer.append_many([])
-    assert (nothing.first, nothing.last, nothing.durable) == (103, 102, True)
+    assert (nothing.first_offset, nothing.last_offset, nothing.durable) == (103, 102, True)
     assert [v for _, _, _, v, _ in read(path)] == [b"%d" % n for n in range(100)] + [b"a", b"b", b"c"]
     assert [r["base_offset"] for r in cw.Log(path).batches().to_arrow().to_pylist()] == [0, 100]
 
 
 def test_many_records_that_do_not_fit_are_several_batches(path: Path) -> None:
     with cw.LogWriter(path, config=cw.LogConfig(max_message_bytes=1000)) as writer:
-        assert writer.append_many([b"x" * 100] * 50).last == 49
+        assert writer.append_many([b"x" * 100] * 50).last_offset == 49
         with pytest.raises(cw.ConfigError, match=r"max\.message\.bytes"):
             writer.append(b"x" * 1000)
     assert cw.Log(path).scan().to_arrow().num_rows == 50
@@ -210,11 +210,11 @@ def test_what_is_read_is_what_was_appended(
 
 def test_raw_batches_get_the_next_offsets_or_keep_theirs(writer: cw.LogWriter, path: Path) -> None:
     raw = batches.batch(0, [batches.Rec(b"a", timestamp=T), batches.Rec(b"b", timestamp=T)])
-    assert writer.append_batches(raw).last == 1
-    assert writer.append_batches(memoryview(raw + raw)).first == 2
+    assert writer.append_batches(raw).last_offset == 1
+    assert writer.append_batches(memoryview(raw + raw)).first_offset == 2
     kept = batches.batch(10, [batches.Rec(b"c", timestamp=T)], leader_epoch=3)
     appended = writer.append_batches(kept, keep_offsets=True)
-    assert (appended.first, appended.last, writer.log_end_offset) == (10, 10, 11)
+    assert (appended.first_offset, appended.last_offset, writer.log_end_offset) == (10, 10, 11)
     assert [r[0] for r in read(path)] == [0, 1, 2, 3, 4, 5, 10]
     assert writer.leader_epochs == [(0, 0), (3, 10)]
     assert writer.end_offset_for(0) == (0, 10)
@@ -271,10 +271,10 @@ def test_segments_roll_and_the_log_is_cut_at_both_ends(path: Path) -> None:
         assert [s.base_offset for s in log.segments] == [10, 20]
         with pytest.raises(cw.LogChangedError):
             list(before.records(start_offset=20))
-        assert writer.append(b"again", timestamp=T).first == 25
+        assert writer.append(b"again", timestamp=T).first_offset == 25
         writer.truncate_fully_and_start_at(1000)
         assert (writer.log_start_offset, writer.log_end_offset) == (1000, 1000)
-        assert writer.append(b"anew", timestamp=T).first == 1000
+        assert writer.append(b"anew", timestamp=T).first_offset == 1000
     assert [(r[0], r[3]) for r in read(path)] == [(1000, b"anew")]
     with cw.LogWriter(path) as writer:
         assert (writer.log_start_offset, writer.log_end_offset) == (1000, 1001)
@@ -396,7 +396,7 @@ def test_a_writer_dropped_without_close_leaves_what_was_appended(path: Path) -> 
     writer.append(b"one")
     del writer
     with cw.LogWriter(path) as again:
-        assert again.append(b"two").first == 1
+        assert again.append(b"two").first_offset == 1
     assert [r[3] for r in read(path)] == [b"one", b"two"]
 
 
@@ -404,7 +404,7 @@ def test_a_log_of_real_kafka_goes_on(copied: Any) -> None:
     path = copied(PLAIN.path)
     with cw.LogWriter(path) as writer:
         assert writer.log_end_offset == 1500
-        assert writer.append(b"ours").first == 1500
+        assert writer.append(b"ours").first_offset == 1500
     assert rows(cw.Log(path).scan(end_offset=1500).to_arrow()) == rows(cw.Log(PLAIN.path).scan().to_arrow())
 
 

@@ -81,7 +81,7 @@ def test_indexes_too_small_for_an_entry_are_refused_by_their_setting(path: Path,
         cw.LogWriter(path, config=config)
     assert not path.exists()
     with cw.LogWriter(path, config=cw.LogConfig(segment_index_bytes=12)) as writer:
-        assert [writer.append(b"x").first for _ in range(3)] == [0, 1, 2]
+        assert [writer.append(b"x").first_offset for _ in range(3)] == [0, 1, 2]
 
 
 CALLS = ["wait_durable", "truncate_to", "truncate_fully_and_start_at", "delete_before"]
@@ -146,7 +146,7 @@ def test_of_many_records_one_that_is_too_large_leaves_nothing_behind(path: Path)
         assert writer.log_end_offset == 0
         # right up to the edge: 61 bytes are the header's
         fits = next(n for n in range(1000, 0, -1) if n + 61 + 9 <= 1000)
-        assert writer.append_many([b"x" * fits, b"x" * fits]).last == 1
+        assert writer.append_many([b"x" * fits, b"x" * fits]).last_offset == 1
         with pytest.raises(cw.ConfigError):
             writer.append_many([b"x", b"x" * (fits + 1)])
         assert writer.log_end_offset == 2

@@ -35,7 +35,7 @@ def test_what_a_scan_gave_can_be_appended(writer: cw.LogWriter, name: str) -> No
     wanted = log.scan(columns=columns).to_arrow()
     copy = writer.reader().scan(columns=columns).to_arrow()
     assert copy.equals(wanted)
-    assert (appended.first, appended.last, appended.durable) == (0, wanted.num_rows - 1, True)
+    assert (appended.first_offset, appended.last_offset, appended.durable) == (0, wanted.num_rows - 1, True)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_an_empty_stream_says_where_the_next_would_go(writer: cw.LogWriter) -> N
     schema = pa.schema([("value", pa.binary())])
     for empty in (schema.empty_table(), pa.RecordBatchReader.from_batches(schema, [])):
         appended = writer.append_arrow(empty)
-        assert (appended.first, appended.last, appended.durable) == (1, 0, True)
+        assert (appended.first_offset, appended.last_offset, appended.durable) == (1, 0, True)
 
 
 def test_a_stream_is_appended_batch_by_batch(writer: cw.LogWriter) -> None:
@@ -170,7 +170,7 @@ def test_a_stream_is_appended_batch_by_batch(writer: cw.LogWriter) -> None:
 
     appended = writer.append_arrow(pa.RecordBatchReader.from_batches(schema, made()))
     assert seen == [0, 10, 20, 30, 40]
-    assert (appended.first, appended.last) == (0, 49)
+    assert (appended.first_offset, appended.last_offset) == (0, 49)
 
 
 def test_a_stream_that_breaks_off_leaves_what_came_before(writer: cw.LogWriter) -> None:

@@ -220,8 +220,8 @@ def test_lines_are_appended_as_they_come(tmp_path: Path) -> None:
         ("append", "x-0", "--topic-id", "wrong"),
         ("append", "x-0", "--leader-epoch", str(2**31)),
         ("append", "x-0", "--set", "segment.index.bytes=5"),
-        ("retain", "x-0", "--now", "soon"),
-        ("retain", "x-0", "--set", "colour=red"),
+        ("apply-retention", "x-0", "--now", "soon"),
+        ("apply-retention", "x-0", "--set", "colour=red"),
     ],
     ids=str,
 )
@@ -249,7 +249,7 @@ def test_truncate_says_what_would_go_and_writes_nothing(log: Path) -> None:
     text = ok("truncate", log, "--to", 25)
     assert "would remove" in text
     assert "offset 20 to 60" in text
-    assert "--no-dry-run" in text
+    assert "--yes" in text
     document = json.loads(ok("truncate", log, "--to", 25, "--json"))
     assert (document["first"], document["segments"], document["dry_run"]) == (20, [40, 60], True)
     sizes = {s.base_offset: s.size for s in cw.Log(log).segments}
@@ -257,14 +257,14 @@ def test_truncate_says_what_would_go_and_writes_nothing(log: Path) -> None:
     assert json.loads(ok("truncate", log, "--to", 30, "--json"))["bytes"] == sizes[20] // 2 + sizes[40]
     assert "nothing to truncate" in ok("truncate", log, "--to", 60)
     assert files(log) == before
-    for missing in (("truncate", log.with_name("no-0"), "--to", 5), ("retain", log.with_name("no-0"))):
-        for more in ((), ("--no-dry-run",)):
+    for missing in (("truncate", log.with_name("no-0"), "--to", 5), ("apply-retention", log.with_name("no-0"))):
+        for more in ((), ("--yes",)):
             assert cordwood(*missing, *more)[0] == 1
     assert not log.with_name("no-0").exists()
 
 
 def test_truncate_does_it_when_told(log: Path) -> None:
-    text = ok("truncate", log, "--to", 25, "--no-dry-run")
+    text = ok("truncate", log, "--to", 25, "--yes")
     assert "removed" in text
     found = cw.Log(log)
     # the batch that holds 25 goes as a whole
@@ -278,7 +278,7 @@ def test_truncate_below_the_log_start_leaves_an_empty_log(log: Path) -> None:
         writer.delete_before(25)
     document = json.loads(ok("truncate", log, "--to", 22, "--json"))
     assert (document["first"], document["segments"]) == (25, [20, 40, 60])
-    document = json.loads(ok("truncate", log, "--to", 22, "--json", "--no-dry-run"))
+    document = json.loads(ok("truncate", log, "--to", 22, "--json", "--yes"))
     assert (document["log_end_offset"], document["truncated"]) == (22, True)
     found = cw.Log(log)
     assert (found.log_start_offset, found.log_end_offset, list(found.records())) == (22, 22, [])
@@ -287,22 +287,22 @@ def test_truncate_below_the_log_start_leaves_an_empty_log(log: Path) -> None:
 def test_retain_says_what_would_go_and_then_does_it(log: Path) -> None:
     settings = ("--set", "retention.ms=1000", "--now", str(T + 2500))
     before = files(log)
-    text = ok("retain", log, *settings)
+    text = ok("apply-retention", log, *settings)
     assert "would be deleted" in text
     assert "starts at 40" in text
-    document = json.loads(ok("retain", log, *settings, "--json"))
+    document = json.loads(ok("apply-retention", log, *settings, "--json"))
     assert (document["segments"], document["log_start_offset"], document["dry_run"]) == ([0, 20], 40, True)
     assert files(log) == before
-    done = json.loads(ok("retain", log, *settings, "--json", "--no-dry-run"))
+    done = json.loads(ok("apply-retention", log, *settings, "--json", "--yes"))
     assert done == {**document, "dry_run": False}
     assert [s.base_offset for s in cw.Log(log).segments] == [40, 60]
-    assert "no segment" in ok("retain", log, *settings)
+    assert "no segment" in ok("apply-retention", log, *settings)
 
 
 def test_retain_reads_a_brokers_properties(log: Path) -> None:
     properties = log.with_name("server.properties")
     properties.write_text("log.retention.hours=1\nnode.id=1\nlog.retention.bytes=-1\n")
-    arguments = ("retain", log, "--properties", properties, "--now", str(T + 2500), "--json")
+    arguments = ("apply-retention", log, "--properties", properties, "--now", str(T + 2500), "--json")
     assert json.loads(ok(*arguments))["segments"] == []
     assert json.loads(ok(*arguments, "--set", "retention.ms=1000"))["segments"] == [0, 20]
 
@@ -312,15 +312,15 @@ def test_a_log_that_has_a_writer_is_refused(log: Path) -> None:
         for command in (
             ("append", log),
             ("truncate", log, "--to", "5"),
-            ("truncate", log, "--to", "5", "--no-dry-run"),
-            ("retain", log),
-            ("retain", log, "--no-dry-run"),
+            ("truncate", log, "--to", "5", "--yes"),
+            ("apply-retention", log),
+            ("apply-retention", log, "--yes"),
         ):
             code, out, error = cordwood(*command, given=b"x\n")
             assert (code, out) == (1, "")
             assert "locked" in error
     ok("truncate", log, "--to", "5")
-    ok("retain", log)
+    ok("apply-retention", log)
 
 
 @pytest.mark.parametrize("arguments", [(), ("--format", "lines")], ids=["detected", "given"])
@@ -334,7 +334,7 @@ def test_append_refuses_a_log_that_has_a_writer_before_the_first_line(log: Path,
         assert b"locked" in (process.stderr or io.BytesIO()).read()
 
 
-@pytest.mark.parametrize("command", [("truncate", "--to", "5"), ("retain",)], ids=lambda command: command[0])
+@pytest.mark.parametrize("command", [("truncate", "--to", "5"), ("apply-retention",)], ids=lambda command: command[0])
 @pytest.mark.parametrize(
     ("case", "reason"),
     [("10-idempotent", "producer id"), ("11-transactions", "producer id"), ("01-plain", "damaged at position 0")],
@@ -351,7 +351,7 @@ def test_a_dry_run_refuses_what_the_real_one_refuses(
     before = files(path)
     found = cordwood(command[0], path, *command[1:])
     assert files(path) == before
-    assert found == cordwood(command[0], path, *command[1:], "--no-dry-run")
+    assert found == cordwood(command[0], path, *command[1:], "--yes")
     code, out, error = found
     assert (code, out) == (1, "")
     assert reason in error
@@ -440,6 +440,6 @@ def test_append_takes_every_other_line_for_a_value(tmp_path: Path, line: str) ->
 
 def test_help_names_the_commands_that_write() -> None:
     text = ok("--help")
-    for command in ("append", "truncate", "retain"):
+    for command in ("append", "truncate", "apply-retention"):
         assert command in text
         assert "cordwood " + command in ok(command, "--help")

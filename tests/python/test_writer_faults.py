@@ -73,7 +73,7 @@ import cordwood as cw
 writer = cw.LogWriter(sys.argv[1], config=cw.LogConfig(segment_bytes=1500))
 for number in range(100):
     try:
-        print("told", number, writer.append(b"%d/" % number + b"x" * 100).first)
+        print("told", number, writer.append(b"%d/" % number + b"x" * 100).first_offset)
     except cw.PoisonedError:
         print("poisoned", number)
     except OSError as error:
@@ -154,7 +154,7 @@ except OSError as error:
 assert os.path.getsize(log) == size, "the half that was written is still there"
 assert writer.log_end_offset == 1
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-assert writer.append(b"after").first == 1
+assert writer.append(b"after").first_offset == 1
 writer.close()
 print(*(record.value.decode() for record in cw.Log(path).records()))
 """

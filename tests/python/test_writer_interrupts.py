@@ -63,4 +63,4 @@ def test_an_append_that_waits_for_others_is_interrupted(
     # it was written, and the log goes on behind it
     assert [record.value for record in cw.Log(path).records()][-1] == b"waits"
     with cw.LogWriter(path) as writer:
-        assert writer.append(b"more").first == (2 if kind == "follower" else 1)
+        assert writer.append(b"more").first_offset == (2 if kind == "follower" else 1)

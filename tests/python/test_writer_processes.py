@@ -39,11 +39,11 @@ def test_many_threads_append_at_once(tmp_path: Path, flush: str) -> None:
                     pair = [value, value + b"/b"]
                     appended = writer.append(value) if number % 4 else writer.append_many(pair)
                     if appended.durable:
-                        assert writer.durable_offset > appended.last
-                    said.append((appended.first, appended.last, value, appended.durable))
+                        assert writer.durable_offset > appended.last_offset
+                    said.append((appended.first_offset, appended.last_offset, value, appended.durable))
                     if number % 10 == 9:
-                        writer.wait_durable(appended.last)
-                        assert writer.reader().log_end_offset > appended.last
+                        writer.wait_durable(appended.last_offset)
+                        assert writer.reader().log_end_offset > appended.last_offset
             except BaseException as error:  # noqa: BLE001  (a thread's exception would be lost)
                 failures.append(error)
 
@@ -122,13 +122,13 @@ try:
     sys.exit("a second writer was let in")
 except cw.LockedError:
     pass
-assert writer.append(b"parent again").first == 1
+assert writer.append(b"parent again").first_offset == 1
 child = os.fork()
 if child == 0:
     # the end of an interpreter in the child, with the writer alive
     sys.exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-assert writer.append(b"and again").first == 2
+assert writer.append(b"and again").first_offset == 2
 writer.close()
 assert [r.value for r in cw.Log(path).records()] == [b"parent", b"parent again", b"and again"]
 

@@ -31,7 +31,7 @@ def work(number):
         if choose.random() < 0.02:
             writer.roll()
         # one write is one line: the pipe tears none of this size
-        os.write(1, b"%d %d %d %d\\n" % (number, n, appended.first, appended.last))
+        os.write(1, b"%d %d %d %d\\n" % (number, n, appended.first_offset, appended.last_offset))
 
 for number in range(int(threads)):
     # no number is used again in a later generation
@@ -80,5 +80,5 @@ def check_recovered(path: Path, told: bytes) -> int:
             assert offsets[count - 1] == last
             assert offsets[count - (last - first + 1)] == first
         # and the log goes on
-        assert writer.append(b"%d/0/0/" % (1_000_000 + end)).first == end
+        assert writer.append(b"%d/0/0/" % (1_000_000 + end)).first_offset == end
     return sum(last - first + 1 for _, _, first, last in acknowledged)

@@ -47,7 +47,7 @@ fn many_records_are_split_at_what_any_batch_may_hold_whatever_the_settings_allow
         };
         let mut writer = open(&path, config);
         let appended = writer.append_many(&records).unwrap();
-        assert_eq!((appended.first, appended.last), (0, 129));
+        assert_eq!((appended.first_offset, appended.last_offset), (0, 129));
         writer.close().unwrap();
         let found = batches(&path);
         assert_eq!(found.iter().map(|(count, _)| *count).collect::<Vec<_>>(), counts);
@@ -66,7 +66,7 @@ fn a_record_that_fits_into_no_batch_leaves_those_before_it_out_too() {
     assert!(matches!(refused, Error::Config { .. }), "{refused}");
     assert!(refused.to_string().contains("record 3 alone"), "{refused}");
     assert_eq!(writer.log_end_offset(), 0);
-    assert_eq!(writer.append_many(&[small, small, small]).unwrap().last, 2);
+    assert_eq!(writer.append_many(&[small, small, small]).unwrap().last_offset, 2);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn records_that_compression_makes_larger_are_split_once_more() {
             let config = LogConfig { max_message_bytes: limit, compression_type, ..LogConfig::default() };
             let mut writer = open(&path, config);
             let appended = writer.append_many(&records).unwrap();
-            assert_eq!((appended.first, appended.last), (0, count - 1));
+            assert_eq!((appended.first_offset, appended.last_offset), (0, count - 1));
             writer.close().unwrap();
             let found = batches(&path);
             assert_eq!(found.iter().map(|(count, _)| *count as i64).sum::<i64>(), count);

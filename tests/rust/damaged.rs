@@ -366,7 +366,7 @@ fn splits_of_a_damaged_log_name_each_gap_once_and_raise_where_the_whole_does() {
             while scan.next_step().unwrap().is_some() {
                 while scan.next_record().unwrap().is_some() {}
             }
-            scan.gaps().iter().map(|gap| (gap.file.clone(), gap.start_position)).collect::<Vec<_>>()
+            scan.damaged_ranges().iter().map(|gap| (gap.file.clone(), gap.start_position)).collect::<Vec<_>>()
         };
         let is_refused = |ranges| {
             let mut scan = log.scan(options(ranges, OnDamage::Raise)).unwrap();

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cordwood::log::{Gap, OnDamage, Ranges, ScanOptions};
+use cordwood::log::{DamagedRange, OnDamage, Ranges, ScanOptions};
 use cordwood::types::IsolationLevel;
 use cordwood::{Error, Log};
 
@@ -74,7 +74,7 @@ fn read(log: &Log, end_offset: Option<i64>, on_damage: OnDamage) -> Read {
     scan(log, ScanOptions { ranges, isolation_level, on_damage, ..ScanOptions::default() })
 }
 
-fn is_named(gaps: &[Gap], offset: i64) -> bool {
+fn is_named(gaps: &[DamagedRange], offset: i64) -> bool {
     gaps.iter().any(|gap| gap.start_offset <= offset && gap.end_offset.is_none_or(|end| offset < end))
 }
 

@@ -176,7 +176,7 @@ fn a_writer_splits_what_overflows_and_keeps_every_batch() {
         assert_eq!(reader.warnings().into_iter().filter(odd).collect::<Vec<_>>(), [""; 0]);
         // the log goes on, and is the same when it is opened again
         let record = NewRecord { timestamp: 1000, value: Some(b"more"), ..NewRecord::default() };
-        assert_eq!(writer.append(&record).unwrap().first, naive.end_offset());
+        assert_eq!(writer.append(&record).unwrap().first_offset, naive.end_offset());
         writer.close().unwrap();
         reader = Log::open(&dir, LogOptions::default()).unwrap();
         assert_eq!(all(&reader, OnDamage::Raise).whole().offsets().len(), naive.records().count() + 1);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cordwood::Error;
-use cordwood::log::{Gap, OnDamage, Ranges, ScanOptions};
+use cordwood::log::{DamagedRange, OnDamage, Ranges, ScanOptions};
 use cordwood::types::{Io, IsolationLevel};
 use proptest::prelude::*;
 
@@ -230,8 +230,9 @@ fn damage_that_swallowed_a_marker_is_an_error_or_the_index_says_what_it_was() {
                 // what is left out below the last one given is named
                 let below = skipped.last().copied().unwrap_or(0);
                 for lost in expected.iter().filter(|offset| **offset < below && !skipped.contains(offset)) {
-                    let is_in =
-                        |gap: &Gap| gap.start_offset <= *lost && gap.end_offset.is_none_or(|end| *lost < end);
+                    let is_in = |gap: &DamagedRange| {
+                        gap.start_offset <= *lost && gap.end_offset.is_none_or(|end| *lost < end)
+                    };
                     assert!(read.gaps.iter().any(is_in), "{lost}: {:?}", read.gaps);
                 }
             }

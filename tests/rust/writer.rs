@@ -27,7 +27,10 @@ fn append(writer: &mut LogWriter, numbers: impl Iterator<Item = i64>) {
         let (timestamp, value) = record(number);
         let record = NewRecord { timestamp, key: None, value: Some(&value), headers: &[] };
         let appended = writer.append(&record).unwrap();
-        assert_eq!((appended.first, appended.last, appended.max_timestamp), (number, number, timestamp));
+        assert_eq!(
+            (appended.first_offset, appended.last_offset, appended.max_timestamp),
+            (number, number, timestamp)
+        );
         assert!(appended.durable);
     }
 }
@@ -200,9 +203,9 @@ fn appends_of_many_threads_are_all_durable_and_in_order() {
                     let value = format!("{thread} {number}").into_bytes();
                     let record = NewRecord { timestamp: -1, key: None, value: Some(&value), headers: &[] };
                     let done = appender.append(&record).unwrap();
-                    assert!(done.durable && done.first > last);
-                    assert!(appender.durable_offset() > done.last);
-                    last = done.last;
+                    assert!(done.durable && done.first_offset > last);
+                    assert!(appender.durable_offset() > done.last_offset);
+                    last = done.last_offset;
                 }
             });
         }

@@ -35,7 +35,7 @@ fn append(writer: &mut LogWriter, numbers: std::ops::Range<i64>) {
     for number in numbers {
         let value = value(number);
         let record = NewRecord { timestamp: 1000 + number, key: None, value: Some(&value), headers: &[] };
-        assert_eq!(writer.append(&record).unwrap().first, number);
+        assert_eq!(writer.append(&record).unwrap().first_offset, number);
     }
 }
 

@@ -1,4 +1,7 @@
-"""The command line: `cordwood ls · find · cat · trace · append · truncate · retain`. It needs the extra `cli`."""
+"""The command line: `cordwood ls · find · cat · trace · append · truncate · apply-retention`.
+
+It needs the extra `cli`.
+"""
 
 import sys
 from collections.abc import Sequence

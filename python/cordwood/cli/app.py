@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 
 import cordwood
-from cordwood.cli import append, cat, find, ls, retain, trace, truncate
-from cordwood.cli.failure import exit_code_of, stop_when_unread
+from cordwood.cli import append, apply_retention, cat, find, ls, trace, truncate
+from cordwood.cli.exit_codes import exit_code_of, stop_when_unread
 
 __all__ = ["run"]
 
@@ -30,7 +30,7 @@ def _version(asked: bool) -> None:
 def cordwood_(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
 ) -> None:
-    """Open Kafka's partition directories with no broker. Only append, truncate and retain write to them.
+    """Open Kafka's partition directories with no broker. Only append, truncate and apply-retention write to them.
 
     \b
     cordwood ls /var/lib/kafka                          partitions of a data directory
@@ -38,7 +38,7 @@ def cordwood_(
     cordwood find /var/lib/kafka/orders-0 --time -2h    the first record of the last two hours
     cordwood cat /var/lib/kafka/orders-0 --since -2h    its records, one JSON object a line
     cordwood append notes-0 < lines.txt                 a log of one's own: a record a line
-    cordwood retain notes-0 --set retention.ms=86400000 what retention would delete; --no-dry-run deletes it
+    cordwood apply-retention notes-0 --set retention.ms=86400000  what retention would delete
 
     \b
     Exit codes: 0 done, 1 nothing found or an error, 2 wrong usage, 130 Ctrl-C.
@@ -52,7 +52,7 @@ app.command("find")(stop_when_unread(find.find))
 app.command("cat")(stop_when_unread(cat.cat))
 app.command("append")(stop_when_unread(append.append))
 app.command("truncate")(stop_when_unread(truncate.truncate))
-app.command("retain")(stop_when_unread(retain.retain))
+app.command("apply-retention")(stop_when_unread(apply_retention.apply_retention))
 # a target may start with a minus
 app.command("trace", context_settings={"ignore_unknown_options": True})(stop_when_unread(trace.trace))
 

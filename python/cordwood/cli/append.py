@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from cordwood import Appended, ConfigError, CordwoodError, LogWriter, Record
-from cordwood.cli.failure import UsageError, say
+from cordwood.cli.exit_codes import UsageError, say
 from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
@@ -126,7 +126,7 @@ def _report(path: str, start: int, end: int, *, as_json: bool) -> None:
 
 
 def _count(appended: Appended) -> int:
-    return appended.last - appended.first + 1
+    return appended.last_offset - appended.first_offset + 1
 
 
 def _appended(

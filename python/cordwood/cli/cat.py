@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cordwood import Gap, Record, Records, Scan
-from cordwood.cli.failure import FAILED, UsageError, say
+from cordwood import DamagedRange, Record, Records, Scan
+from cordwood.cli.exit_codes import FAILED, UsageError, say
 from cordwood.cli.formats import (
     OTHER_COLUMNS,
     RECORD_COLUMNS,
@@ -139,7 +139,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
                 write_parquet(schema, batches, out)
     if isolation is None:
         _name_uncommitted(scan, written)
-    _name_gaps(scan.gaps)
+    _name_gaps(scan.damaged_ranges)
 
 
 def _columns(given: str | None, *, include_control: bool) -> list[str] | None:
@@ -211,7 +211,7 @@ def _row_count(batch: "pa.RecordBatch") -> int:
     return int(batch.num_rows)
 
 
-def _name_gaps(gaps: list[Gap]) -> None:
+def _name_gaps(gaps: list[DamagedRange]) -> None:
     if not gaps:
         return
     for gap in gaps:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cordwood import Log
-from cordwood.cli.failure import NothingFoundError, UsageError
+from cordwood.cli.exit_codes import NothingFoundError, UsageError
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.cli.times import FORMS, in_words, parse
@@ -66,9 +66,9 @@ def _place(log: Log, offset: int) -> dict[str, Any]:
     location = log.locate(offset)
     if location is None:
         return {}
-    segment = log.segments.floor(location.segment)
+    segment = log.segments.floor(location.segment_base_offset)
     return {
-        "segment": location.segment,
+        "segment_base_offset": location.segment_base_offset,
         "batch_base_offset": location.batch_base_offset,
         "position": location.position,
         "size": location.size,
@@ -84,7 +84,7 @@ def _show(document: dict[str, Any], json: bool) -> None:
         "offset": "offset",
         "time": "time",
         "timestamp": "timestamp",
-        "segment": "segment (base offset)",
+        "segment_base_offset": "segment (base offset)",
         "batch_base_offset": "batch (base offset)",
         "position": "position (bytes)",
         "size": "batch size (bytes)",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from cordwood import Record
-from cordwood.cli.failure import UsageError
+from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.terminal import escape, escape_json
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ RECORD_COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "head
 
 OTHER_COLUMNS = (
     *("topic", "partition", "leader_epoch", "producer_id", "producer_epoch", "sequence", "is_transactional"),
-    *("is_control", "codec", "magic", "batch_base_offset", "position", "segment", "key_size", "value_size"),
+    *("is_control", "codec", "magic", "batch_base_offset", "position", "segment_base_offset", "key_size", "value_size"),
 )
 """The columns that are written on request."""
 

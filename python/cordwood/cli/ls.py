@@ -8,7 +8,7 @@ import typer
 
 import cordwood
 from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment
-from cordwood.cli.failure import FAILED, NothingFoundError, say, sentence
+from cordwood.cli.exit_codes import FAILED, NothingFoundError, say, sentence
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text, several
 from cordwood.cli.times import in_words
 

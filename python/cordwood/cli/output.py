@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 from typing import BinaryIO
 
-from cordwood.cli.failure import UsageError
+from cordwood.cli.exit_codes import UsageError
 
 __all__ = ["Output", "output_of"]
 

@@ -5,14 +5,15 @@ from pathlib import Path
 import typer
 
 from cordwood import LogConfig
-from cordwood.cli.failure import UsageError
+from cordwood.cli.exit_codes import UsageError
 
-__all__ = ["PROPERTIES", "SETTINGS", "settings"]
+__all__ = ["PROPERTIES", "SETTINGS", "YES", "settings"]
 
 SETTINGS = typer.Option(
     "--set", metavar="NAME=VALUE", help="A setting under Kafka's name: segment.bytes=1048576. Repeat."
 )
 PROPERTIES = typer.Option("--properties", help="A topic's or a broker's properties file; --set wins over it.")
+YES = typer.Option("--yes", help="Delete. Without this, only print what would be deleted.")
 
 
 def settings(properties: Path | None, assignments: list[str] | None) -> LogConfig:

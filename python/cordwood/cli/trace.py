@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 import typer
 
 from cordwood import OffsetIndex, TimeIndex, TimestampOffset
-from cordwood.cli.failure import UsageError
+from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.terminal import Column, print_json, print_table, several
 from cordwood.cli.times import in_words, parse
 

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from cordwood import Log, LogWriter, OffsetOutOfRangeError
-from cordwood.cli.failure import UsageError
+from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.log_warnings import opened
+from cordwood.cli.settings import YES
 from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
 
 __all__ = ["truncate"]
@@ -19,31 +20,29 @@ def truncate(
     context: typer.Context,
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
     to: Annotated[int, typer.Option("--to", help="The offset at which the log is to end.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run/--no-dry-run", help="Only check and say what would go, and write nothing.")
-    ] = True,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of sentences.")] = False,
 ) -> None:
-    """Remove every batch that reaches to an offset or beyond. Without --no-dry-run it only says which those are.
+    """Delete every batch that has an offset at or above the one given. Without --yes, only print them.
 
     A batch is whole or not there: one that holds the offset goes with all its records.
 
     \b
-    cordwood truncate orders-0 --to 1000                  what would go
-    cordwood truncate orders-0 --to 1000 --no-dry-run     it goes, and does not come back
+    cordwood truncate orders-0 --to 1000          print what would be deleted
+    cordwood truncate orders-0 --to 1000 --yes    delete it
     """  # noqa: D301
     if not 0 <= to < _END:
         raise UsageError(f"--to wants an offset from 0 to 2^63 - 1, not {to}")
     log = opened(context, path)
     document = _what_goes(log, to)
-    if dry_run:
+    if not yes:
         LogWriter.check(path)
     else:
         with LogWriter(path) as writer:
             document["truncated"] = writer.truncate_to(to)
         # a batch that held the offset went as a whole
         document["log_end_offset"] = log.refresh().log_end_offset
-    document["dry_run"] = dry_run
+    document["dry_run"] = not yes
     if json:
         print_json(document)
         return
@@ -77,7 +76,7 @@ def _located(log: Log, offset: int) -> tuple[int, int, int] | None:
         found = log.locate(offset)
     except OffsetOutOfRangeError:
         return None
-    return None if found is None else (found.segment, found.batch_base_offset, found.position)
+    return None if found is None else (found.segment_base_offset, found.batch_base_offset, found.position)
 
 
 def _say(log: Log, to: int, document: dict[str, object]) -> None:
@@ -93,6 +92,6 @@ def _say(log: Log, to: int, document: dict[str, object]) -> None:
     )
     if document["dry_run"]:
         print_text(f"{log.path}: would remove {what}")
-        print_text("nothing was written; --no-dry-run does it", style="dim")
+        print_text("nothing was written; add --yes to delete", style="dim")
     else:
         print_text(f"{log.path}: removed {what}; the log ends at {document['log_end_offset']}")

@@ -11,10 +11,10 @@ from typing import TypeVar
 
 import cordwood as cw
 from cordwood.spark.errors import OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError, bad_option
-from cordwood.spark.option_text import check_entries
+from cordwood.spark.log_cache import open_cached
+from cordwood.spark.option_parsing import check_entries
 from cordwood.spark.options import EARLIEST, LATEST, PartitionName, SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
-from cordwood.spark.worker import open_cached
 
 __all__ = ["Bounds", "check_names", "check_start", "coded", "end_of", "open_log", "resolve", "starting_offset"]
 

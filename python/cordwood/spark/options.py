@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from cordwood.spark.errors import bad_option
-from cordwood.spark.option_text import (
+from cordwood.spark.option_parsing import (
     EARLIEST,
     LATEST,
     Offsets,
@@ -36,7 +36,7 @@ from cordwood.spark.option_text import (
     write_offsets,
     write_text,
 )
-from cordwood.spark.spelling import nearest
+from cordwood.spark.suggestions import nearest
 
 __all__ = ["EARLIEST", "LATEST", "PartitionName", "SparkLogOptions"]
 

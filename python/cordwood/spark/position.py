@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import cordwood as cw
 from cordwood.spark.errors import bad_option
-from cordwood.spark.option_text import PartitionName
+from cordwood.spark.option_parsing import PartitionName
 
 __all__ = ["Position", "Positions", "StreamOffset", "read_positions", "write_positions"]
 

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 import cordwood as cw
 from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, UNSUPPORTED, SparkLogError
+from cordwood.spark.log_cache import open_cached, spare_collector
 from cordwood.spark.offset_gaps import gap_in_words, is_compacted
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.schema import Shape
 from cordwood.spark.segments import describe_segment
 from cordwood.spark.split import Piece, part_of
-from cordwood.spark.worker import open_cached, spare_collector
 
 __all__ = ["read_pieces"]
 
@@ -114,12 +114,12 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
         errors = batch.num_rows - batch.column("error").null_count if on_damage == "report" else 0
         if errors:
             # a row about damage for each gap, in the same order
-            gaps = scan.gaps[reported : reported + errors]
+            gaps = scan.damaged_ranges[reported : reported + errors]
             reported += errors
             yield _drop_foreign_damage(batch, gaps, piece, log)
         else:
             yield batch
-    for gap in scan.gaps:
+    for gap in scan.damaged_ranges:
         # a torn tail is the end of the data
         if gap.end_offset is None or _is_reported_before(gap, piece, log):
             continue
@@ -128,7 +128,7 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
         _logger.warning("[%s] %s: %s", CORRUPT_BATCH, gap.file, reason, extra={"context": context})
 
 
-def _is_reported_before(gap: cw.Gap, piece: Piece, log: cw.Log) -> bool:
+def _is_reported_before(gap: cw.DamagedRange, piece: Piece, log: cw.Log) -> bool:
     """Whether damage reaches in from before the piece, so that the piece before has a warning about it."""
     start = piece.split.start_offset
     if piece.is_first or gap.start_offset > start:
@@ -137,7 +137,9 @@ def _is_reported_before(gap: cw.Gap, piece: Piece, log: cw.Log) -> bool:
     return gap.start_offset < start or any(place == (one.file, one.start_position) for one in _gaps_before(start, log))
 
 
-def _drop_foreign_damage(batch: pa.RecordBatch, gaps: list[cw.Gap], piece: Piece, log: cw.Log) -> pa.RecordBatch:
+def _drop_foreign_damage(
+    batch: pa.RecordBatch, gaps: list[cw.DamagedRange], piece: Piece, log: cw.Log
+) -> pa.RecordBatch:
     """Leave out the rows about damage that belongs to another piece. *gaps* are those of the rows.
 
     Damage that begins before this piece is reported by the piece before. The torn tail of a log is the end of the data,
@@ -148,14 +150,14 @@ def _drop_foreign_damage(batch: pa.RecordBatch, gaps: list[cw.Gap], piece: Piece
     return batch.filter(pa.array([next(kept) if damage else True for damage in is_damage.to_pylist()], pa.bool_()))
 
 
-def _gaps_before(start: int, log: cw.Log) -> list[cw.Gap]:
+def _gaps_before(start: int, log: cw.Log) -> list[cw.DamagedRange]:
     """Give the damage that a reading meets which ends at `start`."""
     if start <= log.log_start_offset:
         return []
     scan = log.scan(start_offset=start - 1, end_offset=start, columns=["offset"], on_damage="skip")
     for _ in scan:
         pass
-    return scan.gaps
+    return scan.damaged_ranges
 
 
 def _check_gaps(piece: Piece, log: cw.Log, options: SparkLogOptions) -> None:

@@ -29,10 +29,10 @@ from pyspark.sql.types import (
 )
 
 import cordwood as cw
+from cordwood.spark.arrow_scalars import scalar
 from cordwood.spark.errors import SparkLogError, bad_option
 from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.scalars import scalar
-from cordwood.spark.spelling import nearest
+from cordwood.spark.suggestions import nearest
 
 __all__ = ["Shape", "check_schema", "table_schema"]
 
@@ -61,14 +61,14 @@ _RECORDS: list[tuple[str, str, DataType]] = [
     ("magic", "magic", ByteType()),
     ("batchBaseOffset", "batch_base_offset", LongType()),
     ("position", "position", LongType()),
-    ("segment", "segment", LongType()),
+    ("segmentBaseOffset", "segment_base_offset", LongType()),
     ("keySize", "key_size", IntegerType()),
     ("valueSize", "value_size", IntegerType()),
 ]
 
 _BATCHES: list[tuple[str, str, DataType]] = [
     *_ORIGIN,
-    ("segment", "segment", LongType()),
+    ("segmentBaseOffset", "segment_base_offset", LongType()),
     ("position", "position", LongType()),
     ("size", "size", IntegerType()),
     ("baseOffset", "base_offset", LongType()),
@@ -92,7 +92,7 @@ _BATCHES: list[tuple[str, str, DataType]] = [
 
 _SEGMENTS: list[tuple[str, str, DataType]] = [
     *_ORIGIN,
-    ("segment", "segment", LongType()),
+    ("segmentBaseOffset", "segment_base_offset", LongType()),
     ("endOffset", "end_offset", LongType()),
     ("offsetGap", "offset_gap", LongType()),
     ("bytes", "bytes", LongType()),

@@ -42,7 +42,7 @@ def describe_segment(log: cw.Log, base_offset: int, on_damage: Literal["raise", 
     index, time_index = segment.offset_index, segment.time_index
     entries = None if index is None else len(index)
     row = {
-        "segment": base_offset,
+        "segment_base_offset": base_offset,
         "end_offset": segment.end_offset,
         "offset_gap": offsets_in_gaps(log, base_offset, end),
         "bytes": segment.size,
@@ -56,7 +56,9 @@ def describe_segment(log: cw.Log, base_offset: int, on_damage: Literal["raise", 
         "bytes_per_index_entry": segment.size / entries if entries else None,
         "index_state": _state(segment),
         # a torn tail is the end of the data, which a broker may be writing just now
-        "damaged_bytes": sum(gap.end_position - gap.start_position for gap in scan.gaps if gap.end_offset is not None),
+        "damaged_bytes": sum(
+            gap.end_position - gap.start_position for gap in scan.damaged_ranges if gap.end_offset is not None
+        ),
     }
     return pa.RecordBatch.from_pylist([row], schema=_SCHEMA)
 
@@ -69,7 +71,7 @@ def _milliseconds(times: pa.Array) -> pa.Array:
 _TIME = pa.timestamp("ms", tz="UTC")
 _SCHEMA = pa.schema(
     {
-        "segment": pa.int64(),
+        "segment_base_offset": pa.int64(),
         "end_offset": pa.int64(),
         "offset_gap": pa.int64(),
         "bytes": pa.int64(),

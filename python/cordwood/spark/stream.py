@@ -26,7 +26,7 @@ from cordwood.spark.batch import partitions_of
 from cordwood.spark.bounds import Bounds, check_names, coded, end_of, open_log, starting_offset
 from cordwood.spark.errors import BAD_OPTION, SEGMENT_GONE, SparkLogError, bad_option
 from cordwood.spark.offset_gaps import is_compacted
-from cordwood.spark.option_text import Offsets, PartitionName
+from cordwood.spark.option_parsing import Offsets, PartitionName
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions, log_warning
 from cordwood.spark.position import Position, StreamOffset, read_positions, write_positions

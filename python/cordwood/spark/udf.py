@@ -14,8 +14,8 @@ from pyspark.sql import functions as sql
 
 import cordwood as cw
 from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
+from cordwood.spark.lookup import NULL, TAKEN, OnMissing, Question, expected_type
 from cordwood.spark.partitions import absolute, has_segments, local_path
-from cordwood.spark.question import NULL, TAKEN, OnMissing, Question, expected_type
 
 __all__ = ["LookUp", "locate", "offset_for_time"]
 

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 
 /// The names in a folder.
 pub(super) type Entries = BTreeMap<Arc<str>, Node>;
@@ -260,7 +260,7 @@ impl FolderState {
 
     /// All names become durable.
     pub(super) fn sync(&mut self) {
-        if planted::is(Planted::NoDirectorySyncOnCreate) {
+        if seeded_bugs::is(SeededBug::NoDirectorySyncOnCreate) {
             // as if nobody had synced after making a file; what else there is to sync would hide it
             let durable = Arc::make_mut(&mut self.durable);
             let pending = std::mem::take(&mut self.pending);

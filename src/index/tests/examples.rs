@@ -92,7 +92,7 @@ fn an_empty_index_answers_with_its_base_offset() {
         assert_eq!(index.lookup(45, Method::Binary).unwrap(), at(45, 0));
         assert_eq!(index.last_entry(), at(45, 0));
         assert_eq!(index.slot_range(45, Method::Warm).unwrap(), (-1, -1));
-        assert_eq!(index.upper_bound(0, 5).unwrap(), None);
+        assert_eq!(index.fetch_upper_bound(0, 5).unwrap(), None);
         assert!(index.trace(45, Method::Warm).unwrap().is_empty());
         assert_eq!((index.entries(), index.max_index_size()), (0, 0));
         assert!(index.is_full());
@@ -147,7 +147,8 @@ fn the_first_entry_may_be_the_base_offset() {
 fn the_upper_bound_of_a_fetch_is_found_by_position() {
     let entries = [(45, 0), (46, 10), (47, 23), (48, 37)];
     for index in Sample::new("i", &offset_bytes(45, &entries)).offset_indexes(45) {
-        let bound = |position, size| index.upper_bound(position, size).unwrap().map(|entry| entry.offset);
+        let bound =
+            |position, size| index.fetch_upper_bound(position, size).unwrap().map(|entry| entry.offset);
         assert_eq!([bound(0, 5), bound(0, 10), bound(0, 22), bound(0, 23)], [46, 46, 47, 47].map(Some));
         assert_eq!(bound(10, 24), Some(48));
         assert_eq!([bound(37, 1), bound(0, 200), bound(10, 200)], [None; 3]);

@@ -84,7 +84,7 @@ proptest! {
                 let positions: Vec<_> = entries.iter().map(|entry| i64::from(entry.1)).collect();
                 let (_, upper) = naive_slots(&positions, i64::from(17 + fetch_size));
                 let expected = usize::try_from(upper).ok().map(|slot| at(keys[slot], entries[slot].1));
-                prop_assert_eq!(index.upper_bound(17, fetch_size).unwrap(), expected);
+                prop_assert_eq!(index.fetch_upper_bound(17, fetch_size).unwrap(), expected);
             }
         }
     }

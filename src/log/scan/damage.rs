@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use super::gap::rest_of;
-use super::{Gap, OnDamage, Scan, ScanOptions};
+use super::damaged_range::rest_of;
+use super::{DamagedRange, OnDamage, Scan, ScanOptions};
 use crate::error::{Malformed, Result};
 use crate::record::{Payload, Records};
-use crate::segment::{Batch, Damage, SCAN_READ, Segment, Stretch};
+use crate::segment::{Batch, Damage, DamagedSpan, SCAN_READ, Segment};
 
 impl Scan {
     /// The gap just added, where the scan reports gaps.
-    pub(super) fn reported(&self) -> Option<Gap> {
-        self.gaps.last().filter(|_| self.options.on_damage == OnDamage::Report).cloned()
+    pub(super) fn reported(&self) -> Option<DamagedRange> {
+        self.damaged_ranges.last().filter(|_| self.options.on_damage == OnDamage::Report).cloned()
     }
 
     /// Passes damage that the walk met. Damage outside the range is nobody's business; inside it is an error, or a gap,
     /// which is given where the scan reports. Damage that takes no offset belongs to the range that ends there, or it would
     /// belong to none.
-    pub(super) fn pass(&mut self, segment: &Segment, damage: &Damage) -> Result<Option<Gap>> {
+    pub(super) fn pass(&mut self, segment: &Segment, damage: &Damage) -> Result<Option<DamagedRange>> {
         if damage.offset > self.end {
             self.walk = None;
             return Ok(None);
@@ -44,14 +44,14 @@ impl Scan {
         }
         let end_offset = if segment.is_last() { end_offset.min(segment.end_offset()?) } else { end_offset };
         let start_offset = stretch.start_offset.max(self.start);
-        let stretch = Stretch { start_offset, end_offset: Some(end_offset), ..stretch };
-        self.gaps.push(Gap::new(segment, stretch, &damage.malformed));
+        let stretch = DamagedSpan { start_offset, end_offset: Some(end_offset), ..stretch };
+        self.damaged_ranges.push(DamagedRange::new(segment, stretch, &damage.malformed));
         Ok(self.reported())
     }
 
     /// Behind the last batch of the log: a torn batch is named as a gap too, once; the zeros of a preallocated file are
     /// not.
-    pub(super) fn tail_gap(&mut self) -> Result<Option<Gap>> {
+    pub(super) fn damaged_tail(&mut self) -> Result<Option<DamagedRange>> {
         self.finished = true;
         if self.options.on_damage == OnDamage::Raise {
             return Ok(None);
@@ -67,13 +67,13 @@ impl Scan {
         if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
             return Ok(None);
         }
-        let stretch = Stretch {
+        let stretch = DamagedSpan {
             start_position: cut.position,
             end_position,
             start_offset: tail.end_offset,
             end_offset: None,
         };
-        self.gaps.push(Gap::new(&last, stretch, &cut.malformed));
+        self.damaged_ranges.push(DamagedRange::new(&last, stretch, &cut.malformed));
         Ok(self.reported())
     }
 }
@@ -85,11 +85,11 @@ pub(super) fn break_off(
     segment: Option<&Arc<Segment>>,
     options: &ScanOptions,
     malformed: Malformed,
-) -> Result<Option<Gap>> {
+) -> Result<Option<DamagedRange>> {
     let (Some((batch, records, _)), Some(segment)) = (open.take(), segment) else { return Ok(None) };
     let from = records.expected_offset();
     if options.on_damage == OnDamage::Raise {
         return Err(malformed.at(segment.path(), batch.position, Some(from)));
     }
-    Ok(Some(Gap::new(segment, rest_of(&batch, from), &malformed)))
+    Ok(Some(DamagedRange::new(segment, rest_of(&batch, from), &malformed)))
 }

@@ -1,7 +1,7 @@
 //! Reading a range of a log: batches in order, tested by their headers, and the records of those that pass.
 
 mod damage;
-mod gap;
+mod damaged_range;
 mod ranges;
 mod stats;
 mod uncommitted;
@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use damage::break_off;
-pub use gap::Gap;
-use gap::rest_of;
+pub use damaged_range::DamagedRange;
+use damaged_range::rest_of;
 pub use ranges::Ranges;
 pub use stats::ScanStats;
 pub(crate) use uncommitted::Uncommitted;
 
-use super::{Fate, Log, Transactions};
+use super::{Log, Outcome, Transactions};
 use crate::error::{Error, Malformed, Result};
 use crate::record::{BatchHeader, Payload, RecordRef, Records};
 use crate::segment::{Batch, SCAN_READ, Segment, Step, Walk};
@@ -29,9 +29,9 @@ pub enum OnDamage {
     /// Ends with [`Error::Corrupt`].
     #[default]
     Raise,
-    /// Goes on behind it; [`Scan::gaps`] names the stretch.
+    /// Goes on behind it; [`Scan::damaged_ranges`] names the stretch.
     Skip,
-    /// As `Skip`, and [`ScanStep::Gap`] says so in its place among the batches.
+    /// As `Skip`, and [`ScanStep::DamagedRange`] says so in its place among the batches.
     Report,
 }
 
@@ -56,7 +56,7 @@ pub enum ScanStep {
     /// A batch; [`Scan::next_record`] gives its records that are in the range.
     Batch(Batch),
     /// A damaged stretch (with [`OnDamage::Report`] only).
-    Gap(Gap),
+    DamagedRange(DamagedRange),
 }
 
 /// A scan under way. *Memory*: one batch and what it decompresses to.
@@ -78,7 +78,7 @@ pub struct Scan {
     leader_epoch: i32,
     batch: Option<(Batch, Records, Payload)>,
     buffer: Vec<u8>,
-    gaps: Vec<Gap>,
+    damaged_ranges: Vec<DamagedRange>,
     stats: ScanStats,
     /// Of a scan that gives records which a committed reader may not see.
     uncommitted: Option<Uncommitted>,
@@ -104,7 +104,7 @@ impl Log {
             if options.on_damage == OnDamage::Raise {
                 // a range below every open transaction does not ask how they ended
                 if end > found.last_stable_offset {
-                    found.sure()?;
+                    found.ensure_decided()?;
                 }
                 end = end.min(found.last_stable_offset);
             } else {
@@ -126,7 +126,7 @@ impl Log {
             leader_epoch: -1,
             batch: None,
             buffer: Vec::new(),
-            gaps: Vec::new(),
+            damaged_ranges: Vec::new(),
             stats: ScanStats::default(),
             uncommitted: (options.isolation_level == IsolationLevel::ReadUncommitted
                 && !options.batches_only)
@@ -155,8 +155,8 @@ impl Scan {
     }
 
     /// The damaged stretches passed over so far.
-    pub fn gaps(&self) -> &[Gap] {
-        &self.gaps
+    pub fn damaged_ranges(&self) -> &[DamagedRange] {
+        &self.damaged_ranges
     }
 
     /// What was done so far.
@@ -226,7 +226,7 @@ impl Scan {
                 Err(malformed) => {
                     let broken = break_off(&mut self.batch, self.segment.as_ref(), &self.options, malformed);
                     self.finished |= broken.is_err();
-                    self.gaps.extend(broken?);
+                    self.damaged_ranges.extend(broken?);
                     return Ok(None);
                 }
             }
@@ -261,7 +261,7 @@ impl Scan {
                     let malformed = malformed.clone();
                     let broken = break_off(&mut self.batch, self.segment.as_ref(), &self.options, malformed);
                     self.finished |= broken.is_err();
-                    self.gaps.extend(broken?);
+                    self.damaged_ranges.extend(broken?);
                     return Ok(false);
                 }
             }
@@ -275,7 +275,7 @@ impl Scan {
                 return Err(Error::Interrupted("another thread failed".into()));
             }
             if self.walk.is_none() && !self.next_segment()? {
-                return Ok(self.tail_gap()?.map(ScanStep::Gap));
+                return Ok(self.damaged_tail()?.map(ScanStep::DamagedRange));
             }
             let (Some(walk), Some(segment)) = (&mut self.walk, &self.segment) else { return Ok(None) };
             let before = walk.before;
@@ -289,7 +289,7 @@ impl Scan {
                 Step::Damage(damage) => {
                     let segment = Arc::clone(segment);
                     match self.pass(&segment, &damage)? {
-                        Some(gap) => return Ok(Some(ScanStep::Gap(gap))),
+                        Some(gap) => return Ok(Some(ScanStep::DamagedRange(gap))),
                         None => continue,
                     }
                 }
@@ -302,7 +302,7 @@ impl Scan {
                 let damage = walk.reject(&batch, before, malformed);
                 let segment = Arc::clone(segment);
                 match self.pass(&segment, &damage)? {
-                    Some(gap) => return Ok(Some(ScanStep::Gap(gap))),
+                    Some(gap) => return Ok(Some(ScanStep::DamagedRange(gap))),
                     None => continue,
                 }
             }
@@ -320,7 +320,7 @@ impl Scan {
             }
             // what damage swallowed is not missing between two batches
             let is_after_damage = self
-                .gaps
+                .damaged_ranges
                 .last()
                 .is_some_and(|gap| gap.end_position == batch.position && gap.file == segment.path());
             if segment.shows_compaction(&batch, before.filter(|_| !is_after_damage)) {
@@ -330,23 +330,27 @@ impl Scan {
             if let Some(uncommitted) = &mut self.uncommitted {
                 uncommitted.meets(&batch, walk)?;
             }
-            let fate = self.fate(&header);
-            if !self.wants(&header) || fate == Fate::Aborted {
+            let outcome = self.outcome(&header);
+            if !self.wants(&header) || outcome == Outcome::Aborted {
                 self.stats.batches_skipped += 1;
                 continue;
             }
-            if fate == Fate::Doubtful {
+            if outcome == Outcome::Undecided {
                 if self.options.on_damage == OnDamage::Raise
                     && let Some(transactions) = &self.transactions
                 {
-                    transactions.sure()?;
+                    transactions.ensure_decided()?;
                 }
                 let committed =
                     Malformed::new("the marker of its transaction", "damage where it may have been");
-                self.gaps.push(Gap::new(segment, rest_of(&batch, header.base_offset), &committed));
+                self.damaged_ranges.push(DamagedRange::new(
+                    segment,
+                    rest_of(&batch, header.base_offset),
+                    &committed,
+                ));
                 match self.reported() {
                     None => continue,
-                    gap => return Ok(gap.map(ScanStep::Gap)),
+                    gap => return Ok(gap.map(ScanStep::DamagedRange)),
                 }
             }
             if header.count == Some(0) && !self.options.batches_only {
@@ -362,7 +366,7 @@ impl Scan {
                 return Ok(Some(ScanStep::Batch(batch)));
             }
             if let Some(gap) = self.reported() {
-                return Ok(Some(ScanStep::Gap(gap)));
+                return Ok(Some(ScanStep::DamagedRange(gap)));
             }
         }
     }
@@ -379,7 +383,7 @@ impl Scan {
                 let high = ended.upper();
                 // the offsets after the last good batch are in the gap of the damage then
                 let is_damaged =
-                    end < high && self.gaps.last().is_some_and(|gap| gap.end_offset == Some(high));
+                    end < high && self.damaged_ranges.last().is_some_and(|gap| gap.end_offset == Some(high));
                 if !is_damaged {
                     ended.check_indexes(end);
                 }
@@ -434,12 +438,12 @@ impl Scan {
     }
 
     /// What a committed reader may make of a batch; every batch counts as committed to another.
-    fn fate(&self, header: &BatchHeader) -> Fate {
+    fn outcome(&self, header: &BatchHeader) -> Outcome {
         match &self.transactions {
             Some(transactions) if header.is_transactional() && !header.is_control() => {
-                transactions.fate(header.producer_id, header.base_offset)
+                transactions.outcome(header.producer_id, header.base_offset)
             }
-            _ => Fate::Committed,
+            _ => Outcome::Committed,
         }
     }
 
@@ -460,7 +464,7 @@ impl Scan {
                 if malformed.unsupported || self.options.on_damage == OnDamage::Raise {
                     return Err(malformed.at(segment.path(), batch.position, Some(from)));
                 }
-                self.gaps.push(Gap::new(segment, rest_of(&batch, from), &malformed));
+                self.damaged_ranges.push(DamagedRange::new(segment, rest_of(&batch, from), &malformed));
                 Ok(false)
             }
         }

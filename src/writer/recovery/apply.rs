@@ -238,7 +238,7 @@ impl Partition {
             Some(file) => {
                 if file.size % 2 == 1 {
                     // one that did not come to its end has, by now
-                    self.announce()?;
+                    self.bump_truncation_count()?;
                 }
                 self.directory.open_writable(TRUNCATIONS)?.sync()?;
             }

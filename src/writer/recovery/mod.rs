@@ -27,7 +27,7 @@ use super::partition::Partition;
 use crate::error::Result;
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, segment_file};
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::remove_segment;
 
 pub(super) use scan_segment::{IndexRule, held, scan};
@@ -60,12 +60,12 @@ pub(super) fn remove_newest_first(
     newest_first: impl Iterator<Item = i64>,
 ) -> Result<()> {
     let mut bases: Vec<_> = newest_first.collect();
-    if planted::is(Planted::SwappedDeleteOrder) {
+    if seeded_bugs::is(SeededBug::SwappedDeleteOrder) {
         bases.reverse();
     }
     for base_offset in bases {
         remove_segment(directory, base_offset)?;
-        if !planted::is(Planted::NoDirectorySyncOnDelete) {
+        if !seeded_bugs::is(SeededBug::NoDirectorySyncOnDelete) {
             directory.sync()?;
         }
     }

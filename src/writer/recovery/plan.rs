@@ -6,9 +6,9 @@ use super::preconditions;
 use super::scan_segment::{self, Scanned};
 use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::Directory;
-use crate::fs::planted::{self, Planted};
+use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::log::{Log, LogOptions, Replacement};
-use crate::segment::{Held, Segment};
+use crate::segment::{Segment, SegmentState};
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::{CleanMarker, durable_offset};
 use crate::state::data_directory::{DataDirectory, start_without_segments};
@@ -49,7 +49,7 @@ pub(super) struct Recovery {
     pub(super) segments: Vec<SegmentPlan>,
     pub(super) cut: Option<Cut>,
     /// What the last segment (or the last part of it) holds.
-    pub(super) held: Held,
+    pub(super) held: SegmentState,
     pub(super) data_end: i64,
     pub(super) log_end_offset: i64,
     pub(super) log_start_offset: i64,
@@ -327,7 +327,7 @@ fn what_to_cut(
                 return Err(segment.corrupt(damage));
             }
         }
-        if planted::is(Planted::LengthTrustedPastEnd) {
+        if seeded_bugs::is(SeededBug::LengthTrustedPastEnd) {
             if let (Some(segment), Some(scanned)) = (unclean.get(torn), scanned.get_mut(torn))
                 && let Some(part) = scanned.parts.last_mut()
             {

@@ -4,7 +4,9 @@ use super::preconditions::{refuse_missing_end, refuse_producer};
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::record::BatchHeader;
-use crate::segment::{Batch, Before, Bounds, Damage, Held, SCAN_READ, Segment, Step, Walk, is_relative};
+use crate::segment::{
+    Batch, Bounds, Damage, Preceding, SCAN_READ, Segment, SegmentState, Step, Walk, is_relative,
+};
 use crate::types::{Interrupt, TimestampOffset};
 
 /// What was found in a segment.
@@ -30,7 +32,7 @@ pub(in crate::writer) struct Part {
     /// Where it begins in the segment's `.log`.
     pub(super) start: u64,
     /// What it holds, as a segment of its own.
-    pub(super) held: Held,
+    pub(super) held: SegmentState,
     pub(in crate::writer) indexes: IndexBytes,
 }
 
@@ -156,7 +158,7 @@ impl PartBuilder {
             indexes.time_index.extend(timestamp.to_be_bytes());
             indexes.time_index.extend(relative(*offset));
         }
-        let held = Held {
+        let held = SegmentState {
             size: self.end - self.start,
             first_batch_timestamp: self.first_batch_timestamp,
             largest: self.largest,
@@ -182,7 +184,7 @@ pub(in crate::writer) fn scan(
 ) -> Result<Scanned> {
     let base_offset = segment.base_offset();
     let bounds = Bounds { base_offset, upper: segment.upper(), end: segment.file_size()? };
-    let before = Before { last_offset: base_offset - 1, leader_epoch };
+    let before = Preceding { last_offset: base_offset - 1, leader_epoch };
     let mut walk = Walk::new(segment.log_file(SCAN_READ)?, bounds, 0, Some(before));
     let mut parts = Vec::new();
     let mut part = PartBuilder::new(base_offset, 0, rule);
@@ -236,10 +238,10 @@ pub(in crate::writer) fn scan(
 /// What a segment holds that was closed in order, from its indexes and the headers behind their last entries.
 ///
 /// *Source*: `LogSegment.truncateTo`, its last step; `LogSegment.maxTimestampSoFar`.
-pub(in crate::writer) fn held(segment: &Segment) -> Result<Held> {
+pub(in crate::writer) fn held(segment: &Segment) -> Result<SegmentState> {
     let base_offset = segment.base_offset();
     let bounds = segment.bounds()?;
-    let start = Before { last_offset: base_offset - 1, leader_epoch: -1 };
+    let start = Preceding { last_offset: base_offset - 1, leader_epoch: -1 };
     let mut walk = Walk::new(segment.log_file(SCAN_READ)?, bounds, 0, Some(start));
     let first_batch_timestamp = walk.header_at(0)?.ok().map(|header| header.max_timestamp);
     let mut largest = TimestampOffset { timestamp: -1, offset: base_offset };
@@ -257,5 +259,5 @@ pub(in crate::writer) fn held(segment: &Segment) -> Result<Held> {
                 TimestampOffset { timestamp: batch.header.max_timestamp, offset: batch.header.last_offset };
         }
     }
-    Ok(Held { size: bounds.end, first_batch_timestamp, largest })
+    Ok(SegmentState { size: bounds.end, first_batch_timestamp, largest })
 }

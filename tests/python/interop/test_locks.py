@@ -23,7 +23,7 @@ def test_a_jvm_that_holds_the_data_directory_keeps_a_writer_out(kafka: KafkaClas
         cw.LogWriter(data_directory / "t-0")
     kafka.ask("unlock", file=data_directory / ".lock")
     with cw.LogWriter(data_directory / "t-0") as writer:
-        assert writer.append(b"in").first == 0
+        assert writer.append(b"in").first_offset == 0
 
 
 def test_a_writer_keeps_a_jvm_out_until_it_is_closed(kafka: KafkaClasses, data_directory: Path) -> None:

@@ -139,7 +139,7 @@ writer = cw.LogWriter(partition, config=cw.LogConfig.from_properties(settings), 
 while True:
     end = writer.log_end_offset
     appended = writer.append(b"v" * (end % 97), timestamp=start + end)
-    sys.stdout.write(f"{appended.last}\\n")
+    sys.stdout.write(f"{appended.last_offset}\\n")
     sys.stdout.flush()
 """
 

@@ -131,7 +131,7 @@ def assert_the_same_answers(written: Written, answer: dict[str, Any]) -> None:
         where = (number, result, step)
         assert isinstance(result, cw.CordwoodError) == ("error" in step), where
         if isinstance(result, cw.Appended) and "error" not in step:
-            assert (result.first, result.last, result.max_timestamp) == (
+            assert (result.first_offset, result.last_offset, result.max_timestamp) == (
                 step["first"],
                 step["last"],
                 step["max_timestamp"],

@@ -70,7 +70,7 @@ def exported(output: Path) -> Counter[tuple[Any, ...]]:
 def test_segments_are_those_of_the_logs(spark: Any, everything: Everything) -> None:
     folder, parts = everything
     rows = jobs.segments(spark, folder).collect()
-    found = {(row.topic, row.partition, row.segment): (row.bytes, row.endOffset) for row in rows}
+    found = {(row.topic, row.partition, row.segmentBaseOffset): (row.bytes, row.endOffset) for row in rows}
     assert found == {
         (part.topic, part.number, segment.base_offset): (segment.size, segment.end_offset)
         for part in parts
@@ -98,7 +98,7 @@ def test_gaps_between_segments_are_in_the_counts_and_are_data_loss_where_nothing
         [row] = jobs.count(spark, path, maxPartitionBytes=20_000, **options).collect()
         assert (row.records, row.offsetGap) == (1093, 407)
     rows = jobs.segments(spark, path).orderBy("segment").collect()
-    assert [(row.segment, row.endOffset, row.offsetGap) for row in rows] == [
+    assert [(row.segmentBaseOffset, row.endOffset, row.offsetGap) for row in rows] == [
         (0, 400, 407),
         (807, 1217, 0),
         (1217, 1500, 0),

@@ -43,8 +43,8 @@ mod model;
 #[path = "../support/naive/mod.rs"]
 mod naive;
 mod nested;
-mod planted;
 mod script;
+mod seeded_bugs;
 mod shortened;
 mod split;
 mod tails;

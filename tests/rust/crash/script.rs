@@ -210,9 +210,9 @@ impl Client {
             |writer| writer.append_many(&records),
             |_| (),
             |model: &mut Model, appended: Appended| {
-                assert_eq!((appended.first, appended.last), (next, next + count - 1));
-                model.end = appended.last + 1;
-                model.records.extend(sent(appended.first));
+                assert_eq!((appended.first_offset, appended.last_offset), (next, next + count - 1));
+                model.end = appended.last_offset + 1;
+                model.records.extend(sent(appended.first_offset));
                 if appended.durable {
                     model.durable = model.end;
                 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cordwood::log::{Gap, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
+use cordwood::log::{DamagedRange, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 use cordwood::record::RecordRef;
 use cordwood::record::control::ControlType;
 use cordwood::segment::Batch as OurBatch;
@@ -38,8 +38,8 @@ pub struct Read {
     /// With those of their records that are in the range.
     pub batches: Vec<Batch>,
     /// In their places: how many batches came before.
-    pub steps: Vec<(usize, Gap)>,
-    pub gaps: Vec<Gap>,
+    pub steps: Vec<(usize, DamagedRange)>,
+    pub gaps: Vec<DamagedRange>,
     pub stats: ScanStats,
     pub error: Option<Error>,
 }
@@ -76,7 +76,7 @@ pub fn read(started: Result<Scan, Error>) -> Read {
     'steps: loop {
         match scan.next_step() {
             Ok(None) => break,
-            Ok(Some(ScanStep::Gap(gap))) => read.steps.push((read.batches.len(), gap)),
+            Ok(Some(ScanStep::DamagedRange(gap))) => read.steps.push((read.batches.len(), gap)),
             Ok(Some(ScanStep::Batch(batch))) => {
                 let mut told = told(scan.segment().unwrap(), &batch);
                 loop {
@@ -102,7 +102,7 @@ pub fn read(started: Result<Scan, Error>) -> Read {
         assert!(matches!(scan.next_step(), Ok(None)), "an error ends a scan");
         assert!(matches!(scan.next_record(), Ok(None)), "an error ends a scan");
     }
-    read.gaps = scan.gaps().to_vec();
+    read.gaps = scan.damaged_ranges().to_vec();
     read.stats = scan.stats();
     read
 }
@@ -192,7 +192,7 @@ pub fn without_records(batch: &Batch) -> Batch {
 /// Segment, base offset, position and size of the batch of an offset; `None` where nothing follows.
 pub fn locate(log: &Log, offset: i64) -> Result<Option<(i64, i64, u64, u64)>, Error> {
     let found = log.locate(offset)?;
-    Ok(found.map(|at| (at.segment, at.batch_base_offset, at.position, u64::from(at.size))))
+    Ok(found.map(|at| (at.segment_base_offset, at.batch_base_offset, at.position, u64::from(at.size))))
 }
 
 /// The same of the naive reader.

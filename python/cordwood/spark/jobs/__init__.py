@@ -6,8 +6,8 @@ names, `isolationLevel="read_committed"` for instance. Records never pass throug
 
 from cordwood.spark.jobs.counting import count
 from cordwood.spark.jobs.errors import ExportError, OutputError
+from cordwood.spark.jobs.export_run import Export, Progress
 from cordwood.spark.jobs.exporting import export
 from cordwood.spark.jobs.reading import resolve_offsets, segments
-from cordwood.spark.jobs.run import Export, Progress
 
 __all__ = ["Export", "ExportError", "OutputError", "Progress", "count", "export", "resolve_offsets", "segments"]

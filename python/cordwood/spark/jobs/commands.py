@@ -13,15 +13,15 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
-from cordwood.cli.failure import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
+from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
 from cordwood.cli.formats import Row, write_jsonl
 from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import bytes_in_words, print_json, print_table, several
 from cordwood.cli.times import FORMS, parse
 from cordwood.spark import errors, jobs
 from cordwood.spark.jobs.outputs import new_output
+from cordwood.spark.jobs.progress import ExportWatch, tasks_watched
 from cordwood.spark.jobs.session import start
-from cordwood.spark.jobs.watching import ExportWatch, tasks_watched
 
 __all__ = ["run"]
 
@@ -119,7 +119,7 @@ def segments(  # noqa: PLR0913, PLR0917  (a command's options)
         new_output(output, [path])
     with _session("segments", master) as spark:
         rows = jobs.segments(spark, path, **options)
-        order = [F.asc("topic"), F.asc("partition"), F.asc("segment")]
+        order = [F.asc("topic"), F.asc("partition"), F.asc("segmentBaseOffset")]
         _give(spark, rows, order, limit, json, output)
 
 

@@ -13,15 +13,15 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from cordwood import ConfigError, CordwoodError
 from cordwood.spark.jobs.counting import counts
 from cordwood.spark.jobs.errors import ExportError
+from cordwood.spark.jobs.export_run import Export, Progress, carry_out
 from cordwood.spark.jobs.journal import Counts, Journal, Plan
 from cordwood.spark.jobs.outputs import local_output
 from cordwood.spark.jobs.ranges import Step, plan_steps
 from cordwood.spark.jobs.reading import Option, Paths, checked, load, parallelism, ranges_of
-from cordwood.spark.jobs.run import Export, Progress, carry_out
-from cordwood.spark.option_text import write_offsets
+from cordwood.spark.log_cache import open_cached
+from cordwood.spark.option_parsing import write_offsets
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.partitions import local_path
-from cordwood.spark.worker import open_cached
 
 __all__ = ["export"]
 

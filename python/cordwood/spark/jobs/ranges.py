@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Literal
 
 from cordwood import ConfigError
-from cordwood.spark.worker import open_cached
+from cordwood.spark.log_cache import open_cached
 
 __all__ = ["Range", "Step", "cut", "plan_steps"]
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from cordwood.spark.bounds import end_of, open_log, resolve
 from cordwood.spark.jobs.ranges import Range
-from cordwood.spark.option_text import write_offsets
+from cordwood.spark.option_parsing import write_offsets
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.source import LogDataSource
 

@@ -1,7 +1,7 @@
 //! Bugs that are planted in the writer, one at a time: each must be found by one of the rigs, and nothing without it.
 
 use cordwood::fs::mem::{FaultKind, MemoryDisk};
-use cordwood::fs::planted::{Planted, plant};
+use cordwood::fs::seeded_bugs::{SeededBug, plant};
 use cordwood::writer::FlushMode;
 use cordwood::{Log, LogOptions};
 
@@ -14,7 +14,7 @@ use crate::script::{Before, Client, Op, Setup};
 use crate::tails::cut;
 
 /// Runs a rig with a bug and without. What is planted, is planted in this thread only.
-fn is_caught(bug: Planted, rig: impl Fn() -> Tally) {
+fn is_caught(bug: SeededBug, rig: impl Fn() -> Tally) {
     plant(None);
     rig().assert_none();
     plant(Some(bug));
@@ -35,64 +35,64 @@ fn failed_operations() -> Tally {
 }
 
 #[test]
-fn planted_ack_before_fsync_is_caught() {
-    is_caught(Planted::AckBeforeFsync, short_sequences);
+fn seeded_ack_before_fsync_is_caught() {
+    is_caught(SeededBug::AckBeforeFsync, short_sequences);
 }
 
 #[test]
-fn planted_no_directory_sync_on_create_is_caught() {
-    is_caught(Planted::NoDirectorySyncOnCreate, short_sequences);
+fn seeded_no_directory_sync_on_create_is_caught() {
+    is_caught(SeededBug::NoDirectorySyncOnCreate, short_sequences);
 }
 
 #[test]
-fn planted_no_directory_sync_on_rename_is_caught() {
-    is_caught(Planted::NoDirectorySyncOnRename, short_sequences);
+fn seeded_no_directory_sync_on_rename_is_caught() {
+    is_caught(SeededBug::NoDirectorySyncOnRename, short_sequences);
 }
 
 #[test]
-fn planted_no_directory_sync_on_delete_is_caught() {
-    is_caught(Planted::NoDirectorySyncOnDelete, short_sequences);
+fn seeded_no_directory_sync_on_delete_is_caught() {
+    is_caught(SeededBug::NoDirectorySyncOnDelete, short_sequences);
 }
 
 #[test]
-fn planted_swapped_delete_order_is_caught() {
-    is_caught(Planted::SwappedDeleteOrder, short_sequences);
+fn seeded_swapped_delete_order_is_caught() {
+    is_caught(SeededBug::SwappedDeleteOrder, short_sequences);
 }
 
 #[test]
-fn planted_new_segment_before_old_flush_is_caught() {
-    is_caught(Planted::NewSegmentBeforeOldFlush, short_sequences);
+fn seeded_new_segment_before_old_flush_is_caught() {
+    is_caught(SeededBug::NewSegmentBeforeOldFlush, short_sequences);
 }
 
 #[test]
-fn planted_recovery_point_before_fsync_is_caught() {
-    is_caught(Planted::RecoveryPointBeforeFsync, short_sequences);
+fn seeded_recovery_point_before_fsync_is_caught() {
+    is_caught(SeededBug::RecoveryPointBeforeFsync, short_sequences);
 }
 
 #[test]
-fn planted_no_truncate_after_short_write_is_caught() {
-    is_caught(Planted::NoTruncateAfterShortWrite, failed_operations);
+fn seeded_no_truncate_after_short_write_is_caught() {
+    is_caught(SeededBug::NoTruncateAfterShortWrite, failed_operations);
 }
 
 #[test]
-fn planted_fsync_retried_after_error_is_caught() {
-    is_caught(Planted::FsyncRetriedAfterError, failed_operations);
+fn seeded_fsync_retried_after_error_is_caught() {
+    is_caught(SeededBug::FsyncRetriedAfterError, failed_operations);
 }
 
 #[test]
-fn planted_length_trusted_past_end_is_caught() {
-    is_caught(Planted::LengthTrustedPastEnd, || cut(150, 7));
+fn seeded_length_trusted_past_end_is_caught() {
+    is_caught(SeededBug::LengthTrustedPastEnd, || cut(150, 7));
 }
 
 #[test]
-fn planted_index_entries_not_written_is_caught() {
-    is_caught(Planted::IndexEntriesNotWritten, short_sequences);
+fn seeded_index_entries_not_written_is_caught() {
+    is_caught(SeededBug::IndexEntriesNotWritten, short_sequences);
 }
 
 /// Whatever a checkpoint loses, what was deleted does not come back, and where that is not known the log is not opened.
 #[test]
-fn planted_empty_checkpoint_is_zero_is_caught() {
-    is_caught(Planted::EmptyCheckpointIsZero, || {
+fn seeded_empty_checkpoint_is_zero_is_caught() {
+    is_caught(SeededBug::EmptyCheckpointIsZero, || {
         let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Killed };
         let mut client = Client::of(setup);
         client.apply(Op::Reopen, &mut |_| ());
@@ -113,8 +113,8 @@ fn planted_empty_checkpoint_is_zero_is_caught() {
 
 /// A marker of an earlier close, beside a log that has gone on and was torn.
 #[test]
-fn planted_clean_marker_by_existence_is_caught() {
-    is_caught(Planted::CleanMarkerByExistence, || {
+fn seeded_clean_marker_by_existence_is_caught() {
+    is_caught(SeededBug::CleanMarkerByExistence, || {
         let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Closed };
         let mut client = Client::of(setup);
         let files = client.disk.shown().files();
@@ -145,8 +145,8 @@ fn planted_clean_marker_by_existence_is_caught() {
 
 /// A reader that looks again after segments were replaced sees all of the new ones.
 #[test]
-fn planted_segments_replaced_one_by_one_is_caught() {
-    is_caught(Planted::SegmentsReplacedOneByOne, || {
+fn seeded_segments_replaced_one_by_one_is_caught() {
+    is_caught(SeededBug::SegmentsReplacedOneByOne, || {
         let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Killed };
         let mut client = Client::new(MemoryDisk::new(16), setup.options());
         client.apply(Op::Reopen, &mut |_| ());
@@ -177,8 +177,8 @@ fn planted_segments_replaced_one_by_one_is_caught() {
 
 #[test]
 fn every_bug_that_can_be_planted_has_its_test() {
-    let names = include_str!("planted.rs");
-    for bug in Planted::ALL {
-        assert!(names.contains(&format!("is_caught(Planted::{bug:?},")), "{bug:?} has no test");
+    let names = include_str!("seeded_bugs.rs");
+    for bug in SeededBug::ALL {
+        assert!(names.contains(&format!("is_caught(SeededBug::{bug:?},")), "{bug:?} has no test");
     }
 }

@@ -22,7 +22,7 @@ use crate::types::Interrupt;
 
 /// What threads that wait for a sync share.
 #[derive(Debug)]
-pub(super) struct Commit {
+pub(super) struct GroupCommit {
     state: Mutex<State>,
     /// For those who wait for a sync of another thread: that of an even number, and that of an odd one.
     done: [Event; 2],
@@ -51,7 +51,7 @@ struct State {
     /// What the last of them covers, at least.
     covered: i64,
     /// How many waited for that one, and how long it took.
-    companions: u64,
+    peers: u64,
     took: Duration,
     /// Counts truncations: a sync that began before one says nothing of what came after.
     truncations: u64,
@@ -75,7 +75,7 @@ impl State {
 
 /// Whoever syncs for the others. One that panics leaves them an error, not waiting for ever.
 struct Leader<'a> {
-    commit: &'a Commit,
+    commit: &'a GroupCommit,
     is_done: bool,
 }
 
@@ -88,7 +88,7 @@ impl Drop for Leader<'_> {
     }
 }
 
-impl Commit {
+impl GroupCommit {
     /// Of a log in which everything below `offset` is durable.
     pub(super) fn new(offset: i64) -> Self {
         Self {
@@ -186,7 +186,7 @@ impl Commit {
     /// that it reached; `wait`: how long, and for how many bytes, a leader waits for others before that. `interrupt` is asked
     /// now and then by those who wait; it may do anything, as Python's handlers of signals may, even append: so nothing is
     /// locked then, and who asks leads nobody.
-    pub(super) fn reach(
+    pub(super) fn wait_durable(
         &self,
         mut offset: i64,
         mut began: u64,
@@ -241,10 +241,10 @@ impl Commit {
             }
             state = self.lock();
         }
-        if wait.is_none() && state.companions > self.followers.load(Ordering::Relaxed) {
-            let (companions, patience) = (state.companions, (state.took / 4).min(Self::MOST_PATIENCE));
+        if wait.is_none() && state.peers > self.followers.load(Ordering::Relaxed) {
+            let (peers, patience) = (state.peers, (state.took / 4).min(Self::MAX_PATIENCE));
             drop(state);
-            self.gather(companions, patience);
+            self.gather(peers, patience);
             state = self.lock();
         }
         state.forget_truncated(&mut offset, &mut began);
@@ -255,7 +255,7 @@ impl Commit {
         self.waiting_bytes.swap(0, Ordering::AcqRel);
         state.syncs += 1;
         state.covered = self.end.load(Ordering::Acquire);
-        state.companions = self.followers.swap(0, Ordering::Relaxed);
+        state.peers = self.followers.swap(0, Ordering::Relaxed);
         let number = state.syncs;
         drop(state);
         let start = Instant::now();
@@ -341,12 +341,12 @@ impl Commit {
     }
 
     /// A disk that stalled once must not keep a core busy.
-    const MOST_PATIENCE: Duration = Duration::from_millis(1);
+    const MAX_PATIENCE: Duration = Duration::from_millis(1);
 
     /// Waits until so many threads wait for the coming sync, or as long as that is worth.
-    fn gather(&self, companions: u64, patience: Duration) {
+    fn gather(&self, peers: u64, patience: Duration) {
         let until = Instant::now() + patience;
-        while self.followers.load(Ordering::Relaxed) < companions && GATHERS && Instant::now() < until {
+        while self.followers.load(Ordering::Relaxed) < peers && GATHERS && Instant::now() < until {
             thread::yield_now();
         }
     }

@@ -9,13 +9,13 @@ use loom::sync::atomic::{AtomicI64, Ordering};
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
-use super::Commit;
+use super::GroupCommit;
 use crate::error::{Error, Result};
 use crate::types::Interrupt;
 
 /// A log of records of one byte, as far as a commit sees it.
 struct Model {
-    commit: Commit,
+    commit: GroupCommit,
     log: Mutex<Log>,
     /// How far the disk has it: of a sync that went well, and no more than what is left of a truncation.
     on_disk: AtomicI64,
@@ -36,7 +36,7 @@ const ALL: i64 = i64::MAX;
 impl Model {
     fn new(failing: u32) -> Arc<Self> {
         let log = Mutex::new(Log { end: 0, truncations: 0, failing });
-        Arc::new(Self { commit: Commit::new(0), log, on_disk: AtomicI64::new(0) })
+        Arc::new(Self { commit: GroupCommit::new(0), log, on_disk: AtomicI64::new(0) })
     }
 
     fn on_disk(&self) -> i64 {
@@ -69,7 +69,7 @@ impl Model {
         })
     }
 
-    fn reach(&self, written: (i64, u64), wait: Wait) -> Result<()> {
+    fn wait_durable(&self, written: (i64, u64), wait: Wait) -> Result<()> {
         self.reach_unless(Interrupt::NEVER, written, wait)
     }
 
@@ -79,13 +79,13 @@ impl Model {
         (offset, truncations): (i64, u64),
         wait: Wait,
     ) -> Result<()> {
-        self.commit.reach(offset, truncations, wait, interrupt, || self.sync())
+        self.commit.wait_durable(offset, truncations, wait, interrupt, || self.sync())
     }
 
     /// Appends, and holds what it is told against the disk. A truncation to `kept` may come between.
     fn append(&self, wait: Wait, kept: i64) -> Result<()> {
         let written @ (end, _) = self.write();
-        self.reach(written, wait)?;
+        self.wait_durable(written, wait)?;
         let on_disk = self.on_disk();
         assert!(on_disk >= end.min(kept), "told of {end}, the disk has it up to {on_disk}");
         Ok(())
@@ -215,7 +215,7 @@ fn commit_lets_a_leader_that_waits_for_bytes_go_when_its_record_is_truncated() {
     explore(3, || {
         let model = Model::new(0);
         let written @ (first, _) = model.write();
-        model.reach(written, None).unwrap();
+        model.wait_durable(written, None).unwrap();
         let other = Arc::clone(&model);
         let wait = Some((Duration::from_secs(3600), 100));
         let thread = thread::spawn(move || other.append(wait, first).unwrap());

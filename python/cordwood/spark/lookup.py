@@ -11,10 +11,10 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
 
 import cordwood as cw
+from cordwood.spark.arrow_scalars import scalar
 from cordwood.spark.errors import OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError, bad_option
+from cordwood.spark.log_cache import open_cached
 from cordwood.spark.partitions import PartitionDirectory, local_path
-from cordwood.spark.scalars import scalar
-from cordwood.spark.worker import open_cached
 
 __all__ = ["NULL", "TAKEN", "OnMissing", "Question", "expected_type"]
 
@@ -32,7 +32,7 @@ TAKEN: dict[str, tuple[str, list[str]]] = {
 
 _LOCATION = StructType(
     [
-        StructField("segment", LongType()),
+        StructField("segment_base_offset", LongType()),
         StructField("batch_base_offset", LongType()),
         StructField("position", IntegerType()),
         StructField("size", IntegerType()),
@@ -158,7 +158,7 @@ def _in_words(microseconds: int) -> str:
 
 def _locations(log: cw.Log, offsets: pa.Array) -> pa.StructArray:
     table = log.locate_many(offsets)
-    columns = [table.column(name).combine_chunks() for name in ("segment", "batch_base_offset", "position", "size")]
+    columns = [table.column(name).combine_chunks() for name in _LOCATION.names]
     columns[2] = columns[2].cast(pa.int32())
     return _struct(columns, _LOCATION)
 

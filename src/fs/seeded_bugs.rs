@@ -1,11 +1,11 @@
 //! Bugs that the writer can be asked to have, so that tests show that they would be found.
 //!
-//! Each is a mistake against one rule of order, made at one place of the writer: `if planted::is(Planted::AckBeforeFsync)`.
+//! Each is a mistake against one rule of order, made at one place of the writer: `if seeded_bugs::is(SeededBug::AckBeforeFsync)`.
 //! Without the feature `crash-disk` [`is`] is constantly false and the mistake is compiled away.
 
 /// A mistake to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Planted {
+pub enum SeededBug {
     /// An append is acknowledged before its bytes are synced.
     AckBeforeFsync,
     /// A new file's name is taken for durable though the directory was not synced.
@@ -36,7 +36,7 @@ pub enum Planted {
     SegmentsReplacedOneByOne,
 }
 
-impl Planted {
+impl SeededBug {
     /// Every one of them.
     pub const ALL: [Self; 14] = [
         Self::AckBeforeFsync,
@@ -59,7 +59,7 @@ impl Planted {
 /// Whether the current thread is asked to make a mistake.
 #[cfg(not(feature = "crash-disk"))]
 #[inline]
-pub const fn is(_: Planted) -> bool {
+pub const fn is(_: SeededBug) -> bool {
     false
 }
 
@@ -70,20 +70,20 @@ pub use asked::{is, plant};
 mod asked {
     use std::cell::Cell;
 
-    use super::Planted;
+    use super::SeededBug;
 
     thread_local! {
-        static PLANTED: Cell<Option<Planted>> = const { Cell::new(None) };
+        static PLANTED: Cell<Option<SeededBug>> = const { Cell::new(None) };
     }
 
     /// Whether the current thread is asked to make a mistake.
     #[inline]
-    pub fn is(mistake: Planted) -> bool {
+    pub fn is(mistake: SeededBug) -> bool {
         PLANTED.get() == Some(mistake)
     }
 
     /// Asks the current thread to make a mistake from now on, instead of any that it was asked for; `None`: none.
-    pub fn plant(mistake: Option<Planted>) {
+    pub fn plant(mistake: Option<SeededBug>) {
         PLANTED.set(mistake);
     }
 
@@ -93,13 +93,13 @@ mod asked {
 
         #[test]
         fn a_mistake_is_planted_in_one_thread_only() {
-            plant(Some(Planted::AckBeforeFsync));
-            assert!(is(Planted::AckBeforeFsync) && !is(Planted::CleanMarkerByExistence));
-            std::thread::spawn(|| assert!(Planted::ALL.into_iter().all(|mistake| !is(mistake))))
+            plant(Some(SeededBug::AckBeforeFsync));
+            assert!(is(SeededBug::AckBeforeFsync) && !is(SeededBug::CleanMarkerByExistence));
+            std::thread::spawn(|| assert!(SeededBug::ALL.into_iter().all(|mistake| !is(mistake))))
                 .join()
                 .unwrap();
             plant(None);
-            assert!(Planted::ALL.into_iter().all(|mistake| !is(mistake)));
+            assert!(SeededBug::ALL.into_iter().all(|mistake| !is(mistake)));
         }
     }
 }

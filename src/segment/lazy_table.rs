@@ -13,11 +13,11 @@ pub(crate) struct Budget {
 
 impl Budget {
     /// In bytes, for a log and those refreshed from it.
-    const MOST: usize = 64 << 20;
+    const MAX: usize = 64 << 20;
 
     /// How much is left.
     pub(crate) fn left(&self) -> usize {
-        Self::MOST.saturating_sub(self.used.load(Ordering::Relaxed))
+        Self::MAX.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
     /// Takes some of it, until the share is dropped; `None` where there is not enough.
@@ -25,7 +25,7 @@ impl Budget {
         // made first, so that it gives back what it took where that was too much
         self.used.fetch_add(bytes, Ordering::Relaxed);
         let share = Share { budget: Arc::clone(self), bytes };
-        (self.used.load(Ordering::Relaxed) <= Self::MOST).then_some(share)
+        (self.used.load(Ordering::Relaxed) <= Self::MAX).then_some(share)
     }
 }
 
@@ -45,19 +45,19 @@ impl Drop for Share {
 /// Something that answers many questions fast and takes long to make: made when those asked before have taken about as
 /// long, so that at most half of the time is lost, whoever asks however much. `None` in it: it cannot be made.
 #[derive(Debug)]
-pub(crate) struct Prepared<T> {
+pub(crate) struct LazyTable<T> {
     asked: AtomicU64,
     made: OnceLock<Option<T>>,
     making: Mutex<()>,
 }
 
-impl<T> Default for Prepared<T> {
+impl<T> Default for LazyTable<T> {
     fn default() -> Self {
         Self { asked: AtomicU64::new(0), made: OnceLock::new(), making: Mutex::default() }
     }
 }
 
-impl<T> Prepared<T> {
+impl<T> LazyTable<T> {
     /// What was made, if it was.
     pub(crate) fn get(&self) -> Option<&T> {
         self.made.get().and_then(Option::as_ref)
@@ -89,17 +89,17 @@ mod tests {
     #[test]
     fn a_budget_is_not_overdrawn_and_gets_back_what_is_dropped() {
         let budget = Arc::new(Budget::default());
-        let half = budget.take(Budget::MOST / 2).unwrap();
-        assert!(budget.take(Budget::MOST / 2 + 1).is_none());
-        let rest = budget.take(Budget::MOST / 2).unwrap();
+        let half = budget.take(Budget::MAX / 2).unwrap();
+        assert!(budget.take(Budget::MAX / 2 + 1).is_none());
+        let rest = budget.take(Budget::MAX / 2).unwrap();
         assert_eq!(budget.left(), 0);
         drop((half, rest));
-        assert_eq!(budget.left(), Budget::MOST);
+        assert_eq!(budget.left(), Budget::MAX);
     }
 
     #[test]
     fn it_is_made_once_when_enough_was_asked() {
-        let prepared = Prepared::default();
+        let prepared = LazyTable::default();
         for _ in 0..2 {
             assert_eq!(prepared.ask(3, || panic!("too early")).unwrap(), None::<&i32>);
         }
@@ -107,7 +107,7 @@ mod tests {
         assert!(matches!(interrupted, Err(Error::Interrupted(_))));
         assert_eq!(prepared.ask(3, || Ok(Some(7))).unwrap(), Some(&7));
         assert_eq!(prepared.ask(3, || panic!("twice")).unwrap(), Some(&7));
-        let impossible = Prepared::<i32>::default();
+        let impossible = LazyTable::<i32>::default();
         assert_eq!(impossible.ask(0, || Err(Error::config("a", "b", "c"))).unwrap(), None);
         assert_eq!(impossible.ask(0, || panic!("twice")).unwrap(), None);
     }

@@ -1,4 +1,4 @@
-"""`cordwood retain`: delete the segments that have had their time."""
+"""`cordwood apply-retention`: delete the segments that retention allows to delete."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,51 +7,49 @@ import typer
 
 from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_retention
 from cordwood.cli.log_warnings import opened
-from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
+from cordwood.cli.settings import PROPERTIES, SETTINGS, YES, settings
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
 from cordwood.cli.times import FORMS, in_words, parse
 
-__all__ = ["retain"]
+__all__ = ["apply_retention"]
 
 _COLUMNS: list[Column] = [("base", "right"), ("end", "right"), ("size", "right"), ("largest time", "left")]
 
 
-def retain(  # noqa: PLR0913, PLR0917  (a command's options)
+def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     context: typer.Context,
     path: Annotated[Path, typer.Argument(help="A partition's directory.")],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
     now: Annotated[str | None, typer.Option(help=f"The time by which ages are measured: {FORMS}.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run/--no-dry-run", help="Only check and say what would go, and write nothing.")
-    ] = True,
+    yes: Annotated[bool, YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
-    """Delete the segments that retention lets go, oldest first. Without --no-dry-run it only says which those are.
+    """Delete the segments that retention allows to delete, oldest first. Without --yes, only print them.
 
     The settings are retention.ms (7 days unless given, -1: for ever), retention.bytes (-1: any size) and
     cleanup.policy, with Kafka's meaning: a segment is as old as its newest record.
 
     \b
-    cordwood retain orders-0 --set retention.ms=86400000                  what would go
-    cordwood retain orders-0 --properties /etc/kafka/server.properties --no-dry-run
-    cordwood retain orders-0 --set retention.bytes=1073741824 --set retention.ms=-1 --now 2024-05-01T10:00Z
+    cordwood apply-retention orders-0 --set retention.ms=86400000          print what would be deleted
+    cordwood apply-retention orders-0 --properties /etc/kafka/server.properties --yes
+    cordwood apply-retention orders-0 --set retention.bytes=1073741824 --set retention.ms=-1 --now 2024-05-01T10:00Z
     """  # noqa: D301
     config = settings(properties, assignments)
     moment = None if now is None else parse(now)
     log = opened(context, path)
     plan = plan_retention(log, config, moment)
     shown = _segments(log, plan)
-    if dry_run:
+    if not yes:
         LogWriter.check(path, config=config)
     else:
         with LogWriter(path, config=config) as writer:
             plan = writer.apply_retention(moment)
     if json:
         document = {"path": log.path, "log_start_offset": plan.log_start_offset, "segments": plan.segments}
-        print_json(document | {"bytes": plan.bytes, "rolls": plan.rolls, "dry_run": dry_run})
+        print_json(document | {"bytes": plan.bytes, "rolls": plan.rolls, "dry_run": not yes})
         return
-    _say(log, config, plan, shown, dry_run=dry_run)
+    _say(log, config, plan, shown, dry_run=not yes)
 
 
 def _segments(log: Log, plan: RetentionPlan) -> list[list[str]]:
@@ -90,4 +88,4 @@ def _say(log: Log, config: LogConfig, plan: RetentionPlan, shown: list[list[str]
     print_table(f"{log.path}: {words} under {under}", _COLUMNS, shown)
     print_text(f"{bytes_in_words(plan.bytes)}; the log starts at {plan.log_start_offset} then")
     if dry_run:
-        print_text("nothing was written; --no-dry-run does it", style="dim")
+        print_text("nothing was written; add --yes to delete", style="dim")

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use crate::error::Malformed;
-use crate::segment::{Batch, Segment, Stretch};
+use crate::segment::{Batch, DamagedSpan, Segment};
 
 /// A damaged stretch that a scan passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Gap {
+pub struct DamagedRange {
     /// The `.log`.
     pub file: PathBuf,
     /// Bytes from its start, inclusive.
@@ -22,8 +22,8 @@ pub struct Gap {
     pub reason: String,
 }
 
-impl Gap {
-    pub(super) fn new(segment: &Segment, stretch: Stretch, malformed: &Malformed) -> Self {
+impl DamagedRange {
+    pub(super) fn new(segment: &Segment, stretch: DamagedSpan, malformed: &Malformed) -> Self {
         Self {
             file: segment.path(),
             start_position: stretch.start_position,
@@ -35,7 +35,7 @@ impl Gap {
     }
 }
 
-impl std::fmt::Display for Gap {
+impl std::fmt::Display for DamagedRange {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { file, start_position, end_position, start_offset, end_offset, reason } = self;
         let end =
@@ -49,8 +49,8 @@ impl std::fmt::Display for Gap {
 }
 
 /// A batch from one of its offsets on, as a stretch that cannot be read.
-pub(super) fn rest_of(batch: &Batch, from: i64) -> Stretch {
-    Stretch {
+pub(super) fn rest_of(batch: &Batch, from: i64) -> DamagedSpan {
+    DamagedSpan {
         start_position: batch.position,
         end_position: batch.end(),
         start_offset: from,

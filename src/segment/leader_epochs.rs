@@ -1,6 +1,6 @@
 //! What a walk over a segment's headers tells: its leader epochs, its gaps, and whether its index agrees.
 
-use super::walk::{Before, Bounds, Step};
+use super::walk::{Bounds, Preceding, Step};
 use super::{Batch, LOOKUP_READ, SCAN_READ, Segment, Walk};
 use crate::error::Result;
 use crate::index::OffsetIndex;
@@ -23,7 +23,7 @@ impl Segment {
         let indexed = index.as_deref().map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))?;
         walk.position = indexed.unwrap_or(0);
         if indexed.is_none() {
-            walk.before = Some(Before { last_offset: self.base_offset() - 1, leader_epoch: -1 });
+            walk.before = Some(Preceding { last_offset: self.base_offset() - 1, leader_epoch: -1 });
         }
         let mut epoch = -1;
         while let Step::Batch(batch) = walk.step()? {
@@ -48,7 +48,7 @@ impl Segment {
 
     /// [`Batch::shows_compaction`]; where a `LogWriter` has had the log, missing offsets between two batches show nothing,
     /// because it truncates inside a batch without a new leader epoch.
-    pub(crate) fn shows_compaction(&self, batch: &Batch, before: Option<Before>) -> bool {
+    pub(crate) fn shows_compaction(&self, batch: &Batch, before: Option<Preceding>) -> bool {
         batch.shows_compaction(before.filter(|_| self.truncations.is_none()))
     }
 

@@ -20,14 +20,14 @@ pub(super) struct Row {
 
 /// Records whose times rise strictly, for who looks up the first one at or above a time.
 #[derive(Debug)]
-pub(super) enum TimeLines {
+pub(super) enum TimeBuckets {
     /// Twice as many to a line, which is half as much memory to miss.
     Dense(Lines<u8, 24>),
     /// For records that lie farther apart.
     Wide(Lines<u16, 12>),
 }
 
-impl TimeLines {
+impl TimeBuckets {
     /// One in so many may be spilled before a line is to hold fewer.
     const FEW: usize = 8;
 
@@ -57,7 +57,7 @@ impl TimeLines {
         }
     }
 
-    /// Loads what [`TimeLines::find`] will want; the answer is of no use.
+    /// Loads what [`TimeBuckets::find`] will want; the answer is of no use.
     #[inline]
     pub(super) fn touch(&self, place: usize) -> u32 {
         match self {
@@ -107,15 +107,15 @@ struct Line<T, const ROWS: usize> {
 
 /// How far records of a line lie apart.
 pub(super) trait Distance: Copy + Ord + Default + TryFrom<i64> + Into<u32> {
-    const MOST: Self;
+    const MAX: Self;
 }
 
 impl Distance for u8 {
-    const MOST: Self = Self::MAX;
+    const MAX: Self = Self::MAX;
 }
 
 impl Distance for u16 {
-    const MOST: Self = Self::MAX;
+    const MAX: Self = Self::MAX;
 }
 
 impl<T: Distance, const ROWS: usize> Line<T, ROWS> {
@@ -141,7 +141,7 @@ impl<T: Distance, const ROWS: usize> Line<T, ROWS> {
     /// All are compared, needed or not: no branch that random times would mislead.
     #[inline]
     fn find(&self, target: i64) -> Option<Row> {
-        let above = T::try_from(target.max(self.time) - self.time).unwrap_or(T::MOST);
+        let above = T::try_from(target.max(self.time) - self.time).unwrap_or(T::MAX);
         let place = usize::from(self.times.iter().map(|time| u8::from(*time < above)).sum::<u8>());
         let (time, offset): (u32, u32) =
             ((*self.times.get(place)?).into(), (*self.offsets.get(place)?).into());
@@ -223,7 +223,7 @@ fn distance(from: i64, to: i64) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Line, Lines, Row, TimeLines};
+    use super::{Line, Lines, Row, TimeBuckets};
 
     type Wide = Lines<u16, 12>;
 
@@ -231,7 +231,7 @@ mod tests {
     const BYTES_PER_ROW: usize = 64 / Wide::ROWS_IN_BUCKET + 1 + 2 * size_of::<Row>();
 
     fn same(rows: &[Row]) {
-        let lines = TimeLines::new(rows).unwrap();
+        let lines = TimeBuckets::new(rows).unwrap();
         assert!(lines.bytes() <= rows.len() * BYTES_PER_ROW + 64, "{} bytes", lines.bytes());
         let near =
             rows.iter().flat_map(|row| [row.time.saturating_sub(1), row.time, row.time.saturating_add(1)]);
@@ -265,9 +265,9 @@ mod tests {
         for step in [1, 3, 1000] {
             let rows = rows((0..10_000).map(|_| (step, 4)));
             same(&rows);
-            match TimeLines::new(&rows).unwrap() {
-                TimeLines::Dense(lines) => assert!(step < 1000 && lines.spilled.is_empty()),
-                TimeLines::Wide(lines) => assert!(step == 1000 && lines.spilled.is_empty()),
+            match TimeBuckets::new(&rows).unwrap() {
+                TimeBuckets::Dense(lines) => assert!(step < 1000 && lines.spilled.is_empty()),
+                TimeBuckets::Wide(lines) => assert!(step == 1000 && lines.spilled.is_empty()),
             }
         }
     }
@@ -276,9 +276,9 @@ mod tests {
     fn a_few_leaps_are_spilled_and_leave_the_rest_dense() {
         let rows = rows((0..5_000).map(|i| if i % 1_000 == 999 { (400, 4) } else { (2, 4) }));
         same(&rows);
-        match TimeLines::new(&rows).unwrap() {
-            TimeLines::Dense(lines) => assert!(!lines.spilled.is_empty()),
-            TimeLines::Wide(_) => panic!("few are far apart"),
+        match TimeBuckets::new(&rows).unwrap() {
+            TimeBuckets::Dense(lines) => assert!(!lines.spilled.is_empty()),
+            TimeBuckets::Wide(_) => panic!("few are far apart"),
         }
     }
 

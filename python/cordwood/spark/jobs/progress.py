@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from cordwood.cli.failure import say
+from cordwood.cli.exit_codes import say
 from cordwood.cli.terminal import bytes_in_words
-from cordwood.spark.jobs.run import Progress
+from cordwood.spark.jobs.export_run import Progress
 
 __all__ = ["ExportWatch", "tasks_watched"]
 
