@@ -53,7 +53,7 @@ def test_header_keys_as_bytes_have_a_binary_type() -> None:
 
 def test_integers_of_the_further_columns_are_wide_enough() -> None:
     schema = cw.Log(EDGE.path).scan(columns=MORE_COLUMNS).to_arrow().schema
-    for name in ("producer_id", "batch_base_offset", "segment"):
+    for name in ("producer_id", "batch_base_offset", "segment_base_offset"):
         assert schema.field(name).type == pa.int64()
     for name in ("partition", "leader_epoch", "sequence", "position", "key_size", "value_size"):
         assert schema.field(name).type in (pa.int32(), pa.int64()), name
@@ -189,7 +189,7 @@ def test_lookups_in_bulk_take_numpy_arrow_and_lists() -> None:
     log = cw.Log(PLAIN.path)
     targets = [1499, 0, 700, 2000, 3, 3]
     wanted = log.locate_many(targets)
-    assert [row["segment"] for row in wanted.to_pylist()] == [1217, 0, 400, None, 0, 0]
+    assert [row["segment_base_offset"] for row in wanted.to_pylist()] == [1217, 0, 400, None, 0, 0]
     for form in (
         np.array(targets, dtype=np.int64),
         np.array(targets * 2, dtype=np.int64)[::1][: len(targets)],

@@ -153,8 +153,8 @@ def test_many_positions_equal_the_positions_one_by_one(part: Partition) -> None:
         inside = log.log_start_offset <= target < log.log_end_offset
         wanted.append(as_tuple(log.locate(target)) if inside else None)
     columns = log.locate_many(targets)
-    assert columns.column_names == ["segment", "batch_base_offset", "position", "size"]
-    got = [None if row["segment"] is None else tuple(row.values()) for row in columns.to_pylist()]
+    assert columns.column_names == ["segment_base_offset", "batch_base_offset", "position", "size"]
+    got = [None if row["segment_base_offset"] is None else tuple(row.values()) for row in columns.to_pylist()]
     assert got == wanted
     assert log.locate_many(pa.array(targets, pa.int64())).equals(columns)
 

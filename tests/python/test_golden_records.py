@@ -91,7 +91,7 @@ def test_every_optional_column_equals_the_batch_that_holds_the_record(part: Part
     assert column(table, "magic") == [b["magic"] for b in batches]
     assert column(table, "batch_base_offset") == [b["baseOffset"] for b in batches]
     assert column(table, "position") == [b["position"] for b in batches]
-    assert column(table, "segment") == [b["segment"] for b in batches]
+    assert column(table, "segment_base_offset") == [b["segment"] for b in batches]
     assert or_minus_one(column(table, "key_size")) == [-1 if r.key is None else len(r.key) for r in wanted]
     assert or_minus_one(column(table, "value_size")) == [-1 if r.value is None else len(r.value) for r in wanted]
 
@@ -116,7 +116,7 @@ SAME_NAMES = {
     "count": "count",
     "is_transactional": "transactional",
     "is_control": "control",
-    "segment": "segment",
+    "segment_base_offset": "segment",
     "crc": "crc",
     "delete_horizon": "deleteHorizon",
 }

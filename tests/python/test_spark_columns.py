@@ -42,7 +42,7 @@ FURTHER = [
     "magic",
     "batchBaseOffset",
     "position",
-    "segment",
+    "segmentBaseOffset",
     "keySize",
     "valueSize",
 ]
@@ -100,7 +100,7 @@ def test_a_further_column_has_one_type_in_every_batch(name: str, rows: int) -> N
 
 
 def test_the_users_schema_may_name_further_columns_too() -> None:
-    schema = StructType([StructField("codec", StringType()), StructField("segment", LongType())])
+    schema = StructType([StructField("codec", StringType()), StructField("segmentBaseOffset", LongType())])
     part = corpus.partition("06-mixed-codecs")
     wanted = [(r.batch["codec"], r.batch["segment"]) for r in corpus.visible(part)]
     assert sorted(read(part.path, schema=schema)) == sorted(wanted)

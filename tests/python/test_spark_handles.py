@@ -404,6 +404,8 @@ def test_a_look_up_takes_a_file_address_and_keeps_the_name_of_a_link(tmp_path: P
     link.symlink_to(corpus.partition("01-plain").path)
     for path in (str(link), f"file://{link}"):
         answers = locate(path, kind="arrow").udf.func(pa.array([20]))
-        assert answers.to_pylist() == [{"segment": 0, "batch_base_offset": 18, "position": 2904, "size": 995}]
+        assert answers.to_pylist() == [
+            {"segment_base_offset": 0, "batch_base_offset": 18, "position": 2904, "size": 995}
+        ]
         with pytest.raises(Exception, match=r"^\[CORDWOOD_OFFSET_OUT_OF_RANGE\] linked-7: "):
             locate(path, kind="arrow", on_missing="error").udf.func(pa.array([-1]))

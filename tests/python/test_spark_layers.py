@@ -12,12 +12,12 @@ SPARK = Path(__file__).resolve().parents[2] / "python" / "cordwood" / "spark"
 ORDER = [
     "errors",
     "topic_pattern",
-    "option_text",
-    "scalars",
-    "spelling",
+    "option_parsing",
+    "arrow_scalars",
+    "suggestions",
     "options",
     "partitions",
-    "worker",
+    "log_cache",
     "offset_gaps",
     "position",
     "bounds",
@@ -28,7 +28,7 @@ ORDER = [
     "batch",
     "stream",
     "source",
-    "question",
+    "lookup",
     "udf",
     "jobs",
     "__main__",
@@ -38,12 +38,12 @@ ORDER = [
 WITHOUT_SPARK = [
     "errors",
     "topic_pattern",
-    "option_text",
-    "scalars",
-    "spelling",
+    "option_parsing",
+    "arrow_scalars",
+    "suggestions",
     "options",
     "partitions",
-    "worker",
+    "log_cache",
     "offset_gaps",
     "position",
     "bounds",
@@ -84,7 +84,7 @@ def test_no_module_uses_one_above_it() -> None:
 def test_an_upward_use_is_seen(tmp_path: Path) -> None:
     path = tmp_path / "worker.py"
     path.write_text("from cordwood.spark.source import LogDataSource\n")
-    assert list(upward("worker", path)) == ["worker.py uses source"]
+    assert list(upward("log_cache", path)) == ["worker.py uses source"]
 
 
 def test_planning_needs_no_spark() -> None:

@@ -60,7 +60,7 @@ def test_min_partitions_are_given_where_there_are_batches_enough(part: Partition
 def test_splits_by_bytes_own_whole_batches_and_are_of_about_the_size_that_was_asked_for(part: Partition) -> None:
     wanted = 4096
     sizes = {(b["segment"], b["position"]): b["size"] for b in corpus.batches(part)}
-    found = plan(part.path, columns="offset,segment,position", maxPartitionBytes=wanted)
+    found = plan(part.path, columns="offset,segmentBaseOffset,position", maxPartitionBytes=wanted)
     pieces = [{row[1:] for row in table_rows(table)} for table in found.tables()]
     owned = [batch for piece in pieces for batch in piece]
     assert len(owned) == len(set(owned))
@@ -75,7 +75,7 @@ def test_splits_by_bytes_own_whole_batches_and_are_of_about_the_size_that_was_as
 def test_a_segment_is_cut_inside() -> None:
     """Two splits with records of one segment; the batches at both sides of the cut are read once."""
     part = corpus.partition("01-plain")
-    found = plan(part.path, columns="offset,segment", maxPartitionBytes=20_000)
+    found = plan(part.path, columns="offset,segmentBaseOffset", maxPartitionBytes=20_000)
     spans = [(row[0][0], row[-1][0], row[0][1]) for table in found.tables() if (row := table_rows(table))]
     inside = [first for first, _, segment in spans if first != segment]
     assert len(inside) >= 4
@@ -222,7 +222,7 @@ def test_every_further_column_is_that_of_the_batch_that_holds_the_record() -> No
         "magic",
         "batchBaseOffset",
         "position",
-        "segment",
+        "segmentBaseOffset",
         "keySize",
         "valueSize",
     ]
@@ -245,7 +245,7 @@ def test_every_further_column_is_that_of_the_batch_that_holds_the_record() -> No
         assert got["magic"] == [b["magic"] for b in batches]
         assert got["batchBaseOffset"] == [b["baseOffset"] for b in batches]
         assert got["position"] == [b["position"] for b in batches]
-        assert got["segment"] == [b["segment"] for b in batches]
+        assert got["segmentBaseOffset"] == [b["segment"] for b in batches]
         assert got["keySize"] == [-1 if r.key is None else len(r.key) for r in wanted]
         assert got["valueSize"] == [-1 if r.value is None else len(r.value) for r in wanted]
 
@@ -258,7 +258,7 @@ def test_the_table_of_batches_has_a_row_for_each_batch(part: Partition) -> None:
     wanted = [b for b in corpus.batches(part) if b["lastOffset"] >= start]
     key = ["baseOffset", "lastOffset", "position", "size", "segment", "magic", "codec", "isControl"]
     got = sorted([row[name] for name in key] for row in rows)
-    names = ["baseOffset", "lastOffset", "position", "size", "segment", "magic", "codec", "control"]
+    names = ["baseOffset", "lastOffset", "position", "size", "segmentBaseOffset", "magic", "codec", "control"]
     assert got == sorted([b[name] for name in names] for b in wanted)
     assert {(row["topic"], row["partition"]) for row in rows} <= {(part.topic, part.number)}
 
@@ -271,21 +271,23 @@ def test_the_tables_of_batches_and_segments_have_each_row_once_however_they_are_
     part = corpus.partition(case)
     batches = [row for table in plan(part.path, table="batches", **split).tables() for row in table.to_pylist()]
     wanted = sorted((b["segment"], b["position"]) for b in corpus.batches(part))
-    assert sorted((row["segment"], row["position"]) for row in batches) == wanted
+    assert sorted((row["segmentBaseOffset"], row["position"]) for row in batches) == wanted
     segments = [row for table in plan(part.path, table="segments", **split).tables() for row in table.to_pylist()]
-    assert sorted(row["segment"] for row in segments) == sorted(part.bases)
+    assert sorted(row["segmentBaseOffset"] for row in segments) == sorted(part.bases)
 
 
 @every_partition
 def test_the_table_of_segments_has_a_row_for_each_segment(part: Partition) -> None:
     found = plan(part.path, table="segments")
     rows = [row for table in found.tables() for row in table.to_pylist()]
-    assert sorted(row["segment"] for row in rows) == sorted(part.bases)
+    assert sorted(row["segmentBaseOffset"] for row in rows) == sorted(part.bases)
     ends = {b["segment"]: b["lastOffset"] + 1 for b in corpus.batches(part)}
-    assert {row["segment"]: row["endOffset"] for row in rows} == {base: ends.get(base, base) for base in part.bases}
+    assert {row["segmentBaseOffset"]: row["endOffset"] for row in rows} == {
+        base: ends.get(base, base) for base in part.bases
+    }
     counts = {base: len([b for b in corpus.batches(part) if b["segment"] == base]) for base in part.bases}
     if part.log_start == part.first_base:
-        assert {row["segment"]: row["batches"] for row in rows} == counts
+        assert {row["segmentBaseOffset"]: row["batches"] for row in rows} == counts
     assert {(row["topic"], row["partition"]) for row in rows} == {(part.topic, part.number)}
 
 

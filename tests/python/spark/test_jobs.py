@@ -265,7 +265,7 @@ def test_commands_print_what_the_jobs_find(command: Callable[..., Any], tmp_path
     code, out, _ = command("segments", data, "--option", "subscribe=cities", "--json")
     assert code == 0
     lines = [json.loads(line) for line in out.splitlines()]
-    assert [(line["partition"], line["segment"]) for line in lines] == [(0, 0), (0, 197), (0, 236), (1, 0)]
+    assert [(line["partition"], line["segmentBaseOffset"]) for line in lines] == [(0, 0), (0, 197), (0, 236), (1, 0)]
     assert lines[0]["largestTimestamp"].endswith("Z")
 
     code, out, err = command("count", PLAIN.path, "--by", "key", "--json", "--limit", "2")

@@ -57,7 +57,7 @@ def test_look_ups_have_the_types_that_are_promised(spark: Any) -> None:
             offset_for_time(str(PLAIN.path), kind=kind)("t").alias("o"),
         ).schema
         assert schema["l"].dataType.simpleString() == (
-            "struct<segment:bigint,batch_base_offset:bigint,position:int,size:int>"
+            "struct<segment_base_offset:bigint,batch_base_offset:bigint,position:int,size:int>"
         )
         assert schema["o"].dataType.simpleString() == "struct<timestamp:timestamp,offset:bigint>"
         assert all(field.nullable for field in schema)

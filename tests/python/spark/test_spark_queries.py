@@ -69,9 +69,9 @@ def test_committed_records_of_the_corpus_in_one_query(spark: Any, everything: tu
 
 def test_splits_are_cut_inside_segments_and_hold_each_record_once(spark: Any) -> None:
     """Seen from outside: which task gave which offsets."""
-    found = load(spark, PLAIN.path, columns="offset,segment", maxPartitionBytes=30_000)
+    found = load(spark, PLAIN.path, columns="offset,segmentBaseOffset", maxPartitionBytes=30_000)
     by_task = found.groupBy(f.spark_partition_id().alias("task")).agg(
-        f.min("offset"), f.max("offset"), f.count("*"), f.min("segment"), f.max("segment")
+        f.min("offset"), f.max("offset"), f.count("*"), f.min("segmentBaseOffset"), f.max("segmentBaseOffset")
     )
     spans = sorted(tuple(row)[1:] for row in by_task.collect())
     assert len(spans) >= 6

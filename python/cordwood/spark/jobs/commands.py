@@ -111,7 +111,7 @@ def segments(  # noqa: PLR0913, PLR0917  (a command's options)
 
     \b
     python -m cordwood.spark segments /mnt/snapshot
-    python -m cordwood.spark segments /mnt/snapshot --json | jq 'select(.indexState != "ok") | .segment'
+    python -m cordwood.spark segments /mnt/snapshot --json | jq 'select(.indexState != "ok") | .segmentBaseOffset'
     python -m cordwood.spark segments /mnt/snapshot --option mode=DROPMALFORMED    goes on behind damage
     """  # noqa: D301
     options = _options(option, since, until)
