@@ -256,9 +256,9 @@ def test_the_table_of_batches_has_a_row_for_each_batch(part: Partition) -> None:
     rows = [row for table in found.tables() for row in table.to_pylist()]
     start = part.log_start
     wanted = [b for b in corpus.batches(part) if b["lastOffset"] >= start]
-    key = ["baseOffset", "lastOffset", "position", "size", "segment", "magic", "codec", "isControl"]
+    key = ["baseOffset", "lastOffset", "position", "size", "segmentBaseOffset", "magic", "codec", "isControl"]
     got = sorted([row[name] for name in key] for row in rows)
-    names = ["baseOffset", "lastOffset", "position", "size", "segmentBaseOffset", "magic", "codec", "control"]
+    names = ["baseOffset", "lastOffset", "position", "size", "segment", "magic", "codec", "control"]
     assert got == sorted([b[name] for name in names] for b in wanted)
     assert {(row["topic"], row["partition"]) for row in rows} <= {(part.topic, part.number)}
 

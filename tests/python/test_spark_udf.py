@@ -22,7 +22,7 @@ from cordwood.spark import locate, offset_for_time
 
 PLAIN = corpus.partition("01-plain")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-LOCATION = ["segment", "batch_base_offset", "position", "size"]
+LOCATION = ["segment_base_offset", "batch_base_offset", "position", "size"]
 MILLION = 1000
 in_every_kind = pytest.mark.parametrize("kind", ["pandas", "arrow"])
 once_a_task_or_batch = pytest.mark.parametrize("iterator", [False, True], ids=["scalar", "iterator"])

@@ -97,7 +97,7 @@ def test_gaps_between_segments_are_in_the_counts_and_are_data_loss_where_nothing
     for options in ({"failOnDataLoss": False}, {"cleanupPolicy": "compact"}):
         [row] = jobs.count(spark, path, maxPartitionBytes=20_000, **options).collect()
         assert (row.records, row.offsetGap) == (1093, 407)
-    rows = jobs.segments(spark, path).orderBy("segment").collect()
+    rows = jobs.segments(spark, path).orderBy("segmentBaseOffset").collect()
     assert [(row.segmentBaseOffset, row.endOffset, row.offsetGap) for row in rows] == [
         (0, 400, 407),
         (807, 1217, 0),
