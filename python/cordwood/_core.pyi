@@ -59,7 +59,7 @@ class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 _Path: TypeAlias = str | PathLike[str]
-_Time: TypeAlias = int | datetime
+_Time: TypeAlias = int | datetime | str
 _Integers: TypeAlias = Sequence[int] | Buffer | _ArrowArray | _ArrowStream
 _Times: TypeAlias = Sequence[int] | Sequence[datetime] | Buffer | _ArrowArray | _ArrowStream
 _Io: TypeAlias = Literal["auto", "mmap", "pread"]
@@ -212,8 +212,8 @@ class Log:
     def offset_for_time(self, timestamp: _Time) -> TimestampOffset | None:
         """Find the first record at or after the log start whose timestamp is at least `timestamp`; `None` if none is.
 
-        Exact, whatever the order of the times; control records count, as in Kafka. `timestamp`: int ms, or an aware
-        datetime. *Errors*: `ValueError` for a negative time or a naive datetime.
+        Exact, whatever the order of the times; control records count, as in Kafka. `timestamp`: as the times of `scan`.
+        *Errors*: `ValueError` for a negative time or a naive datetime.
         *Source*: Kafka `UnifiedLog.fetchOffsetByTimestamp`; where Kafka gives up for want of an index, this goes on.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
@@ -249,6 +249,7 @@ class Log:
         max_bytes: int = 16_777_216,
         split: Split | None = None,
         threads: int = 1,
+        limit: int | None = None,
     ) -> Scan:
         """Read a range of records as columns.
 
@@ -258,7 +259,11 @@ class Log:
         batch_base_offset position segment_base_offset key_size value_size`; with an empty list the rows have no columns
         and can only be counted. *on_damage*: `"raise"` stops with a `CorruptLogError` at the place, `"skip"` leaves out
         a damaged range and lists it in `damaged_ranges`, `"report"` also gives it a row with an `error` column.
-        *max_rows* and *max_bytes* bound a record batch. *split*: one of `plan()`.
+        *max_rows* and *max_bytes* bound a record batch. *split*: one of `plan()`. *limit*: the most rows in all; the
+        scan stops reading there, and one thread reads.
+
+        A time is int ms since the epoch, an aware datetime, or a text as the command line takes it:
+        `"2024-05-01T10:00Z"`, `"2024-05-01"`, `"-2h"` (two hours ago), `"now"`.
 
         *Errors*: `OffsetOutOfRangeError` for a start below the log start or above the log end (an end beyond is
         clipped), `ConfigError` for a name that is not a column; damage is raised while reading. A codec that this
@@ -267,6 +272,8 @@ class Log:
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> log.scan(start_offset=10, end_offset=13, columns=["offset", "key"]).to_arrow().num_rows
         3
+        >>> log.scan(start_time="2023-11-14T22:13:21Z", columns=["offset"], limit=2).to_arrow().to_pydict()
+        {'offset': [36, 37]}
         """
     def records(
         self,
@@ -380,14 +387,16 @@ class LogDir:
         max_rows: int = 65_536,
         max_bytes: int = 16_777_216,
         threads: int = 1,
+        limit: int | None = None,
     ) -> Scan:
         """Read the partitions of `topics` (`None`: all) one after the other, as `Log.scan` does.
 
-        By default the columns `topic` and `partition` come before those of `Log.scan`. Offsets hold for each partition
-        by itself. *Errors*: `ConfigError` for a topic that is not here; those of opening and reading a log come while
-        reading.
+        *topics*: names, or globs with `*`, `?` and `[…]`, as `fnmatch` reads them.
+        By default the columns `topic` and `partition` come before those of `Log.scan`. Offsets apply to each partition
+        separately; *limit* applies to all partitions together. *Errors*: `ConfigError` for a topic that is not here,
+        and for a glob that matches none; those of opening and reading a log come while reading.
 
-        >>> cw.LogDir("tests/golden/16-data-dir").scan(["cities"]).schema.names[:3]
+        >>> cw.LogDir("tests/golden/16-data-dir").scan(["cit*"]).schema.names[:3]
         ['topic', 'partition', 'offset']
         """
     def __getitem__(self, key: str, /) -> Log: ...
@@ -446,6 +455,8 @@ class Scan:
         """Read it all into a `pandas.DataFrame`. Needs the extra `pandas`."""
     def to_polars(self) -> pl.DataFrame:
         """Read it all into a `polars.DataFrame`. Needs the extra `polars`."""
+    def _repr_html_(self) -> str:
+        """Return the first rows as an HTML table, for a notebook. An error is shown as its text."""
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
@@ -705,7 +716,8 @@ class Record:
     """One record, as `Log.records()` gives it, and as `LogWriter.append_many` takes it.
 
     *value* and *key*: bytes of any kind, text (as UTF-8) or `None`. *headers*: pairs of a name and a value, or a
-    mapping. *timestamp*: int ms, an aware datetime, -1 for none; by default the time at which the record is made.
+    mapping. *timestamp*: int ms, an aware datetime, a text such as `"-2h"`, -1 for none; by default the time at which
+    the record is made.
 
     >>> record = cw.Record("paid", key="order-7", headers={"trace": b"1"}, timestamp=1700000000000)
     >>> record.value, record.headers, record.offset
@@ -774,7 +786,7 @@ class LogWriter:
     >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
     ...     appended = writer.append("paid", key="order-7", timestamp=1700000000000)
     >>> appended
-    Appended(first=0, last=0, max_timestamp=1700000000000, durable=True)
+    Appended(first_offset=0, last_offset=0, max_timestamp=1700000000000, durable=True)
     >>> [record.value for record in cw.Log(f"{folder.name}/orders-0").records()]
     [b'paid']
     >>> folder.cleanup()
@@ -842,7 +854,7 @@ class LogWriter:
         """Append one record, as a batch of its own; nothing is held back.
 
         `None` is null (as a value: a tombstone), which is not the same as empty. *timestamp*: int ms, an aware datetime
-        (a part of a millisecond counts as a whole one), -1 for none; by default now.
+        (a fraction of a millisecond is rounded up), a text, -1 for none; by default now.
 
         *Errors*: `ConfigError` for what the settings refuse (`max.message.bytes`, its time, a compacted log's missing
         key); `OSError` where it could not be written: it is not in the log then; `PoisonedError`.
@@ -922,7 +934,7 @@ class LogWriter:
     def apply_retention(self, now: _Time | None = None) -> RetentionPlan:
         """Delete the segments that have had their time by `retention.ms` and `retention.bytes`, and say which.
 
-        *now*: int ms or an aware datetime; by default the clock's. `plan_retention` says it without doing it.
+        *now*: int ms, an aware datetime or a text; by default the clock's. `plan_retention` says it without doing it.
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
         """
     def reader(self) -> Log:

@@ -19,6 +19,7 @@ mod error;
 mod handle;
 mod index;
 mod index_handle;
+mod keywords;
 mod log;
 mod lookup_targets;
 mod lookups;

@@ -41,7 +41,7 @@ def test_an_append_is_durable_and_says_where_it_went(writer: cw.LogWriter, path:
     second = writer.append(None, timestamp=-1)
     assert (first.first_offset, first.last_offset, first.max_timestamp, first.durable) == (0, 0, T, True)
     assert (second.first_offset, second.last_offset, second.max_timestamp, second.durable) == (1, 1, -1, True)
-    assert repr(first) == f"Appended(first=0, last=0, max_timestamp={T}, durable=True)"
+    assert repr(first) == f"Appended(first_offset=0, last_offset=0, max_timestamp={T}, durable=True)"
     assert first != second
     assert len({first, second}) == 2
     with pytest.raises(AttributeError):
