@@ -17,7 +17,7 @@ from typing import Literal, Protocol, Self, TypeAlias, TypeVar, final, overload
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from cordwood.config import LogConfig
 from cordwood.types import TimestampType
@@ -26,13 +26,16 @@ __all__ = [
     "AbortedTransaction",
     "Appended",
     "DamagedRange",
+    "FlushMode",
     "Location",
     "Log",
     "LogDir",
     "LogWriter",
     "OffsetGap",
     "OffsetIndex",
+    "OffsetIndexWriter",
     "OffsetPosition",
+    "PathInfo",
     "Record",
     "Records",
     "RetentionPlan",
@@ -42,11 +45,18 @@ __all__ = [
     "Segments",
     "Split",
     "TimeIndex",
+    "TimeIndexWriter",
     "TimestampOffset",
     "TransactionIndex",
+    "TransactionIndexWriter",
+    "_has_segments",
+    "_is_segment_file",
     "_log_config_of",
     "_log_config_properties",
     "_log_config_settings",
+    "_nearest",
+    "_partition_name",
+    "classify",
     "plan_retention",
 ]
 
@@ -273,7 +283,7 @@ class Log:
         >>> log.scan(start_offset=10, end_offset=13, columns=["offset", "key"]).to_arrow().num_rows
         3
         >>> log.scan(start_time="2023-11-14T22:13:21Z", columns=["offset"], limit=2).to_arrow().to_pydict()
-        {'offset': [36, 37]}
+        {'offset': [48, 49]}
         """
     def records(
         self,
@@ -763,10 +773,10 @@ class LogWriter:
     says when an append is acknowledged:
 
     - `"always"`: every append returns when its records are durable; appends of several threads share one flush.
-    - `cw.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others: fewer flushes, and
-      on a disk that flushes fast fewer appends too.
-    - `cw.interval(messages=…, ms=…)`: an append returns at once, and every so often one flushes first. What came after
-      the last flush may be lost with the machine (not with the process).
+    - `cw.FlushMode.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others: fewer
+      flushes, and on a disk that flushes fast fewer appends too.
+    - `cw.FlushMode.interval(messages=…, ms=…)`: an append returns at once, and every so often one flushes first. What
+      came after the last flush may be lost with the machine (not with the process).
     - `"none"`: only `flush()`, a roll and `close()` make records durable.
 
     A signal's handler runs while an append waits for others, or another thread's flush: Ctrl-C ends it within a tenth
@@ -797,7 +807,7 @@ class LogWriter:
         path: _Path,
         *,
         config: _Settings | None = None,
-        flush: str = "always",
+        flush: str | FlushMode = "always",
         topic_id: str | None = None,
         leader_epoch: int | None = None,
     ) -> Self: ...
@@ -822,7 +832,7 @@ class LogWriter:
         """The settings, as they were given."""
     @property
     def flush_mode(self) -> str:
-        """When an append is acknowledged, as `flush` takes it."""
+        """When an append is acknowledged, as a text that `flush` takes."""
     @property
     def closed(self) -> bool:
         """Whether `close()` was called."""
@@ -954,6 +964,32 @@ class LogWriter:
     ) -> None: ...
 
 @final
+class FlushMode:
+    """A mode of `LogWriter(flush=…)` that has numbers; `"always"` and `"none"` are texts.
+
+    `str()` gives a text that `flush` takes as well, for the command line and for configurations.
+
+    >>> cw.FlushMode.group(ms=5)
+    FlushMode.group(ms=5, bytes=1048576)
+    """
+
+    @staticmethod
+    def group(ms: int = 2, bytes: int = 1_048_576) -> FlushMode:  # noqa: A002
+        """Make every append wait until it is durable, and let several share one flush.
+
+        The first of several appends waits for others, for at most `ms` milliseconds or until `bytes` were appended, and
+        then flushes for all of them. That is fewer flushes than with `"always"`. On a disk that flushes fast it is
+        fewer appends too.
+        """
+    @staticmethod
+    def interval(messages: int | None = None, ms: int | None = None) -> FlushMode:
+        """Let an append return at once; after so many records, or so much time, an append flushes first.
+
+        No thread watches the clock, only the next append does: the records before a pause are durable after `flush()`
+        or `close()`. Without either number, the settings `flush.messages` and `flush.ms` apply.
+        """
+
+@final
 class Appended:
     """What an append did."""
 
@@ -995,20 +1031,12 @@ def plan_retention(log: Log, config: _Settings | None = None, now: _Time | None 
     [0]
     """
 
-@final
+@disjoint_base
 class OffsetIndex:
     """An `.index`: 8-byte entries of (relative offset, position).
 
     *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
     not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
-
-    With `writable=True` the file is made where it is missing: *max_index_size* bytes (default 10 MiB) of zeros,
-    rounded down to whole entries: 67 gives 64. All whole entries of an existing file count as entries, so it is
-    full until `resize`, and what a crash left at full size is `reset` and written again. `close()` cuts the file to
-    its entries; an index that is dropped without it stays at full size. Nobody else may write the partition
-    meanwhile (a broker, a `LogWriter`, another writable handle of this file): *Errors*: `LockedError`. In a forked
-    child a writable index refuses: `ForkedHandleError`. What changes an index that was opened for reading is a
-    `ConfigError`.
 
     >>> with cw.OffsetIndex("tests/golden/01-plain/orders-0/00000000000000000000.index") as index:
     ...     entry = index.lookup(23)
@@ -1020,9 +1048,6 @@ class OffsetIndex:
         cls,
         path: _Path,
         base_offset: int | None = None,
-        *,
-        writable: bool = False,
-        max_index_size: int | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -1073,38 +1098,8 @@ class OffsetIndex:
         at 32 bits, and a sum that is exactly the first entry's position gives the second entry.
         *Source*: Kafka `OffsetIndex.fetchUpperBoundOffset`.
         """
-    def append(self, offset: int, position: int) -> None:
-        """Add an entry: a batch with `offset` in it (Kafka: its last) begins `position` bytes into the `.log`.
-
-        *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` is not above the last
-        entry's; where it is below the base offset or more than 2,147,483,647 above it. `OSError`: it is not added.
-        *Source*: Kafka `OffsetIndex.append`.
-        """
-    def truncate_to(self, offset: int) -> None:
-        """Drop the entries at or above `offset`; the file keeps its size.
-
-        *Source*: Kafka `OffsetIndex.truncateTo`.
-        """
-    def resize(self, max_index_size: int) -> bool:
-        """Make the file `max_index_size` bytes long, rounded down to whole entries; return whether its size changed.
-
-        *Errors*: `ConfigError` where the entries do not fit (Kafka breaks there); `OSError`.
-        *Source*: Kafka `AbstractIndex.resize`.
-        """
-    def trim(self) -> bool:
-        """Cut the file to its entries; return whether its size changed.
-
-        *Source*: Kafka `AbstractIndex.trimToValidSize`.
-        """
-    def reset(self) -> None:
-        """Drop all entries and give the file the size it was opened with.
-
-        *Source*: Kafka `AbstractIndex.reset`.
-        """
-    def flush(self) -> None:
-        """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
     def close(self) -> None:
-        """Give the file back; one opened for writing is cut to its entries first. More than once does no harm."""
+        """Close the file; that of a writer is cut to its entries first. A second call does nothing."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[OffsetPosition]: ...
     def __enter__(self) -> Self: ...
@@ -1112,20 +1107,12 @@ class OffsetIndex:
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-@final
+@disjoint_base
 class TimeIndex:
     """A `.timeindex`: 12-byte entries of (timestamp, relative offset).
 
     *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
     not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
-
-    With `writable=True` the file is made where it is missing: *max_index_size* bytes (default 10 MiB) of zeros,
-    rounded down to whole entries: 67 gives 60. All whole entries of an existing file count as entries, so it is
-    full until `resize`, and what a crash left at full size is `reset` and written again. `close()` cuts the file to
-    its entries; an index that is dropped without it stays at full size. Nobody else may write the partition
-    meanwhile (a broker, a `LogWriter`, another writable handle of this file): *Errors*: `LockedError`. In a forked
-    child a writable index refuses: `ForkedHandleError`. What changes an index that was opened for reading is a
-    `ConfigError`.
 
     >>> with cw.TimeIndex("tests/golden/01-plain/orders-0/00000000000000000000.timeindex") as index:
     ...     entry = index.lookup(0)
@@ -1137,9 +1124,6 @@ class TimeIndex:
         cls,
         path: _Path,
         base_offset: int | None = None,
-        *,
-        writable: bool = False,
-        max_index_size: int | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -1183,6 +1167,134 @@ class TimeIndex:
         """
     def trace(self, target: int, method: _Method | None = None) -> list[int]:
         """Return the 4 KiB pages that `lookup(target, method)` touches, each once, in the order of the first touch."""
+    def close(self) -> None:
+        """Close the file; that of a writer is cut to its entries first. A second call does nothing."""
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[TimestampOffset]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@disjoint_base
+class TransactionIndex:
+    """A `.txnindex`: 34-byte entries, one for each aborted transaction.
+
+    A fragment of an entry at the end is ignored, as in Kafka. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`;
+    a use after `close()`: `ValueError`.
+
+    >>> index = cw.TransactionIndex("tests/golden/11-transactions/payments-0/00000000000000000012.txnindex")
+    >>> all(aborted.first_offset < aborted.last_offset for aborted in index)
+    True
+    """
+
+    def __new__(cls, path: _Path, base_offset: int | None = None) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The file, absolute."""
+    @property
+    def base_offset(self) -> int:
+        """The segment's base offset."""
+    @property
+    def entry_size(self) -> int:
+        """34 bytes."""
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+    @property
+    def last_entry(self) -> AbortedTransaction | None:
+        """The last entry; `None` where there is none."""
+    def entry(self, n: int) -> AbortedTransaction:
+        """Return entry `n`, from 0. *Errors*: `ConfigError` where there is none."""
+    def sanity_check(self) -> None:
+        """Do nothing where the index keeps Kafka's rules. *Errors*: `CorruptLogError` where it does not."""
+    def collect_aborted(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
+        """Return the transactions that reach into `[fetch_offset, upper_bound)`, and whether that is all of them.
+
+        `False` means that the next segment's index has to be asked too.
+        *Source*: Kafka `TransactionIndex.collectAbortedTxns`.
+        """
+    def close(self) -> None:
+        """Close the file. A second call does nothing."""
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[AbortedTransaction]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@final
+class OffsetIndexWriter(OffsetIndex):
+    """An `OffsetIndex` that is written as well.
+
+    A missing file is created: *max_index_size* bytes of zeros, rounded down to whole entries: 67 gives 64. All whole
+    entries of an existing file count, so it is full until `resize`; a file that a crash left at full size must be
+    `reset` and written again. `close()` cuts the file to its entries; without it the file keeps its full size.
+    Only one writer may write the partition: *Errors*:
+    `LockedError` where a broker, a `LogWriter` or another writer of this file runs. In a forked child every call is a
+    `ForkedHandleError`.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with cw.OffsetIndexWriter(f"{folder.name}/00000000000000000032.index") as index:
+    ...     index.append(35, position=700)
+    ...     index.lookup(40)
+    OffsetPosition(offset=35, position=700)
+    >>> folder.cleanup()
+    """
+
+    def __new__(cls, path: _Path, *, base_offset: int | None = None, max_index_size: int = 10_485_760) -> Self: ...
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry: a batch with `offset` in it (Kafka: its last) begins `position` bytes into the `.log`.
+
+        *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` is not above the last
+        entry's; where it is below the base offset or more than 2,147,483,647 above it. `OSError`: it is not added.
+        *Source*: Kafka `OffsetIndex.append`.
+        """
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or above `offset`; the file keeps its size.
+
+        *Source*: Kafka `OffsetIndex.truncateTo`.
+        """
+    def resize(self, max_index_size: int) -> bool:
+        """Make the file `max_index_size` bytes long, rounded down to whole entries; return whether its size changed.
+
+        *Errors*: `ConfigError` where the entries do not fit (Kafka breaks there); `OSError`.
+        *Source*: Kafka `AbstractIndex.resize`.
+        """
+    def trim(self) -> bool:
+        """Cut the file to its entries; return whether its size changed.
+
+        *Source*: Kafka `AbstractIndex.trimToValidSize`.
+        """
+    def reset(self) -> None:
+        """Drop all entries and give the file the size it was opened with.
+
+        *Source*: Kafka `AbstractIndex.reset`.
+        """
+    def flush(self) -> None:
+        """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
+
+@final
+class TimeIndexWriter(TimeIndex):
+    """A `TimeIndex` that is written as well.
+
+    A missing file is created: *max_index_size* bytes of zeros, rounded down to whole entries: 67 gives 60. All whole
+    entries of an existing file count, so it is full until `resize`; a file that a crash left at full size must be
+    `reset` and written again. `close()` cuts the file to its entries; without it the file keeps its full size.
+    Only one writer may write the partition: *Errors*:
+    `LockedError` where a broker, a `LogWriter` or another writer of this file runs. In a forked child every call is a
+    `ForkedHandleError`.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with cw.TimeIndexWriter(f"{folder.name}/00000000000000000032.timeindex") as index:
+    ...     index.maybe_append(1700000000000, 35), index.maybe_append(1700000000000, 36)
+    (True, False)
+    >>> folder.cleanup()
+    """
+
+    def __new__(cls, path: _Path, *, base_offset: int | None = None, max_index_size: int = 10_485_760) -> Self: ...
     def maybe_append(self, timestamp: _Time, offset: int, skip_full_check: bool = False) -> bool:
         """Add an entry if `timestamp` (ms) is above the last entry's; return whether it was added.
 
@@ -1217,58 +1329,17 @@ class TimeIndex:
         """
     def flush(self) -> None:
         """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
-    def close(self) -> None:
-        """Give the file back; one opened for writing is cut to its entries first. More than once does no harm."""
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[TimestampOffset]: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
 
 @final
-class TransactionIndex:
-    """A `.txnindex`: 34-byte entries, one for each aborted transaction.
+class TransactionIndexWriter(TransactionIndex):
+    """A `TransactionIndex` that is written as well.
 
-    A fragment of an entry at the end is ignored, as in Kafka. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`;
-    a use after `close()`: `ValueError`.
-
-    With `writable=True` a missing file is one without entries, and the first append makes it. Nobody else may write
-    the partition meanwhile (a broker, a `LogWriter`, another writable handle of this file): *Errors*:
-    `LockedError`. In a forked child a writable index refuses: `ForkedHandleError`. What changes an index that was
-    opened for reading is a `ConfigError`.
-
-    >>> index = cw.TransactionIndex("tests/golden/11-transactions/payments-0/00000000000000000012.txnindex")
-    >>> all(aborted.first_offset < aborted.last_offset for aborted in index)
-    True
+    A missing file has no entries; the first `append` creates it. Only one writer may write the partition: *Errors*:
+    `LockedError` where a broker, a `LogWriter` or another writer of this file runs. In a forked child every call is a
+    `ForkedHandleError`.
     """
 
-    def __new__(cls, path: _Path, base_offset: int | None = None, *, writable: bool = False) -> Self: ...
-    @property
-    def path(self) -> str:
-        """The file, absolute."""
-    @property
-    def base_offset(self) -> int:
-        """The segment's base offset."""
-    @property
-    def entry_size(self) -> int:
-        """34 bytes."""
-    @property
-    def entries(self) -> int:
-        """How many entries there are."""
-    @property
-    def last_entry(self) -> AbortedTransaction | None:
-        """The last entry; `None` where there is none."""
-    def entry(self, n: int) -> AbortedTransaction:
-        """Return entry `n`, from 0. *Errors*: `ConfigError` where there is none."""
-    def sanity_check(self) -> None:
-        """Do nothing where the index keeps Kafka's rules. *Errors*: `CorruptLogError` where it does not."""
-    def collect_aborted(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
-        """Return the transactions that reach into `[fetch_offset, upper_bound)`, and whether that is all of them.
-
-        `False` means that the next segment's index has to be asked too.
-        *Source*: Kafka `TransactionIndex.collectAbortedTxns`.
-        """
+    def __new__(cls, path: _Path, *, base_offset: int | None = None) -> Self: ...
     def append(
         self,
         aborted: AbortedTransaction | None = None,
@@ -1294,14 +1365,58 @@ class TransactionIndex:
         """Drop all entries; the file stays, empty. *Source*: Kafka `TransactionIndex.reset`."""
     def flush(self) -> None:
         """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
-    def close(self) -> None:
-        """Give the file back. More than once does no harm."""
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[AbortedTransaction]: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+
+@final
+class PathInfo:
+    """What a path is, and the names in it, as `classify` returns it."""
+
+    @property
+    def kind(self) -> str:
+        """What it is.
+
+        `data_directory partition log offset_index time_index transaction_index producer_snapshot
+        leader_epoch_checkpoint partition_metadata offset_checkpoint meta_properties other`
+        """
+    @property
+    def topic(self) -> str | None:
+        """The topic in the name of the partition directory; `None` where it is not `topic-partition`."""
+    @property
+    def partition(self) -> int | None:
+        """The number in the name of the partition directory; `None` where it is not `topic-partition`."""
+    @property
+    def base_offset(self) -> int | None:
+        """The number in the name of a segment's file: its base offset; of a producer snapshot, its offset."""
+    @property
+    def state(self) -> str | None:
+        """Whether a partition or a file of a segment is in use.
+
+        Of a partition `live`, `delete`, `future` or `stray`; of a file of a segment `live`, `swap`, `cleaned` or
+        `deleted`; else `None`.
+        """
+
+def classify(path: _Path) -> PathInfo:
+    """Say what a path is: a directory by the files in it, a file by its name. Nothing else is read.
+
+    A directory with `meta.properties`, or with a partition in it, is a data directory. *Errors*: `LogNotFoundError`,
+    `OSError`.
+
+    >>> cw.classify("tests/golden/01-plain/orders-0/00000000000000000400.timeindex")
+    PathInfo(kind='time_index', topic='orders', partition=0, base_offset=400, state='live')
+    >>> cw.classify("tests/golden/16-data-dir").kind
+    'data_directory'
+    """
+
+def _has_segments(path: _Path) -> bool:
+    """Return whether a directory has a `.log` named by 20 digits, or one with `.swap`, which Kafka would rename."""
+
+def _is_segment_file(name: str) -> bool:
+    """Return whether a file's name is that of a segment's file."""
+
+def _partition_name(name: str) -> tuple[str, int] | None:
+    """Return the topic and the number in the name of a live partition directory; `None` for another name."""
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name with the fewest edits, in whatever case; `None` where a third of the letters differ."""
 
 def _log_config_settings() -> list[tuple[str, str, str, list[tuple[str, int, str | None]]]]:
     """Return the core's table of settings: name, default, what is allowed, a broker's names with factors and limits."""

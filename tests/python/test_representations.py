@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from pathlib import Path
 
 import corpus
@@ -21,6 +22,20 @@ def test_every_public_class_has_a_repr() -> None:
         if inspect.isclass(exported) and exported.__repr__ is object.__repr__:
             without.append(name)
     assert without == []
+
+
+def test_a_flush_mode_is_shown_as_it_is_made() -> None:
+    for mode, shown in [
+        (cw.FlushMode.group(), "FlushMode.group(ms=2, bytes=1048576)"),
+        (cw.FlushMode.interval(messages=9), "FlushMode.interval(messages=9)"),
+        (cw.FlushMode.interval(), "FlushMode.interval()"),
+    ]:
+        assert repr(mode) == shown
+        assert eval(shown, {"FlushMode": cw.FlushMode}) == mode  # noqa: S307
+        assert pickle.loads(pickle.dumps(mode)) == mode
+        assert hash(pickle.loads(pickle.dumps(mode))) == hash(mode)
+        assert shown == f"FlushMode.{mode}"
+    assert cw.FlushMode.group(ms=3) != cw.FlushMode.group()
 
 
 def test_a_scan_shows_its_range_and_columns() -> None:
