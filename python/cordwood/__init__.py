@@ -13,13 +13,16 @@ from cordwood._core import (
     AbortedTransaction,
     Appended,
     DamagedRange,
+    FlushMode,
     Location,
     Log,
     LogDir,
     LogWriter,
     OffsetGap,
     OffsetIndex,
+    OffsetIndexWriter,
     OffsetPosition,
+    PathInfo,
     Record,
     Records,
     RetentionPlan,
@@ -29,8 +32,11 @@ from cordwood._core import (
     Segments,
     Split,
     TimeIndex,
+    TimeIndexWriter,
     TimestampOffset,
     TransactionIndex,
+    TransactionIndexWriter,
+    classify,
     plan_retention,
 )
 from cordwood.config import LogConfig
@@ -47,7 +53,6 @@ from cordwood.errors import (
     PoisonedError,
     UnsupportedFormatError,
 )
-from cordwood.flush import group, interval
 from cordwood.types import TimestampType
 
 __all__ = [
@@ -57,6 +62,7 @@ __all__ = [
     "CordwoodError",
     "CorruptLogError",
     "DamagedRange",
+    "FlushMode",
     "ForkedHandleError",
     "InternalError",
     "Location",
@@ -69,8 +75,10 @@ __all__ = [
     "LogWriter",
     "OffsetGap",
     "OffsetIndex",
+    "OffsetIndexWriter",
     "OffsetOutOfRangeError",
     "OffsetPosition",
+    "PathInfo",
     "PoisonedError",
     "Record",
     "Records",
@@ -81,13 +89,14 @@ __all__ = [
     "Segments",
     "Split",
     "TimeIndex",
+    "TimeIndexWriter",
     "TimestampOffset",
     "TimestampType",
     "TransactionIndex",
+    "TransactionIndexWriter",
     "UnsupportedFormatError",
     "__version__",
-    "group",
-    "interval",
+    "classify",
     "plan_retention",
 ]
 

@@ -17,7 +17,7 @@ from typing import Literal, Protocol, Self, TypeAlias, TypeVar, final, overload
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-from typing_extensions import Buffer
+from typing_extensions import Buffer, disjoint_base
 
 from cordwood.config import LogConfig
 from cordwood.types import TimestampType
@@ -26,13 +26,16 @@ __all__ = [
     "AbortedTransaction",
     "Appended",
     "DamagedRange",
+    "FlushMode",
     "Location",
     "Log",
     "LogDir",
     "LogWriter",
     "OffsetGap",
     "OffsetIndex",
+    "OffsetIndexWriter",
     "OffsetPosition",
+    "PathInfo",
     "Record",
     "Records",
     "RetentionPlan",
@@ -42,11 +45,18 @@ __all__ = [
     "Segments",
     "Split",
     "TimeIndex",
+    "TimeIndexWriter",
     "TimestampOffset",
     "TransactionIndex",
+    "TransactionIndexWriter",
+    "_has_segments",
+    "_is_segment_file",
     "_log_config_of",
     "_log_config_properties",
     "_log_config_settings",
+    "_nearest",
+    "_partition_name",
+    "classify",
     "plan_retention",
 ]
 
@@ -59,7 +69,7 @@ class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 _Path: TypeAlias = str | PathLike[str]
-_Time: TypeAlias = int | datetime
+_Time: TypeAlias = int | datetime | str
 _Integers: TypeAlias = Sequence[int] | Buffer | _ArrowArray | _ArrowStream
 _Times: TypeAlias = Sequence[int] | Sequence[datetime] | Buffer | _ArrowArray | _ArrowStream
 _Io: TypeAlias = Literal["auto", "mmap", "pread"]
@@ -212,8 +222,8 @@ class Log:
     def offset_for_time(self, timestamp: _Time) -> TimestampOffset | None:
         """Find the first record at or after the log start whose timestamp is at least `timestamp`; `None` if none is.
 
-        Exact, whatever the order of the times; control records count, as in Kafka. `timestamp`: int ms, or an aware
-        datetime. *Errors*: `ValueError` for a negative time or a naive datetime.
+        Exact, whatever the order of the times; control records count, as in Kafka. `timestamp`: as the times of `scan`.
+        *Errors*: `ValueError` for a negative time or a naive datetime.
         *Source*: Kafka `UnifiedLog.fetchOffsetByTimestamp`; where Kafka gives up for want of an index, this goes on.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
@@ -249,6 +259,7 @@ class Log:
         max_bytes: int = 16_777_216,
         split: Split | None = None,
         threads: int = 1,
+        limit: int | None = None,
     ) -> Scan:
         """Read a range of records as columns.
 
@@ -258,7 +269,11 @@ class Log:
         batch_base_offset position segment_base_offset key_size value_size`; with an empty list the rows have no columns
         and can only be counted. *on_damage*: `"raise"` stops with a `CorruptLogError` at the place, `"skip"` leaves out
         a damaged range and lists it in `damaged_ranges`, `"report"` also gives it a row with an `error` column.
-        *max_rows* and *max_bytes* bound a record batch. *split*: one of `plan()`.
+        *max_rows* and *max_bytes* bound a record batch. *split*: one of `plan()`. *limit*: the most rows in all; the
+        scan stops reading there, and one thread reads.
+
+        A time is int ms since the epoch, an aware datetime, or a text as the command line takes it:
+        `"2024-05-01T10:00Z"`, `"2024-05-01"`, `"-2h"` (two hours ago), `"now"`.
 
         *Errors*: `OffsetOutOfRangeError` for a start below the log start or above the log end (an end beyond is
         clipped), `ConfigError` for a name that is not a column; damage is raised while reading. A codec that this
@@ -267,6 +282,8 @@ class Log:
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> log.scan(start_offset=10, end_offset=13, columns=["offset", "key"]).to_arrow().num_rows
         3
+        >>> log.scan(start_time="2023-11-14T22:13:21Z", columns=["offset"], limit=2).to_arrow().to_pydict()
+        {'offset': [48, 49]}
         """
     def records(
         self,
@@ -380,14 +397,16 @@ class LogDir:
         max_rows: int = 65_536,
         max_bytes: int = 16_777_216,
         threads: int = 1,
+        limit: int | None = None,
     ) -> Scan:
         """Read the partitions of `topics` (`None`: all) one after the other, as `Log.scan` does.
 
-        By default the columns `topic` and `partition` come before those of `Log.scan`. Offsets hold for each partition
-        by itself. *Errors*: `ConfigError` for a topic that is not here; those of opening and reading a log come while
-        reading.
+        *topics*: names, or globs with `*`, `?` and `[…]`, as `fnmatch` reads them.
+        By default the columns `topic` and `partition` come before those of `Log.scan`. Offsets apply to each partition
+        separately; *limit* applies to all partitions together. *Errors*: `ConfigError` for a topic that is not here,
+        and for a glob that matches none; those of opening and reading a log come while reading.
 
-        >>> cw.LogDir("tests/golden/16-data-dir").scan(["cities"]).schema.names[:3]
+        >>> cw.LogDir("tests/golden/16-data-dir").scan(["cit*"]).schema.names[:3]
         ['topic', 'partition', 'offset']
         """
     def __getitem__(self, key: str, /) -> Log: ...
@@ -446,6 +465,8 @@ class Scan:
         """Read it all into a `pandas.DataFrame`. Needs the extra `pandas`."""
     def to_polars(self) -> pl.DataFrame:
         """Read it all into a `polars.DataFrame`. Needs the extra `polars`."""
+    def _repr_html_(self) -> str:
+        """Return the first rows as an HTML table, for a notebook. An error is shown as its text."""
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
@@ -705,7 +726,8 @@ class Record:
     """One record, as `Log.records()` gives it, and as `LogWriter.append_many` takes it.
 
     *value* and *key*: bytes of any kind, text (as UTF-8) or `None`. *headers*: pairs of a name and a value, or a
-    mapping. *timestamp*: int ms, an aware datetime, -1 for none; by default the time at which the record is made.
+    mapping. *timestamp*: int ms, an aware datetime, a text such as `"-2h"`, -1 for none; by default the time at which
+    the record is made.
 
     >>> record = cw.Record("paid", key="order-7", headers={"trace": b"1"}, timestamp=1700000000000)
     >>> record.value, record.headers, record.offset
@@ -751,10 +773,10 @@ class LogWriter:
     says when an append is acknowledged:
 
     - `"always"`: every append returns when its records are durable; appends of several threads share one flush.
-    - `cw.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others: fewer flushes, and
-      on a disk that flushes fast fewer appends too.
-    - `cw.interval(messages=…, ms=…)`: an append returns at once, and every so often one flushes first. What came after
-      the last flush may be lost with the machine (not with the process).
+    - `cw.FlushMode.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others: fewer
+      flushes, and on a disk that flushes fast fewer appends too.
+    - `cw.FlushMode.interval(messages=…, ms=…)`: an append returns at once, and every so often one flushes first. What
+      came after the last flush may be lost with the machine (not with the process).
     - `"none"`: only `flush()`, a roll and `close()` make records durable.
 
     A signal's handler runs while an append waits for others, or another thread's flush: Ctrl-C ends it within a tenth
@@ -774,7 +796,7 @@ class LogWriter:
     >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
     ...     appended = writer.append("paid", key="order-7", timestamp=1700000000000)
     >>> appended
-    Appended(first=0, last=0, max_timestamp=1700000000000, durable=True)
+    Appended(first_offset=0, last_offset=0, max_timestamp=1700000000000, durable=True)
     >>> [record.value for record in cw.Log(f"{folder.name}/orders-0").records()]
     [b'paid']
     >>> folder.cleanup()
@@ -785,7 +807,7 @@ class LogWriter:
         path: _Path,
         *,
         config: _Settings | None = None,
-        flush: str = "always",
+        flush: str | FlushMode = "always",
         topic_id: str | None = None,
         leader_epoch: int | None = None,
     ) -> Self: ...
@@ -810,7 +832,7 @@ class LogWriter:
         """The settings, as they were given."""
     @property
     def flush_mode(self) -> str:
-        """When an append is acknowledged, as `flush` takes it."""
+        """When an append is acknowledged, as a text that `flush` takes."""
     @property
     def closed(self) -> bool:
         """Whether `close()` was called."""
@@ -842,7 +864,7 @@ class LogWriter:
         """Append one record, as a batch of its own; nothing is held back.
 
         `None` is null (as a value: a tombstone), which is not the same as empty. *timestamp*: int ms, an aware datetime
-        (a part of a millisecond counts as a whole one), -1 for none; by default now.
+        (a fraction of a millisecond is rounded up), a text, -1 for none; by default now.
 
         *Errors*: `ConfigError` for what the settings refuse (`max.message.bytes`, its time, a compacted log's missing
         key); `OSError` where it could not be written: it is not in the log then; `PoisonedError`.
@@ -922,7 +944,7 @@ class LogWriter:
     def apply_retention(self, now: _Time | None = None) -> RetentionPlan:
         """Delete the segments that have had their time by `retention.ms` and `retention.bytes`, and say which.
 
-        *now*: int ms or an aware datetime; by default the clock's. `plan_retention` says it without doing it.
+        *now*: int ms, an aware datetime or a text; by default the clock's. `plan_retention` says it without doing it.
         *Source*: Kafka `UnifiedLog.deleteOldSegments`.
         """
     def reader(self) -> Log:
@@ -940,6 +962,32 @@ class LogWriter:
     def __exit__(
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
+
+@final
+class FlushMode:
+    """A mode of `LogWriter(flush=…)` that has numbers; `"always"` and `"none"` are texts.
+
+    `str()` gives a text that `flush` takes as well, for the command line and for configurations.
+
+    >>> cw.FlushMode.group(ms=5)
+    FlushMode.group(ms=5, bytes=1048576)
+    """
+
+    @staticmethod
+    def group(ms: int = 2, bytes: int = 1_048_576) -> FlushMode:  # noqa: A002
+        """Make every append wait until it is durable, and let several share one flush.
+
+        The first of several appends waits for others, for at most `ms` milliseconds or until `bytes` were appended, and
+        then flushes for all of them. That is fewer flushes than with `"always"`. On a disk that flushes fast it is
+        fewer appends too.
+        """
+    @staticmethod
+    def interval(messages: int | None = None, ms: int | None = None) -> FlushMode:
+        """Let an append return at once; after so many records, or so much time, an append flushes first.
+
+        No thread watches the clock, only the next append does: the records before a pause are durable after `flush()`
+        or `close()`. Without either number, the settings `flush.messages` and `flush.ms` apply.
+        """
 
 @final
 class Appended:
@@ -983,20 +1031,12 @@ def plan_retention(log: Log, config: _Settings | None = None, now: _Time | None 
     [0]
     """
 
-@final
+@disjoint_base
 class OffsetIndex:
     """An `.index`: 8-byte entries of (relative offset, position).
 
     *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
     not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
-
-    With `writable=True` the file is made where it is missing: *max_index_size* bytes (default 10 MiB) of zeros,
-    rounded down to whole entries: 67 gives 64. All whole entries of an existing file count as entries, so it is
-    full until `resize`, and what a crash left at full size is `reset` and written again. `close()` cuts the file to
-    its entries; an index that is dropped without it stays at full size. Nobody else may write the partition
-    meanwhile (a broker, a `LogWriter`, another writable handle of this file): *Errors*: `LockedError`. In a forked
-    child a writable index refuses: `ForkedHandleError`. What changes an index that was opened for reading is a
-    `ConfigError`.
 
     >>> with cw.OffsetIndex("tests/golden/01-plain/orders-0/00000000000000000000.index") as index:
     ...     entry = index.lookup(23)
@@ -1008,9 +1048,6 @@ class OffsetIndex:
         cls,
         path: _Path,
         base_offset: int | None = None,
-        *,
-        writable: bool = False,
-        max_index_size: int | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -1061,38 +1098,8 @@ class OffsetIndex:
         at 32 bits, and a sum that is exactly the first entry's position gives the second entry.
         *Source*: Kafka `OffsetIndex.fetchUpperBoundOffset`.
         """
-    def append(self, offset: int, position: int) -> None:
-        """Add an entry: a batch with `offset` in it (Kafka: its last) begins `position` bytes into the `.log`.
-
-        *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` is not above the last
-        entry's; where it is below the base offset or more than 2,147,483,647 above it. `OSError`: it is not added.
-        *Source*: Kafka `OffsetIndex.append`.
-        """
-    def truncate_to(self, offset: int) -> None:
-        """Drop the entries at or above `offset`; the file keeps its size.
-
-        *Source*: Kafka `OffsetIndex.truncateTo`.
-        """
-    def resize(self, max_index_size: int) -> bool:
-        """Make the file `max_index_size` bytes long, rounded down to whole entries; return whether its size changed.
-
-        *Errors*: `ConfigError` where the entries do not fit (Kafka breaks there); `OSError`.
-        *Source*: Kafka `AbstractIndex.resize`.
-        """
-    def trim(self) -> bool:
-        """Cut the file to its entries; return whether its size changed.
-
-        *Source*: Kafka `AbstractIndex.trimToValidSize`.
-        """
-    def reset(self) -> None:
-        """Drop all entries and give the file the size it was opened with.
-
-        *Source*: Kafka `AbstractIndex.reset`.
-        """
-    def flush(self) -> None:
-        """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
     def close(self) -> None:
-        """Give the file back; one opened for writing is cut to its entries first. More than once does no harm."""
+        """Close the file; that of a writer is cut to its entries first. A second call does nothing."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[OffsetPosition]: ...
     def __enter__(self) -> Self: ...
@@ -1100,20 +1107,12 @@ class OffsetIndex:
         self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
     ) -> None: ...
 
-@final
+@disjoint_base
 class TimeIndex:
     """A `.timeindex`: 12-byte entries of (timestamp, relative offset).
 
     *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
     not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
-
-    With `writable=True` the file is made where it is missing: *max_index_size* bytes (default 10 MiB) of zeros,
-    rounded down to whole entries: 67 gives 60. All whole entries of an existing file count as entries, so it is
-    full until `resize`, and what a crash left at full size is `reset` and written again. `close()` cuts the file to
-    its entries; an index that is dropped without it stays at full size. Nobody else may write the partition
-    meanwhile (a broker, a `LogWriter`, another writable handle of this file): *Errors*: `LockedError`. In a forked
-    child a writable index refuses: `ForkedHandleError`. What changes an index that was opened for reading is a
-    `ConfigError`.
 
     >>> with cw.TimeIndex("tests/golden/01-plain/orders-0/00000000000000000000.timeindex") as index:
     ...     entry = index.lookup(0)
@@ -1125,9 +1124,6 @@ class TimeIndex:
         cls,
         path: _Path,
         base_offset: int | None = None,
-        *,
-        writable: bool = False,
-        max_index_size: int | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -1171,6 +1167,134 @@ class TimeIndex:
         """
     def trace(self, target: int, method: _Method | None = None) -> list[int]:
         """Return the 4 KiB pages that `lookup(target, method)` touches, each once, in the order of the first touch."""
+    def close(self) -> None:
+        """Close the file; that of a writer is cut to its entries first. A second call does nothing."""
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[TimestampOffset]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@disjoint_base
+class TransactionIndex:
+    """A `.txnindex`: 34-byte entries, one for each aborted transaction.
+
+    A fragment of an entry at the end is ignored, as in Kafka. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`;
+    a use after `close()`: `ValueError`.
+
+    >>> index = cw.TransactionIndex("tests/golden/11-transactions/payments-0/00000000000000000012.txnindex")
+    >>> all(aborted.first_offset < aborted.last_offset for aborted in index)
+    True
+    """
+
+    def __new__(cls, path: _Path, base_offset: int | None = None) -> Self: ...
+    @property
+    def path(self) -> str:
+        """The file, absolute."""
+    @property
+    def base_offset(self) -> int:
+        """The segment's base offset."""
+    @property
+    def entry_size(self) -> int:
+        """34 bytes."""
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+    @property
+    def last_entry(self) -> AbortedTransaction | None:
+        """The last entry; `None` where there is none."""
+    def entry(self, n: int) -> AbortedTransaction:
+        """Return entry `n`, from 0. *Errors*: `ConfigError` where there is none."""
+    def sanity_check(self) -> None:
+        """Do nothing where the index keeps Kafka's rules. *Errors*: `CorruptLogError` where it does not."""
+    def collect_aborted(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
+        """Return the transactions that reach into `[fetch_offset, upper_bound)`, and whether that is all of them.
+
+        `False` means that the next segment's index has to be asked too.
+        *Source*: Kafka `TransactionIndex.collectAbortedTxns`.
+        """
+    def close(self) -> None:
+        """Close the file. A second call does nothing."""
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[AbortedTransaction]: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+@final
+class OffsetIndexWriter(OffsetIndex):
+    """An `OffsetIndex` that is written as well.
+
+    A missing file is created: *max_index_size* bytes of zeros, rounded down to whole entries: 67 gives 64. All whole
+    entries of an existing file count, so it is full until `resize`; a file that a crash left at full size must be
+    `reset` and written again. `close()` cuts the file to its entries; without it the file keeps its full size.
+    Only one writer may write the partition: *Errors*:
+    `LockedError` where a broker, a `LogWriter` or another writer of this file runs. In a forked child every call is a
+    `ForkedHandleError`.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with cw.OffsetIndexWriter(f"{folder.name}/00000000000000000032.index") as index:
+    ...     index.append(35, position=700)
+    ...     index.lookup(40)
+    OffsetPosition(offset=35, position=700)
+    >>> folder.cleanup()
+    """
+
+    def __new__(cls, path: _Path, *, base_offset: int | None = None, max_index_size: int = 10_485_760) -> Self: ...
+    def append(self, offset: int, position: int) -> None:
+        """Add an entry: a batch with `offset` in it (Kafka: its last) begins `position` bytes into the `.log`.
+
+        *Errors*: `ConfigError`, and nothing is written, where the index is full; where `offset` is not above the last
+        entry's; where it is below the base offset or more than 2,147,483,647 above it. `OSError`: it is not added.
+        *Source*: Kafka `OffsetIndex.append`.
+        """
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at or above `offset`; the file keeps its size.
+
+        *Source*: Kafka `OffsetIndex.truncateTo`.
+        """
+    def resize(self, max_index_size: int) -> bool:
+        """Make the file `max_index_size` bytes long, rounded down to whole entries; return whether its size changed.
+
+        *Errors*: `ConfigError` where the entries do not fit (Kafka breaks there); `OSError`.
+        *Source*: Kafka `AbstractIndex.resize`.
+        """
+    def trim(self) -> bool:
+        """Cut the file to its entries; return whether its size changed.
+
+        *Source*: Kafka `AbstractIndex.trimToValidSize`.
+        """
+    def reset(self) -> None:
+        """Drop all entries and give the file the size it was opened with.
+
+        *Source*: Kafka `AbstractIndex.reset`.
+        """
+    def flush(self) -> None:
+        """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
+
+@final
+class TimeIndexWriter(TimeIndex):
+    """A `TimeIndex` that is written as well.
+
+    A missing file is created: *max_index_size* bytes of zeros, rounded down to whole entries: 67 gives 60. All whole
+    entries of an existing file count, so it is full until `resize`; a file that a crash left at full size must be
+    `reset` and written again. `close()` cuts the file to its entries; without it the file keeps its full size.
+    Only one writer may write the partition: *Errors*:
+    `LockedError` where a broker, a `LogWriter` or another writer of this file runs. In a forked child every call is a
+    `ForkedHandleError`.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with cw.TimeIndexWriter(f"{folder.name}/00000000000000000032.timeindex") as index:
+    ...     index.maybe_append(1700000000000, 35), index.maybe_append(1700000000000, 36)
+    (True, False)
+    >>> folder.cleanup()
+    """
+
+    def __new__(cls, path: _Path, *, base_offset: int | None = None, max_index_size: int = 10_485_760) -> Self: ...
     def maybe_append(self, timestamp: _Time, offset: int, skip_full_check: bool = False) -> bool:
         """Add an entry if `timestamp` (ms) is above the last entry's; return whether it was added.
 
@@ -1205,58 +1329,17 @@ class TimeIndex:
         """
     def flush(self) -> None:
         """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
-    def close(self) -> None:
-        """Give the file back; one opened for writing is cut to its entries first. More than once does no harm."""
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[TimestampOffset]: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
 
 @final
-class TransactionIndex:
-    """A `.txnindex`: 34-byte entries, one for each aborted transaction.
+class TransactionIndexWriter(TransactionIndex):
+    """A `TransactionIndex` that is written as well.
 
-    A fragment of an entry at the end is ignored, as in Kafka. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`;
-    a use after `close()`: `ValueError`.
-
-    With `writable=True` a missing file is one without entries, and the first append makes it. Nobody else may write
-    the partition meanwhile (a broker, a `LogWriter`, another writable handle of this file): *Errors*:
-    `LockedError`. In a forked child a writable index refuses: `ForkedHandleError`. What changes an index that was
-    opened for reading is a `ConfigError`.
-
-    >>> index = cw.TransactionIndex("tests/golden/11-transactions/payments-0/00000000000000000012.txnindex")
-    >>> all(aborted.first_offset < aborted.last_offset for aborted in index)
-    True
+    A missing file has no entries; the first `append` creates it. Only one writer may write the partition: *Errors*:
+    `LockedError` where a broker, a `LogWriter` or another writer of this file runs. In a forked child every call is a
+    `ForkedHandleError`.
     """
 
-    def __new__(cls, path: _Path, base_offset: int | None = None, *, writable: bool = False) -> Self: ...
-    @property
-    def path(self) -> str:
-        """The file, absolute."""
-    @property
-    def base_offset(self) -> int:
-        """The segment's base offset."""
-    @property
-    def entry_size(self) -> int:
-        """34 bytes."""
-    @property
-    def entries(self) -> int:
-        """How many entries there are."""
-    @property
-    def last_entry(self) -> AbortedTransaction | None:
-        """The last entry; `None` where there is none."""
-    def entry(self, n: int) -> AbortedTransaction:
-        """Return entry `n`, from 0. *Errors*: `ConfigError` where there is none."""
-    def sanity_check(self) -> None:
-        """Do nothing where the index keeps Kafka's rules. *Errors*: `CorruptLogError` where it does not."""
-    def collect_aborted(self, fetch_offset: int, upper_bound: int) -> tuple[list[AbortedTransaction], bool]:
-        """Return the transactions that reach into `[fetch_offset, upper_bound)`, and whether that is all of them.
-
-        `False` means that the next segment's index has to be asked too.
-        *Source*: Kafka `TransactionIndex.collectAbortedTxns`.
-        """
+    def __new__(cls, path: _Path, *, base_offset: int | None = None) -> Self: ...
     def append(
         self,
         aborted: AbortedTransaction | None = None,
@@ -1282,14 +1365,58 @@ class TransactionIndex:
         """Drop all entries; the file stays, empty. *Source*: Kafka `TransactionIndex.reset`."""
     def flush(self) -> None:
         """Make entries and size durable. *Errors*: `OSError`: what was not yet durable may be lost."""
-    def close(self) -> None:
-        """Give the file back. More than once does no harm."""
-    def __len__(self) -> int: ...
-    def __iter__(self) -> Iterator[AbortedTransaction]: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
-    ) -> None: ...
+
+@final
+class PathInfo:
+    """What a path is, and the names in it, as `classify` returns it."""
+
+    @property
+    def kind(self) -> str:
+        """What it is.
+
+        `data_directory partition log offset_index time_index transaction_index producer_snapshot
+        leader_epoch_checkpoint partition_metadata offset_checkpoint meta_properties other`
+        """
+    @property
+    def topic(self) -> str | None:
+        """The topic in the name of the partition directory; `None` where it is not `topic-partition`."""
+    @property
+    def partition(self) -> int | None:
+        """The number in the name of the partition directory; `None` where it is not `topic-partition`."""
+    @property
+    def base_offset(self) -> int | None:
+        """The number in the name of a segment's file: its base offset; of a producer snapshot, its offset."""
+    @property
+    def state(self) -> str | None:
+        """Whether a partition or a file of a segment is in use.
+
+        Of a partition `live`, `delete`, `future` or `stray`; of a file of a segment `live`, `swap`, `cleaned` or
+        `deleted`; else `None`.
+        """
+
+def classify(path: _Path) -> PathInfo:
+    """Say what a path is: a directory by the files in it, a file by its name. Nothing else is read.
+
+    A directory with `meta.properties`, or with a partition in it, is a data directory. *Errors*: `LogNotFoundError`,
+    `OSError`.
+
+    >>> cw.classify("tests/golden/01-plain/orders-0/00000000000000000400.timeindex")
+    PathInfo(kind='time_index', topic='orders', partition=0, base_offset=400, state='live')
+    >>> cw.classify("tests/golden/16-data-dir").kind
+    'data_directory'
+    """
+
+def _has_segments(path: _Path) -> bool:
+    """Return whether a directory has a `.log` named by 20 digits, or one with `.swap`, which Kafka would rename."""
+
+def _is_segment_file(name: str) -> bool:
+    """Return whether a file's name is that of a segment's file."""
+
+def _partition_name(name: str) -> tuple[str, int] | None:
+    """Return the topic and the number in the name of a live partition directory; `None` for another name."""
+
+def _nearest(name: str, known: Sequence[str]) -> str | None:
+    """Return the known name with the fewest edits, in whatever case; `None` where a third of the letters differ."""
 
 def _log_config_settings() -> list[tuple[str, str, str, list[tuple[str, int, str | None]]]]:
     """Return the core's table of settings: name, default, what is allowed, a broker's names with factors and limits."""

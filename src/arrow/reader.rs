@@ -41,6 +41,8 @@ pub struct ReaderOptions {
     pub max_bytes: usize,
     /// How many threads decompress and decode side by side; they live no longer than the call that needs them.
     pub threads: usize,
+    /// The most rows in all. With a limit one thread reads, so that nothing after the last row is read.
+    pub limit: Option<usize>,
 }
 
 impl Default for ReaderOptions {
@@ -53,6 +55,7 @@ impl Default for ReaderOptions {
             max_rows: 65_536,
             max_bytes: 16 << 20,
             threads: 1,
+            limit: None,
         }
     }
 }
@@ -179,7 +182,13 @@ impl Reader {
     /// # Errors
     /// As [`Scan::next_step`]; an error ends the stream.
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
-        let next = self.find_next();
+        if let Some(limit) = self.options.limit {
+            self.options.max_rows = self.options.max_rows.min(limit);
+        }
+        let next = if self.options.limit == Some(0) { Ok(None) } else { self.find_next() };
+        if let (Ok(Some(batch)), Some(limit)) = (&next, &mut self.options.limit) {
+            *limit = limit.saturating_sub(batch.num_rows());
+        }
         if next.is_err() {
             self.logs = Box::new(std::iter::empty());
             (self.current, self.waiting) = (None, None);
@@ -221,7 +230,7 @@ impl Reader {
             }
             let Some(log) = self.logs.next() else { return Ok(None) };
             let log = log?;
-            if self.options.threads > 1 && !self.options.scan.batches_only {
+            if self.options.threads > 1 && self.options.limit.is_none() && !self.options.scan.batches_only {
                 let splits = log.plan(THREAD_BYTES, &self.options.scan)?;
                 self.waiting = Some((log, splits.into()));
             } else {

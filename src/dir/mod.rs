@@ -1,8 +1,14 @@
 //! A broker's data directory: which partitions lie in it. Kafka: `LogManager`, read side.
 
+mod classify;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+
+pub use classify::{PathInfo, PathKind, classify};
+#[cfg(feature = "python")]
+pub(crate) use classify::{has_segments, live_partition};
 
 use crate::error::{Error, Malformed, NotFound, Result};
 use crate::fs::Directory;
@@ -10,8 +16,6 @@ use crate::fs::names::{PartitionName, PartitionState, SegmentFileName};
 use crate::log::{Log, LogOptions};
 use crate::segment::with_descriptors;
 use crate::state::data_directory;
-use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
-use crate::state::partition_metadata::PARTITION_METADATA;
 
 /// A data directory, listed when it was opened. Its partitions are opened when asked for.
 #[derive(Debug)]
@@ -36,11 +40,7 @@ impl LogDir {
         let advice = "give the path of a broker's data directory (its log.dirs)";
         let directory = with_descriptors(|| Directory::open(path.as_ref(), advice))?;
         let entries = with_descriptors(|| directory.entries())?;
-        let of_partition = |name: &str| {
-            SegmentFileName::parse(name).is_some()
-                || [PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT].contains(&name)
-        };
-        if entries.iter().any(|(name, _)| of_partition(name)) {
+        if classify::is_partition(entries.iter().map(|(name, _)| name.as_str())) {
             let found = format!("{}, which is a partition directory: use Log", directory.path().display());
             return Err(Error::config("path", "a broker's data directory (its log.dirs)", found));
         }

@@ -79,6 +79,7 @@
 //! [`Method::Warm`] the pages 10, 11, 12.
 
 mod appended;
+mod exclusive;
 mod offset_index;
 mod offset_index_writer;
 mod preallocated;
@@ -94,6 +95,7 @@ mod tests;
 
 use std::path::Path;
 
+pub use exclusive::Exclusive;
 pub use offset_index::OffsetIndex;
 pub use offset_index_writer::OffsetIndexWriter;
 pub use search::Method;
@@ -123,7 +125,7 @@ fn checked_base_offset(given: i64) -> Result<i64> {
 }
 
 /// The digits that a file's name begins with.
-pub(crate) fn base_offset_of(path: &Path) -> Result<i64> {
+fn base_offset_of(path: &Path) -> Result<i64> {
     base_offset_in_name(path).ok_or_else(|| {
         let expected = "an offset, because the file's name does not begin with one";
         Error::config("base_offset", expected, format!("none for {}", path.display()))

@@ -16,7 +16,7 @@ use crate::arrow::{Column, HeaderKeys};
 use crate::error::Error;
 use crate::fs::names::PartitionState;
 use crate::index::Method;
-use crate::log::{OnDamage, Ranges};
+use crate::log::OnDamage;
 use crate::types::{Io, IsolationLevel};
 
 /// What an offset may be.
@@ -26,6 +26,8 @@ pub(super) const EPOCH: &str = "an epoch from 0 to 2^31 - 1";
 
 /// What a time in whole numbers may be.
 const MILLISECONDS: &str = "milliseconds within 64 bits";
+/// The types of a time.
+const TIME: &str = "int milliseconds, an aware datetime or a text such as \"2024-05-01T10:00Z\" or \"-2h\"";
 
 /// An argument with a default. `None` of Python is a value that was given.
 #[derive(Clone, Copy)]
@@ -141,17 +143,20 @@ pub(super) fn positive(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<usi
     if count == 0 { Err(not_allowed(argument, wanted, given)) } else { Ok(count) }
 }
 
-/// Milliseconds since the epoch, of an int or an aware datetime; a part of a millisecond counts as a whole one, so that a
-/// range holds what it says.
+/// Milliseconds since the epoch, from an int, an aware datetime or a text. A fraction of a millisecond is rounded up: no
+/// record is between, so a bound selects the same records.
 pub(super) fn time(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = given.py();
     if given.is_exact_instance_of::<PyInt>() {
         return whole(argument, MILLISECONDS, given);
     }
+    if given.is_instance_of::<PyString>() {
+        return time_in_words(argument, given);
+    }
     let datetime = py.import("datetime")?;
     if !given.is_instance(&datetime.getattr("datetime")?)? {
         if given.is_instance_of::<PyBool>() || !given.hasattr("__index__")? {
-            return Err(wrong_type(argument, "int milliseconds or an aware datetime", given));
+            return Err(wrong_type(argument, TIME, given));
         }
         return whole(argument, MILLISECONDS, given);
     }
@@ -163,6 +168,19 @@ pub(super) fn time(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> P
     // timedelta(days, seconds, microseconds)
     let unit = datetime.getattr("timedelta")?.call1((0, 0, 1000))?;
     since.neg()?.floor_div(unit)?.neg()?.extract()
+}
+
+/// A time as a text; `cordwood.times` has the one parser.
+fn time_in_words(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    let py = given.py();
+    let times = py.import("cordwood.times")?;
+    let parsed = times.call_method1("parse", (given,));
+    parsed
+        .map_err(|wrong| match wrong.value(py).getattr("expected") {
+            Ok(expected) => not_allowed(argument, &expected.to_string(), given),
+            Err(_) => wrong,
+        })?
+        .extract()
 }
 
 /// A path.
@@ -194,7 +212,11 @@ pub(super) fn names(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> P
 }
 
 /// One of a few words.
-fn one_of<T: Copy>(argument: &str, given: &Bound<'_, PyAny>, allowed: &[(&str, T)]) -> PyResult<T> {
+pub(super) fn one_of<T: Copy>(
+    argument: &str,
+    given: &Bound<'_, PyAny>,
+    allowed: &[(&str, T)],
+) -> PyResult<T> {
     let words: Vec<_> = allowed.iter().map(|(word, _)| format!("{word:?}")).collect();
     let wanted = words.join(" or ");
     let word = text(argument, &wanted, given)?;
@@ -202,40 +224,25 @@ fn one_of<T: Copy>(argument: &str, given: &Bound<'_, PyAny>, allowed: &[(&str, T
     found.map(|(_, value)| *value).ok_or_else(|| not_allowed(argument, &wanted, given))
 }
 
+/// The word for a value of a table.
+pub(super) fn word_of<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
+    words.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
+}
+
+pub(super) const IO: [(&str, Io); 3] = [("auto", Io::Auto), ("mmap", Io::Mmap), ("pread", Io::Pread)];
+pub(super) const ISOLATION_LEVELS: [(&str, IsolationLevel); 2] = [
+    ("read_uncommitted", IsolationLevel::ReadUncommitted),
+    ("read_committed", IsolationLevel::ReadCommitted),
+];
+pub(super) const ON_DAMAGE: [(&str, OnDamage); 3] =
+    [("raise", OnDamage::Raise), ("skip", OnDamage::Skip), ("report", OnDamage::Report)];
+pub(super) const HEADER_KEYS: [(&str, HeaderKeys); 2] =
+    [("utf8", HeaderKeys::Utf8), ("binary", HeaderKeys::Binary)];
+pub(super) const TIMESTAMP_UNITS: [(&str, TimeUnit); 2] =
+    [("ms", TimeUnit::Millisecond), ("us", TimeUnit::Microsecond)];
+
 pub(super) fn io(given: Defaulted<'_, '_>) -> PyResult<Io> {
-    let ways = [("auto", Io::Auto), ("mmap", Io::Mmap), ("pread", Io::Pread)];
-    given.or(Io::Auto, |given| one_of("io", given, &ways))
-}
-
-pub(super) fn io_name(io: Io) -> &'static str {
-    match io {
-        Io::Auto => "auto",
-        Io::Mmap => "mmap",
-        Io::Pread => "pread",
-    }
-}
-
-pub(super) fn isolation_level(given: Defaulted<'_, '_>) -> PyResult<IsolationLevel> {
-    let levels = [
-        ("read_uncommitted", IsolationLevel::ReadUncommitted),
-        ("read_committed", IsolationLevel::ReadCommitted),
-    ];
-    given.or(IsolationLevel::ReadUncommitted, |given| one_of("isolation_level", given, &levels))
-}
-
-pub(super) fn on_damage(given: Defaulted<'_, '_>) -> PyResult<OnDamage> {
-    let modes = [("raise", OnDamage::Raise), ("skip", OnDamage::Skip), ("report", OnDamage::Report)];
-    given.or(OnDamage::Raise, |given| one_of("on_damage", given, &modes))
-}
-
-pub(super) fn header_keys(given: Defaulted<'_, '_>) -> PyResult<HeaderKeys> {
-    let kinds = [("utf8", HeaderKeys::Utf8), ("binary", HeaderKeys::Binary)];
-    given.or(HeaderKeys::Utf8, |given| one_of("header_keys", given, &kinds))
-}
-
-pub(super) fn timestamp_unit(given: Defaulted<'_, '_>) -> PyResult<TimeUnit> {
-    let units = [("ms", TimeUnit::Millisecond), ("us", TimeUnit::Microsecond)];
-    given.or(TimeUnit::Millisecond, |given| one_of("timestamp_unit", given, &units))
+    given.or(Io::Auto, |given| one_of("io", given, &IO))
 }
 
 /// `None` takes the best.
@@ -275,19 +282,4 @@ pub(super) fn columns(given: &Bound<'_, PyAny>) -> PyResult<Vec<Column>> {
         columns.push(column);
     }
     Ok(columns)
-}
-
-/// The bounds of a reading.
-pub(super) fn ranges(
-    start_offset: Option<&Bound<'_, PyAny>>,
-    end_offset: Option<&Bound<'_, PyAny>>,
-    start_time: Option<&Bound<'_, PyAny>>,
-    end_time: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Ranges> {
-    Ok(Ranges {
-        start_offset: start_offset.map(|given| offset("start_offset", given)).transpose()?,
-        end_offset: end_offset.map(|given| offset("end_offset", given)).transpose()?,
-        start_time: start_time.map(|given| time("start_time", given)).transpose()?,
-        end_time: end_time.map(|given| time("end_time", given)).transpose()?,
-    })
 }

@@ -5,18 +5,19 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
-use pyo3::types::{PyIterator, PyList};
+use pyo3::types::{PyDict, PyIterator, PyList};
 
 use super::arguments::{self, Defaulted, LEFT_OUT};
 use super::enter::enter;
 use super::error;
 use super::handle::{DirHandle, log_options};
+use super::keywords::Keywords;
 use super::log::PyLog;
 use super::scan::{PyScan, Source};
-use crate::arrow::{Column, ReaderOptions};
+use crate::arrow::Column;
+use crate::config::nearest;
 use crate::dir::LogDir;
 use crate::error::Error;
-use crate::log::ScanOptions;
 
 #[doc = stub_doc!(LogDir)]
 #[pyclass(frozen, module = "cordwood", name = "LogDir")]
@@ -25,6 +26,32 @@ pub(super) struct PyLogDir(Arc<DirHandle>);
 impl PyLogDir {
     fn open(&self, py: Python<'_>, name: &str) -> PyResult<Option<PyLog>> {
         Ok(enter(py, || self.0.directory.log(name))?.map(PyLog::of))
+    }
+
+    /// The topics that are named or match a glob, by the rules of Python's `fnmatch`. No topic's name has a wildcard in it.
+    fn matching_topics(&self, py: Python<'_>, wanted: &[String]) -> PyResult<Vec<String>> {
+        let matches = py.import("fnmatch")?.getattr("fnmatchcase")?;
+        let known = self.topics();
+        let mut chosen = Vec::new();
+        for (place, name) in wanted.iter().enumerate() {
+            let before = chosen.len();
+            for topic in &known {
+                if topic == name || matches.call1((topic, name))?.is_truthy()? {
+                    chosen.push(topic.clone());
+                }
+            }
+            if chosen.len() == before {
+                let hint = nearest(name, known.iter().map(String::as_str))
+                    .map(|meant| format!(" (did you mean {meant:?}?)"))
+                    .unwrap_or_default();
+                let expected = format!("one of {}, or a glob that matches one{hint}", known.join(", "));
+                let wrong = Error::config(format!("topics[{place}]"), expected, format!("{name:?}"));
+                return Err(error::to_python(py, wrong));
+            }
+        }
+        chosen.sort();
+        chosen.dedup();
+        Ok(chosen)
     }
 
     fn view<'py>(this: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -68,60 +95,22 @@ impl PyLogDir {
     }
 
     #[doc = stub_doc!(LogDir.scan)]
-    #[pyo3(signature = (topics=None, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None,
-        isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT, header_keys=LEFT_OUT,
-        timestamp_unit=LEFT_OUT, max_rows=LEFT_OUT, max_bytes=LEFT_OUT, threads=LEFT_OUT),
+    #[pyo3(signature = (topics=None, **keywords),
         text_signature = "($self, topics=None, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
             columns=None, isolation_level='read_uncommitted', include_control=False, on_damage='raise', \
-            header_keys='utf8', timestamp_unit='ms', max_rows=65536, max_bytes=16777216, threads=1)")]
-    #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
+            header_keys='utf8', timestamp_unit='ms', max_rows=65536, max_bytes=16777216, threads=1, limit=None)")]
     fn scan(
         &self,
         py: Python<'_>,
         topics: Option<&Bound<'_, PyAny>>,
-        start_offset: Option<&Bound<'_, PyAny>>,
-        end_offset: Option<&Bound<'_, PyAny>>,
-        start_time: Option<&Bound<'_, PyAny>>,
-        end_time: Option<&Bound<'_, PyAny>>,
-        columns: Option<&Bound<'_, PyAny>>,
-        isolation_level: Defaulted<'_, '_>,
-        include_control: Defaulted<'_, '_>,
-        on_damage: Defaulted<'_, '_>,
-        header_keys: Defaulted<'_, '_>,
-        timestamp_unit: Defaulted<'_, '_>,
-        max_rows: Defaulted<'_, '_>,
-        max_bytes: Defaulted<'_, '_>,
-        threads: Defaulted<'_, '_>,
+        keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyScan> {
-        let wanted = "a list of topics, such as [\"orders\"]";
+        let wanted = "a list of topics or globs, such as [\"orders\", \"logs-*\"]";
         let topics = topics.map(|given| arguments::names("topics", wanted, given)).transpose()?;
-        let partitions = self.0.directory.partitions();
-        if let Some(missing) =
-            topics.iter().flatten().find(|topic| partitions.values().all(|name| name.topic != **topic))
-        {
-            let known = self.topics().join(", ");
-            return Err(error::to_python(
-                py,
-                Error::config("topics", format!("some of {known}"), format!("{missing:?}")),
-            ));
-        }
-        let scan = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
-            isolation_level: arguments::isolation_level(isolation_level)?,
-            include_control: include_control.flag("include_control")?,
-            on_damage: arguments::on_damage(on_damage)?,
-            batches_only: false,
-        };
-        let defaults = ReaderOptions::default();
-        let options = ReaderOptions {
-            scan,
-            columns: columns.map_or(Ok(Column::WITH_ORIGIN.to_vec()), arguments::columns)?,
-            header_keys: arguments::header_keys(header_keys)?,
-            timestamp_unit: arguments::timestamp_unit(timestamp_unit)?,
-            max_rows: max_rows.positive("max_rows", defaults.max_rows)?,
-            max_bytes: max_bytes.positive("max_bytes", defaults.max_bytes)?,
-            threads: threads.positive("threads", defaults.threads)?,
-        };
+        let topics = topics.map(|names| self.matching_topics(py, &names)).transpose()?;
+        let keywords = Keywords::new("LogDir.scan", keywords);
+        let options = keywords.columns(&Column::WITH_ORIGIN)?;
+        keywords.finish()?;
         Ok(PyScan::new(Source::Dir(Arc::clone(&self.0), topics), options))
     }
 

@@ -7,7 +7,7 @@ use arc_swap::ArcSwap;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arguments::{self, Defaulted, PARTITION_STATES};
+use super::arguments::{self, Defaulted, IO, PARTITION_STATES, word_of};
 use super::enter::SIGNALS;
 use crate::dir::LogDir;
 use crate::error::Result;
@@ -49,7 +49,7 @@ impl LogHandle {
     pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let LogOptions { io, log_start_offset, topic, partition, max_open_files, .. } = &self.options;
         let keywords = PyDict::new(py);
-        keywords.set_item("io", arguments::io_name(*io))?;
+        keywords.set_item("io", word_of(&IO, *io))?;
         keywords.set_item("log_start_offset", log_start_offset)?;
         keywords.set_item("topic", topic)?;
         keywords.set_item("partition", partition)?;
@@ -83,7 +83,7 @@ impl DirHandle {
         let LogOptions { io, max_open_files, .. } = self.directory.options();
         let included = PARTITION_STATES.iter().filter(|(_, state)| self.include.contains(state));
         let keywords = PyDict::new(py);
-        keywords.set_item("io", arguments::io_name(*io))?;
+        keywords.set_item("io", word_of(&IO, *io))?;
         keywords.set_item("max_open_files", max_open_files)?;
         keywords.set_item("include", included.map(|(name, _)| *name).collect::<Vec<_>>())?;
         let open = py.import("cordwood.recipes")?.getattr("open_directory")?;

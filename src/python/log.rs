@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
+use super::keywords::Keywords;
 use super::lookups::{Located, Timed};
 use super::results::{PyLocation, PyOffsetGap, PySplit, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
@@ -16,7 +18,7 @@ use super::segment::PySegments;
 use super::{arrow_export, error, lookup_targets};
 use crate::arrow::{Column, ReaderOptions};
 use crate::error::{Error, Result};
-use crate::log::{Log, LogOptions, ScanOptions, Split};
+use crate::log::{Log, LogOptions, Split};
 
 #[doc = stub_doc!(Log)]
 #[pyclass(frozen, module = "cordwood", name = "Log")]
@@ -194,53 +196,18 @@ impl PyLog {
     }
 
     #[doc = stub_doc!(Log.scan)]
-    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None,
-        isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT, header_keys=LEFT_OUT,
-        timestamp_unit=LEFT_OUT, max_rows=LEFT_OUT, max_bytes=LEFT_OUT, split=None, threads=LEFT_OUT),
+    #[pyo3(signature = (**keywords),
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None, \
             isolation_level='read_uncommitted', include_control=False, on_damage='raise', header_keys='utf8', \
-            timestamp_unit='ms', max_rows=65536, max_bytes=16777216, split=None, threads=1)")]
-    #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
-    fn scan(
-        &self,
-        py: Python<'_>,
-        start_offset: Option<&Bound<'_, PyAny>>,
-        end_offset: Option<&Bound<'_, PyAny>>,
-        start_time: Option<&Bound<'_, PyAny>>,
-        end_time: Option<&Bound<'_, PyAny>>,
-        columns: Option<&Bound<'_, PyAny>>,
-        isolation_level: Defaulted<'_, '_>,
-        include_control: Defaulted<'_, '_>,
-        on_damage: Defaulted<'_, '_>,
-        header_keys: Defaulted<'_, '_>,
-        timestamp_unit: Defaulted<'_, '_>,
-        max_rows: Defaulted<'_, '_>,
-        max_bytes: Defaulted<'_, '_>,
-        split: Option<&Bound<'_, PyAny>>,
-        threads: Defaulted<'_, '_>,
-    ) -> PyResult<PyScan> {
-        let mut ranges = arguments::ranges(start_offset, end_offset, start_time, end_time)?;
-        let split = split.map(split_of).transpose()?;
+            timestamp_unit='ms', max_rows=65536, max_bytes=16777216, split=None, threads=1, limit=None)")]
+    fn scan(&self, py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyScan> {
+        let keywords = Keywords::new("Log.scan", keywords);
+        let mut options = keywords.columns(&Column::DEFAULT)?;
+        let split = keywords.optional("split", |_, given| split_of(given))?;
+        keywords.finish()?;
         if let Some(split) = &split {
-            ranges = split.ranges().intersection(ranges);
+            options.scan.ranges = split.ranges().intersection(options.scan.ranges);
         }
-        let scan = ScanOptions {
-            ranges,
-            isolation_level: arguments::isolation_level(isolation_level)?,
-            include_control: include_control.flag("include_control")?,
-            on_damage: arguments::on_damage(on_damage)?,
-            batches_only: false,
-        };
-        let defaults = ReaderOptions::default();
-        let options = ReaderOptions {
-            scan,
-            columns: columns.map_or(Ok(Column::DEFAULT.to_vec()), arguments::columns)?,
-            header_keys: arguments::header_keys(header_keys)?,
-            timestamp_unit: arguments::timestamp_unit(timestamp_unit)?,
-            max_rows: max_rows.positive("max_rows", defaults.max_rows)?,
-            max_bytes: max_bytes.positive("max_bytes", defaults.max_bytes)?,
-            threads: threads.positive("threads", defaults.threads)?,
-        };
         self.ask(py, |log| log.check(&options.scan.ranges))?;
         let handle = Arc::clone(&self.handle);
         let source = split.map_or(Source::Log(Arc::clone(&handle)), |split| Source::Split(handle, split));
@@ -248,78 +215,43 @@ impl PyLog {
     }
 
     #[doc = stub_doc!(Log.records)]
-    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None,
-        isolation_level=LEFT_OUT, include_control=LEFT_OUT, on_damage=LEFT_OUT),
+    #[pyo3(signature = (**keywords),
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
             isolation_level='read_uncommitted', include_control=False, on_damage='raise')")]
-    #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
-    fn records(
-        &self,
-        py: Python<'_>,
-        start_offset: Option<&Bound<'_, PyAny>>,
-        end_offset: Option<&Bound<'_, PyAny>>,
-        start_time: Option<&Bound<'_, PyAny>>,
-        end_time: Option<&Bound<'_, PyAny>>,
-        isolation_level: Defaulted<'_, '_>,
-        include_control: Defaulted<'_, '_>,
-        on_damage: Defaulted<'_, '_>,
-    ) -> PyResult<PyRecords> {
-        let options = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
-            isolation_level: arguments::isolation_level(isolation_level)?,
-            include_control: include_control.flag("include_control")?,
-            on_damage: arguments::on_damage(on_damage)?,
-            batches_only: false,
-        };
+    fn records(&self, py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyRecords> {
+        let keywords = Keywords::new("Log.records", keywords);
+        let options = keywords.records()?;
+        keywords.finish()?;
         self.ask(py, |log| log.scan(options)).map(PyRecords::new)
     }
 
     #[doc = stub_doc!(Log.batches)]
-    #[pyo3(signature = (*, start_offset=None, end_offset=None, start_time=None, end_time=None, on_damage=LEFT_OUT),
+    #[pyo3(signature = (**keywords),
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
             on_damage='raise')")]
-    fn batches(
-        &self,
-        py: Python<'_>,
-        start_offset: Option<&Bound<'_, PyAny>>,
-        end_offset: Option<&Bound<'_, PyAny>>,
-        start_time: Option<&Bound<'_, PyAny>>,
-        end_time: Option<&Bound<'_, PyAny>>,
-        on_damage: Defaulted<'_, '_>,
-    ) -> PyResult<PyScan> {
-        let scan = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
-            on_damage: arguments::on_damage(on_damage)?,
-            batches_only: true,
-            ..ScanOptions::default()
-        };
+    fn batches(&self, py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyScan> {
+        let keywords = Keywords::new("Log.batches", keywords);
+        let scan = keywords.batches()?;
+        keywords.finish()?;
         self.ask(py, |log| log.check(&scan.ranges))?;
         let options = ReaderOptions { scan, ..ReaderOptions::default() };
         Ok(PyScan::new(Source::Log(Arc::clone(&self.handle)), options))
     }
 
     #[doc = stub_doc!(Log.plan)]
-    #[pyo3(signature = (max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None,
-        isolation_level=LEFT_OUT),
+    #[pyo3(signature = (max_bytes, **keywords),
         text_signature = "($self, max_bytes, *, start_offset=None, end_offset=None, start_time=None, end_time=None, \
             isolation_level='read_uncommitted')")]
-    #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
     fn plan(
         &self,
         py: Python<'_>,
         max_bytes: &Bound<'_, PyAny>,
-        start_offset: Option<&Bound<'_, PyAny>>,
-        end_offset: Option<&Bound<'_, PyAny>>,
-        start_time: Option<&Bound<'_, PyAny>>,
-        end_time: Option<&Bound<'_, PyAny>>,
-        isolation_level: Defaulted<'_, '_>,
+        keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Vec<PySplit>> {
         let max_bytes = arguments::positive("max_bytes", max_bytes)? as u64;
-        let options = ScanOptions {
-            ranges: arguments::ranges(start_offset, end_offset, start_time, end_time)?,
-            isolation_level: arguments::isolation_level(isolation_level)?,
-            ..ScanOptions::default()
-        };
+        let keywords = Keywords::new("Log.plan", keywords);
+        let options = keywords.committed_ranges()?;
+        keywords.finish()?;
         Ok(self.ask(py, |log| log.plan(max_bytes, &options))?.into_iter().map(Into::into).collect())
     }
 

@@ -16,12 +16,16 @@ mod config;
 mod dir;
 mod enter;
 mod error;
+mod flush_mode;
 mod handle;
 mod index;
 mod index_handle;
+mod index_writers;
+mod keywords;
 mod log;
 mod lookup_targets;
 mod lookups;
+mod names;
 mod record;
 mod record_input;
 mod results;
@@ -41,9 +45,15 @@ mod core_module {
     #[pymodule_export]
     use super::dir::PyLogDir;
     #[pymodule_export]
+    use super::flush_mode::PyFlushMode;
+    #[pymodule_export]
     use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
     #[pymodule_export]
+    use super::index_writers::{PyOffsetIndexWriter, PyTimeIndexWriter, PyTransactionIndexWriter};
+    #[pymodule_export]
     use super::log::PyLog;
+    #[pymodule_export]
+    use super::names::{PyPathInfo, classify, has_segments, is_segment_file, nearest, partition_name};
     #[pymodule_export]
     use super::record::PyRecord;
     #[pymodule_export]

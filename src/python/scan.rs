@@ -2,24 +2,28 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
-use arrow_schema::TimeUnit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
+use super::arguments::{HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, word_of};
 use super::enter::enter;
 use super::handle::{DirHandle, LogHandle};
 use super::record::{OwnedRecord, PyRecord};
 use super::results::{PyDamagedRange, PyScanStats, PySplit};
 use super::{arrow_export, error};
-use crate::arrow::{HeaderKeys, Progress, Reader, ReaderOptions, java_string};
+use crate::arrow::{Progress, Reader, ReaderOptions, java_string};
 use crate::error::Result;
-use crate::log::{OnDamage, Scan, ScanStep, Split};
-use crate::types::IsolationLevel;
+use crate::log::{Ranges, Scan, ScanStep, Split};
+
+/// The rows that a notebook shows.
+const PREVIEW_ROWS: usize = 5;
 
 /// What a scan reads.
+#[derive(Clone)]
 pub(super) enum Source {
     Log(Arc<LogHandle>),
     /// A split of a log; the ranges of the options are inside it.
@@ -67,6 +71,34 @@ impl PyScan {
     fn collect(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
         let mut reader = self.start(py)?;
         enter(py, move || std::iter::from_fn(|| reader.next_batch().transpose()).collect())
+    }
+
+    /// The keyword arguments that make this scan again.
+    fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let ReaderOptions { scan, columns, header_keys, timestamp_unit, max_rows, max_bytes, threads, limit } =
+            &self.options;
+        let keywords = PyDict::new(py);
+        keywords.set_item("start_offset", scan.ranges.start_offset)?;
+        keywords.set_item("end_offset", scan.ranges.end_offset)?;
+        keywords.set_item("start_time", scan.ranges.start_time)?;
+        keywords.set_item("end_time", scan.ranges.end_time)?;
+        keywords.set_item("on_damage", word_of(&ON_DAMAGE, scan.on_damage))?;
+        if scan.batches_only {
+            return Ok(keywords);
+        }
+        keywords.set_item("columns", columns.iter().map(|column| column.name()).collect::<Vec<_>>())?;
+        keywords.set_item("isolation_level", word_of(&ISOLATION_LEVELS, scan.isolation_level))?;
+        keywords.set_item("include_control", scan.include_control)?;
+        keywords.set_item("header_keys", word_of(&HEADER_KEYS, *header_keys))?;
+        keywords.set_item("timestamp_unit", word_of(&TIMESTAMP_UNITS, *timestamp_unit))?;
+        keywords.set_item("max_rows", max_rows)?;
+        keywords.set_item("max_bytes", max_bytes)?;
+        keywords.set_item("threads", threads)?;
+        keywords.set_item("limit", limit)?;
+        if let Source::Split(_, split) = &self.source {
+            keywords.set_item("split", PySplit::from(split.clone()))?;
+        }
+        Ok(keywords)
     }
 
     fn progress(&self) -> Progress {
@@ -137,56 +169,55 @@ impl PyScan {
         arrow_export::stream_capsule(py, self.start(py)?)
     }
 
+    fn __repr__(&self) -> String {
+        let path = match &self.source {
+            Source::Log(handle) | Source::Split(handle, _) => handle.path(),
+            Source::Dir(directory, _) => directory.directory.path(),
+        };
+        let Ranges { start_offset, end_offset, start_time, end_time } = self.options.scan.ranges;
+        let bound = |word: &str, value: Option<i64>| value.map(|value| format!(" {word} {value}"));
+        let range: String = [
+            bound("offset >=", start_offset),
+            bound("offset <", end_offset),
+            bound("timestamp >=", start_time),
+            bound("timestamp <", end_time),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let topics = match &self.source {
+            Source::Dir(_, Some(topics)) => format!(" topics {}", topics.join(" ")),
+            _ => String::new(),
+        };
+        let limit = self.options.limit.map(|limit| format!(" limit {limit}")).unwrap_or_default();
+        let schema = self.options.schema();
+        let columns: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        format!("<Scan {}{topics}{range}{limit} columns {}>", path.display(), columns.join(" "))
+    }
+
+    #[doc = stub_doc!(Scan._repr_html_)]
+    fn _repr_html_<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let limit = Some(self.options.limit.unwrap_or(PREVIEW_ROWS).min(PREVIEW_ROWS));
+        let preview = Self::new(self.source.clone(), ReaderOptions { limit, ..self.options.clone() });
+        py.import("cordwood.notebook")?.call_method1("html", (self.__repr__(), preview))
+    }
+
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let ReaderOptions { scan, columns, header_keys, timestamp_unit, max_rows, max_bytes, threads } =
-            &self.options;
-        let keywords = PyDict::new(py);
-        keywords.set_item("start_offset", scan.ranges.start_offset)?;
-        keywords.set_item("end_offset", scan.ranges.end_offset)?;
-        keywords.set_item("start_time", scan.ranges.start_time)?;
-        keywords.set_item("end_time", scan.ranges.end_time)?;
-        keywords.set_item(
-            "on_damage",
-            match scan.on_damage {
-                OnDamage::Raise => "raise",
-                OnDamage::Skip => "skip",
-                OnDamage::Report => "report",
-            },
-        )?;
+        let keywords = self.keywords(py)?;
         let recipes = py.import("cordwood.recipes")?;
-        if scan.batches_only {
-            let Source::Log(handle) = &self.source else { return Ok(py.None().into_bound(py)) };
-            let arguments = (handle.recipe(py)?, keywords);
-            return (recipes.getattr("scan_batches")?, arguments).into_pyobject(py).map(Bound::into_any);
-        }
-        keywords.set_item("columns", columns.iter().map(|column| column.name()).collect::<Vec<_>>())?;
-        keywords.set_item(
-            "isolation_level",
-            match scan.isolation_level {
-                IsolationLevel::ReadUncommitted => "read_uncommitted",
-                IsolationLevel::ReadCommitted => "read_committed",
-            },
-        )?;
-        keywords.set_item("include_control", scan.include_control)?;
-        keywords.set_item("header_keys", if *header_keys == HeaderKeys::Utf8 { "utf8" } else { "binary" })?;
-        keywords
-            .set_item("timestamp_unit", if *timestamp_unit == TimeUnit::Microsecond { "us" } else { "ms" })?;
-        keywords.set_item("max_rows", max_rows)?;
-        keywords.set_item("max_bytes", max_bytes)?;
-        keywords.set_item("threads", threads)?;
-        if let Source::Split(_, split) = &self.source {
-            keywords.set_item("split", PySplit::from(split.clone()))?;
-        }
-        match &self.source {
+        let recipe = match &self.source {
+            Source::Log(handle) if self.options.scan.batches_only => {
+                (recipes.getattr("scan_batches")?, (handle.recipe(py)?, keywords)).into_pyobject(py)?
+            }
             Source::Log(handle) | Source::Split(handle, _) => {
-                let arguments = (handle.recipe(py)?, keywords);
-                (recipes.getattr("scan_log")?, arguments).into_pyobject(py).map(Bound::into_any)
+                (recipes.getattr("scan_log")?, (handle.recipe(py)?, keywords)).into_pyobject(py)?
             }
             Source::Dir(directory, topics) => {
                 let arguments = (directory.recipe(py)?, topics.clone(), keywords);
-                (recipes.getattr("scan_directory")?, arguments).into_pyobject(py).map(Bound::into_any)
+                (recipes.getattr("scan_directory")?, arguments).into_pyobject(py)?
             }
-        }
+        };
+        Ok(recipe.into_any())
     }
 }
 
@@ -211,7 +242,10 @@ const PORTION: usize = 256;
 
 #[doc = stub_doc!(Records)]
 #[pyclass(frozen, module = "cordwood", name = "Records")]
-pub(super) struct PyRecords(Mutex<Portions>);
+pub(super) struct PyRecords {
+    portions: Mutex<Portions>,
+    path: PathBuf,
+}
 
 struct Portions {
     scan: Scan,
@@ -223,11 +257,13 @@ struct Portions {
 
 impl PyRecords {
     pub(super) fn new(scan: Scan) -> Self {
-        Self(Mutex::new(Portions { scan, in_batch: false, ready: VecDeque::new(), error: None }))
+        let path = scan.log().path().to_owned();
+        let portions = Portions { scan, in_batch: false, ready: VecDeque::new(), error: None };
+        Self { portions: Mutex::new(portions), path }
     }
 
     fn lock(&self) -> MutexGuard<'_, Portions> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.portions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -308,5 +344,9 @@ impl PyRecords {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyRecord>> {
         let record = enter(py, || self.lock().next())?;
         record.map(|record| PyRecord::new(py, record)).transpose()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Records of {}>", self.path.display())
     }
 }

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use super::arguments::{self, Defaulted, EPOCH, LEFT_OUT};
 use super::config::config_of;
 use super::enter::{SIGNALS, enter};
+use super::flush_mode;
 use super::log::PyLog;
 use super::record::now;
 use super::record_input::{self, Blob, GivenRecord, GivenRecords};
@@ -170,10 +171,7 @@ impl PyLogWriter {
         };
         let options = WriterOptions {
             config: config_of(Some(&config))?,
-            flush: flush.or(defaults.flush, |given| {
-                let wanted = "a str: \"always\", cw.group(...), cw.interval(...) or \"none\"";
-                arguments::text("flush", wanted, given)?.parse().map_err(refused)
-            })?,
+            flush: flush.or(defaults.flush, flush_mode::flush)?,
             topic_id: topic_id
                 .map(|given| {
                     let wanted = "a str of 22 letters, as Kafka prints a topic's id";

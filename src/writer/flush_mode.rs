@@ -6,7 +6,7 @@ use std::str::FromStr;
 use crate::error::Error;
 
 /// When appended records are made durable (`fdatasync`), and what an append waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FlushMode {
     /// Before each append returns; appends of several threads at once share one sync.
     #[default]

@@ -126,11 +126,15 @@ def on_writer(name: str, **good: Any) -> Callable[[Path], Made]:
 
 
 def on_index(kind: Any, name: str, **good: Any) -> Callable[[Path], Made]:
-    suffix = {cw.OffsetIndex: "index", cw.TimeIndex: "timeindex", cw.TransactionIndex: "txnindex"}[kind]
+    suffix = {
+        cw.OffsetIndexWriter: "index",
+        cw.TimeIndexWriter: "timeindex",
+        cw.TransactionIndexWriter: "txnindex",
+    }[kind]
 
     def make(folder: Path) -> Made:
-        size = {} if kind is cw.TransactionIndex else {"max_index_size": 120}
-        index = kind(folder / f"{0:020d}.{suffix}", writable=True, **size)
+        size = {} if kind is cw.TransactionIndexWriter else {"max_index_size": 120}
+        index = kind(folder / f"{0:020d}.{suffix}", **size)
         return getattr(index, name), good
 
     return make
@@ -174,15 +178,15 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "LogWriter.delete_before": on_writer("delete_before", offset=5),
     "LogWriter.apply_retention": on_writer("apply_retention"),
     "plan_retention": lambda _: (cw.plan_retention, {"log": cw.Log(PLAIN)}),
-    "group": lambda _: (cw.group, {}),
-    "interval": lambda _: (cw.interval, {}),
+    "FlushMode.group": lambda _: (cw.FlushMode.group, {}),
+    "FlushMode.interval": lambda _: (cw.FlushMode.interval, {}),
+    "classify": lambda _: (cw.classify, {"path": PLAIN}),
     "LogConfig": lambda _: (cw.LogConfig, {}),
     "LogConfig.from_properties": lambda _: (cw.LogConfig.from_properties, {"properties": {}}),
     "OffsetIndex": lambda folder: (cw.OffsetIndex, {"path": shutil.copy(INDEX, folder)}),
-    "OffsetIndex (writable)": lambda folder: (
-        cw.OffsetIndex,
-        {"path": folder / INDEX.name, "writable": True, "max_index_size": 80},
-    ),
+    "OffsetIndexWriter": lambda folder: (cw.OffsetIndexWriter, {"path": folder / INDEX.name, "max_index_size": 80}),
+    "TimeIndexWriter": lambda folder: (cw.TimeIndexWriter, {"path": folder / TIME_INDEX.name, "max_index_size": 80}),
+    "TransactionIndexWriter": lambda folder: (cw.TransactionIndexWriter, {"path": folder / TXNINDEX.name}),
     "OffsetIndex.entry": lambda _: (cw.OffsetIndex(INDEX).entry, {"n": 0}),
     "OffsetIndex.lookup": lambda _: (cw.OffsetIndex(INDEX).lookup, {"target": 5}),
     "OffsetIndex.slot_range": lambda _: (cw.OffsetIndex(INDEX).slot_range, {"target": 5}),
@@ -191,26 +195,26 @@ CALLS: dict[str, Callable[[Path], Made]] = {
         cw.OffsetIndex(INDEX).fetch_upper_bound,
         {"position": 5, "fetch_size": 5},
     ),
-    "OffsetIndex.append": on_index(cw.OffsetIndex, "append", offset=5, position=5),
-    "OffsetIndex.truncate_to": on_index(cw.OffsetIndex, "truncate_to", offset=5),
-    "OffsetIndex.resize": on_index(cw.OffsetIndex, "resize", max_index_size=80),
+    "OffsetIndexWriter.append": on_index(cw.OffsetIndexWriter, "append", offset=5, position=5),
+    "OffsetIndexWriter.truncate_to": on_index(cw.OffsetIndexWriter, "truncate_to", offset=5),
+    "OffsetIndexWriter.resize": on_index(cw.OffsetIndexWriter, "resize", max_index_size=80),
     "TimeIndex": lambda folder: (cw.TimeIndex, {"path": shutil.copy(TIME_INDEX, folder)}),
     "TimeIndex.entry": lambda _: (cw.TimeIndex(TIME_INDEX).entry, {"n": 0}),
     "TimeIndex.lookup": lambda _: (cw.TimeIndex(TIME_INDEX).lookup, {"target": 5}),
     "TimeIndex.slot_range": lambda _: (cw.TimeIndex(TIME_INDEX).slot_range, {"target": 5}),
     "TimeIndex.trace": lambda _: (cw.TimeIndex(TIME_INDEX).trace, {"target": 5}),
-    "TimeIndex.maybe_append": on_index(cw.TimeIndex, "maybe_append", timestamp=5, offset=5),
-    "TimeIndex.truncate_to": on_index(cw.TimeIndex, "truncate_to", offset=5),
-    "TimeIndex.resize": on_index(cw.TimeIndex, "resize", max_index_size=120),
+    "TimeIndexWriter.maybe_append": on_index(cw.TimeIndexWriter, "maybe_append", timestamp=5, offset=5),
+    "TimeIndexWriter.truncate_to": on_index(cw.TimeIndexWriter, "truncate_to", offset=5),
+    "TimeIndexWriter.resize": on_index(cw.TimeIndexWriter, "resize", max_index_size=120),
     "TransactionIndex": lambda folder: (cw.TransactionIndex, {"path": shutil.copy(TXNINDEX, folder)}),
     "TransactionIndex.entry": lambda _: (cw.TransactionIndex(TXNINDEX).entry, {"n": 0}),
     "TransactionIndex.collect_aborted": lambda _: (
         cw.TransactionIndex(TXNINDEX).collect_aborted,
         {"fetch_offset": 0, "upper_bound": 5},
     ),
-    "TransactionIndex.append": on_index(cw.TransactionIndex, "append", **ABORTED),
-    "TransactionIndex.append (an entry)": on_index(cw.TransactionIndex, "append"),
-    "TransactionIndex.truncate_to": on_index(cw.TransactionIndex, "truncate_to", offset=5),
+    "TransactionIndexWriter.append": on_index(cw.TransactionIndexWriter, "append", **ABORTED),
+    "TransactionIndexWriter.append (an entry)": on_index(cw.TransactionIndexWriter, "append"),
+    "TransactionIndexWriter.truncate_to": on_index(cw.TransactionIndexWriter, "truncate_to", offset=5),
 }
 
 # what an argument of Python's own protocols is called differs from release to release
@@ -302,8 +306,8 @@ def test_every_public_call_is_tried() -> None:
         elif not inspect.signature(found).parameters:
             public.discard(exported)
     cannot_be_made = {
-        "Appended", "DamagedRange", "Location", "OffsetGap", "OffsetPosition", "Records", "RetentionPlan", "Scan",
-        "ScanStats", "Segment", "Segments", "TimestampOffset",
+        "Appended", "DamagedRange", "FlushMode", "Location", "OffsetGap", "OffsetPosition", "PathInfo", "Records",
+        "RetentionPlan", "Scan", "ScanStats", "Segment", "Segments", "TimestampOffset",
     }  # fmt: skip
     assert public - cannot_be_made == tried
     for name in cannot_be_made:
@@ -318,10 +322,10 @@ def test_every_public_call_is_tried() -> None:
         (lambda log: log.scan(columns=["key", 5]), r"^columns\[1\]: expected a str, found int$"),
         (lambda log: log.locate(2**64), rf"^offset: expected an offset from 0 to 2\^63 - 1, found {2**64}$"),
         (lambda log: log.offset_for_time(2**64), rf"^timestamp: expected milliseconds within 64 bits, found {2**64}$"),
-        (lambda _: cw.LogDir(DATA).scan("cities"), r"^topics: expected a list of topics, .*, found str$"),
+        (lambda _: cw.LogDir(DATA).scan("cities"), r"^topics: expected a list of topics or globs, .*, found str$"),
         (lambda _: cw.LogDir(DATA, include="delete"), r"^include: expected a list of .*, found str$"),
-        (lambda _: cw.group("soon"), r"^ms: expected a whole number from 0 .*, found 'soon'$"),
-        (lambda _: cw.interval(messages=0), r"^messages: expected a whole number from 1 .*, found 0$"),
+        (lambda _: cw.FlushMode.group("soon"), r"^ms: expected a whole number, 0 or more, found str$"),
+        (lambda _: cw.FlushMode.interval(messages=0), r"^messages: expected a whole number, 1 or more, found 0$"),
         (lambda _: cw.Record(5), r"^value: expected bytes, str or None, found int$"),  # type: ignore[arg-type]
         (lambda log: log.scan(split=(0, 5)), r"^split: expected a Split, .*, found tuple$"),
     ],

@@ -204,7 +204,7 @@ def test_a_negative_end_is_no_range(log: cw.Log) -> None:
 def test_negative_times_and_naive_datetimes(log: cw.Log, name: str) -> None:
     with pytest.raises((ValueError, TypeError)):
         log.scan(**{name: datetime(2024, 5, 1)}).to_arrow()  # noqa: DTZ001
-    for wrong in ("2024-05-01", b"1", 1.5):
+    for wrong in (b"1", 1.5):
         with pytest.raises(TypeError):
             log.scan(**{name: wrong}).to_arrow()
 
@@ -217,7 +217,7 @@ def test_a_naive_datetime_is_refused_by_name(log: cw.Log) -> None:
         log.offsets_for_times([datetime(2024, 5, 1)])  # noqa: DTZ001
 
 
-@pytest.mark.parametrize("target", ["5", None, 5.0, b"", [1]], ids=repr)
+@pytest.mark.parametrize("target", [None, 5.0, b"", [1]], ids=repr)
 def test_times_of_another_type(log: cw.Log, target: Any) -> None:
     with pytest.raises(TypeError):
         log.offset_for_time(target)

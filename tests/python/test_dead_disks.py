@@ -120,8 +120,8 @@ def test_an_index_whose_disk_is_gone_costs_no_append(
         assert sum(1 for _ in writer.reader().records()) == 3001
 
 
-def public_index(kind: type[cw.OffsetIndex | cw.TimeIndex]) -> str:
-    add = "append" if kind is cw.OffsetIndex else "maybe_append"
+def public_index(kind: type[cw.OffsetIndexWriter | cw.TimeIndexWriter]) -> str:
+    add = "append" if kind is cw.OffsetIndexWriter else "maybe_append"
     return f"""
 import errno, os, sys
 from pathlib import Path
@@ -129,7 +129,7 @@ import cordwood as cw
 from loop_devices import shut_down
 
 mount = Path(sys.argv[1])
-index = cw.{kind.__name__}(mount / "0.index", writable=True)
+index = cw.{kind.__name__}(mount / "0.index")
 for number in range(1, 100):
     index.{add}(number, number)
 index.flush()
@@ -143,9 +143,12 @@ for call in [lambda: index.{add}(100, 100), index.flush, lambda: index.truncate_
 """
 
 
-@pytest.mark.parametrize("index", [cw.OffsetIndex, cw.TimeIndex])
-def test_a_writable_index_whose_disk_is_gone_is_an_error(
-    index: type[cw.OffsetIndex | cw.TimeIndex], disk: Path, tmp_path: Path, script_environment: dict[str, str]
+@pytest.mark.parametrize("index", [cw.OffsetIndexWriter, cw.TimeIndexWriter])
+def test_an_index_writer_whose_disk_is_gone_is_an_error(
+    index: type[cw.OffsetIndexWriter | cw.TimeIndexWriter],
+    disk: Path,
+    tmp_path: Path,
+    script_environment: dict[str, str],
 ) -> None:
     script = write_script(tmp_path, public_index(index))
     assert run(script, disk, env=script_environment).stdout.split() == ["EIO"] * 5
@@ -163,7 +166,7 @@ def test_a_disk_that_goes_at_any_moment_takes_nothing_that_was_acknowledged(
     told = b""
     for generation in range(2):
         with mounted(kind, image) as mount:
-            flush = choose.choice(["always", cw.group(ms=0)])
+            flush = choose.choice(["always", cw.FlushMode.group(ms=0)])
             how = {"flush": flush, "codec": "producer", "generation": generation, "threads": 2}
             with start(script, mount / "orders-0", **how, env=script_environment) as process:
                 assert process.stdout is not None

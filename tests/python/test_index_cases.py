@@ -27,10 +27,10 @@ def last(index: Any) -> list[int]:
 def open_case(case: dict[str, Any], path: Path) -> Any:
     base = case["base_offset"]
     if case["kind"] == "offset":
-        return cw.OffsetIndex(path, base, writable=True, max_index_size=case["max_index_size"])
+        return cw.OffsetIndexWriter(path, base_offset=base, max_index_size=case["max_index_size"])
     if case["kind"] == "time":
-        return cw.TimeIndex(path, base, writable=True, max_index_size=case["max_index_size"])
-    return cw.TransactionIndex(path, base, writable=True)
+        return cw.TimeIndexWriter(path, base_offset=base, max_index_size=case["max_index_size"])
+    return cw.TransactionIndexWriter(path, base_offset=base)
 
 
 def do(index: Any, verb: str, numbers: list[int]) -> Any:
@@ -97,15 +97,15 @@ def test_kafkas_own_files_are_written_again_from_their_entries(tmp_path: Path) -
         copy.parent.mkdir()
         base = int(original.name.split(".")[0])
         if original.suffix == ".index":
-            with cw.OffsetIndex(copy, writable=True) as offsets:
+            with cw.OffsetIndexWriter(copy) as offsets:
                 for relative, position in struct.iter_unpack(">ii", expected):
                     offsets.append(base + relative, position)
         elif original.suffix == ".timeindex":
-            with cw.TimeIndex(copy, writable=True) as times:
+            with cw.TimeIndexWriter(copy) as times:
                 for timestamp, relative in struct.iter_unpack(">qi", expected):
                     assert times.maybe_append(timestamp, base + relative, skip_full_check=True)
         else:
-            with cw.TransactionIndex(copy, writable=True) as aborted:
+            with cw.TransactionIndexWriter(copy) as aborted:
                 for version, producer, first, end, stable in struct.iter_unpack(">hqqqq", expected):
                     assert version == 0
                     aborted.append(producer_id=producer, first_offset=first, last_offset=end, last_stable_offset=stable)
@@ -129,7 +129,7 @@ class OffsetList:
         self.slots = size // self.slot
 
     def open(self, path: Path) -> Any:
-        return cw.OffsetIndex(path, writable=True, max_index_size=self.size)
+        return cw.OffsetIndexWriter(path, max_index_size=self.size)
 
     def offset(self, up: int) -> int:
         return (self.entries[-1][self.key] if self.entries else self.base) + up
@@ -183,7 +183,7 @@ class TimeList(OffsetList):
     suffix, slot, key, form = ".timeindex", 12, 1, ">qi"
 
     def open(self, path: Path) -> Any:
-        return cw.TimeIndex(path, writable=True, max_index_size=self.size)
+        return cw.TimeIndexWriter(path, max_index_size=self.size)
 
     def append(self, index: Any, up: int, later: int, skip: bool) -> None:
         entry = ((self.entries[-1][0] if self.entries else -1) + later, self.offset(up))
@@ -233,5 +233,5 @@ def test_an_index_holds_what_a_list_holds(
         found = (entry.offset, entry.position) if kind is OffsetList else (entry.timestamp, entry.offset)
         assert found == model.lookup(target)
     # a reader beside it finds the end, unless the only entry is all zeros
-    with type(index)(path) as beside:
+    with (cw.OffsetIndex if kind is OffsetList else cw.TimeIndex)(path) as beside:
         assert len(beside) == len(model.entries) or not any(path.read_bytes())

@@ -1,4 +1,4 @@
-"""`OffsetIndex`, `TimeIndex` and `TransactionIndex`, opened for writing."""
+"""`OffsetIndexWriter`, `TimeIndexWriter` and `TransactionIndexWriter`."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ def time_bytes(entries: list[tuple[int, int]], base: int = 0) -> bytes:
 
 
 def test_sizes_are_rounded_down_to_whole_entries(tmp_path: Path) -> None:
-    with cw.OffsetIndex(tmp_path / "32.index", writable=True, max_index_size=67) as offsets:
+    with cw.OffsetIndexWriter(tmp_path / "32.index", max_index_size=67) as offsets:
         assert (offsets.max_entries, offsets.max_index_size) == (8, 64)
         offsets.append(35, 700)
         assert struct.unpack(">ii", (tmp_path / "32.index").read_bytes()[:8]) == (3, 700)
-    with cw.TimeIndex(tmp_path / "32.timeindex", writable=True, max_index_size=67) as times:
+    with cw.TimeIndexWriter(tmp_path / "32.timeindex", max_index_size=67) as times:
         assert (times.max_entries, times.max_index_size) == (5, 60)
-    with cw.OffsetIndex(tmp_path / "0.index", writable=True) as offsets:
+    with cw.OffsetIndexWriter(tmp_path / "0.index") as offsets:
         assert (offsets.max_index_size, offsets.max_entries) == (10485760, 1310720)
-    with cw.TimeIndex(tmp_path / "0.timeindex", writable=True) as times:
+    with cw.TimeIndexWriter(tmp_path / "0.timeindex") as times:
         assert (times.max_index_size, times.max_entries) == (10485756, 873813)
 
 
 def test_a_full_index_takes_no_entry(tmp_path: Path) -> None:
-    with cw.OffsetIndex(tmp_path / "0.index", writable=True, max_index_size=8) as offsets:
+    with cw.OffsetIndexWriter(tmp_path / "0.index", max_index_size=8) as offsets:
         offsets.append(1, 1)
         with pytest.raises(cw.ConfigError, match="1 entries of 1") as caught:
             offsets.append(2, 2)
         assert caught.value.code == "config"
-    with cw.TimeIndex(tmp_path / "0.timeindex", writable=True, max_index_size=24) as times:
+    with cw.TimeIndexWriter(tmp_path / "0.timeindex", max_index_size=24) as times:
         assert times.maybe_append(1, 1)
         with pytest.raises(cw.ConfigError, match="1 entries of 2"):
             times.maybe_append(2, 2)
@@ -53,7 +53,7 @@ def test_a_full_index_takes_no_entry(tmp_path: Path) -> None:
 
 
 def test_an_offset_that_is_not_above_the_last_is_refused(tmp_path: Path) -> None:
-    with cw.OffsetIndex(tmp_path / "0.index", writable=True) as index:
+    with cw.OffsetIndexWriter(tmp_path / "0.index") as index:
         index.append(5, 1)
         for offset in (5, 4):
             with pytest.raises(cw.ConfigError, match=rf"^offset: expected above 5.*found {offset}$"):
@@ -62,13 +62,13 @@ def test_an_offset_that_is_not_above_the_last_is_refused(tmp_path: Path) -> None
 
 def test_a_relative_offset_outside_31_bits_is_refused_before_a_byte_is_written(tmp_path: Path) -> None:
     path = tmp_path / "9.timeindex"
-    with cw.TimeIndex(path, writable=True, max_index_size=48) as times:
+    with cw.TimeIndexWriter(path, max_index_size=48) as times:
         for offset in (8, 9 + MOST + 1):
             with pytest.raises(cw.ConfigError, match=r"^offset:"):
                 times.maybe_append(1, offset)
             assert path.read_bytes() == bytes(48)
         assert times.maybe_append(1, 9 + MOST)
-    with cw.OffsetIndex(tmp_path / "9.index", writable=True, max_index_size=48) as offsets:
+    with cw.OffsetIndexWriter(tmp_path / "9.index", max_index_size=48) as offsets:
         for offset in (8, 9 + MOST + 1):
             with pytest.raises(cw.ConfigError, match=r"^offset:"):
                 offsets.append(offset, 1)
@@ -76,7 +76,7 @@ def test_a_relative_offset_outside_31_bits_is_refused_before_a_byte_is_written(t
 
 
 def test_times_may_be_datetimes(tmp_path: Path) -> None:
-    with cw.TimeIndex(tmp_path / "0.timeindex", writable=True) as index:
+    with cw.TimeIndexWriter(tmp_path / "0.timeindex") as index:
         assert index.maybe_append(dt.datetime(2023, 11, 14, 22, 13, 20, tzinfo=dt.UTC), 7)
         assert index.last_entry.timestamp == 1_700_000_000_000
         assert not index.maybe_append(1_700_000_000_000, 9)
@@ -89,7 +89,7 @@ def test_times_may_be_datetimes(tmp_path: Path) -> None:
 def test_an_aborted_transaction_is_made_and_appended(tmp_path: Path) -> None:
     path = tmp_path / "0.txnindex"
     entry = cw.AbortedTransaction(producer_id=1, first_offset=0, last_offset=29, last_stable_offset=8)
-    with cw.TransactionIndex(path, writable=True) as index:
+    with cw.TransactionIndexWriter(path) as index:
         assert not path.exists()
         index.append(entry)
         index.append(producer_id=2, first_offset=3, last_offset=30, last_stable_offset=9)
@@ -99,78 +99,67 @@ def test_an_aborted_transaction_is_made_and_appended(tmp_path: Path) -> None:
             index.append(entry)
         index.flush()
     assert path.read_bytes()[:34].hex() == "000000000000000000010000000000000000000000000000001d0000000000000008"
-    append: Any = cw.TransactionIndex(path, writable=True).append
+    append: Any = cw.TransactionIndexWriter(path).append
     for arguments, keywords in [((), {}), ((entry,), {"producer_id": 1}), ((), {"producer_id": 1}), ((1,), {})]:
         with pytest.raises(TypeError):
             append(*arguments, **keywords)
 
 
-CHANGING: list[tuple[Any, str, str, tuple[Any, ...]]] = [
-    (cw.OffsetIndex, "0.index", "append", (1, 1)),
-    (cw.TimeIndex, "0.timeindex", "maybe_append", (1, 1)),
+WRITERS: list[tuple[Any, Any, str, set[str]]] = [
+    (cw.OffsetIndexWriter, cw.OffsetIndex, "0.index", {"append", "resize", "trim", "truncate_to", "reset", "flush"}),
     (
-        cw.TransactionIndex,
-        "0.txnindex",
-        "append",
-        (cw.AbortedTransaction(producer_id=1, first_offset=1, last_offset=1, last_stable_offset=1),),
+        cw.TimeIndexWriter,
+        cw.TimeIndex,
+        "0.timeindex",
+        {"maybe_append", "resize", "trim", "truncate_to", "reset", "flush"},
     ),
-    *(
-        (kind, file, method, arguments)
-        for kind, file in [(cw.OffsetIndex, "0.index"), (cw.TimeIndex, "0.timeindex")]
-        for method, arguments in [("resize", (100,)), ("trim", ())]
-    ),
-    *(
-        (kind, file, method, arguments)
-        for kind, file in [
-            (cw.OffsetIndex, "0.index"),
-            (cw.TimeIndex, "0.timeindex"),
-            (cw.TransactionIndex, "0.txnindex"),
-        ]
-        for method, arguments in [("truncate_to", (1,)), ("reset", ()), ("flush", ())]
-    ),
+    (cw.TransactionIndexWriter, cw.TransactionIndex, "0.txnindex", {"append", "truncate_to", "reset", "flush"}),
 ]
 
 
-@pytest.mark.parametrize(("kind", "file", "method", "arguments"), CHANGING)
-def test_an_index_for_reading_is_not_changed(
-    kind: Any, file: str, method: str, arguments: tuple[Any, ...], tmp_path: Path
+@pytest.mark.parametrize(("writer", "reader", "file", "changing"), WRITERS)
+def test_a_writer_has_what_its_index_has_and_the_calls_that_change_the_file(
+    writer: Any, reader: Any, file: str, changing: set[str], tmp_path: Path
 ) -> None:
+    added = {name for name in dir(writer) if name not in dir(reader)}
+    assert added == changing
     (tmp_path / file).write_bytes(b"")
-    with kind(tmp_path / file) as index, pytest.raises(cw.ConfigError, match=r"^writable: expected True") as caught:
-        getattr(index, method)(*arguments)
-    assert "opened for reading" in str(caught.value)
-    with kind(tmp_path / file, writable=True) as index:
+    with reader(tmp_path / file) as index:
+        assert type(index) is reader
+        assert repr(index).startswith(f"<{reader.__name__} ")
+    with writer(tmp_path / file) as index:
+        assert isinstance(index, reader)
+        assert repr(index) == f"<{writer.__name__} {tmp_path / file} with 0 entries>"
         index.reset()
-    with pytest.raises(ValueError, match="closed"):
-        getattr(index, method)(*arguments)
+    for call in (index.reset, index.flush, lambda: index.truncate_to(1), lambda: index.entries):
+        with pytest.raises(ValueError, match="closed"):
+            call()
+    assert repr(index) == f"<{writer.__name__}, closed>"
 
 
-def test_a_size_is_for_writing_and_not_negative(tmp_path: Path) -> None:
-    (tmp_path / "0.index").write_bytes(b"")
-    with pytest.raises(cw.ConfigError, match="writable=True"):
-        cw.OffsetIndex(tmp_path / "0.index", max_index_size=64)
+def test_a_size_or_base_offset_that_no_index_has_is_refused(tmp_path: Path) -> None:
     with pytest.raises(cw.ConfigError, match="max_index_size"):
-        cw.OffsetIndex(tmp_path / "1.index", writable=True, max_index_size=-1)
+        cw.OffsetIndexWriter(tmp_path / "1.index", max_index_size=-1)
     with pytest.raises(cw.ConfigError, match="base_offset"):
-        cw.OffsetIndex(tmp_path / "x.index", writable=True)
+        cw.OffsetIndexWriter(tmp_path / "x.index")
     with pytest.raises(cw.ConfigError, match="base_offset"):
-        cw.OffsetIndex(tmp_path / "x.index", -1, writable=True)
+        cw.OffsetIndexWriter(tmp_path / "x.index", base_offset=-1)
     with pytest.raises(cw.LogNotFoundError):
-        cw.OffsetIndex(tmp_path / "missing" / "0.index", writable=True)
+        cw.OffsetIndexWriter(tmp_path / "missing" / "0.index")
     assert not (tmp_path / "1.index").exists()
     assert not (tmp_path / "x.index").exists()
 
 
-def test_a_file_has_one_writable_handle(tmp_path: Path) -> None:
+def test_a_file_has_one_writer(tmp_path: Path) -> None:
     path = tmp_path / "0.index"
-    first = cw.OffsetIndex(path, writable=True)
+    first = cw.OffsetIndexWriter(path)
     entries = iter(first)
     with pytest.raises(cw.LockedError):
-        cw.OffsetIndex(path, writable=True)
+        cw.OffsetIndexWriter(path)
     # another file of the segment is another matter
-    cw.TimeIndex(tmp_path / "0.timeindex", writable=True).close()
+    cw.TimeIndexWriter(tmp_path / "0.timeindex").close()
     first.close()
-    cw.OffsetIndex(path, writable=True).close()
+    cw.OffsetIndexWriter(path).close()
     assert list(entries) == []
 
 
@@ -183,7 +172,7 @@ def test_a_running_broker_keeps_writers_out(tmp_path: Path) -> None:
         child = os.fork()
         if child == 0:
             try:
-                cw.OffsetIndex(partition / "0.index", writable=True)
+                cw.OffsetIndexWriter(partition / "0.index")
             except cw.LockedError:
                 os._exit(7)
             finally:
@@ -194,7 +183,7 @@ def test_a_running_broker_keeps_writers_out(tmp_path: Path) -> None:
 
 def test_a_forked_child_is_refused_and_harms_nothing(tmp_path: Path) -> None:
     path = tmp_path / "0.index"
-    index = cw.OffsetIndex(path, writable=True, max_index_size=80)
+    index = cw.OffsetIndexWriter(path, max_index_size=80)
     index.append(1, 1)
     child = os.fork()
     if child == 0:
@@ -216,7 +205,7 @@ def test_a_forked_child_is_refused_and_harms_nothing(tmp_path: Path) -> None:
 
 def test_threads_append_and_look_up_on_one_handle(tmp_path: Path) -> None:
     rounds = 3_000
-    with cw.OffsetIndex(tmp_path / "0.index", writable=True) as index, ThreadPoolExecutor(3) as threads:
+    with cw.OffsetIndexWriter(tmp_path / "0.index") as index, ThreadPoolExecutor(3) as threads:
 
         def append() -> None:
             for n in range(1, rounds + 1):
@@ -238,7 +227,7 @@ def test_threads_append_and_look_up_on_one_handle(tmp_path: Path) -> None:
 
 def test_a_handle_that_is_dropped_leaves_its_entries(tmp_path: Path) -> None:
     path = tmp_path / "0.timeindex"
-    index = cw.TimeIndex(path, writable=True, max_index_size=120)
+    index = cw.TimeIndexWriter(path, max_index_size=120)
     index.maybe_append(5, 5)
     assert "with 1 entries" in repr(index)
     del index

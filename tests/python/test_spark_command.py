@@ -36,7 +36,7 @@ def test_offsets_are_printed_without_spark(script_environment: dict[str, str]) -
     }
     for code, words, arguments in [
         (0, "segments", ("--help",)),
-        (2, "is not a time", ("resolve-offsets", str(PLAIN.path), "--since", "soon")),
+        (2, "expected a time in one of the forms", ("resolve-offsets", str(PLAIN.path), "--since", "soon")),
         (2, "did you mean subscribe?", ("resolve-offsets", str(PLAIN.path), "--option", "subscrib=x")),
         (2, "--help shows what is possible", ("exprot",)),
         (1, "install 17 or newer", ("count", str(PLAIN.path))),

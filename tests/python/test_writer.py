@@ -181,7 +181,7 @@ records = st.lists(
 @given(
     groups=st.lists(records, max_size=5),
     codec=st.sampled_from(["producer", "gzip", "snappy", "lz4", "zstd"]),
-    flush=st.sampled_from(["always", "none", cw.group(ms=0), cw.interval(messages=3)]),
+    flush=st.sampled_from(["always", "none", cw.FlushMode.group(ms=0), cw.FlushMode.interval(messages=3)]),
     reopen=st.booleans(),
 )
 def test_what_is_read_is_what_was_appended(
@@ -229,9 +229,9 @@ def test_raw_batches_get_the_next_offsets_or_keep_theirs(writer: cw.LogWriter, p
 def test_the_flush_modes_say_when_a_record_is_durable(tmp_path: Path) -> None:
     for mode, shown, durable in (
         ("always", "always", [True] * 4),
-        (cw.group(ms=0, bytes=1), "group(ms=0, bytes=1)", [True] * 4),
+        (cw.FlushMode.group(ms=0, bytes=1), "group(ms=0, bytes=1)", [True] * 4),
         ("none", "none", [False] * 4),
-        (cw.interval(messages=2), "interval(messages=2)", [False, True, False, True]),
+        (cw.FlushMode.interval(messages=2), "interval(messages=2)", [False, True, False, True]),
     ):
         with cw.LogWriter(tmp_path / f"{mode}-0", flush=mode) as writer:
             assert writer.flush_mode == shown

@@ -51,7 +51,7 @@ def test_what_was_acknowledged_survives_a_kill_at_any_system_call(
     script = write_script(tmp_path, APPENDER)
     told = b""
     for generation in range(2):
-        flush = choose.choice(["always", cw.group(ms=0), "none", cw.interval(messages=50)])
+        flush = choose.choice(["always", cw.FlushMode.group(ms=0), "none", cw.FlushMode.interval(messages=50)])
         call, most = choose.choice(CALLS)
         how = {"flush": flush, "codec": "producer", "generation": generation, "threads": 1}
         nth = choose.randrange(1, most)

@@ -17,7 +17,7 @@ import cordwood as cw
 # whatever who started this process does with it
 signal.signal(signal.SIGINT, signal.default_int_handler)
 path, kind = sys.argv[1:]
-writer = cw.LogWriter(path, flush=cw.group(ms=60_000, bytes=1 << 30))
+writer = cw.LogWriter(path, flush=cw.FlushMode.group(ms=60_000, bytes=1 << 30))
 
 def until(end):
     while writer.log_end_offset < end:

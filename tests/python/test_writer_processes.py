@@ -22,7 +22,7 @@ T = 1_700_000_000_000
 KILLS = int(os.environ.get("CORDWOOD_KILLS", "20"))
 
 
-@pytest.mark.parametrize("flush", ["always", cw.group(ms=1), "none"])
+@pytest.mark.parametrize("flush", ["always", cw.FlushMode.group(ms=1), "none"])
 def test_many_threads_append_at_once(tmp_path: Path, flush: str) -> None:
     """Every offset is given once, a thread's records stay in their order, and all that is said durable is."""
     path = tmp_path / "orders-0"
@@ -66,7 +66,7 @@ def test_many_threads_append_at_once(tmp_path: Path, flush: str) -> None:
 
 def test_other_threads_run_while_an_append_waits_for_the_disk(tmp_path: Path) -> None:
     """An append that waits for its group holds nothing that an append of another thread, or a reader, needs."""
-    with cw.LogWriter(tmp_path / "orders-0", flush=cw.group(ms=10_000, bytes=2000)) as writer:
+    with cw.LogWriter(tmp_path / "orders-0", flush=cw.FlushMode.group(ms=10_000, bytes=2000)) as writer:
         waiting = threading.Thread(target=writer.append, args=(b"first",))
         waiting.start()
         while writer.log_end_offset == 0:
@@ -240,7 +240,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, kill: int, script
     script = write_script(tmp_path, APPENDER)
     told = b""
     for generation in range(2):
-        flush = choose.choice(["always", cw.group(ms=1), "none", cw.interval(messages=50)])
+        flush = choose.choice(["always", cw.FlushMode.group(ms=1), "none", cw.FlushMode.interval(messages=50)])
         codec = choose.choice(["producer", "producer", "zstd", "lz4"])
         threads = choose.choice([1, 1, 4])
         how = {"flush": flush, "codec": codec, "generation": generation, "threads": threads}

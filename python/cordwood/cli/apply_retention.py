@@ -9,7 +9,7 @@ from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_ret
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.settings import PROPERTIES, SETTINGS, YES, settings
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
-from cordwood.cli.times import FORMS, in_words, parse
+from cordwood.times import FORMS, in_words, parse
 
 __all__ = ["apply_retention"]
 

@@ -27,7 +27,7 @@ from cordwood.cli.formats import (
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.output import output_of
 from cordwood.cli.progress import counted
-from cordwood.cli.times import FORMS, in_words, parse
+from cordwood.times import FORMS, in_words, parse
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,7 +11,7 @@ import typer
 
 from cordwood import ConfigError, CordwoodError, CorruptLogError, LogChangedError, LogNotFoundError, PoisonedError
 from cordwood.cli.terminal import escape
-from cordwood.cli.times import TimeFormError
+from cordwood.times import TimeFormError
 
 __all__ = [
     "FAILED",

@@ -9,7 +9,7 @@ from cordwood import Log
 from cordwood.cli.exit_codes import NothingFoundError, UsageError
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.terminal import Column, print_json, print_table
-from cordwood.cli.times import FORMS, in_words, parse
+from cordwood.times import FORMS, in_words, parse
 
 __all__ = ["find"]
 

@@ -10,7 +10,7 @@ import cordwood
 from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, say, sentence
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text, several
-from cordwood.cli.times import in_words
+from cordwood.times import in_words
 
 __all__ = ["ls"]
 

@@ -8,7 +8,7 @@ import typer
 from cordwood import OffsetIndex, TimeIndex, TimestampOffset
 from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.terminal import Column, print_json, print_table, several
-from cordwood.cli.times import in_words, parse
+from cordwood.times import in_words, parse
 
 __all__ = ["trace"]
 

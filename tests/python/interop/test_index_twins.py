@@ -1,4 +1,4 @@
-"""The writable index classes and Kafka's, given the same operations: the same refusals, the same bytes."""
+"""The classes that write an index and Kafka's, given the same operations: the same refusals, the same bytes."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def operations(dice: random.Random, kind: str, size: int) -> list[Operation]:
 
 
 def opened(kind: str, path: Path, size: int) -> Any:
-    index_class = cw.OffsetIndex if kind == "offset" else cw.TimeIndex
-    return index_class(path, BASE, writable=True, max_index_size=size)
+    index_class = cw.OffsetIndexWriter if kind == "offset" else cw.TimeIndexWriter
+    return index_class(path, base_offset=BASE, max_index_size=size)
 
 
 @pytest.mark.parametrize("size", SIZES)

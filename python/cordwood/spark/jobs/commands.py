@@ -17,11 +17,11 @@ from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say
 from cordwood.cli.formats import Row, write_jsonl
 from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import bytes_in_words, print_json, print_table, several
-from cordwood.cli.times import FORMS, parse
 from cordwood.spark import errors, jobs
 from cordwood.spark.jobs.outputs import new_output
 from cordwood.spark.jobs.progress import ExportWatch, tasks_watched
 from cordwood.spark.jobs.session import start
+from cordwood.times import FORMS, parse
 
 __all__ = ["run"]
 

@@ -1,4 +1,4 @@
-"""Times as people write and read them."""
+"""Times as texts: the forms that the library and the command line take."""
 
 import re
 import time
@@ -7,57 +7,63 @@ from datetime import UTC, date, datetime, timedelta
 __all__ = ["FORMS", "TimeFormError", "in_words", "parse"]
 
 FORMS = "2024-05-01T10:00Z, 2024-05-01T12:00+02:00, 2024-05-01 (midnight UTC), -2h, -1h30m, now, or ms since the epoch"
-"""What `parse` takes, for help texts and errors."""
+"""The forms that `parse` takes, for help texts and errors."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
-# no more digits than a time within 64 bits can need
+# 19 digits are enough for every time within 64 bits
 _AGO = re.compile(r"-(?:\d{1,19}[wdhms])+")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _INT64_END = 1 << 63
 
 
 class TimeFormError(ValueError):
-    """A time that cannot be read; the message is a sentence."""
+    """A text that is not a time. The message is a sentence; *expected* says which form is expected."""
+
+    def __init__(self, text: str, expected: str) -> None:
+        """Make the error for one text."""
+        super().__init__(f"expected {expected}, found {text!r}")
+        self.expected = expected
 
 
 def parse(text: str, now_ms: int | None = None) -> int:
-    """Read a time; returns milliseconds since the epoch.
+    """Read a time; return milliseconds since the epoch. *Errors*: `TimeFormError`.
 
     >>> parse("1970-01-01T00:00:01Z"), parse("1970-01-02"), parse("-1h30m", now_ms=5_400_005)
     (1000, 86400000, 5)
     """
-    text = text.strip()
-    if text.isascii() and text.isdigit():
-        return _in_range(int(text[:20]), text)
+    stripped = text.strip()
+    if stripped.isascii() and stripped.isdigit():
+        return _in_range(int(stripped[:20]), text)
     now_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    if text == "now":
+    if stripped == "now":
         return now_ms
-    if _AGO.fullmatch(text):
-        ago = sum(int(count) * _UNIT_MS[unit] for count, unit in re.findall(r"(\d+)([wdhms])", text))
+    if _AGO.fullmatch(stripped):
+        ago = sum(int(count) * _UNIT_MS[unit] for count, unit in re.findall(r"(\d+)([wdhms])", stripped))
         return _in_range(now_ms - ago, text)
     try:
-        if _DATE.fullmatch(text):
-            day = date.fromisoformat(text)
+        if _DATE.fullmatch(stripped):
+            day = date.fromisoformat(stripped)
             moment = datetime(day.year, day.month, day.day, tzinfo=UTC)
         else:
-            moment = datetime.fromisoformat(text)
+            moment = datetime.fromisoformat(stripped)
     except ValueError:
-        raise TimeFormError(f"{text!r} is not a time; write one of: {FORMS}") from None
+        raise TimeFormError(text, f"a time in one of the forms {FORMS}") from None
     if moment.tzinfo is None:
-        raise TimeFormError(f"{text!r} says no time zone: add Z for UTC ({text}Z) or an offset ({text}+02:00)")
-    # a bound between two milliseconds: no record is there, so the next one is the same bound
+        expected = f"a time with a time zone: add Z for UTC ({stripped}Z) or an offset ({stripped}+02:00)"
+        raise TimeFormError(text, expected)
+    # rounds up: a bound between two milliseconds selects the same records as the next whole millisecond
     return _in_range(-((_EPOCH - moment) // timedelta(milliseconds=1)), text)
 
 
 def _in_range(timestamp: int, text: str) -> int:
     if not 0 <= timestamp < _INT64_END:
-        raise TimeFormError(f"{text!r} lies outside what Kafka can store: from 1970-01-01 to 2^63 - 1 ms")
+        raise TimeFormError(text, "a time that Kafka can store, from 1970-01-01 to 2^63 - 1 ms")
     return timestamp
 
 
 def in_words(timestamp: int) -> str:
-    """Write a time for a person: ISO in UTC to the millisecond; `none` for -1; the number where no calendar has it.
+    """Write a time for a person: ISO in UTC to the millisecond; `none` for -1; ms where no calendar has it.
 
     >>> in_words(1700000000024), in_words(-1)
     ('2023-11-14T22:13:20.024Z', 'none')

@@ -1,0 +1,39 @@
+"""How a notebook shows a `Scan`: its first rows as a table."""
+
+import html as markup
+
+from cordwood._core import Scan
+
+__all__ = ["html"]
+
+_MAX_CHARACTERS = 60
+
+
+def html(title: str, preview: Scan) -> str:
+    """Write the rows of *preview*, a scan of a few rows, under a title. An error is shown as its text."""
+    heading = f"<p><code>{markup.escape(title)}</code></p>"
+    try:
+        return heading + _table(preview)
+    except Exception as error:  # noqa: BLE001  (a notebook shows an object whatever is wrong with it)
+        return heading + f"<pre>{markup.escape(f'{type(error).__name__}: {error}')}</pre>"
+
+
+def _table(preview: Scan) -> str:
+    batch = next(iter(preview), None)
+    if batch is None:
+        return "<p>no rows</p>"
+    head = "".join(f"<th>{markup.escape(name)}</th>" for name in batch.schema.names)
+    rows = ["".join(f"<td>{markup.escape(_shown(value))}</td>" for value in row.values()) for row in batch.to_pylist()]
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+
+
+def _shown(value: object) -> str:
+    """Write a value in a few characters; bytes as text where they are UTF-8."""
+    if isinstance(value, bytes):
+        start = value[: 4 * _MAX_CHARACTERS]
+        try:
+            value = value.decode() if len(start) == len(value) else start.decode(errors="ignore")
+        except UnicodeDecodeError:
+            value = repr(start)
+    text = "" if value is None else str(value)
+    return text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"

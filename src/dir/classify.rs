@@ -1,0 +1,169 @@
+//! What a path is: a data directory, a partition, or one of their files.
+
+use std::path::Path;
+
+use crate::error::{Error, NotFound, Result};
+use crate::fs::names::{FileKind, PartitionName, SegmentFileName, Stage};
+#[cfg(feature = "python")]
+use crate::fs::names::{PartitionState, is_topic};
+use crate::fs::{Directory, META_PROPERTIES};
+use crate::segment::with_descriptors;
+use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
+use crate::state::offset_checkpoint::{CLEANED_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS};
+use crate::state::partition_metadata::PARTITION_METADATA;
+
+/// What a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PathKind {
+    /// A broker's data directory: it has `meta.properties`, or a partition in it.
+    DataDirectory,
+    /// A partition directory.
+    Partition,
+    /// A file of a segment, or a producer snapshot.
+    Segment(FileKind),
+    /// `leader-epoch-checkpoint`
+    LeaderEpochCheckpoint,
+    /// `partition.metadata`
+    PartitionMetadata,
+    /// A data directory's checkpoint of offsets, such as `recovery-point-offset-checkpoint`.
+    OffsetCheckpoint,
+    /// `meta.properties`
+    MetaProperties,
+    /// Anything else.
+    Other,
+}
+
+impl PathKind {
+    /// Its name in Python: `data_directory`, `partition`, `log`, `offset_index`, …
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DataDirectory => "data_directory",
+            Self::Partition => "partition",
+            Self::Segment(FileKind::Log) => "log",
+            Self::Segment(FileKind::OffsetIndex) => "offset_index",
+            Self::Segment(FileKind::TimeIndex) => "time_index",
+            Self::Segment(FileKind::TransactionIndex) => "transaction_index",
+            Self::Segment(FileKind::Snapshot) => "producer_snapshot",
+            Self::LeaderEpochCheckpoint => "leader_epoch_checkpoint",
+            Self::PartitionMetadata => "partition_metadata",
+            Self::OffsetCheckpoint => "offset_checkpoint",
+            Self::MetaProperties => "meta_properties",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// What a path is, and the names in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathInfo {
+    /// What it is.
+    pub kind: PathKind,
+    /// The partition that it is or belongs to, by the directory's name; `None` where the name is not `topic-partition`.
+    pub partition: Option<PartitionName>,
+    /// The base offset in the name of a segment's file; of a producer snapshot, its offset.
+    pub base_offset: Option<i64>,
+    /// Whether a segment's file is live, or what it waits for.
+    pub stage: Option<Stage>,
+}
+
+impl PathInfo {
+    fn of(kind: PathKind, directory: &Path) -> Self {
+        Self { kind, partition: partition_name(directory), base_offset: None, stage: None }
+    }
+}
+
+/// Says what a path is. A directory is classified by the files in it, a file by its name.
+///
+/// # Errors
+/// [`Error::LogNotFound`] where there is nothing; [`Error::Io`].
+pub fn classify(path: impl AsRef<Path>) -> Result<PathInfo> {
+    let path = std::path::absolute(&path).map_err(|error| Error::io(path.as_ref(), "resolve", error))?;
+    match with_descriptors(|| Directory::open(&path, "give the path of a file or directory that exists")) {
+        Ok(directory) => with_descriptors(|| of_directory(&directory)),
+        Err(Error::LogNotFound { found: NotFound::NoDirectoryButAFile, .. }) => Ok(of_file(&path)),
+        Err(error) => Err(error),
+    }
+}
+
+fn of_directory(directory: &Directory) -> Result<PathInfo> {
+    let nothing = PathInfo { kind: PathKind::Other, partition: None, base_offset: None, stage: None };
+    let entries = directory.entries()?;
+    let names = || entries.iter().map(|(name, _)| name.as_str());
+    if is_partition(names()) {
+        return Ok(PathInfo::of(PathKind::Partition, directory.path()));
+    }
+    let holds_partition = || {
+        names().filter(|name| PartitionName::parse(name).is_some()).any(|name| {
+            let partition = Directory::open(&directory.path_of(name), "");
+            // a partition may be deleted meanwhile
+            partition
+                .and_then(|partition| partition.entries())
+                .is_ok_and(|entries| is_partition(entries.iter().map(|(name, _)| name.as_str())))
+        })
+    };
+    if names().any(|name| name == META_PROPERTIES) || holds_partition() {
+        return Ok(PathInfo { kind: PathKind::DataDirectory, ..nothing });
+    }
+    // a partition that Kafka has just created has no file
+    let is_new = partition_name(directory.path()).is_some()
+        && directory.identity_of(&format!("../{META_PROPERTIES}"))?.is_some();
+    Ok(if is_new { PathInfo::of(PathKind::Partition, directory.path()) } else { nothing })
+}
+
+fn of_file(path: &Path) -> PathInfo {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let directory = path.parent().unwrap_or(path);
+    if let Some(SegmentFileName { base_offset, kind, stage }) = SegmentFileName::parse(name) {
+        let info = PathInfo::of(PathKind::Segment(kind), directory);
+        return PathInfo { base_offset: Some(base_offset), stage: Some(stage), ..info };
+    }
+    let kind = match name {
+        LEADER_EPOCH_CHECKPOINT => PathKind::LeaderEpochCheckpoint,
+        PARTITION_METADATA => PathKind::PartitionMetadata,
+        RECOVERY_POINTS | LOG_START_OFFSETS | CLEANED_OFFSETS | "replication-offset-checkpoint" => {
+            PathKind::OffsetCheckpoint
+        }
+        META_PROPERTIES => PathKind::MetaProperties,
+        _ => PathKind::Other,
+    };
+    match kind {
+        PathKind::LeaderEpochCheckpoint | PathKind::PartitionMetadata => PathInfo::of(kind, directory),
+        kind => PathInfo { kind, partition: None, base_offset: None, stage: None },
+    }
+}
+
+fn partition_name(directory: &Path) -> Option<PartitionName> {
+    PartitionName::parse(directory.file_name()?.to_str()?)
+}
+
+/// Whether a directory with these files is a partition's.
+pub(super) fn is_partition<'a>(mut names: impl Iterator<Item = &'a str>) -> bool {
+    names.any(|name| {
+        SegmentFileName::parse(name).is_some()
+            || [PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT].contains(&name)
+    })
+}
+
+/// Whether a directory has a segment: a `.log`, or one that Kafka would rename to it.
+///
+/// # Errors
+/// As [`Directory::open`].
+#[cfg(feature = "python")]
+pub(crate) fn has_segments(path: &Path) -> Result<bool> {
+    let directory = with_descriptors(|| {
+        Directory::open(path, "give the path of a partition directory, such as data/orders-0")
+    })?;
+    let entries = with_descriptors(|| directory.entries())?;
+    let is_segment = |name: &str| {
+        SegmentFileName::parse(name)
+            .is_some_and(|file| file.kind == FileKind::Log && matches!(file.stage, Stage::Live | Stage::Swap))
+    };
+    Ok(entries.iter().any(|(name, _)| is_segment(name)))
+}
+
+/// The topic and the number in the name of a live partition directory; `None` where Kafka would not take the name.
+#[cfg(feature = "python")]
+pub(crate) fn live_partition(name: &str) -> Option<(String, i32)> {
+    let PartitionName { topic, partition, state } = PartitionName::parse(name)?;
+    (state == PartitionState::Live && is_topic(&topic)).then_some((topic, partition))
+}

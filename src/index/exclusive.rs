@@ -1,0 +1,76 @@
+//! An index that is written outside of a log, with the locks that keep other writers out.
+
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+
+use super::{base_offset_of, checked_base_offset};
+use crate::error::{Error, Result};
+use crate::fs::{Directory, Lock, PartitionLocks};
+
+/// A writer of one index file, and its locks: no broker, no writer of the partition's log and no other writer of the file
+/// runs meanwhile. Each of them truncates index files.
+#[derive(Debug)]
+pub struct Exclusive<W> {
+    // dropped before the locks
+    writer: W,
+    _locks: [Option<Lock>; 3],
+}
+
+impl<W> Exclusive<W> {
+    /// Takes the locks, then calls `open` with the directory, the file's name and the base offset: the given one, else the
+    /// digits that the name begins with.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] where another writer or a broker runs; [`Error::LogNotFound`] where there is no directory;
+    /// [`Error::Config`] for a base offset that is negative or missing; those of `open`.
+    pub fn open(
+        path: &Path,
+        base_offset: Option<i64>,
+        open: impl FnOnce(&Directory, &str, i64) -> Result<W>,
+    ) -> Result<Self> {
+        let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .ok_or_else(|| Error::config("path", "a file whose name is UTF-8", path.display().to_string()))?;
+        let parent = path.parent().unwrap_or(Path::new("/"));
+        let directory = Directory::open(parent, "an index file is created in an existing directory")?;
+        let is_there = || directory.identity_of(name).map(|identity| identity.is_some());
+        let lock_file = || Lock::exclusive(&directory, name).map(Some);
+        let broker = match directory.identity_of("../.lock")? {
+            Some(_) => Some(Lock::shared(&directory, "../.lock")?),
+            None => None,
+        };
+        let partition = Lock::shared(&directory, PartitionLocks::NAME)?;
+        // taking a lock creates the file
+        let file = if is_there()? { lock_file()? } else { None };
+        let base_offset = base_offset.map_or_else(|| base_offset_of(&path), checked_base_offset)?;
+        let writer = open(&directory, name, base_offset)?;
+        // a transaction index has no file before its first entry
+        let file = if file.is_none() && is_there()? { lock_file()? } else { file };
+        Ok(Self { writer, _locks: [broker, Some(partition), file] })
+    }
+
+    /// Ends the writer with `close`, then releases the locks.
+    ///
+    /// # Errors
+    /// Those of `close`.
+    pub fn close(self, close: impl FnOnce(W) -> Result<()>) -> Result<()> {
+        let Self { writer, _locks } = self;
+        close(writer)
+    }
+}
+
+impl<W> Deref for Exclusive<W> {
+    type Target = W;
+
+    fn deref(&self) -> &W {
+        &self.writer
+    }
+}
+
+impl<W> DerefMut for Exclusive<W> {
+    fn deref_mut(&mut self) -> &mut W {
+        &mut self.writer
+    }
+}

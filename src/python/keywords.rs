@@ -1,0 +1,138 @@
+//! The keyword arguments that `scan`, `records`, `batches` and `plan` share: one conversion for each.
+
+use std::cell::RefCell;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::arguments::{
+    self, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, one_of, positive, whole, wrong_type,
+};
+use crate::arrow::{Column, ReaderOptions};
+use crate::config::nearest;
+use crate::log::{Ranges, ScanOptions};
+
+/// The keyword arguments of one call. Each is taken once; [`Keywords::finish`] refuses the rest.
+pub(super) struct Keywords<'a, 'py> {
+    call: &'static str,
+    given: Option<&'a Bound<'py, PyDict>>,
+    /// The names that the call has.
+    known: RefCell<Vec<&'static str>>,
+}
+
+impl<'a, 'py> Keywords<'a, 'py> {
+    /// `call`: the name of the method, for the error of an unknown keyword. `given`: the call's own dict, which is emptied.
+    pub(super) fn new(call: &'static str, given: Option<&'a Bound<'py, PyDict>>) -> Self {
+        Self { call, given, known: RefCell::default() }
+    }
+
+    /// An argument; `default` where it is left out.
+    fn or<T>(
+        &self,
+        name: &'static str,
+        default: T,
+        convert: impl FnOnce(&'static str, &Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> PyResult<T> {
+        self.known.borrow_mut().push(name);
+        let Some(keywords) = self.given else { return Ok(default) };
+        let Some(value) = keywords.get_item(name)? else { return Ok(default) };
+        keywords.del_item(name)?;
+        convert(name, &value)
+    }
+
+    /// An argument of which `None` is the default.
+    pub(super) fn optional<T>(
+        &self,
+        name: &'static str,
+        convert: impl FnOnce(&'static str, &Bound<'py, PyAny>) -> PyResult<T>,
+    ) -> PyResult<Option<T>> {
+        self.or(
+            name,
+            None,
+            |name, value| {
+                if value.is_none() { Ok(None) } else { convert(name, value).map(Some) }
+            },
+        )
+    }
+
+    /// The bounds of a range.
+    pub(super) fn ranges(&self) -> PyResult<Ranges> {
+        Ok(Ranges {
+            start_offset: self.optional("start_offset", arguments::offset)?,
+            end_offset: self.optional("end_offset", arguments::offset)?,
+            start_time: self.optional("start_time", arguments::time)?,
+            end_time: self.optional("end_time", arguments::time)?,
+        })
+    }
+
+    /// A range and its isolation level.
+    pub(super) fn committed_ranges(&self) -> PyResult<ScanOptions> {
+        let default = ScanOptions::default();
+        Ok(ScanOptions {
+            ranges: self.ranges()?,
+            isolation_level: self.or("isolation_level", default.isolation_level, |name, given| {
+                one_of(name, given, &ISOLATION_LEVELS)
+            })?,
+            ..default
+        })
+    }
+
+    /// A range of batches, and what to do about damage.
+    pub(super) fn batches(&self) -> PyResult<ScanOptions> {
+        let default = ScanOptions::default();
+        let on_damage =
+            self.or("on_damage", default.on_damage, |name, given| one_of(name, given, &ON_DAMAGE))?;
+        Ok(ScanOptions { ranges: self.ranges()?, on_damage, batches_only: true, ..default })
+    }
+
+    /// A range of records, and which of them.
+    pub(super) fn records(&self) -> PyResult<ScanOptions> {
+        let default = ScanOptions::default();
+        Ok(ScanOptions {
+            include_control: self.or("include_control", default.include_control, |name, given| {
+                // NumPy's bool, too
+                given.extract().map_err(|_| wrong_type(name, "a bool", given))
+            })?,
+            on_damage: self
+                .or("on_damage", default.on_damage, |name, given| one_of(name, given, &ON_DAMAGE))?,
+            ..self.committed_ranges()?
+        })
+    }
+
+    /// A range of records as columns; `columns`: the default ones.
+    pub(super) fn columns(&self, columns: &[Column]) -> PyResult<ReaderOptions> {
+        let default = ReaderOptions::default();
+        Ok(ReaderOptions {
+            scan: self.records()?,
+            columns: self
+                .optional("columns", |_, given| arguments::columns(given))?
+                .unwrap_or_else(|| columns.to_vec()),
+            header_keys: self
+                .or("header_keys", default.header_keys, |name, given| one_of(name, given, &HEADER_KEYS))?,
+            timestamp_unit: self.or("timestamp_unit", default.timestamp_unit, |name, given| {
+                one_of(name, given, &TIMESTAMP_UNITS)
+            })?,
+            max_rows: self.or("max_rows", default.max_rows, positive)?,
+            max_bytes: self.or("max_bytes", default.max_bytes, positive)?,
+            threads: self.or("threads", default.threads, positive)?,
+            limit: self
+                .optional("limit", |name, given| whole(name, "a number of records, 0 or more", given))?,
+        })
+    }
+
+    /// Refuses a keyword that the call does not have, once all others were taken.
+    pub(super) fn finish(self) -> PyResult<()> {
+        let Some(unknown) = self.given.and_then(|keywords| keywords.keys().iter().next()) else {
+            return Ok(());
+        };
+        let name = unknown.to_string();
+        let hint = nearest(&name, self.known.take())
+            .map(|meant| format!(" (did you mean {meant:?}?)"))
+            .unwrap_or_default();
+        Err(PyTypeError::new_err(format!(
+            "{}() got an unexpected keyword argument '{name}'{hint}",
+            self.call
+        )))
+    }
+}

@@ -1,0 +1,99 @@
+//! The names of files and directories, and near misses of a name: the core's rules for Python.
+
+use pyo3::prelude::*;
+
+use super::arguments::{self, PARTITION_STATES, word_of};
+use super::enter::enter;
+use crate::config::nearest as nearest_name;
+use crate::dir::{self, PathInfo, PathKind};
+use crate::fs::names::{SegmentFileName, Stage};
+
+#[doc = stub_doc!(PathInfo)]
+#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "PathInfo")]
+#[derive(PartialEq, Eq, Hash)]
+pub(super) struct PyPathInfo {
+    #[doc = stub_doc!(PathInfo.kind)]
+    kind: &'static str,
+    #[doc = stub_doc!(PathInfo.topic)]
+    topic: Option<String>,
+    #[doc = stub_doc!(PathInfo.partition)]
+    partition: Option<i32>,
+    #[doc = stub_doc!(PathInfo.base_offset)]
+    base_offset: Option<i64>,
+    #[doc = stub_doc!(PathInfo.state)]
+    state: Option<&'static str>,
+}
+
+impl From<PathInfo> for PyPathInfo {
+    fn from(PathInfo { kind, partition, base_offset, stage }: PathInfo) -> Self {
+        let state = match (stage, &partition) {
+            (Some(stage), _) => Some(stage_name(stage)),
+            (None, Some(partition)) if kind == PathKind::Partition => {
+                let state = word_of(&PARTITION_STATES, partition.state);
+                Some(if state.is_empty() { "live" } else { state })
+            }
+            _ => None,
+        };
+        let (topic, partition) = partition.map(|name| (name.topic, name.partition)).unzip();
+        Self { kind: kind.name(), topic, partition, base_offset, state }
+    }
+}
+
+fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Live => "live",
+        Stage::Swap => "swap",
+        Stage::Cleaned => "cleaned",
+        Stage::Deleted => "deleted",
+    }
+}
+
+#[pymethods]
+impl PyPathInfo {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let Self { kind, topic, partition, base_offset, state } = self;
+        let fields = (topic, partition, base_offset, state).into_pyobject(py)?;
+        let mut words = vec![format!("kind='{kind}'")];
+        for (name, value) in ["topic", "partition", "base_offset", "state"].iter().zip(fields.try_iter()?) {
+            words.push(format!("{name}={}", value?.repr()?));
+        }
+        Ok(format!("PathInfo({})", words.join(", ")))
+    }
+}
+
+#[doc = stub_doc!(classify)]
+#[pyfunction]
+pub(super) fn classify(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<PyPathInfo> {
+    let path = arguments::path(path)?;
+    enter(py, || dir::classify(path)).map(Into::into)
+}
+
+#[doc = stub_doc!(_has_segments)]
+#[pyfunction]
+#[pyo3(name = "_has_segments")]
+pub(super) fn has_segments(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let path = arguments::path(path)?;
+    enter(py, || dir::has_segments(&path))
+}
+
+#[doc = stub_doc!(_partition_name)]
+#[pyfunction]
+#[pyo3(name = "_partition_name")]
+pub(super) fn partition_name(name: &str) -> Option<(String, i32)> {
+    dir::live_partition(name)
+}
+
+#[doc = stub_doc!(_is_segment_file)]
+#[pyfunction]
+#[pyo3(name = "_is_segment_file")]
+pub(super) fn is_segment_file(name: &str) -> bool {
+    SegmentFileName::parse(name).is_some()
+}
+
+#[doc = stub_doc!(_nearest)]
+#[pyfunction]
+#[pyo3(name = "_nearest")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]
+pub(super) fn nearest(name: &str, known: Vec<String>) -> Option<String> {
+    nearest_name(name, known.iter().map(String::as_str)).map(str::to_owned)
+}

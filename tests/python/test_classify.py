@@ -1,0 +1,92 @@
+"""`classify` on the files that Kafka wrote, by names that Kafka gives."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import corpus
+import pytest
+
+import cordwood as cw
+from cordwood._core import _has_segments, _partition_name
+
+KINDS = {
+    ".log": "log",
+    ".index": "offset_index",
+    ".timeindex": "time_index",
+    ".txnindex": "transaction_index",
+    ".snapshot": "producer_snapshot",
+}
+NAMES = {
+    "leader-epoch-checkpoint": "leader_epoch_checkpoint",
+    "partition.metadata": "partition_metadata",
+    "recovery-point-offset-checkpoint": "offset_checkpoint",
+    "log-start-offset-checkpoint": "offset_checkpoint",
+    "replication-offset-checkpoint": "offset_checkpoint",
+    "cleaner-offset-checkpoint": "offset_checkpoint",
+    "meta.properties": "meta_properties",
+}
+FILES = sorted(path for path in corpus.GOLDEN.glob("*/*/*") if path.is_file())
+
+
+def test_every_file_of_a_golden_partition_is_named() -> None:
+    seen = set()
+    for path in FILES:
+        info = cw.classify(path)
+        named = re.fullmatch(r"(.+)-(\d+)", path.parent.name)
+        segment = re.fullmatch(r"(\d{20})(\.[a-z]+)(?:\.(swap|cleaned|deleted))?", path.name)
+        if segment:
+            assert info.kind == KINDS[segment[2]], path
+            assert (info.base_offset, info.state) == (int(segment[1]), segment[3] or "live"), path
+        else:
+            assert info.kind == NAMES.get(path.name, "other"), path
+            assert (info.base_offset, info.state) == (None, None), path
+        if info.kind not in {"other", "offset_checkpoint", "meta_properties"}:
+            expected = (named[1], int(named[2])) if named else (None, None)
+            assert (info.topic, info.partition) == expected, path
+        seen.add(info.kind)
+    assert seen >= set(KINDS.values()) - {"transaction_index"}
+
+
+def test_directories_are_told_by_what_is_in_them(tmp_path: Path) -> None:
+    data = corpus.GOLDEN / "16-data-dir"
+    assert repr(cw.classify(data)) == (
+        "PathInfo(kind='data_directory', topic=None, partition=None, base_offset=None, state=None)"
+    )
+    copy = tmp_path / "logs-3"
+    shutil.copytree(data / "cities-0", copy / "cities-0")
+    assert cw.classify(copy).kind == "data_directory"
+    partition = cw.classify(copy / "cities-0")
+    assert (partition.kind, partition.topic, partition.partition, partition.state) == ("partition", "cities", 0, "live")
+    unnamed = tmp_path / "backup"
+    shutil.copytree(data / "cities-0", unnamed)
+    assert (cw.classify(unnamed).kind, cw.classify(unnamed).topic) == ("partition", None)
+    deleted = (copy / "cities-0").rename(copy / "cities-0.0123-delete")
+    assert (cw.classify(deleted).topic, cw.classify(deleted).state) == ("cities", "delete")
+    for name in ("empty", "orders-0", "orders-1/src"):
+        (tmp_path / name).mkdir(parents=True)
+    assert {cw.classify(tmp_path / name).kind for name in ("empty", "orders-0", "orders-1")} == {"other"}
+    # in a broker's data directory a new partition is empty
+    (tmp_path / "meta.properties").touch()
+    assert cw.classify(tmp_path / "orders-0").kind == "partition"
+    with pytest.raises(cw.LogNotFoundError):
+        cw.classify(tmp_path / "missing")
+
+
+@pytest.mark.parametrize(("suffix", "state"), [(".swap", "swap"), (".cleaned", "cleaned"), (".deleted", "deleted")])
+def test_a_file_that_waits_says_for_what(suffix: str, state: str, tmp_path: Path) -> None:
+    path = tmp_path / f"{7:020d}.log{suffix}"
+    path.touch()
+    info = cw.classify(path)
+    assert (info.kind, info.base_offset, info.state, info.topic) == ("log", 7, state, None)
+    assert _has_segments(tmp_path) == (state == "swap")
+    assert hash(info) == hash(cw.classify(path))
+
+
+def test_a_partition_that_the_log_dir_lists_is_a_partition() -> None:
+    for name in cw.LogDir(corpus.GOLDEN / "16-data-dir"):
+        info = cw.classify(corpus.GOLDEN / "16-data-dir" / name)
+        assert (info.kind, f"{info.topic}-{info.partition}") == ("partition", name)
+        assert _partition_name(name) == (info.topic, info.partition)

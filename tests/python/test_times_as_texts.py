@@ -1,0 +1,64 @@
+"""A time may be a text wherever the library takes a time; the answers are those of the same time in ms."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+
+import cordwood as cw
+from cordwood.times import parse
+
+PLAIN = corpus.partition("01-plain").path
+MS = 1_700_000_000_250
+TEXTS = ["2023-11-14T22:13:20.250Z", "2023-11-14T23:13:20.250+01:00", str(MS), " 2023-11-14T22:13:20.249001Z "]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_is_the_time_that_it_names(text: str, tmp_path: Path) -> None:
+    log = cw.Log(PLAIN)
+    assert log.offset_for_time(text) == log.offset_for_time(MS)
+    for bounds in ("start_time", "end_time"):
+        for call in (log.scan, log.batches):
+            given: Any = {bounds: text}
+            assert call(**given).to_arrow().equals(call(**{bounds: MS}).to_arrow())  # type: ignore[arg-type]
+    records = log.records(start_time=text, end_time=MS + 30)
+    assert [record.timestamp for record in records] == [MS + 2, MS + 28]
+    assert log.plan(10_000, start_time=text) == log.plan(10_000, start_time=MS)
+    assert cw.Record(b"", timestamp=text).timestamp == MS
+    with cw.LogWriter(tmp_path / "orders-0") as writer:
+        assert writer.append(b"", timestamp=text).max_timestamp == MS
+        assert writer.apply_retention(text).segments == []
+    with cw.TimeIndex(PLAIN / "00000000000000000000.timeindex") as index:
+        assert index.lookup(text) == index.lookup(MS)
+
+
+def test_a_date_is_midnight_in_utc() -> None:
+    assert cw.Record(b"", timestamp="2024-05-01").timestamp == datetime(2024, 5, 1, tzinfo=UTC).timestamp() * 1000
+
+
+def test_a_duration_with_a_minus_is_before_now() -> None:
+    for text, ms in [("now", 0), ("-2h", 7_200_000), ("-1h30m", 5_400_000)]:
+        before = time.time_ns() // 1_000_000
+        given = cw.Record(b"", timestamp=text).timestamp
+        assert before - ms <= given <= time.time_ns() // 1_000_000 - ms
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("soon", r"a time in one of the forms 2024-05-01T10:00Z, "),
+        ("2024-05-01T10:00", r"a time with a time zone: add Z for UTC \(2024-05-01T10:00Z\)"),
+        ("1969-12-31", r"a time that Kafka can store"),
+        ("-99999999999w", r"a time that Kafka can store"),
+    ],
+)
+def test_a_text_that_is_no_time_is_refused_with_the_name_of_the_argument(text: str, words: str) -> None:
+    with pytest.raises(cw.ConfigError, match=rf"^start_time: expected {words}.*, found {text!r}".replace("'", '"')):
+        cw.Log(PLAIN).scan(start_time=text)
+    with pytest.raises(ValueError, match=f"^expected {words}"):
+        parse(text)
