@@ -24,6 +24,7 @@ mod lookup_targets;
 mod lookups;
 mod record;
 mod record_input;
+mod recovery;
 mod results;
 mod retention;
 mod scan;
@@ -46,6 +47,8 @@ mod core_module {
     use super::log::PyLog;
     #[pymodule_export]
     use super::record::PyRecord;
+    #[pymodule_export]
+    use super::recovery::{PyFileChange, PyRebuiltIndex, PyRecoveryCut, PyRecoveryPlan, PySegmentSplit};
     #[pymodule_export]
     use super::results::{
         PyAbortedTransaction, PyDamagedRange, PyLocation, PyOffsetGap, PyOffsetPosition, PyScanStats,
