@@ -26,6 +26,7 @@ __all__ = [
     "AbortedTransaction",
     "Appended",
     "DamagedRange",
+    "FileChange",
     "FlushMode",
     "Location",
     "Log",
@@ -36,12 +37,16 @@ __all__ = [
     "OffsetIndexWriter",
     "OffsetPosition",
     "PathInfo",
+    "RebuiltIndex",
     "Record",
     "Records",
+    "RecoveryCut",
+    "RecoveryPlan",
     "RetentionPlan",
     "Scan",
     "ScanStats",
     "Segment",
+    "SegmentSplit",
     "Segments",
     "Split",
     "TimeIndex",
@@ -812,17 +817,29 @@ class LogWriter:
         leader_epoch: int | None = None,
     ) -> Self: ...
     @staticmethod
-    def check(path: _Path, *, config: _Settings | None = None) -> None:
-        """Raise what opening a `LogWriter` would raise for a partition directory that is there; change nothing.
+    def plan_recovery(path: _Path, *, config: _Settings | None = None) -> RecoveryPlan:
+        """Return what opening a `LogWriter` would change to recover the log; change nothing.
 
         All checks of an opening are made: the locks of other writers and of a broker, permissions, damage, producer
-        ids. None of the locks is taken, so that somebody else may take one before an opening does.
+        ids. No lock is taken: another process may take one before the log is opened. The directory has to exist.
 
+        *Cost*: reads what an opening reads. *Errors*: those of an opening, and `LogNotFoundError` where the directory
+        does not exist.
+
+        >>> plan = cw.LogWriter.plan_recovery("tests/golden/01-plain/orders-0")
+        >>> plan.is_clean, plan.log_end_offset
+        (True, 1500)
         >>> try:
-        ...     cw.LogWriter.check("tests/golden/11-transactions/payments-0")
+        ...     cw.LogWriter.plan_recovery("tests/golden/11-transactions/payments-0")
         ... except cw.UnsupportedFormatError as error:
         ...     print(error.code)
         unsupported_format
+        """
+    @property
+    def recovery(self) -> RecoveryPlan | None:
+        """What opening the log changed to recover it; `None` where it changed nothing.
+
+        Each change is also written to the logger `cordwood`: level `WARNING` where data was cut, else `INFO`.
         """
     @property
     def path(self) -> str:
@@ -1005,6 +1022,124 @@ class Appended:
     @property
     def durable(self) -> bool:
         """Whether the records survive a power loss."""
+
+@final
+class RecoveryPlan:
+    """What recovery changes in a partition directory: planned by `LogWriter.plan_recovery`, done by an opening.
+
+    Every opening also rewrites the small files of the writer (`.cordwood.*`) and its lines in the checkpoints of a data
+    directory. The plan does not list these.
+    """
+
+    @property
+    def path(self) -> str:
+        """The partition directory, absolute."""
+    @property
+    def is_clean(self) -> bool:
+        """Whether recovery changes nothing."""
+    @property
+    def closed_cleanly(self) -> bool:
+        """Whether the files are as the last writer left them when it closed the log.
+
+        False for a log that a broker wrote, and for a directory without a segment.
+        """
+    @property
+    def recovery_point(self) -> int:
+        """The recovery point: every segment from the one that holds this offset on is read, unless closed cleanly."""
+    @property
+    def log_start_offset(self) -> int:
+        """The log start offset after recovery."""
+    @property
+    def log_end_offset(self) -> int:
+        """The log end offset after recovery."""
+    @property
+    def segments(self) -> list[int]:
+        """The base offsets of the segments after recovery, ascending."""
+    @property
+    def cuts(self) -> list[RecoveryCut]:
+        """The byte ranges that are cut from `.log` files."""
+    @property
+    def rebuilt_indexes(self) -> list[RebuiltIndex]:
+        """The index files that are written again."""
+    @property
+    def file_changes(self) -> list[FileChange]:
+        """The files that are deleted or renamed."""
+    @property
+    def splits(self) -> list[SegmentSplit]:
+        """The segments that are split."""
+    @property
+    def rewrites_leader_epochs(self) -> bool:
+        """Whether `leader-epoch-checkpoint` is replaced because it disagrees with the batches."""
+
+@final
+class RecoveryCut:
+    """A byte range that recovery cuts from a `.log` file. `str()` gives a sentence."""
+
+    @property
+    def file(self) -> str:
+        """The `.log` file."""
+    @property
+    def start_position(self) -> int:
+        """The first byte of the range; 0: the whole segment is removed."""
+    @property
+    def end_position(self) -> int:
+        """The end of the range (exclusive): the size of the file."""
+    @property
+    def size(self) -> int:
+        """The size of the range in bytes."""
+    @property
+    def start_offset(self) -> int:
+        """The first offset that the range can hold."""
+    @property
+    def end_offset(self) -> int | None:
+        """The offset after the last batch of the range; `None` where it is not known."""
+    @property
+    def reason(self) -> str:
+        """Why the range is cut."""
+    @property
+    def quarantine(self) -> str | None:
+        """The file in `quarantine/` that keeps the bytes; `None` where all of them are zero (preallocated space)."""
+
+@final
+class RebuiltIndex:
+    """An index file that recovery writes again from the batches of its `.log`. `str()` gives a sentence."""
+
+    @property
+    def file(self) -> str:
+        """The index file."""
+    @property
+    def reason(self) -> Literal["missing", "untrimmed", "differs"]:
+        """What is wrong with the file: it is missing, longer than its entries, or has other entries."""
+
+@final
+class FileChange:
+    """A file that recovery deletes or renames. `str()` gives a sentence."""
+
+    @property
+    def file(self) -> str:
+        """The file."""
+    @property
+    def new_file(self) -> str | None:
+        """The new path; `None` where the file is deleted."""
+    @property
+    def reason(self) -> Literal["staged", "uncommitted", "replaced", "committed", "emptied"]:
+        """Why the file is deleted or renamed.
+
+        `staged`: a temporary file of a truncation that did not finish. `uncommitted`: a file of a compaction or a split
+        that did not finish. `committed`: a file of one that did; it gets its final name. `replaced`: a file that it
+        replaces. `emptied`: a file of a log whose records were all being removed.
+        """
+
+@final
+class SegmentSplit:
+    """A segment that recovery splits: it has offsets more than 2,147,483,647 above its base offset."""
+
+    @property
+    def file(self) -> str:
+        """The `.log` file of the segment."""
+    @property
+    def base_offsets(self) -> list[int]:
+        """The base offset of each new segment, ascending."""
 
 @final
 class RetentionPlan:

@@ -28,6 +28,7 @@ mod lookups;
 mod names;
 mod record;
 mod record_input;
+mod recovery;
 mod results;
 mod retention;
 mod scan;
@@ -56,6 +57,8 @@ mod core_module {
     use super::names::{PyPathInfo, classify, has_segments, is_segment_file, nearest, partition_name};
     #[pymodule_export]
     use super::record::PyRecord;
+    #[pymodule_export]
+    use super::recovery::{PyFileChange, PyRebuiltIndex, PyRecoveryCut, PyRecoveryPlan, PySegmentSplit};
     #[pymodule_export]
     use super::results::{
         PyAbortedTransaction, PyDamagedRange, PyLocation, PyOffsetGap, PyOffsetPosition, PyScanStats,

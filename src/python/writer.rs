@@ -18,12 +18,13 @@ use super::flush_mode;
 use super::log::PyLog;
 use super::record::now;
 use super::record_input::{self, Blob, GivenRecord, GivenRecords};
+use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
 use super::{arrow_import, error};
 use crate::arrow::NewRecords;
 use crate::error::{Error, Result};
 use crate::state::partition_metadata::TopicId;
-use crate::writer::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
+use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, WriterOptions};
 
 const NAME: &str = "LogWriter";
 
@@ -105,6 +106,8 @@ pub(super) struct PyLogWriter {
     path: PathBuf,
     config: Py<PyAny>,
     flush_mode: FlushMode,
+    /// What opening the log changed, if anything.
+    recovery: Option<RecoveryPlan>,
 }
 
 impl Drop for PyLogWriter {
@@ -187,6 +190,11 @@ impl PyLogWriter {
         let flush_mode = options.flush;
         let writer = enter(py, || LogWriter::open(path, &options))?;
         let path = writer.path().to_owned();
+        let recovery = writer.recovery().cloned();
+        if let Some(plan) = &recovery {
+            // a handler that fails must not lose the writer
+            recovery::log(py, plan).unwrap_or_else(|error| error.write_unraisable(py, None));
+        }
         let open = Open { appender: writer.appender(), writer: Mutex::new(writer) };
         let handle = Handle {
             open: Mutex::new(Some(Arc::new(open))),
@@ -194,17 +202,23 @@ impl PyLogWriter {
             is_closed: AtomicBool::new(false),
             failure: OnceLock::new(),
         };
-        Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode })
+        Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode, recovery })
     }
 
-    #[doc = stub_doc!(LogWriter.check)]
+    #[doc = stub_doc!(LogWriter.plan_recovery)]
     #[staticmethod]
     #[pyo3(signature = (path, *, config=None))]
-    fn check(path: &Bound<'_, PyAny>, config: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn plan_recovery(path: &Bound<'_, PyAny>, config: Option<&Bound<'_, PyAny>>) -> PyResult<PyRecoveryPlan> {
         let (py, path) = (path.py(), arguments::path(path)?);
         let options =
             WriterOptions { config: config_of(config)?, interrupt: SIGNALS, ..WriterOptions::default() };
-        enter(py, || LogWriter::check(path, &options))
+        enter(py, || LogWriter::plan_recovery(path, &options)).map(Into::into)
+    }
+
+    #[doc = stub_doc!(LogWriter.recovery)]
+    #[getter]
+    fn recovery(&self) -> Option<PyRecoveryPlan> {
+        self.recovery.clone().map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.path)]

@@ -26,6 +26,9 @@ pub use flush_mode::FlushMode;
 use group_commit::GroupCommit;
 pub use options::WriterOptions;
 use partition::Partition;
+pub use recovery::{
+    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
+};
 
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
@@ -108,6 +111,7 @@ pub struct LogWriter {
     /// Gone when the log is closed.
     live: Weak<LiveSegments>,
     reader: Option<Log>,
+    recovery: Option<RecoveryPlan>,
     /// As its settings say; they lie under the lock, which `apply_retention` holds when it asks for a reader.
     is_preallocated: bool,
     interrupt: Interrupt,
@@ -155,17 +159,24 @@ impl LogWriter {
         Self::start(directory, options)
     }
 
-    /// Fails where [`LogWriter::open`] would: the partition is locked, damaged, holds what a writer does not take, or may not
-    /// be written. Takes no lock, changes nothing, and makes nothing: the directory has to be there.
+    /// Returns what [`LogWriter::open`] would change to recover the log, and changes nothing. It takes no lock: another process
+    /// may take one before the log is opened. The directory has to exist; without a segment the plan is empty.
+    ///
+    /// *Cost*: reads what [`LogWriter::open`] reads.
     ///
     /// # Errors
-    /// As [`LogWriter::open`].
-    pub fn check(path: impl AsRef<Path>, options: &WriterOptions) -> Result<()> {
+    /// As [`LogWriter::open`]; [`Error::LogNotFound`] where the directory does not exist.
+    pub fn plan_recovery(path: impl AsRef<Path>, options: &WriterOptions) -> Result<RecoveryPlan> {
         let directory = Directory::open(path.as_ref(), "give the path of a partition directory")?;
         DataDirectory::refuse_itself(&directory)?;
         PartitionLocks::probe(&directory)?;
         directory.check_writable()?;
-        recovery::check(&directory, options)
+        recovery::plan(&directory, options)
+    }
+
+    /// What opening the log changed to recover it; `None` where it changed nothing.
+    pub fn recovery(&self) -> Option<&RecoveryPlan> {
+        self.recovery.as_ref()
     }
 
     fn start(directory: Directory, options: &WriterOptions) -> Result<Self> {
@@ -176,7 +187,7 @@ impl LogWriter {
             },
             flush => flush,
         };
-        let partition = recovery::open(directory.clone(), options)?;
+        let (partition, recovery) = recovery::open(directory.clone(), options)?;
         let live = Arc::downgrade(&partition.live);
         let commit = GroupCommit::new(partition.log_end_offset);
         let last_sync = Mutex::new(Instant::now());
@@ -189,6 +200,7 @@ impl LogWriter {
             directory,
             live,
             reader: None,
+            recovery: Some(recovery).filter(|recovery| !recovery.is_clean()),
             is_preallocated: options.config.preallocate,
             interrupt: options.interrupt,
         })

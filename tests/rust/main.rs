@@ -69,3 +69,4 @@ mod writer_hints;
 mod writer_indexes;
 mod writer_missing;
 mod writer_places;
+mod writer_recovery_plan;

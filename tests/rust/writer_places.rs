@@ -86,7 +86,7 @@ fn a_data_directory_itself_is_no_place_for_a_log() {
         fs::write(data.path().join(mark), "").unwrap();
         let refused = open(data.path()).unwrap_err();
         assert_eq!(refused.code(), "config");
-        assert!(LogWriter::check(data.path(), &WriterOptions::default()).is_err());
+        assert!(LogWriter::plan_recovery(data.path(), &WriterOptions::default()).is_err());
         let left: Vec<_> =
             fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, [mark]);

@@ -1,4 +1,4 @@
-"""The command line: `cordwood ls · find · cat · trace · append · truncate · apply-retention`.
+"""The command line: `cordwood ls · find · cat · trace · append · recover · truncate · apply-retention`.
 
 It needs the extra `cli`.
 """

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import cordwood
-from cordwood.cli import append, apply_retention, cat, find, ls, trace, truncate
+from cordwood.cli import append, apply_retention, cat, find, ls, recover, trace, truncate
 from cordwood.cli.exit_codes import exit_code_of, stop_when_unread
 
 __all__ = ["run"]
@@ -30,13 +30,16 @@ def _version(asked: bool) -> None:
 def cordwood_(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
 ) -> None:
-    """Open Kafka's partition directories with no broker. Only append, truncate and apply-retention write to them.
+    """Open Kafka's partition directories with no broker.
+
+    Only append, recover, truncate and apply-retention write to them.
 
     \b
     cordwood ls /var/lib/kafka                          partitions of a data directory
     cordwood ls /var/lib/kafka/orders-0                 segments of a partition
     cordwood find /var/lib/kafka/orders-0 --time -2h    the first record of the last two hours
     cordwood cat /var/lib/kafka/orders-0 --since -2h    its records, one JSON object a line
+    cordwood recover /var/lib/kafka/orders-0            what recovery after a crash would change
     cordwood append notes-0 < lines.txt                 a log of one's own: a record a line
     cordwood apply-retention notes-0 --set retention.ms=86400000  what retention would delete
 
@@ -51,6 +54,7 @@ app.command("ls")(stop_when_unread(ls.ls))
 app.command("find")(stop_when_unread(find.find))
 app.command("cat")(stop_when_unread(cat.cat))
 app.command("append")(stop_when_unread(append.append))
+app.command("recover")(stop_when_unread(recover.recover))
 app.command("truncate")(stop_when_unread(truncate.truncate))
 app.command("apply-retention")(stop_when_unread(apply_retention.apply_retention))
 # a target may start with a minus

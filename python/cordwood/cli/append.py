@@ -90,7 +90,7 @@ def append(  # noqa: PLR0913, PLR0917  (a command's options)
     if input_format is None and key_separator is None:
         if path.exists():
             # the first line may take long to arrive
-            LogWriter.check(path, config=config)
+            LogWriter.plan_recovery(path, config=config)
         input_format, chunks = _detected(chunks)
     made = _maker(input_format or "lines", None if key_separator is None else key_separator.encode())
     with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:

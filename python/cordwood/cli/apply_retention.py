@@ -41,7 +41,7 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     plan = plan_retention(log, config, moment)
     shown = _segments(log, plan)
     if not yes:
-        LogWriter.check(path, config=config)
+        LogWriter.plan_recovery(path, config=config)
     else:
         with LogWriter(path, config=config) as writer:
             plan = writer.apply_retention(moment)

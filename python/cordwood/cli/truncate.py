@@ -36,7 +36,7 @@ def truncate(
     log = opened(context, path)
     document = _what_goes(log, to)
     if not yes:
-        LogWriter.check(path)
+        LogWriter.plan_recovery(path)
     else:
         with LogWriter(path) as writer:
             document["truncated"] = writer.truncate_to(to)

@@ -1,11 +1,13 @@
-//! Carries a plan out. Each step is durable before the next, so that what a crash leaves is planned for again.
+//! Carries a plan out. Each step is durable before the next: after a crash the next opening makes a new plan from what is
+//! there.
 
-use super::plan::{Cut, Recovery, RecoveryPlan, Work};
-use super::scan_segment::IndexBytes;
-use super::{quarantine, remove_newest_first, split};
+use super::existing_log::{Recovery, SegmentPlan};
+use super::plan::{EpochsFile, Plan, Work};
+use super::torn_write::Cut;
+use super::{remove_newest_first, split};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
-use crate::fs::{Directory, STAGED};
+use crate::fs::{Directory, SegmentFile};
 use crate::log::Replacement;
 use crate::log::live_segments::LiveSegments;
 use crate::record::BatchBuilder;
@@ -14,8 +16,8 @@ use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::CleanMarker;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::state::partition_metadata::PARTITION_METADATA;
+use crate::writer::WriterOptions;
 use crate::writer::partition::Partition;
-use crate::writer::{MAX_SMALL_FILE, WriterOptions};
 
 /// The log after the work.
 #[derive(Debug)]
@@ -30,7 +32,7 @@ struct Recovered {
 }
 
 /// Does what the plan says, and opens the log.
-pub(super) fn apply(directory: Directory, plan: RecoveryPlan, options: &WriterOptions) -> Result<Partition> {
+pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -> Result<Partition> {
     let random = options.random | 1;
     let jitter = options.config.random_segment_jitter(random.cast_signed());
     remove_marks(&directory, &plan)?;
@@ -70,19 +72,14 @@ pub(super) fn apply(directory: Directory, plan: RecoveryPlan, options: &WriterOp
         is_closed: false,
         directory,
     };
-    partition.make_durable()?;
+    partition.make_durable(plan.epochs_file)?;
     Ok(partition)
 }
 
-/// The first change: what says that the log was closed in order goes before it, durably.
-fn remove_marks(directory: &Directory, plan: &RecoveryPlan) -> Result<()> {
+/// The first changes: the markers of a clean close are removed, durably.
+fn remove_marks(directory: &Directory, plan: &Plan) -> Result<()> {
     CleanMarker::remove(directory)?;
-    for (name, _) in directory.entries()? {
-        // as large as a segment, where a truncation did not come to its end
-        if name.strip_suffix(STAGED).and_then(SegmentFileName::parse).is_some() {
-            directory.remove(&name)?;
-        }
-    }
+    plan.staged.iter().try_for_each(|name| directory.remove(name))?;
     if let Some(data_directory) = &plan.data_directory {
         data_directory.remove_clean_marker()?;
     }
@@ -115,6 +112,8 @@ fn recover(
     let Recovery {
         checkpoint,
         replacement,
+        replaced,
+        partly_replaced,
         segments,
         cut,
         held,
@@ -123,17 +122,18 @@ fn recover(
         log_start_offset,
         epochs,
     } = recovery;
-    finish_replacement(directory, &replacement)?;
+    partly_replaced.iter().try_for_each(|kept| kept.keep(directory))?;
+    finish_replacement(directory, &replacement, replaced)?;
     if let Some(cut) = cut {
         cut_torn_write(directory, &cut)?;
     }
     let mut bases = Vec::with_capacity(segments.len());
     for segment in segments {
         if segment.is_unclean {
-            // what the process before did not live to sync; from here on it counts as durable
+            // the last process may not have synced it; from here on it counts as durable
             directory.open_writable(&segment_file(segment.base_offset, FileKind::Log))?.sync()?;
         }
-        match segment.scanned {
+        match &segment.scanned {
             Some(scanned) if scanned.is_overflowed(segment.base_offset) => {
                 if let (true, Some(checkpoint)) = (bases.is_empty(), checkpoint) {
                     // the first segment may begin later than before: no record lies in between
@@ -141,16 +141,12 @@ fn recover(
                 }
                 split::split(directory, segment.base_offset, &scanned.parts)?;
                 bases.extend(scanned.parts.iter().map(|part| part.base_offset));
-                continue;
             }
-            Some(scanned) => {
-                if let [part, ..] = &scanned.parts[..] {
-                    write_indexes(directory, segment.base_offset, &part.indexes)?;
-                }
+            _ => {
+                write_indexes(directory, &segment)?;
+                bases.push(segment.base_offset);
             }
-            None => {}
         }
-        bases.push(segment.base_offset);
     }
     let base_offset = bases.pop().unwrap_or(log_start_offset);
     let layout = Partition::layout(&options.config);
@@ -159,26 +155,24 @@ fn recover(
     Ok(Recovered { sealed: bases, active, data_end, log_end_offset, log_start_offset, epochs })
 }
 
-/// Deletes what a replacement that does not count left, or puts one that does in its place. Kafka: `LogLoader`, passes 1 to
-/// 3.
-fn finish_replacement(directory: &Directory, replacement: &Replacement) -> Result<()> {
+/// Deletes the files of an uncommitted replacement, or puts a committed one in place. `replaced`: live files that it replaces,
+/// by base offset. Kafka: `LogLoader`, passes 1 to 3.
+fn finish_replacement(
+    directory: &Directory,
+    replacement: &Replacement,
+    mut replaced: Vec<SegmentFile>,
+) -> Result<()> {
     for name in &replacement.uncommitted {
         directory.remove(name)?;
-        // a .swap that is there again, without the .cleaned that it goes with, would count
+        // a .swap that is there again after a crash, without its .cleaned, would count as committed
         directory.sync()?;
     }
     if replacement.committed.is_empty() {
         return Ok(());
     }
-    if let Some(base_offset) = replacement.partly_replaced {
-        quarantine::keep(directory, base_offset, 0)?;
-    }
     // before the renames: a live segment that was replaced would overlap its replacement
-    let mut replaced: Vec<_> =
-        directory.segment_files()?.into_iter().filter(|file| replacement.replaces(file)).collect();
-    replaced.sort_by_key(|file| file.parsed.base_offset);
     let last = replaced.iter().map(|file| file.parsed.base_offset).max();
-    // the last one shows up to where the others reached, so that it goes last
+    // the last one shows up to which offset the others reached, so that it is deleted last
     let rest = replaced.split_off(replaced.partition_point(|file| Some(file.parsed.base_offset) < last));
     for files in [replaced, rest] {
         for file in files {
@@ -199,40 +193,33 @@ fn finish_replacement(directory: &Directory, replacement: &Replacement) -> Resul
     Ok(())
 }
 
-/// Cuts the log behind the data of a segment; what is cut is kept.
+/// Keeps what is cut, removes the segments after the torn write, and cuts the segment that has it.
 fn cut_torn_write(directory: &Directory, cut: &Cut) -> Result<()> {
-    quarantine::keep(directory, cut.base_offset, cut.size)?;
-    for base_offset in &cut.removed {
-        quarantine::keep(directory, *base_offset, 0)?;
-    }
+    cut.kept.iter().try_for_each(|kept| kept.keep(directory))?;
     remove_newest_first(directory, cut.removed.iter().rev().copied())?;
     let file = directory.open_writable(&segment_file(cut.base_offset, FileKind::Log))?;
     file.set_size(cut.size)?;
     file.sync()
 }
 
-/// Writes both indexes of a segment, where they are not that already.
-fn write_indexes(directory: &Directory, base_offset: i64, indexes: &IndexBytes) -> Result<()> {
-    for (kind, bytes) in indexes.files() {
-        let name = segment_file(base_offset, kind);
-        if directory.identity_of(&name)?.is_some_and(|held| held.size == bytes.len() as u64) {
-            let mut found = vec![0; bytes.len()];
-            directory.open_file(&name)?.read_exact_at(0, &mut found)?;
-            if found == *bytes {
-                directory.open_writable(&name)?.sync()?;
-                continue;
-            }
+/// Writes the stale indexes of a segment that was read, and syncs the others.
+fn write_indexes(directory: &Directory, segment: &SegmentPlan) -> Result<()> {
+    let Some([part, ..]) = segment.scanned.as_ref().map(|scanned| &scanned.parts[..]) else { return Ok(()) };
+    for (kind, bytes) in part.indexes.files() {
+        let name = segment_file(segment.base_offset, kind);
+        if segment.rebuilt.iter().any(|(stale, _)| *stale == kind) {
+            // as a whole: an existing empty file counts as an index without entries, and a reader may have mapped the old one
+            directory.replace(&name, bytes)?;
+        } else {
+            directory.open_writable(&name)?.sync()?;
         }
-        // as a whole: one that is there and empty would be taken for one without entries, and a reader may have the old one
-        // mapped
-        directory.replace(&name, bytes)?;
     }
     Ok(())
 }
 
 impl Partition {
-    /// Makes what was found durable, and says so.
-    fn make_durable(&mut self) -> Result<()> {
+    /// Makes the state after recovery durable, and writes the files that state it.
+    fn make_durable(&mut self, epochs_file: EpochsFile) -> Result<()> {
         // of no use after a power loss, but what is found here is to stay so
         match self.directory.identity_of(TRUNCATIONS)? {
             Some(file) => {
@@ -247,25 +234,15 @@ impl Partition {
         }
         // lower than before only where nothing of what it named was lost
         self.durable_offset_file.set(self.data_end)?;
-        self.write_epochs_if_changed()?;
+        match epochs_file {
+            EpochsFile::Keep => {}
+            EpochsFile::Create => drop(self.directory.create(LEADER_EPOCH_CHECKPOINT)?),
+            EpochsFile::Replace => self.write_epochs()?,
+        }
         if let Some(data_directory) = &self.data_directory {
             data_directory.lower(self.log_start_offset, self.log_end_offset)?;
         }
         // makes the names of what was made durable, too
         self.write_checkpoint(self.checkpoint)
-    }
-
-    fn write_epochs_if_changed(&self) -> Result<()> {
-        let held = self.directory.read_small(LEADER_EPOCH_CHECKPOINT, MAX_SMALL_FILE)?;
-        let text = self.epochs.to_text();
-        match held {
-            Some(held) if held == text.as_bytes() => Ok(()),
-            // as Kafka has it before the first epoch
-            Some(held) if held.is_empty() && self.epochs.entries().is_empty() => Ok(()),
-            None if self.epochs.entries().is_empty() => {
-                self.directory.create(LEADER_EPOCH_CHECKPOINT).map(drop)
-            }
-            _ => self.write_epochs(),
-        }
     }
 }

@@ -13,11 +13,14 @@
 //! exist, as in a directory that Kafka wrote, a write counts as torn only if no whole batch follows it.
 
 mod apply;
+mod existing_log;
 mod plan;
 mod preconditions;
 mod quarantine;
+mod recovery_plan;
 mod scan_segment;
 mod split;
+mod torn_write;
 mod undo;
 
 use plan::Work;
@@ -33,25 +36,34 @@ use crate::segment::remove_segment;
 pub(super) use scan_segment::{IndexRule, held, scan};
 pub(super) use undo::remove_directory;
 
-/// Opens the log in a directory, or begins one. What was recovered is durable.
-pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<Partition> {
+pub use recovery_plan::{
+    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
+};
+
+/// Opens the log in a directory, or begins one, and returns what was changed. The recovered log is durable.
+pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<(Partition, RecoveryPlan)> {
     options.check()?;
     let plan = plan::plan(&directory, options)?;
-    if let Work::Begin { .. } = plan.work {
-        return undo::where_it_fails(&directory, || apply::apply(directory.clone(), plan, options));
-    }
-    apply::apply(directory, plan, options)
+    let shown = plan.shown.clone();
+    let partition = if let Work::Begin { .. } = plan.work {
+        undo::where_it_fails(&directory, || apply::apply(directory.clone(), plan, options))?
+    } else {
+        apply::apply(directory, plan, options)?
+    };
+    Ok((partition, shown))
 }
 
-/// Fails where [`open`] would fail because of what lies in the directory; changes nothing.
-pub(super) fn check(directory: &Directory, options: &WriterOptions) -> Result<()> {
+/// What [`open`] would change. Fails where [`open`] would fail because of what is in the directory; changes nothing.
+pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<RecoveryPlan> {
     options.check()?;
-    if let Work::Recover(recovery) = plan::plan(directory, options)?.work
+    let plan = plan::plan(directory, options)?;
+    if let Work::Recover(recovery) = plan.work
+        && recovery.replacement.is_empty()
         && let Some(active) = recovery.segments.last()
     {
         directory.open_writable(&segment_file(active.base_offset, FileKind::Log))?;
     }
-    Ok(())
+    Ok(plan.shown)
 }
 
 /// Removes segments, each durably before the next: whatever a crash leaves has no hole.

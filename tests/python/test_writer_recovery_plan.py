@@ -1,9 +1,12 @@
-"""`LogWriter.check` refuses what opening a writer refuses, by the same error, and changes nothing; nor do dry runs."""
+"""`LogWriter.plan_recovery` changes nothing, states what an opening does, and refuses what an opening refuses."""
 
 from __future__ import annotations
 
 import fcntl
+import json
+import logging
 import os
+import re
 import shutil
 import stat
 import struct
@@ -17,6 +20,7 @@ from pathlib import Path
 import corpus
 import pytest
 from scripts import BECOME_NOBODY, run, write_script
+from test_read_only import MUTATING, SHARED_WRITE
 
 import cordwood as cw
 
@@ -37,6 +41,13 @@ def written(path: Path) -> None:
     with cw.LogWriter(path, config=cw.LogConfig(segment_bytes=300)) as writer:
         for number in range(20):
             writer.append(b"x" * 50, timestamp=1_700_000_000_000 + number)
+
+
+def command(*arguments: object) -> tuple[int, str, str]:
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "COLUMNS": "400"}
+    line = [sys.executable, "-m", "cordwood.cli", *map(str, arguments)]
+    done = subprocess.run(line, capture_output=True, env=settings, timeout=60, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 @contextmanager
@@ -146,7 +157,7 @@ def test_what_an_opening_refuses_is_refused_by_the_same_error(tmp_path: Path, pr
     with ExitStack() as stack:
         prepare(path, stack)
         before = state(tmp_path)
-        found = failure(lambda: cw.LogWriter.check(path))
+        found = failure(lambda: cw.LogWriter.plan_recovery(path))
         assert state(tmp_path) == before
         assert found == failure(lambda: cw.LogWriter(path))
 
@@ -156,13 +167,13 @@ def test_a_name_that_kafka_does_not_take_is_refused_by_the_same_error(tmp_path: 
     path.mkdir()
     strange_name(path, ExitStack())
     strange = tmp_path / "strange"
-    assert failure(lambda: cw.LogWriter.check(strange)) == failure(lambda: cw.LogWriter(strange))
+    assert failure(lambda: cw.LogWriter.plan_recovery(strange)) == failure(lambda: cw.LogWriter(strange))
 
 
 def test_settings_that_an_opening_refuses_are_refused(tmp_path: Path) -> None:
     written(tmp_path / "orders-0")
     config = cw.LogConfig(segment_index_bytes=8)
-    check = failure(lambda: cw.LogWriter.check(tmp_path / "orders-0", config=config))
+    check = failure(lambda: cw.LogWriter.plan_recovery(tmp_path / "orders-0", config=config))
     assert check == failure(lambda: cw.LogWriter(tmp_path / "orders-0", config=config))
     assert check[0] is cw.ConfigError
 
@@ -174,19 +185,124 @@ def test_of_every_golden_log_it_says_what_the_opening_of_a_copy_says(part: corpu
     for index in copy.glob("*index"):
         index.unlink()
     before = state(tmp_path)
-    told = outcome(lambda: cw.LogWriter.check(copy))
+    told = outcome(lambda: cw.LogWriter.plan_recovery(copy))
     assert state(tmp_path) == before
     assert told == outcome(lambda: cw.LogWriter(copy).close())
+
+
+def torn(path: Path) -> None:
+    """A log as a killed process leaves it, with half a batch at its end and one index missing."""
+    written(path)
+    (path / ".cordwood.clean").unlink()
+    last = max(path.glob("*.log"))
+    with last.open("ab") as file:
+        file.write(b"\0\0\0\0\0\0\0\x14half a batch")
+    last.with_suffix(".timeindex").unlink()
+
+
+def test_a_plan_states_what_an_opening_then_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "orders-0"
+    torn(path)
+    last = max(path.glob("*.log"))
+    size, tail = last.stat().st_size, b"\0\0\0\0\0\0\0\x14half a batch"
+    before = state(tmp_path)
+    plan = cw.LogWriter.plan_recovery(path)
+    assert state(tmp_path) == before
+    assert (plan.is_clean, plan.closed_cleanly, plan.path) == (False, False, str(path))
+    assert (plan.log_start_offset, plan.log_end_offset) == (0, 20)
+    assert plan.segments == [int(log.stem) for log in sorted(path.glob("*.log"))]
+    (cut,) = plan.cuts
+    assert (cut.file, cut.start_position, cut.end_position) == (str(last), size - len(tail), size)
+    assert (cut.size, cut.start_offset, cut.end_offset) == (len(tail), 20, None)
+    assert [(index.file, index.reason) for index in plan.rebuilt_indexes] == [
+        (str(last.with_suffix(".timeindex")), "missing")
+    ]
+    assert (plan.file_changes, plan.splits, plan.rewrites_leader_epochs) == ([], [], False)
+    with caplog.at_level(logging.INFO, logger="cordwood"), cw.LogWriter(path) as writer:
+        assert writer.recovery == plan
+        assert hash(writer.recovery) == hash(plan)
+    assert cut.quarantine is not None
+    assert Path(cut.quarantine).read_bytes() == tail
+    assert [(line.levelname, line.getMessage()) for line in caplog.records] == [
+        ("WARNING", str(cut)),
+        ("INFO", str(plan.rebuilt_indexes[0])),
+    ]
+    caplog.clear()
+    again = cw.LogWriter.plan_recovery(path)
+    assert (again.is_clean, again.closed_cleanly) == (True, True)
+    with caplog.at_level(logging.INFO, logger="cordwood"), cw.LogWriter(path) as writer:
+        assert writer.recovery is None
+    assert not caplog.records
+
+
+def test_a_plan_names_the_files_that_it_deletes_and_renames(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    written(path)
+    first = min(path.glob("*.log"))
+    shutil.copy(first, f"{first}.swap")
+    (path / f"{max(path.glob('*.log')).name}.tmp").write_bytes(b"staged")
+    plan = cw.LogWriter.plan_recovery(path)
+    changes = {Path(change.file).name: (change.new_file, change.reason) for change in plan.file_changes}
+    assert changes[f"{first.name}.swap"] == (str(first), "committed")
+    assert changes[first.name] == (None, "replaced")
+    assert [reason for _, reason in changes.values()].count("staged") == 1
+    assert repr(plan.file_changes[0]).startswith("FileChange(file=")
+    assert repr(plan).startswith("RecoveryPlan(path=")
+
+
+def test_the_command_shows_the_plan_and_carries_it_out_with_yes(tmp_path: Path) -> None:
+    pytest.importorskip("typer")
+    path = tmp_path / "orders-0"
+    torn(path)
+    before = state(tmp_path)
+    plan = cw.LogWriter.plan_recovery(path)
+    code, shown, _ = command("recover", path)
+    assert code == 0
+    assert state(tmp_path) == before
+    for words in ("cut", "rebuild", "kept in quarantine/", "ends at offset 20", "nothing was written"):
+        assert words in shown
+    document = json.loads(command("recover", path, "--json")[1])
+    assert state(tmp_path) == before
+    assert document["dry_run"] is True
+    done = json.loads(command("recover", path, "--json", "--yes")[1])
+    assert done == document | {"dry_run": False}
+    (cut,) = done["cuts"]
+    assert Path(cut["quarantine"]).exists()
+    assert (cut["start_position"], cut["reason"]) == (plan.cuts[0].start_position, plan.cuts[0].reason)
+    code, shown, _ = command("recover", path)
+    assert code == 0
+    assert "nothing to recover" in shown
+    assert command("recover", tmp_path / "no-0")[0] == 1
+
+
+CHANGING = re.compile(r"O_CREAT|O_TRUNC|O_APPEND|O_TMPFILE|F_SETLK|F_OFD_SETLK")
+
+
+@pytest.mark.strace
+def test_no_system_call_of_a_plan_changes_the_directory(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    if shutil.which("strace") is None:
+        assert "CI" not in os.environ, "strace is missing, and here it must be there"
+        pytest.skip("strace is not installed")
+    path = tmp_path / "data" / "orders-0"
+    path.parent.mkdir()
+    torn(path)
+    text = "import sys\nimport cordwood as cw\nprint(cw.LogWriter.plan_recovery(sys.argv[1]).is_clean)\n"
+    script, output = write_script(tmp_path, text), tmp_path / "trace.txt"
+    tracer = ("strace", "-f", "-y", "-s", "300", "-e", "trace=%file,%desc,mmap,msync,fcntl", "-o", str(output))
+    assert run(script, path, env=script_environment, before=tracer).stdout.split() == ["False"]
+    trace = [line for line in output.read_text(errors="replace").splitlines() if str(path) in line]
+    assert len(trace) > 20
+    assert [line for line in trace if MUTATING.search(line) or SHARED_WRITE.search(line) or CHANGING.search(line)] == []
 
 
 def test_a_lock_is_asked_for_and_not_taken(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     written(path)
-    cw.LogWriter.check(path)
+    cw.LogWriter.plan_recovery(path)
     with (path / ".cordwood.lock").open("r+b") as file:
         # an OFD lock that somebody else holds would refuse this one
         fcntl.fcntl(file, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
-        assert failure(lambda: cw.LogWriter.check(path))[0] is cw.LockedError
+        assert failure(lambda: cw.LogWriter.plan_recovery(path))[0] is cw.LockedError
     with cw.LogWriter(path):
         pass
 
@@ -201,7 +317,7 @@ def test_a_directory_that_may_not_be_written_is_refused(script_environment: dict
         "import sys\nimport cordwood as cw\n"
         "try:\n    cw.Log('/nowhere')\nexcept OSError:\n    pass\n"
         + BECOME_NOBODY
-        + "for call in (cw.LogWriter.check, cw.LogWriter):\n"
+        + "for call in (cw.LogWriter.plan_recovery, cw.LogWriter):\n"
         + "    try:\n        call(sys.argv[1])\n        print('opened')\n"
         + "    except PermissionError as error:\n        print('denied', sys.argv[1] in error.filename)\n",
     )

@@ -1,0 +1,453 @@
+//! The plan for a log that is there: which segments are read, what is cut, which indexes are written again.
+
+use std::sync::Arc;
+
+use super::plan::removed;
+use super::preconditions;
+use super::quarantine::Quarantined;
+use super::recovery_plan::{
+    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryPlan, SegmentSplit,
+};
+use super::scan_segment::{self, IndexBytes, Scanned};
+use super::torn_write::{self, Cut, CutRange};
+use crate::error::{Error, Result};
+use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::{Directory, SegmentFile};
+use crate::log::{Log, Replacement};
+use crate::segment::{Segment, SegmentState};
+use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
+use crate::state::clean_marker::{CleanMarker, durable_offset};
+use crate::state::data_directory::DataDirectory;
+use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::writer::partition::Partition;
+use crate::writer::{MAX_SMALL_FILE, WriterOptions};
+
+/// The work on a log that is there.
+#[derive(Debug)]
+pub(super) struct Recovery {
+    /// The checkpoint in the directory.
+    pub(super) checkpoint: Option<Checkpoint>,
+    /// A replacement of segments that did not finish. It is finished or undone first.
+    pub(super) replacement: Replacement,
+    /// Live files that the replacement replaces.
+    pub(super) replaced: Vec<SegmentFile>,
+    /// What is kept of a segment that the replacement replaces only in part.
+    pub(super) partly_replaced: Vec<Quarantined>,
+    /// The segments that stay, ascending.
+    pub(super) segments: Vec<SegmentPlan>,
+    pub(super) cut: Option<Cut>,
+    /// The state of the last segment, or of its last part.
+    pub(super) held: SegmentState,
+    pub(super) data_end: i64,
+    pub(super) log_end_offset: i64,
+    pub(super) log_start_offset: i64,
+    pub(super) epochs: LeaderEpochs,
+}
+
+/// A segment that stays.
+#[derive(Debug)]
+pub(super) struct SegmentPlan {
+    pub(super) base_offset: i64,
+    /// The segment as it was read; `None` where it was not read and stays as it is.
+    pub(super) scanned: Option<Scanned>,
+    /// The indexes that are written again.
+    pub(super) rebuilt: Vec<(FileKind, RebuildReason)>,
+    /// Whether the `.log` may not be durable yet.
+    pub(super) is_unclean: bool,
+}
+
+impl SegmentPlan {
+    /// The base offsets of the segment after recovery: several where it is split.
+    fn base_offsets(&self) -> Vec<i64> {
+        match &self.scanned {
+            Some(scanned) => scanned.parts.iter().map(|part| part.base_offset).collect(),
+            None => vec![self.base_offset],
+        }
+    }
+
+    fn is_split(&self) -> bool {
+        self.scanned.as_ref().is_some_and(|scanned| scanned.is_overflowed(self.base_offset))
+    }
+}
+
+/// What the plan is made from.
+struct Existing<'a> {
+    directory: &'a Directory,
+    options: &'a WriterOptions,
+    checkpoint: Option<Checkpoint>,
+    data_directory: Option<&'a DataDirectory>,
+    segments: Vec<Arc<Segment>>,
+    replacement: Replacement,
+    replaced: Vec<SegmentFile>,
+}
+
+/// Makes the plan for a log.
+pub(super) fn plan(
+    directory: &Directory,
+    options: &WriterOptions,
+    checkpoint: Option<Checkpoint>,
+    data_directory: Option<&DataDirectory>,
+    log: &Log,
+) -> Result<(RecoveryPlan, Recovery)> {
+    let segments = log.segments().iter().cloned().collect();
+    let replacement = log.replacement()?;
+    replacement.ensure_consistent(directory)?;
+    let replaced = replaced(directory, &replacement)?;
+    Existing { directory, options, checkpoint, data_directory, segments, replacement, replaced }.plan()
+}
+
+impl Existing<'_> {
+    fn plan(self) -> Result<(RecoveryPlan, Recovery)> {
+        self.ensure_whole()?;
+        let marker = CleanMarker::read(self.directory)?;
+        let durable = durable_offset(self.directory, marker.as_ref())?;
+        let recovery_point = self.recovery_point()?;
+        if let Some(checkpoint) = self.checkpoint {
+            preconditions::later_start(self.directory, &self.segments, checkpoint, self.data_directory)?;
+        }
+        let closed_cleanly = self.is_closed_cleanly(marker)?;
+        let from = self.first_unclean(closed_cleanly, recovery_point);
+        let (before, unclean) = self.segments.split_at_checked(from).unwrap_or_default();
+        if self.checkpoint.is_none() {
+            // the unclean segments are read anyway
+            preconditions::producers(before, self.options)?;
+        }
+        // not by the clean marker: a broker wrote what follows the end that it states, and that may be more than a torn write
+        let synced = DurableOffsetFile::read(self.directory)?;
+        let mut scanned = self.scan_unclean(before.last(), unclean, synced)?;
+        let (cut, mut cuts) = torn_write::find(self.directory, unclean, &mut scanned, synced)?.unzip();
+        let kept = from + scanned.len();
+        let Some(last) = kept.checked_sub(1).and_then(|last| self.segments.get(last)) else {
+            // the first segment is never cut as a whole
+            return Err(Error::config("path", "a directory with a segment", "none"));
+        };
+        let data_end = match scanned.last() {
+            Some(scanned) => scanned.end_offset,
+            None => last.end_offset()?,
+        };
+        if let Some(durable) = durable.filter(|durable| *durable > data_end) {
+            return Err(preconditions::missing(self.directory, durable, data_end));
+        }
+        let segments = self.segment_plans(before, unclean, scanned, closed_cleanly)?;
+        let bases: Vec<_> = segments.iter().flat_map(SegmentPlan::base_offsets).collect();
+        let log_start_offset = self.log_start_offset(bases.first().copied().unwrap_or(0), data_end)?;
+        let log_end_offset = data_end.max(log_start_offset);
+        let epochs = self.epochs(&segments, log_start_offset, log_end_offset)?;
+        let held = match segments.last().and_then(|last| last.scanned.as_ref()?.parts.last()) {
+            Some(part) => part.held,
+            None => scan_segment::held(last)?,
+        };
+        let mut partly_replaced = Vec::new();
+        if let Some(base_offset) = self.replacement.partly_replaced {
+            let cut = self.cut_of_replaced(base_offset, &mut partly_replaced)?;
+            cuts.get_or_insert_default().insert(0, cut);
+        }
+        let shown = RecoveryPlan {
+            path: self.directory.path().to_owned(),
+            closed_cleanly,
+            recovery_point,
+            log_start_offset,
+            log_end_offset,
+            segments: bases,
+            cuts: cuts.unwrap_or_default(),
+            rebuilt_indexes: self.rebuilt_indexes(&segments),
+            file_changes: self.file_changes(),
+            splits: self.splits(&segments),
+            rewrites_leader_epochs: false,
+        };
+        let Self { checkpoint, replacement, replaced, .. } = self;
+        let recovery = Recovery {
+            checkpoint,
+            replacement,
+            replaced,
+            partly_replaced,
+            segments,
+            cut,
+            held,
+            data_end,
+            log_end_offset,
+            log_start_offset,
+            epochs,
+        };
+        Ok((shown, recovery))
+    }
+
+    /// Fails where a segment that is to replace others is damaged: the others may be whole.
+    fn ensure_whole(&self) -> Result<()> {
+        for (base_offset, _) in &self.replacement.ranges {
+            for segment in self.segments.iter().filter(|segment| segment.base_offset() == *base_offset) {
+                if let Some((damage, _)) = self.scan(segment, -1, None)?.cut {
+                    return Err(segment.corrupt(&damage));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn recovery_point(&self) -> Result<i64> {
+        Ok(match (self.checkpoint, self.data_directory) {
+            (Some(checkpoint), _) => checkpoint.recovery_point,
+            (None, Some(data_directory)) => data_directory.recovery_point()?.unwrap_or(0),
+            (None, None) => 0,
+        })
+    }
+
+    fn is_closed_cleanly(&self, marker: Option<CleanMarker>) -> Result<bool> {
+        let Some(marker) = marker else { return Ok(false) };
+        // a broker that compacts makes several segments into one
+        if !self.options.config.cleanup_policy.compact && self.replacement.is_empty() {
+            marker.refuse_missing(self.directory)?;
+        }
+        marker.refuse_other_end(self.directory, &self.segments)?;
+        marker.fits(self.directory, &self.segments)
+    }
+
+    /// The first segment that has to be read: one before the segment that holds the recovery point.
+    fn first_unclean(&self, closed_cleanly: bool, recovery_point: i64) -> usize {
+        if closed_cleanly {
+            return self.segments.len();
+        }
+        self.segments.partition_point(|segment| segment.base_offset() <= recovery_point).saturating_sub(1)
+    }
+
+    fn scan(&self, segment: &Segment, leader_epoch: i32, synced: Option<i64>) -> Result<Scanned> {
+        let rule = Partition::index_rule(&self.options.config);
+        scan_segment::scan(segment, leader_epoch, synced, rule, self.options.interrupt)
+    }
+
+    fn scan_unclean(
+        &self,
+        before: Option<&Arc<Segment>>,
+        unclean: &[Arc<Segment>],
+        synced: Option<i64>,
+    ) -> Result<Vec<Scanned>> {
+        // compaction may have removed the batch that ended there
+        let synced = synced.filter(|_| !self.options.config.cleanup_policy.compact);
+        let mut epoch = before.map_or(Ok(-1), |segment| segment.last_epoch())?;
+        let mut scanned = Vec::with_capacity(unclean.len());
+        for segment in unclean {
+            // from the disk: the page cache may hold bytes that could not be written
+            segment.forget_cached()?;
+            let found = self.scan(segment, epoch, synced)?;
+            epoch = found.leader_epoch;
+            scanned.push(found);
+        }
+        Ok(scanned)
+    }
+
+    fn segment_plans(
+        &self,
+        before: &[Arc<Segment>],
+        unclean: &[Arc<Segment>],
+        scanned: Vec<Scanned>,
+        closed_cleanly: bool,
+    ) -> Result<Vec<SegmentPlan>> {
+        let mut plans = Vec::with_capacity(before.len() + scanned.len());
+        for segment in before {
+            let is_kept = closed_cleanly || has_trimmed_indexes(segment)?;
+            let scanned = if is_kept && has_indexes(segment)? {
+                None
+            } else {
+                let scanned = self.scan(segment, -1, None)?;
+                // a reader passes over the damage, and a split must not lose what it finds after that
+                if let (Some((damage, _)), true) =
+                    (&scanned.cut, scanned.is_overflowed(segment.base_offset()))
+                {
+                    return Err(segment.corrupt(damage));
+                }
+                Some(scanned)
+            };
+            plans.push(self.segment_plan(segment, scanned, false)?);
+        }
+        for (segment, scanned) in unclean.iter().zip(scanned) {
+            plans.push(self.segment_plan(segment, Some(scanned), true)?);
+        }
+        Ok(plans)
+    }
+
+    fn segment_plan(
+        &self,
+        segment: &Segment,
+        scanned: Option<Scanned>,
+        is_unclean: bool,
+    ) -> Result<SegmentPlan> {
+        let base_offset = segment.base_offset();
+        let mut rebuilt = Vec::new();
+        // a split writes the indexes of its parts
+        if let Some(scanned) = scanned.as_ref().filter(|scanned| !scanned.is_overflowed(base_offset))
+            && let [part, ..] = &scanned.parts[..]
+        {
+            rebuilt = self.stale_indexes(base_offset, &part.indexes)?;
+        }
+        Ok(SegmentPlan { base_offset, scanned, rebuilt, is_unclean })
+    }
+
+    /// The indexes of a segment whose files do not hold exactly these bytes.
+    fn stale_indexes(
+        &self,
+        base_offset: i64,
+        indexes: &IndexBytes,
+    ) -> Result<Vec<(FileKind, RebuildReason)>> {
+        let mut stale = Vec::new();
+        for (kind, bytes) in indexes.files() {
+            let reason = match self.name_now(base_offset, kind) {
+                Some(name) => stale_index(self.directory, &name, bytes)?,
+                None => Some(RebuildReason::Missing),
+            };
+            stale.extend(reason.map(|reason| (kind, reason)));
+        }
+        Ok(stale)
+    }
+
+    /// The name of a segment's file before a replacement is finished; `None` where finishing it leaves no such file.
+    fn name_now(&self, base_offset: i64, kind: FileKind) -> Option<String> {
+        let is_it = |file: &&SegmentFile| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
+        match self.replacement.committed.iter().find(is_it) {
+            Some(file) => Some(file.name.clone()),
+            None if self.replaced.iter().any(|file| is_it(&file)) => None,
+            None => Some(segment_file(base_offset, kind)),
+        }
+    }
+
+    fn log_start_offset(&self, first_base_offset: i64, data_end: i64) -> Result<i64> {
+        let own = self.checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
+        let broker = self.data_directory.map(DataDirectory::log_start_offset).transpose()?.flatten();
+        // a hint: one that would hide everything does not count
+        let broker = broker.filter(|start| *start <= data_end).unwrap_or(0);
+        Ok(first_base_offset.max(broker).max(own))
+    }
+
+    /// The history of leader epochs: that of its file, as far as the log confirms it; else that of the batches. A file without
+    /// the last batch's epoch is outdated: under a lower epoch nothing could be appended that readers accept.
+    fn epochs(
+        &self,
+        plans: &[SegmentPlan],
+        log_start_offset: i64,
+        log_end_offset: i64,
+    ) -> Result<LeaderEpochs> {
+        let text = self.directory.read_small(LEADER_EPOCH_CHECKPOINT, MAX_SMALL_FILE)?;
+        let mut last = -1;
+        for segment in self.segments.iter().rev() {
+            last = segment.last_epoch()?;
+            if last >= 0 {
+                break;
+            }
+        }
+        let held = text.and_then(|text| LeaderEpochs::parse(&text).ok());
+        let held = held.filter(|held| last < 0 || held.latest().is_some_and(|latest| latest >= last));
+        let mut epochs = if let Some(held) = held {
+            held
+        } else {
+            let mut epochs = LeaderEpochs::default();
+            for segment in &self.segments {
+                for (epoch, offset) in segment.epochs()? {
+                    epochs.assign(epoch, offset);
+                }
+            }
+            epochs
+        };
+        epochs.truncate_from_start(log_start_offset);
+        epochs.truncate_from_end(log_end_offset);
+        let scanned = plans.iter().filter(|plan| plan.is_unclean).filter_map(|plan| plan.scanned.as_ref());
+        for (epoch, offset) in scanned.flat_map(|scanned| &scanned.epochs) {
+            let offset = (*offset).max(log_start_offset);
+            // the next opening would remove an epoch that begins at the log end offset
+            if offset < log_end_offset && epochs.latest().is_none_or(|latest| *epoch > latest) {
+                epochs.assign(*epoch, offset);
+            }
+        }
+        Ok(epochs)
+    }
+
+    fn cut_of_replaced(
+        &self,
+        base_offset: i64,
+        kept: &mut Vec<Quarantined>,
+    ) -> Result<super::recovery_plan::RecoveryCut> {
+        let reason = "a compaction or a split replaces the segment, and ends at a lower offset".to_owned();
+        let range = CutRange { position: 0, start_offset: base_offset, end_offset: None, reason };
+        range.of(self.directory, &segment_file(base_offset, FileKind::Log), base_offset, kept)
+    }
+
+    fn rebuilt_indexes(&self, plans: &[SegmentPlan]) -> Vec<RebuiltIndex> {
+        let rebuilt = plans
+            .iter()
+            .flat_map(|plan| plan.rebuilt.iter().map(|(kind, reason)| (plan.base_offset, *kind, *reason)));
+        rebuilt
+            .map(|(base_offset, kind, reason)| RebuiltIndex {
+                file: self.directory.path_of(&segment_file(base_offset, kind)),
+                reason,
+            })
+            .collect()
+    }
+
+    fn file_changes(&self) -> Vec<FileChange> {
+        let uncommitted = self.replacement.uncommitted.iter();
+        let uncommitted =
+            uncommitted.map(|name| removed(self.directory, name, FileChangeReason::Uncommitted));
+        let replaced =
+            self.replaced.iter().map(|file| removed(self.directory, &file.name, FileChangeReason::Replaced));
+        let committed = self.replacement.committed.iter().map(|file| {
+            let live = SegmentFileName { stage: Stage::Live, ..file.parsed };
+            FileChange {
+                file: self.directory.path_of(&file.name),
+                new_file: Some(self.directory.path_of(&live.to_string())),
+                reason: FileChangeReason::Committed,
+            }
+        });
+        uncommitted.chain(replaced).chain(committed).collect()
+    }
+
+    fn splits(&self, plans: &[SegmentPlan]) -> Vec<SegmentSplit> {
+        let split = plans.iter().filter(|plan| plan.is_split());
+        split
+            .map(|plan| SegmentSplit {
+                file: self.directory.path_of(&segment_file(plan.base_offset, FileKind::Log)),
+                base_offsets: plan.base_offsets(),
+            })
+            .collect()
+    }
+}
+
+/// What is wrong with an index file that is to hold exactly these bytes; `None` where it does.
+fn stale_index(directory: &Directory, name: &str, bytes: &[u8]) -> Result<Option<RebuildReason>> {
+    let Some(held) = directory.identity_of(name)? else { return Ok(Some(RebuildReason::Missing)) };
+    let size = bytes.len() as u64;
+    if held.size < size {
+        return Ok(Some(RebuildReason::Differs));
+    }
+    let mut found = vec![0; bytes.len()];
+    let read = directory.open_file(name).and_then(|file| file.read_exact_at(0, &mut found));
+    if held.size > size {
+        // it is written again whatever it holds, so that an error of reading it does not count
+        let is_prefix = read.is_ok() && found == bytes;
+        return Ok(Some(if is_prefix { RebuildReason::Untrimmed } else { RebuildReason::Differs }));
+    }
+    read?;
+    Ok((found != bytes).then_some(RebuildReason::Differs))
+}
+
+/// The live files that a committed replacement replaces, by base offset.
+fn replaced(directory: &Directory, replacement: &Replacement) -> Result<Vec<SegmentFile>> {
+    if replacement.committed.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut files = directory.segment_files()?;
+    files.retain(|file| replacement.replaces(file));
+    files.sort_by_key(|file| file.parsed.base_offset);
+    Ok(files)
+}
+
+fn has_indexes(segment: &Segment) -> Result<bool> {
+    Ok(segment.offset_index()?.is_some() && segment.time_index()?.is_some())
+}
+
+/// Whether both indexes are cut to their entries. After a crash in the middle of a roll they are not.
+fn has_trimmed_indexes(segment: &Segment) -> Result<bool> {
+    Ok(match (segment.offset_index()?, segment.time_index()?) {
+        (Some(offsets), Some(times)) => {
+            offsets.entries() == offsets.max_entries() && times.entries() == times.max_entries()
+        }
+        _ => false,
+    })
+}

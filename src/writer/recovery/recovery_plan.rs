@@ -1,0 +1,216 @@
+//! What recovery changes in a log, as a value: the plan before the changes, the report after them.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// What recovery changes in a partition directory.
+///
+/// [`LogWriter::plan_recovery`](super::super::LogWriter::plan_recovery) returns it before anything is changed,
+/// [`LogWriter::recovery`](super::super::LogWriter::recovery) after. Every opening also rewrites the small files of the writer
+/// (`.cordwood.*`) and its lines in the checkpoints of a data directory; the plan does not list these.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct RecoveryPlan {
+    /// The partition directory.
+    pub path: PathBuf,
+    /// Whether the files are as the last writer left them when it closed the log. False for a log that a broker wrote, and for
+    /// a directory without a segment.
+    pub closed_cleanly: bool,
+    /// The recovery point: every segment from the one that holds this offset on was read, unless the log was closed cleanly.
+    pub recovery_point: i64,
+    /// The log start offset after recovery.
+    pub log_start_offset: i64,
+    /// The log end offset after recovery.
+    pub log_end_offset: i64,
+    /// The base offsets of the segments after recovery, ascending.
+    pub segments: Vec<i64>,
+    /// The byte ranges that are cut from `.log` files.
+    pub cuts: Vec<RecoveryCut>,
+    /// The index files that are written again.
+    pub rebuilt_indexes: Vec<RebuiltIndex>,
+    /// The files that are deleted or renamed.
+    pub file_changes: Vec<FileChange>,
+    /// The segments that are split.
+    pub splits: Vec<SegmentSplit>,
+    /// Whether `leader-epoch-checkpoint` is replaced because it disagrees with the batches.
+    pub rewrites_leader_epochs: bool,
+}
+
+impl RecoveryPlan {
+    /// Whether recovery changes nothing.
+    pub fn is_clean(&self) -> bool {
+        self.cuts.is_empty()
+            && self.rebuilt_indexes.is_empty()
+            && self.file_changes.is_empty()
+            && self.splits.is_empty()
+            && !self.rewrites_leader_epochs
+    }
+}
+
+/// A byte range that recovery cuts from a `.log` file: a torn write, and everything after it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct RecoveryCut {
+    /// The `.log` file.
+    pub file: PathBuf,
+    /// The first byte of the range, in bytes from the start of the file. 0: the whole segment is removed.
+    pub start_position: u64,
+    /// The end of the range (exclusive): the size of the file.
+    pub end_position: u64,
+    /// The first offset that the range can hold.
+    pub start_offset: i64,
+    /// The offset after the last batch of the range; `None` where it is not known.
+    pub end_offset: Option<i64>,
+    /// Why the range is cut.
+    pub reason: String,
+    /// The file in `quarantine/` that keeps the bytes; `None` where all of them are zero (preallocated space).
+    pub quarantine: Option<PathBuf>,
+}
+
+impl RecoveryCut {
+    /// The size of the range in bytes.
+    pub fn size(&self) -> u64 {
+        self.end_position - self.start_position
+    }
+}
+
+/// An index file that recovery writes again from the batches of its `.log`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct RebuiltIndex {
+    /// The index file.
+    pub file: PathBuf,
+    /// What is wrong with the file.
+    pub reason: RebuildReason,
+}
+
+/// Why an index file is written again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RebuildReason {
+    /// The file does not exist.
+    Missing,
+    /// The file starts with the right entries and is longer: a writer did not trim it.
+    Untrimmed,
+    /// The entries are not those of the batches.
+    Differs,
+}
+
+impl RebuildReason {
+    /// A stable name for programs: `missing`, `untrimmed`, `differs`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::Untrimmed => "untrimmed",
+            Self::Differs => "differs",
+        }
+    }
+}
+
+/// A file that recovery deletes or renames.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct FileChange {
+    /// The file.
+    pub file: PathBuf,
+    /// The new path; `None` where the file is deleted.
+    pub new_file: Option<PathBuf>,
+    /// Why.
+    pub reason: FileChangeReason,
+}
+
+/// Why a file is deleted or renamed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum FileChangeReason {
+    /// A temporary file of a truncation that did not finish. Deleted.
+    Staged,
+    /// A file of a replacement (a compaction or a split) that was not committed. Deleted.
+    Uncommitted,
+    /// A file that a committed replacement replaces. Deleted.
+    Replaced,
+    /// A file of a committed replacement. Renamed to its final name.
+    Committed,
+    /// A file of a log whose records were all being removed. Deleted.
+    Emptied,
+}
+
+impl FileChangeReason {
+    /// A stable name for programs: `staged`, `uncommitted`, `replaced`, `committed`, `emptied`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Staged => "staged",
+            Self::Uncommitted => "uncommitted",
+            Self::Replaced => "replaced",
+            Self::Committed => "committed",
+            Self::Emptied => "emptied",
+        }
+    }
+}
+
+/// A segment that recovery splits because it has offsets more than 2³¹ − 1 above its base offset.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct SegmentSplit {
+    /// The `.log` file of the segment.
+    pub file: PathBuf,
+    /// The base offset of each new segment, ascending.
+    pub base_offsets: Vec<i64>,
+}
+
+impl fmt::Display for RecoveryCut {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, start_position, end_position, start_offset, .. } = self;
+        let size = self.size();
+        write!(
+            formatter,
+            "{}: cut {size} bytes, from position {start_position} to {end_position} (offset {start_offset} on): {}; ",
+            file.display(),
+            self.reason
+        )?;
+        match &self.quarantine {
+            Some(kept) => write!(formatter, "kept in {}", kept.display()),
+            None => formatter.write_str("all of them are zero, so none are kept"),
+        }
+    }
+}
+
+impl fmt::Display for RebuiltIndex {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reason = match self.reason {
+            RebuildReason::Missing => "the file is missing",
+            RebuildReason::Untrimmed => "the file is longer than its entries",
+            RebuildReason::Differs => "the entries differ from the batches",
+        };
+        write!(formatter, "{}: index rebuilt: {reason}", self.file.display())
+    }
+}
+
+impl fmt::Display for FileChange {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let reason = match self.reason {
+            FileChangeReason::Staged => "a temporary file of a truncation that did not finish",
+            FileChangeReason::Uncommitted => "a compaction or a split did not finish",
+            FileChangeReason::Replaced => "a compaction or a split replaces it",
+            FileChangeReason::Committed => "a compaction or a split is committed",
+            FileChangeReason::Emptied => "all records of the log were being removed",
+        };
+        match &self.new_file {
+            Some(new_file) => {
+                write!(formatter, "{}: renamed to {}: {reason}", self.file.display(), new_file.display())
+            }
+            None => write!(formatter, "{}: deleted: {reason}", self.file.display()),
+        }
+    }
+}
+
+impl fmt::Display for SegmentSplit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{}: split into {} segments: offsets are more than 2147483647 above the base offset",
+            self.file.display(),
+            self.base_offsets.len()
+        )
+    }
+}

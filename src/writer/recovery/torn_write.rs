@@ -1,0 +1,152 @@
+//! Where the log is cut: a torn write at its end, and what follows it.
+
+use std::sync::Arc;
+
+use super::quarantine::Quarantined;
+use super::recovery_plan::RecoveryCut;
+use super::scan_segment::Scanned;
+use crate::error::Result;
+use crate::fs::Directory;
+use crate::fs::names::{FileKind, segment_file};
+use crate::fs::seeded_bugs::{self, SeededBug};
+use crate::segment::Segment;
+
+/// What is cut from the log.
+#[derive(Debug)]
+pub(super) struct Cut {
+    /// The segment with the torn write, and how many bytes of its `.log` stay.
+    pub(super) base_offset: i64,
+    pub(super) size: u64,
+    /// Segments that are removed as a whole, ascending.
+    pub(super) removed: Vec<i64>,
+    /// What is kept of all of these.
+    pub(super) kept: Vec<Quarantined>,
+}
+
+/// Decides which of the scanned segments has a torn write; `scanned` keeps those that stay. `durable`: the offset up to which
+/// the log was synced.
+///
+/// # Errors
+/// [`Error::Corrupt`](crate::Error::Corrupt) for damage that is not a torn write.
+pub(super) fn find(
+    directory: &Directory,
+    unclean: &[Arc<Segment>],
+    scanned: &mut Vec<Scanned>,
+    durable: Option<i64>,
+) -> Result<Option<(Cut, Vec<RecoveryCut>)>> {
+    let kept = match scanned.iter().position(|scanned| scanned.cut.is_some()) {
+        Some(torn) => {
+            refuse_damage(unclean, scanned, torn, durable)?;
+            if seeded_bugs::is(SeededBug::LengthTrustedPastEnd) {
+                trust_length(unclean, scanned, torn)?;
+                return Ok(None);
+            }
+            torn + 1
+        }
+        None if begins_after_a_loss(unclean, scanned, durable) => scanned.len() - 1,
+        None => return Ok(None),
+    };
+    let gone = scanned.split_off(kept);
+    let (stays, goes) = unclean.split_at_checked(kept).unwrap_or_default();
+    let (Some(last), Some(state)) = (stays.last(), scanned.last()) else { return Ok(None) };
+    let (base_offset, size) = (last.base_offset(), state.size());
+    let mut cut = Cut { base_offset, size, removed: Vec::new(), kept: Vec::new() };
+    let mut shown = Vec::new();
+    if let Some((damage, _)) = &state.cut {
+        let reason = format!("expected {}, found {}", damage.malformed.expected, damage.malformed.found);
+        let range = CutRange { position: size, start_offset: state.end_offset, end_offset: None, reason };
+        shown.push(range.of(directory, &name_of(last), base_offset, &mut cut.kept)?);
+    }
+    for (segment, state) in goes.iter().zip(gone) {
+        cut.removed.push(segment.base_offset());
+        let reason = format!("the segment before it ends at offset {}", scanned_end(scanned));
+        let start_offset = segment.base_offset();
+        let end_offset = (state.size() > 0).then_some(state.end_offset);
+        let range = CutRange { position: 0, start_offset, end_offset, reason };
+        shown.push(range.of(directory, &name_of(segment), start_offset, &mut cut.kept)?);
+    }
+    Ok(Some((cut, shown)))
+}
+
+/// The end of a `.log` that is removed.
+pub(super) struct CutRange {
+    pub(super) position: u64,
+    pub(super) start_offset: i64,
+    pub(super) end_offset: Option<i64>,
+    pub(super) reason: String,
+}
+
+impl CutRange {
+    /// The cut as users see it. What is to be kept is added to `kept`. `log_name`: the name of the `.log` now.
+    pub(super) fn of(
+        self,
+        directory: &Directory,
+        log_name: &str,
+        base_offset: i64,
+        kept: &mut Vec<Quarantined>,
+    ) -> Result<RecoveryCut> {
+        let Self { position, start_offset, end_offset, reason } = self;
+        let quarantined = Quarantined::find(directory, log_name, base_offset, position)?;
+        let file_size = directory.identity_of(log_name)?.map_or(position, |file| file.size);
+        let cut = RecoveryCut {
+            file: directory.path_of(&segment_file(base_offset, FileKind::Log)),
+            start_position: position,
+            end_position: file_size,
+            start_offset,
+            end_offset,
+            reason,
+            quarantine: quarantined.as_ref().map(|quarantined| quarantined.path(directory)),
+        };
+        kept.extend(quarantined);
+        Ok(cut)
+    }
+}
+
+/// The name of a segment's `.log` now: with `.swap` where a committed replacement is not renamed yet.
+fn name_of(segment: &Segment) -> String {
+    segment.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn scanned_end(scanned: &[Scanned]) -> i64 {
+    scanned.last().map_or(0, |scanned| scanned.end_offset)
+}
+
+/// Fails where the damage of a segment is not a torn write: the log was synced beyond it, or whole batches follow it.
+fn refuse_damage(
+    unclean: &[Arc<Segment>],
+    scanned: &[Scanned],
+    torn: usize,
+    durable: Option<i64>,
+) -> Result<()> {
+    let rest = scanned.get(torn + 1..).unwrap_or_default();
+    let is_last = rest.iter().all(|scanned| scanned.size() == 0);
+    let (Some(segment), Some(Scanned { cut: Some((damage, is_end)), .. })) =
+        (unclean.get(torn), scanned.get(torn))
+    else {
+        return Ok(());
+    };
+    let is_torn = match durable {
+        Some(durable) => damage.offset >= durable,
+        None => *is_end && is_last,
+    };
+    if is_torn { Ok(()) } else { Err(segment.corrupt(damage)) }
+}
+
+/// Whether the last segment is empty and begins above what was synced, while the one before it lost its end: nothing was
+/// acknowledged of it.
+fn begins_after_a_loss(unclean: &[Arc<Segment>], scanned: &[Scanned], durable: Option<i64>) -> bool {
+    let (Some(durable), [.., previous, last], Some(segment)) = (durable, scanned, unclean.last()) else {
+        return false;
+    };
+    last.size() == 0 && segment.base_offset() > previous.end_offset.max(durable)
+}
+
+/// A seeded bug: all bytes of the segment count as data.
+fn trust_length(unclean: &[Arc<Segment>], scanned: &mut [Scanned], torn: usize) -> Result<()> {
+    if let (Some(segment), Some(scanned)) = (unclean.get(torn), scanned.get_mut(torn))
+        && let Some(part) = scanned.parts.last_mut()
+    {
+        part.held.size = segment.file_size()? - part.start;
+    }
+    Ok(())
+}
