@@ -1,5 +1,5 @@
-//! Makes the documentation of the Python module of its stub, `python/cordwood/_core.pyi`, which is the one place where it is
-//! written: `stub_doc!(Log.scan)` is the docstring of `Log.scan` there, and `stub_doc!(module)` that of the file.
+//! Generates the documentation of the Python module from its stub, `python/cordwood/_core.pyi`, the only place where it is
+//! written: `stub_doc!(Log.scan)` is the docstring of `Log.scan` in the stub, and `stub_doc!(module)` that of the file.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("cargo::rerun-if-changed={STUB}");
     let mut arms = String::new();
     for (name, docstring) in docstrings(&fs::read_to_string(STUB)?)? {
-        // both languages write a text in the same way here
+        // a Rust string literal by `Debug` is correct for these texts
         writeln!(arms, "    ({name}) => {{ {docstring:?} }};")?;
     }
     let out = env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
@@ -24,8 +24,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The docstrings of a stub as `ruff format` leaves it, by name: `module`, `Class`, `Class.method` or `function`. One
-/// begins on a line after the `class` or `def` that it belongs to.
+/// The docstrings of a stub formatted by `ruff format`, by name: `module`, `Class`, `Class.method` or `function`. A
+/// docstring begins on a line after its `class` or `def`.
 fn docstrings(stub: &str) -> Result<Vec<(String, String)>, String> {
     let mut found = Vec::new();
     let (mut class, mut name) = ("", "module".to_owned());
@@ -47,12 +47,12 @@ fn docstrings(stub: &str) -> Result<Vec<(String, String)>, String> {
                 docstring.push('\n');
                 let next =
                     lines.next().ok_or_else(|| format!("{STUB}: the docstring of {name} does not end"))?;
-                // as inspect.cleandoc does: examples keep what they are indented by
+                // as inspect.cleandoc does: the indentation of examples is kept
                 line = next.get(indent..).unwrap_or_default();
             }
             docstring.push_str(line.strip_suffix(QUOTES).unwrap_or_default());
             if docstring.contains('\\') {
-                return Err(format!("{STUB}: the docstring of {name} has an escape, which is not read here"));
+                return Err(format!("{STUB}: the docstring of {name} has an escape, which is not supported"));
             }
             found.push((name.clone(), docstring.trim_end().to_owned()));
         }

@@ -1,4 +1,4 @@
-//! Kafka's log as a library: partition directories opened, searched and read with no broker.
+//! Kafka's log as a library: opens, searches, reads and writes partition directories without a broker.
 //!
 //! ```
 //! use cordwood::log::{Log, LogOptions, Ranges, ScanOptions, ScanStep};
@@ -49,7 +49,7 @@ pub use dir::LogDir;
 pub use error::{Error, Result};
 pub use log::{Log, LogOptions};
 
-/// What `benches/` measures though no caller can name it. No promise of this crate covers it.
+/// Private items that `benches/` measures. They are not part of the API.
 #[doc(hidden)]
 pub mod bench {
     pub use crate::log::skip_list::{Iter, OutOfOrder, Reader, SkipList, View};
@@ -59,8 +59,7 @@ pub mod bench {
     use crate::record::BatchHeader;
     use crate::segment::{SegmentAppender, SegmentLayout};
 
-    /// What recovery derives from the last segment of a log: its end offset, and the bytes of its offset index and of its
-    /// time index.
+    /// The end offset of a log's last segment, and the bytes of its offset index and time index, as recovery computes them.
     ///
     /// # Errors
     /// As [`LogWriter::open`](crate::writer::LogWriter::open).
@@ -68,12 +67,12 @@ pub mod bench {
         crate::writer::derived_indexes(log, config)
     }
 
-    /// A segment that takes batches as they are, as Kafka's `LogSegment.append` does.
+    /// A segment that appends batches without validation, like Kafka's `LogSegment.append`.
     #[derive(Debug)]
     pub struct Segment(SegmentAppender);
 
     impl Segment {
-        /// An empty one, with indexes of 10 MiB.
+        /// Creates an empty segment with indexes of 10 MiB.
         ///
         /// # Errors
         /// [`Error::Io`].
@@ -82,7 +81,7 @@ pub mod bench {
             SegmentAppender::create(directory, 0, &layout, 0, 0).map(Self)
         }
 
-        /// Appends one batch, of which nothing but the header is looked at.
+        /// Appends one batch; only its header is parsed.
         ///
         /// # Errors
         /// [`Error::Config`], [`Error::Io`].
@@ -92,12 +91,12 @@ pub mod bench {
             self.0.append(batch, &[header]).map_err(|(error, _)| error)
         }
 
-        /// Bytes of its `.log`.
+        /// The size of its `.log`, bytes.
         pub fn size(&self) -> u64 {
             self.0.size()
         }
 
-        /// Closes it in order.
+        /// Closes it.
         ///
         /// # Errors
         /// [`Error::Io`].

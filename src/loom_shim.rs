@@ -1,10 +1,10 @@
-//! What threads share: the standard library and arc-swap in a build that ships, loom's models of both in a build
-//! that is checked. Beside the models themselves, the only file of this room that knows of `cfg(loom)`.
+//! Synchronisation primitives: the standard library and arc-swap in a release build, loom's models of both under
+//! `cfg(loom)`. Apart from the `models` modules, only this file uses `cfg(loom)`.
 //!
-//! loom explores every interleaving, and every stale value that the memory model allows, but only of its own types.
-//! It has no `OnceLock` and cannot see into arc-swap. So under `cfg(loom)` [`OnceLock`] keeps its value in the standard
-//! one and its order in a modelled flag, and [`Swap`] is a version and a modelled mutex. arc-swap's own code is therefore
-//! not checked here: what is checked is what the skip list does with a pointer that is swapped atomically.
+//! loom explores every interleaving, and every stale value that the memory model allows, but only of its own types. It has
+//! no `OnceLock` and does not model arc-swap. So under `cfg(loom)`, [`OnceLock`] stores its value in the standard one and
+//! its order in a modelled flag, and [`Swap`] is a version and a modelled mutex. arc-swap's own code is therefore not
+//! checked; the skip list's use of an atomically swapped pointer is.
 
 pub(crate) use shipped_or_modelled::{
     Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, Event, GATHERS, KEYS,
@@ -23,32 +23,32 @@ mod shipped_or_modelled {
     use rustix::io::Errno;
     use rustix::thread::futex::{self, Timespec};
 
-    /// Keys of a node and of a group of a lane.
+    /// Keys per node, and per row of a lane.
     pub(crate) const KEYS: usize = 64;
 
-    /// Whether a leader waits for others as long as the clock says.
+    /// Whether a leader waits for other appends by the clock.
     pub(crate) const GATHERS: bool = true;
 
     /// Whether a sync that began before a truncation makes nothing durable.
     pub(crate) const MINDS_TRUNCATIONS: bool = true;
 
-    /// The order with which the skip list's one publication is stored.
+    /// The memory order of the skip list's publishing store.
     pub(crate) const PUBLISH: Ordering = Ordering::Release;
 
-    /// Something that happens again and again, and that threads wait for. They wake up without a lock, which a condition
-    /// variable's would all want at once.
+    /// A repeated event that threads wait for. They wake up without a lock; with a condition variable all of them would
+    /// contend for it.
     #[derive(Debug, Default)]
     pub(crate) struct Event(AtomicU32);
 
     impl Event {
-        /// How often it has happened.
+        /// The number of times that it has happened.
         pub(crate) fn count(&self) -> u32 {
             self.0.load(Ordering::Acquire)
         }
 
-        /// Returns once it has happened more often, or for no reason; true where it took as long as this.
+        /// Waits until it has happened more than `count` times; may also wake up spuriously. True after a timeout.
         pub(crate) fn wait(&self, count: u32, longest: Duration) -> bool {
-            // one that cannot be said is longer than anybody waits
+            // a duration that does not fit is longer than any caller waits
             let longest = Timespec::try_from(longest).ok();
             futex::wait(&self.0, futex::Flags::PRIVATE, count, longest.as_ref()) == Err(Errno::TIMEDOUT)
         }
@@ -63,12 +63,12 @@ mod shipped_or_modelled {
 
         fn wake(&self, most: u32) {
             self.0.fetch_add(1, Ordering::Release);
-            // it fails for no address that is one
+            // it fails only for an invalid address
             let _ = futex::wake(&self.0, futex::Flags::PRIVATE, most);
         }
     }
 
-    /// A pointer that many read and one replaces; clones are handles to the same pointer.
+    /// A pointer with many readers and one writer; clones share the pointer.
     pub(crate) struct Swap<T>(Arc<ArcSwap<T>>);
 
     impl<T> Swap<T> {
@@ -85,7 +85,7 @@ mod shipped_or_modelled {
         }
     }
 
-    /// A [`Swap`] seen by one reader, which holds the value that it saw last: a look costs a load and a compare.
+    /// One reader's handle of a [`Swap`], with the last value that it read: a check costs a load and a comparison.
     pub(crate) struct Cached<T>(Cache<Arc<ArcSwap<T>>, Arc<T>>);
 
     impl<T> Cached<T> {
@@ -110,13 +110,13 @@ mod shipped_or_modelled {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
     pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-    /// Two keys instead of 64: a model of four pushes then crosses a node's end, a table's end and a lane's end.
+    /// Two keys instead of 64, so that a model of four pushes crosses the end of a node, of the table and of a lane.
     pub(crate) const KEYS: usize = 2;
 
-    /// A clock would be another run each time.
+    /// A clock would make each run different.
     pub(crate) const GATHERS: bool = false;
 
-    /// The planted faults, this one and the next, prove that the models can fail: see the checks of `skip_list`.
+    /// Two seeded faults, this one and the next, show that the models can fail: see the checks of `skip_list`.
     pub(crate) const MINDS_TRUNCATIONS: bool = !cfg!(seeded_forgotten_truncation);
 
     pub(crate) const PUBLISH: Ordering =
@@ -138,7 +138,7 @@ mod shipped_or_modelled {
             *self.lock()
         }
 
-        /// The clock stands still; but whoever is woken may be late all the same.
+        /// There is no clock; but a woken thread may be late, so a timeout is always reported.
         pub(crate) fn wait(&self, count: u32, _longest: Duration) -> bool {
             let held = self.lock();
             if *held == count {
@@ -158,7 +158,7 @@ mod shipped_or_modelled {
         }
     }
 
-    /// The standard one for the value, and a flag that the checker sees for the order.
+    /// The standard one for the value, and a modelled flag for the order.
     pub(crate) struct OnceLock<T> {
         is_set: AtomicBool,
         value: std::sync::OnceLock<T>,
@@ -180,7 +180,7 @@ mod shipped_or_modelled {
         }
     }
 
-    /// A version, so that a look need not take the lock, and the pointer behind it.
+    /// A version, so that a check does not take the lock, and the pointer.
     pub(crate) struct Swap<T>(Arc<Versioned<T>>);
 
     struct Versioned<T> {
@@ -212,7 +212,7 @@ mod shipped_or_modelled {
         }
     }
 
-    /// The version and the value that one reader saw last.
+    /// The version and the value that one reader read last.
     pub(crate) struct Cached<T> {
         swap: Arc<Versioned<T>>,
         version: usize,

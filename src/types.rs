@@ -1,4 +1,4 @@
-//! Words that every room uses.
+//! Types that every module uses.
 
 use crate::error::{Error, Result};
 
@@ -52,7 +52,7 @@ pub struct OffsetPosition {
     pub position: i32,
 }
 
-/// Where the batch that holds an offset lies. Kafka: `FileRecords.LogOffsetPosition`, from `LogSegment.translateOffset`.
+/// The location of the batch that holds an offset. Kafka: `FileRecords.LogOffsetPosition`, from `LogSegment.translateOffset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The segment's base offset.
@@ -78,19 +78,19 @@ pub enum IsolationLevel {
 /// Which files are mapped into memory; see SECURITY.md for what a mapping risks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Io {
-    /// Nothing while another process holds the data directory's `.lock` or a writer the partition's `.cordwood.lock`; else
-    /// everything but the last segment's files.
+    /// Nothing while another process holds the data directory's `.lock` or a writer holds the partition's `.cordwood.lock`;
+    /// otherwise everything but the last segment's files.
     #[default]
     Auto,
-    /// Everything: the caller says that the directory is at rest.
+    /// Everything: the caller asserts that nothing writes to the directory.
     Mmap,
     /// Nothing: files are read by position.
     Pread,
 }
 
-/// Asked now and then by long work; an `Err` ends it. [`Interrupt::NEVER`] for callers that cannot be interrupted.
+/// A function that long operations call from time to time; an `Err` stops the operation. [`Interrupt::NEVER`] never does.
 ///
-/// A plain function, so that a handle stays `Send + Sync` and two handles never share state through it.
+/// It is a plain function, so that a handle is `Send + Sync` and two handles share no state through it.
 #[derive(Debug, Clone, Copy)]
 pub struct Interrupt(pub fn() -> std::result::Result<(), Box<dyn std::error::Error + Send + Sync>>);
 
@@ -98,7 +98,7 @@ impl Interrupt {
     /// Never interrupts.
     pub const NEVER: Self = Self(|| Ok(()));
 
-    /// Asks.
+    /// Calls the function.
     ///
     /// # Errors
     /// [`Error::Interrupted`] with the function's own error.

@@ -37,7 +37,7 @@ impl HeadersBuilder {
         Self { keys, values: BinaryBuilder::new(), ends: Vec::new(), validity, count: 0 }
     }
 
-    /// Adds a row; gives the bytes it took.
+    /// Adds a row; returns its size in bytes.
     pub(super) fn append(&mut self, headers: Headers<'_>) -> usize {
         let mut bytes = 0;
         self.validity.append(!headers.is_empty());
@@ -71,9 +71,9 @@ impl HeadersBuilder {
     }
 }
 
-/// Decodes UTF-8 as Java's `new String(bytes, UTF_8)` does, which is how Kafka's client makes a header's name.
+/// Decodes UTF-8 like Java's `new String(bytes, UTF_8)`, which Kafka's client uses for a header's name.
 ///
-/// The two differ from [`String::from_utf8_lossy`] in one case: three bytes that spell a surrogate become one U+FFFD.
+/// It differs from [`String::from_utf8_lossy`] in one case: three bytes that encode a surrogate become one U+FFFD.
 pub(crate) fn java_string(bytes: &[u8]) -> Cow<'_, str> {
     let mut decoded = String::new();
     let mut rest = bytes;
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn names_that_are_not_utf8_are_decoded_as_java_does() {
-        // each right side is what `new String(bytes, UTF_8)` of JDK 17 gives
+        // each right side is the result of `new String(bytes, UTF_8)` in JDK 17
         for (bytes, decoded) in [
             (&b"plain"[..], "plain"),
             (b"", ""),

@@ -1,4 +1,4 @@
-//! Columns out: scans as Arrow record batches; and in: [`NewRecords`].
+//! Scans as Arrow record batches, and Arrow record batches as records to append ([`NewRecords`]).
 //!
 //! | column | type | |
 //! |---|---|---|
@@ -6,8 +6,8 @@
 //! | `timestamp` | timestamp(ms or µs, UTC) | null where the record has none |
 //! | `timestamp_type` | int8 | −1 none, 0 CreateTime, 1 LogAppendTime |
 //! | `key`, `value` | binary | null is null, empty is empty |
-//! | `headers` | list of struct(key: string or binary, value: binary) | null where there are none |
-//! | `topic` | dictionary(int32, string) | null where not known, as `partition` |
+//! | `headers` | list of struct(key: string or binary, value: binary) | null where the record has none |
+//! | `topic` | dictionary(int32, string) | null where unknown, like `partition` |
 //! | `partition`, `leader_epoch`, `sequence` | int32 | −1 where there is no epoch or sequence |
 //! | `producer_id` | int64 | −1 = none |
 //! | `producer_epoch` | int16 | −1 = none |
@@ -64,11 +64,11 @@ pub enum Column {
 }
 
 impl Column {
-    /// What a scan of one log gives unless told otherwise.
+    /// The default columns of a scan of one log.
     pub const DEFAULT: [Self; 6] =
         [Self::Offset, Self::Timestamp, Self::TimestampType, Self::Key, Self::Value, Self::Headers];
 
-    /// What a scan of several logs gives unless told otherwise: where a row comes from is told first.
+    /// The default columns of a scan of several logs: topic and partition come first.
     pub const WITH_ORIGIN: [Self; 8] = [
         Self::Topic,
         Self::Partition,
@@ -104,10 +104,10 @@ impl Column {
         ("value_size", Self::ValueSize),
     ];
 
-    /// The column of a name.
+    /// The column with this name.
     ///
     /// # Errors
-    /// [`Error::Config`] that names a near one, if any.
+    /// [`Error::Config`], which suggests a similar name if there is one.
     pub fn parse(name: &str) -> Result<Self> {
         if let Some((_, column)) = Self::NAMES.iter().find(|(known, _)| *known == name) {
             return Ok(*column);
@@ -151,13 +151,13 @@ impl Column {
     }
 }
 
-/// How header names come out.
+/// The type of header names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HeaderKeys {
-    /// As strings, decoded as Kafka's client does: what is not UTF-8 becomes U+FFFD.
+    /// Strings, decoded as Kafka's client does: invalid UTF-8 becomes U+FFFD.
     #[default]
     Utf8,
-    /// As the bytes they are.
+    /// The bytes as stored.
     Binary,
 }
 
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_column_is_answered_with_a_near_one_only() {
+    fn an_unknown_column_gets_a_suggestion_only_if_one_is_similar() {
         assert_eq!(Column::parse("key").unwrap(), Column::Key);
         let error = |name| Column::parse(name).unwrap_err().to_string();
         assert!(error("timestmap").contains("did you mean \"timestamp\""), "{}", error("timestmap"));

@@ -1,14 +1,14 @@
-//! Columns in: the rows of a record batch as records to append.
+//! The rows of an Arrow record batch as records to append.
 //!
 //! | column | types | |
 //! |---|---|---|
-//! | `value` | binary or string, of any kind | it must be there; null is null |
-//! | `key` | the same | null where it is left out |
-//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms | left out: now; null, and −1 ms: none |
-//! | `headers` | a list, or a map, of (key, value), as a scan gives it | null is none |
-//! | `offset`, `timestamp_type` | any | passed over, so that what a scan gave can be appended |
+//! | `value` | binary or string, of any kind | required; null is null |
+//! | `key` | the same | null if missing |
+//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms | now if missing; null and −1 ms are none |
+//! | `headers` | a list, or a map, of (key, value), as from a scan | null is none |
+//! | `offset`, `timestamp_type` | any | ignored, so that the result of a scan can be appended |
 //!
-//! Everything is borrowed where it lies; only times are converted.
+//! Keys, values and headers are borrowed; only timestamps are converted.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -31,7 +31,7 @@ const TIMESTAMP: &str = "timestamp";
 const HEADERS: &str = "headers";
 const PASSED_OVER: [&str; 2] = ["offset", "timestamp_type"];
 
-/// A header as [`NewRecord`] wants it: its name and its value.
+/// A header as [`NewRecord`] takes it: its name and its value.
 pub type HeaderPair<'a> = (&'a [u8], Option<&'a [u8]>);
 
 /// The rows of a record batch, as records to append.
@@ -45,10 +45,10 @@ pub struct NewRecords {
 }
 
 impl NewRecords {
-    /// Whether a schema has the columns that are wanted, each once, and no other.
+    /// Checks that a schema has the columns above, each at most once, and no others.
     ///
     /// # Errors
-    /// [`Error::Config`] that names the columns.
+    /// [`Error::Config`], which names the columns.
     pub fn check(schema: &Schema) -> Result<()> {
         let known =
             |name: &str| [VALUE, KEY, TIMESTAMP, HEADERS].contains(&name) || PASSED_OVER.contains(&name);
@@ -76,11 +76,10 @@ impl NewRecords {
         Ok(())
     }
 
-    /// Takes the columns of a batch.
+    /// The records of a batch.
     ///
     /// # Errors
-    /// [`Error::Config`] for a column of a type that has no such meaning, or whose buffers contradict each other; and as
-    /// [`NewRecords::check`].
+    /// [`Error::Config`] for a column of an unsupported type, or with invalid buffers; and as [`NewRecords::check`].
     pub fn of(batch: &RecordBatch) -> Result<Self> {
         Self::check(&batch.schema())?;
         let column = |name: &str| batch.column_by_name(name);
@@ -94,7 +93,7 @@ impl NewRecords {
         })
     }
 
-    /// The headers of all rows, one after the other, for [`NewRecords::records`].
+    /// The headers of all rows, concatenated, for [`NewRecords::records`].
     ///
     /// # Errors
     /// [`Error::Config`] for a header without a name.
@@ -113,8 +112,7 @@ impl NewRecords {
         Ok(pairs)
     }
 
-    /// The rows as records. `headers`: of [`NewRecords::headers`]; `now`: what records get where there is no column of
-    /// times, ms.
+    /// The rows as records. `headers`: from [`NewRecords::headers`]. `now`: the timestamp if there is no timestamp column, ms.
     pub fn records<'a>(&'a self, headers: &'a [HeaderPair<'a>], now: i64) -> Vec<NewRecord<'a>> {
         let mut rest = headers;
         let record = |row| {
@@ -132,7 +130,7 @@ impl NewRecords {
     }
 }
 
-/// A column of bytes, of whatever kind.
+/// A column of bytes or strings of any kind.
 #[derive(Debug)]
 enum Bytes {
     Null,
@@ -176,7 +174,7 @@ impl Bytes {
 #[derive(Debug)]
 struct Times {
     values: Int64Array,
-    /// How many milliseconds one of them is, and how many of them one millisecond is.
+    /// The number of milliseconds in one unit, and the number of units in one millisecond.
     factor: i64,
     divisor: i64,
 }
@@ -207,7 +205,7 @@ impl Times {
         Ok(Self { values, factor, divisor })
     }
 
-    /// In milliseconds. A part of one counts as a whole one, so that a search for a record's own time finds it.
+    /// In milliseconds, rounded up, so that a search for a record's own time finds it.
     fn get(&self, row: usize) -> Option<i64> {
         self.values.is_valid(row).then(|| {
             let value = self.values.value(row).saturating_mul(self.factor);
@@ -268,7 +266,7 @@ impl HeaderLists {
         }))
     }
 
-    /// Where the headers of a row lie.
+    /// The range of the headers of a row.
     fn range(&self, row: usize) -> std::ops::Range<usize> {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             return 0..0;
@@ -285,7 +283,7 @@ impl HeaderLists {
     }
 }
 
-/// Another library made the buffers, and nothing has looked at them so far.
+/// Validates buffers that come from another library.
 fn check_buffers(array: &ArrayRef, column: &str) -> Result<()> {
     array
         .to_data()

@@ -1,4 +1,4 @@
-//! A directory held open.
+//! An open directory.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,7 +11,7 @@ use super::os::SystemFolder;
 use super::{Access, FileIdentity, FileType, Folder, SystemFile, WritableFile};
 use crate::error::{Error, NotFound, Result};
 
-/// A directory held open: its files are found through the descriptor, so it may be renamed meanwhile.
+/// An open directory. Its files are opened relative to its descriptor, so it may be renamed meanwhile.
 #[derive(Debug, Clone)]
 pub struct Directory {
     folder: Arc<dyn Folder>,
@@ -22,7 +22,7 @@ impl Directory {
     /// Opens a directory.
     ///
     /// # Errors
-    /// [`Error::LogNotFound`] where there is none or it is a file; [`Error::Io`] where the system refuses.
+    /// [`Error::LogNotFound`] if it does not exist or is a file; [`Error::Io`] if the system refuses.
     pub fn open(path: &Path, advice: &'static str) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
         let not_found = |found| Error::LogNotFound { path: path.clone(), found, advice };
@@ -36,15 +36,15 @@ impl Directory {
         }
     }
 
-    /// Opens a directory, which is made (durably) where only its last component is missing and `may_be_made` lets it, given
-    /// the directory that is to hold it and its name. Its path is the one behind symbolic links.
+    /// Opens a directory. If only the last component of the path is missing, it is created (durably), unless `check_name`
+    /// fails; that is called with the parent directory and the name. The path is resolved: it has no symbolic links.
     ///
     /// # Errors
-    /// As [`Directory::open`]; those of `may_be_made`.
+    /// As [`Directory::open`]; those of `check_name`.
     pub fn open_or_create(
         path: &Path,
         advice: &'static str,
-        may_be_made: impl FnOnce(&Self, &str) -> Result<()>,
+        check_name: impl FnOnce(&Self, &str) -> Result<()>,
     ) -> Result<Self> {
         let resolved = |directory: Self| {
             let path = std::fs::canonicalize(&directory.path)
@@ -58,7 +58,7 @@ impl Directory {
                     Error::config("path", "a directory whose name is UTF-8", path.display().to_string())
                 })?;
                 let parent = resolved(Self::open(parent, advice)?)?;
-                may_be_made(&parent, name)?;
+                check_name(&parent, name)?;
                 let made = parent.folder(name)?;
                 parent.sync()?;
                 Ok(made)
@@ -67,7 +67,7 @@ impl Directory {
         }
     }
 
-    /// A directory of another kind than the system's.
+    /// A directory that is not the operating system's.
     #[cfg(feature = "crash-disk")]
     pub(super) fn of_memory(folder: Arc<dyn Folder>, path: PathBuf) -> Self {
         Self { folder, path }
@@ -78,7 +78,7 @@ impl Directory {
         &self.path
     }
 
-    /// The path of an entry, for words to people.
+    /// The path of an entry, for messages.
     pub fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -92,10 +92,10 @@ impl Directory {
         move |error| Error::io(&path, action, error)
     }
 
-    /// Names and types of the entries, in the system's order. A name that is not UTF-8 is foreign to Kafka and left out.
+    /// Names and types of the entries, in the system's order. Names that are not UTF-8 are never Kafka's and are skipped.
     ///
-    /// One pass: an entry that is created, deleted or renamed meanwhile may be missing, even where a later one is returned.
-    /// [`Directory::segment_files`] gives a log's files completely.
+    /// This is one pass: an entry that is created, deleted or renamed meanwhile may be missing, even if a later one is
+    /// returned. [`Directory::segment_files`] returns a log's files completely.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -103,8 +103,8 @@ impl Directory {
         self.folder.entries().map_err(self.fail("", "list"))
     }
 
-    /// Opens a regular file of the directory for reading. Never blocks (a FIFO of that name is refused) and follows no
-    /// symbolic link out of the directory.
+    /// Opens a regular file of the directory for reading. Never blocks (a FIFO is refused) and does not follow symbolic
+    /// links.
     ///
     /// # Errors
     /// [`Error::Io`], also where the entry is missing or is no regular file.
@@ -113,7 +113,7 @@ impl Directory {
         SystemFile::new(handle, self.path_of(name))
     }
 
-    /// Which file has a name now; `None` where none has.
+    /// The identity of the file with this name; `None` if there is none.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -121,10 +121,10 @@ impl Directory {
         self.folder.identity_of(name).map_err(self.fail(name, "stat"))
     }
 
-    /// The whole of a small file, or `None` where there is none; `../name` is one beside the directory.
+    /// The contents of a small file, or `None` if it does not exist. `../name` is a file beside the directory.
     ///
     /// # Errors
-    /// [`Error::Io`], also where it is larger than `limit` bytes.
+    /// [`Error::Io`], also if it is larger than `limit` bytes.
     pub fn read_small(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
         match self.open_file(name) {
             Ok(file) if file.size() > limit => {
@@ -141,16 +141,16 @@ impl Directory {
         }
     }
 
-    /// Whether somebody may be shortening files here: another process holds the data directory's `.lock` (`../.lock`), as
-    /// a running broker does, or anybody, this process included, holds the partition's (`.cordwood.lock`), as a writer does.
+    /// Whether files in this directory may be shortened: another process holds the data directory's `.lock` (`../.lock`), as
+    /// a running broker does, or any process, including this one, holds the partition's `.cordwood.lock`, as a writer does.
     ///
-    /// Asks on a read-only descriptor and takes no lock. The JVM's lock is an `fcntl` one; `flock` does not see it. Where
-    /// a file cannot be asked about, it counts as held: then nothing is mapped.
+    /// Queries the locks on a read-only descriptor and takes none. The JVM's lock is an `fcntl` lock, which `flock` does not
+    /// detect. If a lock cannot be queried, it counts as held, and nothing is mapped.
     pub fn is_locked(&self) -> bool {
         self.folder.is_locked()
     }
 
-    /// Fails where the system lets nobody make or remove a file here, because of a permission or a read-only mount.
+    /// Fails if files cannot be created or removed here, because of permissions or a read-only mount.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -161,10 +161,10 @@ impl Directory {
             .map_err(|error| Error::io(&self.path, "write to", error))
     }
 
-    /// Makes a regular file for writing.
+    /// Creates a regular file for writing.
     ///
     /// # Errors
-    /// [`Error::Io`], also where the name is taken.
+    /// [`Error::Io`], also if the name exists.
     pub fn create(&self, name: &str) -> Result<WritableFile> {
         let handle = self.folder.open(name, Access::Create).map_err(self.fail(name, "create"))?;
         Ok(WritableFile::new(handle, self.path_of(name)))
@@ -179,7 +179,7 @@ impl Directory {
         Ok(WritableFile::new(handle, self.path_of(name)))
     }
 
-    /// Gives a file another name, which it takes from any file that has it. Durable after [`Directory::sync`].
+    /// Renames a file, and replaces any file with the new name. Durable after [`Directory::sync`].
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -187,8 +187,7 @@ impl Directory {
         self.folder.rename(from, to).map_err(self.fail(from, "rename"))
     }
 
-    /// Takes a file's name away; whoever has it open keeps it. A missing one is no error. Durable after
-    /// [`Directory::sync`].
+    /// Removes a file; open handles stay valid. A missing file is no error. Durable after [`Directory::sync`].
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -199,7 +198,7 @@ impl Directory {
         }
     }
 
-    /// A directory in this one, made if it is not there. Its name is durable after [`Directory::sync`].
+    /// Opens a directory in this one, which is created if it does not exist. Its name is durable after [`Directory::sync`].
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -211,12 +210,12 @@ impl Directory {
     /// Removes an empty directory in this one.
     ///
     /// # Errors
-    /// [`Error::Io`], also where it is missing or not empty.
+    /// [`Error::Io`], also if it is missing or not empty.
     pub fn remove_folder(&self, name: &str) -> Result<()> {
         self.folder.remove_folder(name).map_err(self.fail(name, "remove"))
     }
 
-    /// The directory that holds this one; `None` for one of memory.
+    /// The parent directory; `None` for an in-memory directory.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -226,10 +225,10 @@ impl Directory {
         Ok(folder.map(|folder| Self { folder, path }))
     }
 
-    /// Makes names that were given and taken away durable.
+    /// Makes created, renamed and removed names durable.
     ///
     /// # Errors
-    /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
+    /// [`Error::Io`]: changes that were not yet durable may be lost, even if a later call succeeds.
     pub fn sync(&self) -> Result<()> {
         self.folder.sync().map_err(self.fail("", "sync"))
     }

@@ -11,16 +11,16 @@ use super::Handle;
 use super::os::SystemHandle;
 use crate::error::{Error, NotFound, Result};
 
-/// Which file it is, and whether it was written to since: compared to notice that another one has taken its name.
+/// Identifies a file and its last change. Two are compared to detect a change, or another file with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
-    /// The number of the file in its file system.
+    /// The inode number.
     pub inode: u64,
     /// Bytes.
     pub size: u64,
     /// The time of the last modification: seconds and nanoseconds since the epoch.
     pub modified: (i64, i64),
-    /// The time of the last change of the file or its attributes (`ctime`), which no program can set: seconds and
+    /// The time of the last change of the file or its attributes (`ctime`), which programs cannot set: seconds and
     /// nanoseconds since the epoch.
     pub changed: (i64, i64),
 }
@@ -32,17 +32,17 @@ impl FileIdentity {
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     }
 
-    /// Whether the last modification lies so long before `moment` that a later one has another time.
+    /// Whether the last modification is so long before `moment` that a later one must have a different time.
     pub(crate) fn is_older_than(&self, moment: SystemTime) -> bool {
         let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         i64::try_from(since).is_ok_and(|now| self.modified_ms().saturating_add(Self::TICK_MS) < now)
     }
 
-    /// Far more than a tick of any file system's clock.
+    /// Much longer than the clock tick of any file system, ms.
     const TICK_MS: i64 = 2_000;
 }
 
-/// An open regular file; its size is fixed as of its opening.
+/// An open regular file. Its size is the size when it was opened.
 #[derive(Debug)]
 pub struct SystemFile {
     handle: Arc<dyn Handle>,
@@ -59,7 +59,7 @@ impl SystemFile {
     /// Opens a regular file by its path, for reading. Follows symbolic links; never blocks.
     ///
     /// # Errors
-    /// [`Error::LogNotFound`] where there is none; [`Error::Io`].
+    /// [`Error::LogNotFound`] if it does not exist; [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
         match SystemHandle::open(&path) {
@@ -77,12 +77,12 @@ impl SystemFile {
         &self.path
     }
 
-    /// Bytes, as of the opening.
+    /// Size in bytes when the file was opened.
     pub fn size(&self) -> u64 {
         self.identity.size
     }
 
-    /// Bytes, as of now.
+    /// The current size in bytes.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -91,7 +91,7 @@ impl SystemFile {
         Ok(identity.size)
     }
 
-    /// Forgets what the system keeps of the file in memory: what is read next is what the disk has.
+    /// Drops the file's page cache, so that the next read comes from the disk.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -99,7 +99,7 @@ impl SystemFile {
         self.handle.forget_cached(0).map_err(|error| Error::io(&self.path, "drop the cache of", error))
     }
 
-    /// Which file it is, as of the opening.
+    /// The identity of the file when it was opened.
     pub fn identity(&self) -> FileIdentity {
         self.identity
     }
@@ -121,7 +121,7 @@ impl SystemFile {
     }
 }
 
-/// Reads into a buffer until it is full or the file ends; returns how many bytes were read.
+/// Reads into a buffer until it is full or the file ends. Returns the number of bytes read.
 fn read_available(handle: &dyn Handle, buffer: &mut [u8], position: u64) -> io::Result<usize> {
     let mut read = 0;
     while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
@@ -135,7 +135,7 @@ fn read_available(handle: &dyn Handle, buffer: &mut [u8], position: u64) -> io::
     Ok(read)
 }
 
-/// The bytes of a file, mapped into memory or read by position: callers do not see which.
+/// The bytes of a file, mapped into memory or read by position. Callers use both in the same way.
 #[derive(Debug)]
 pub struct FileBytes {
     file: SystemFile,
@@ -144,11 +144,11 @@ pub struct FileBytes {
 }
 
 impl FileBytes {
-    /// Takes the first `size` bytes of a file (all of it where `None`), mapped if `map` says so and it is not empty.
+    /// The first `size` bytes of a file (`None`: all), mapped if `map` is true and there are any.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] where the file is shorter than `size`. A mapping that the system refuses is no error: the
-    /// bytes are then read by position.
+    /// [`Error::LogChanged`] if the file is shorter than `size`. If the system refuses the mapping, that is no error: the bytes
+    /// are read by position.
     pub fn new(file: SystemFile, size: Option<u64>, map: bool) -> Result<Self> {
         let size = size.unwrap_or(file.size());
         if file.size() < size {
@@ -163,10 +163,10 @@ impl FileBytes {
         Ok(Self { file, map, size })
     }
 
-    /// Tells the system that reads will be scattered, so that one touched page does not pull in its neighbours.
+    /// Advises the system that reads are random, so that it does not read ahead.
     pub fn advise_random(&self) {
         if let Some(map) = &self.map {
-            // only advice: where it is refused, reads are the same
+            // only advice: if it is refused, reads return the same bytes
             let _ = map.advise(Advice::Random);
         }
     }
@@ -176,18 +176,17 @@ impl FileBytes {
         self.file.path()
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// All the bytes, where they are mapped.
+    /// All bytes if the file is mapped.
     pub fn mapped(&self) -> Option<&[u8]> {
         self.map.as_deref()
     }
 
-    /// The bytes from `position` on, `length` of them or as many as there are before the end: borrowed from the mapping,
-    /// else read into `buffer`.
+    /// `length` bytes at `position`, or fewer at the end: borrowed from the mapping, or read into `buffer`.
     ///
     /// # Errors
     /// [`Error::LogChanged`] where the file has become shorter; [`Error::Io`].
@@ -206,7 +205,7 @@ impl FileBytes {
         Ok(buffer)
     }
 
-    /// [`FileBytes::read`] that ends early where the file has become shorter.
+    /// Like [`FileBytes::read`], but returns fewer bytes if the file has become shorter.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -227,7 +226,7 @@ impl FileBytes {
     }
 }
 
-/// Fills a buffer from a position on.
+/// Fills a buffer from a position.
 pub(super) fn read_exact(handle: &dyn Handle, buffer: &mut [u8], position: u64) -> io::Result<()> {
     if read_available(handle, buffer, position)? < buffer.len() {
         return Err(io::ErrorKind::UnexpectedEof.into());

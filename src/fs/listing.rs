@@ -1,8 +1,8 @@
-//! Complete listings of a directory that others change meanwhile.
+//! Complete listings of a directory that other processes change meanwhile.
 //!
-//! `readdir` is not atomic: an entry that is created, deleted or renamed while it runs may be returned or not, each on its
-//! own. One pass over the directory of a log that rolls may therefore miss a segment and return a later one, which looks
-//! like a hole. A second pass returns every entry that existed before it began. A segment is created after all segments
+//! `readdir` is not atomic: each entry that is created, deleted or renamed while it runs may be returned or not,
+//! independently. One pass over the directory of a log that rolls may therefore miss a segment and return a later one,
+//! which looks like a gap. A second pass returns every entry that existed before it began. A segment is created after all segments
 //! with lower base offsets, so those that precede the last one of the first pass existed before the second pass began:
 //!
 //! ```text
@@ -16,7 +16,7 @@ use super::names::{FileKind, SegmentFileName, Stage};
 use super::{Directory, FileType};
 use crate::error::{Error, Result};
 
-/// Passes at most: a directory whose segments are deleted or replaced during each of them is not listed completely.
+/// The maximum number of passes. If segments are deleted or replaced during each of them, the listing fails.
 const MAX_PASSES: usize = 10;
 
 /// A file that belongs to a segment, as a listing shows it.
@@ -24,9 +24,9 @@ const MAX_PASSES: usize = 10;
 pub struct SegmentFile {
     /// Its name.
     pub name: String,
-    /// What its name says.
+    /// The parsed name.
     pub parsed: SegmentFileName,
-    /// A regular file, or something else that has such a name.
+    /// Its type: something other than a regular file may have such a name.
     pub file_type: FileType,
 }
 
@@ -37,18 +37,18 @@ impl SegmentFile {
 }
 
 impl Directory {
-    /// The files of segments, by name. No live segment is missing below the largest base offset that is returned; segments
-    /// that are created while the directory is listed may be left out, the newest only.
+    /// The files of segments, sorted by name. Below the largest base offset that is returned, no live segment is missing. Of
+    /// the segments that are created during the listing, the newest may be missing.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] where segments are deleted or replaced so fast that no two passes agree; [`Error::Io`].
+    /// [`Error::LogChanged`] if segments are deleted or replaced so fast that no two passes agree; [`Error::Io`].
     pub fn segment_files(&self) -> Result<Vec<SegmentFile>> {
         let mut earlier = self.list_segment_files()?;
         let mut last = last_base(&earlier);
         for _ in 1..MAX_PASSES {
             let mut later = self.list_segment_files()?;
             if first_base(&later) > last {
-                // none, or none any more
+                // no segment, or no longer any
                 last = last_base(&later);
             }
             for files in [&mut earlier, &mut later] {
@@ -62,10 +62,10 @@ impl Directory {
         Err(self.unstable("segments deleted or replaced"))
     }
 
-    /// What two calls of `list` in a row agree on.
+    /// Calls `list` until two calls in a row return the same.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] where no two of several do; those of `list`.
+    /// [`Error::LogChanged`] if no two in a row do; the errors of `list`.
     pub fn list_until_stable<T: PartialEq>(&self, list: impl Fn(&Self) -> Result<T>) -> Result<T> {
         let mut earlier = list(self)?;
         for _ in 1..MAX_PASSES {
@@ -86,7 +86,7 @@ impl Directory {
         }
     }
 
-    /// Base offsets of the live segments, rising: complete as [`Directory::segment_files`] is.
+    /// The base offsets of the live segments, ascending, as complete as [`Directory::segment_files`].
     ///
     /// # Errors
     /// As [`Directory::segment_files`].

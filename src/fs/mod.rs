@@ -1,12 +1,12 @@
-//! The seam to the disk. Everything that asks the system for a file passes here.
+//! Access to the disk. All other modules open files through this one.
 //!
 //! ```text
 //!   Directory ──open_file──▶ SystemFile ──▶ FileBytes         reading: writes nothing
 //!       │
 //!       ├──create, open_writable──▶ WritableFile
-//!       └──rename, remove, sync                               what only a writer calls
+//!       └──rename, remove, sync                               called by writers only
 //!
-//!   Folder, Handle      what these ask for: the system's files (os), or a disk of memory that crashes (mem)
+//!   Folder, Handle      the traits behind these: the system's files (os), or an in-memory disk that crashes (mem)
 //! ```
 
 mod directory;
@@ -44,64 +44,64 @@ pub use writable::WritableFile;
 enum Access {
     /// For reading.
     Read,
-    /// For reading and writing; it must be there.
+    /// For reading and writing; the file must exist.
     Write,
-    /// For reading and writing; it must not be there yet.
+    /// For reading and writing; the file must not exist.
     Create,
 }
 
-/// What a directory is asked for. Names are single components, or `../name` for a file beside the directory.
+/// Operations on a directory. A name is a single path component, or `../name` for a file beside the directory.
 trait Folder: Debug + Send + Sync {
     /// Names and types, in the system's order.
     fn entries(&self) -> io::Result<Vec<(String, FileType)>>;
-    /// Opens a regular file; never blocks, follows no symbolic link.
+    /// Opens a regular file. Never blocks and does not follow symbolic links.
     fn open(&self, name: &str, access: Access) -> io::Result<Arc<dyn Handle>>;
-    /// Which file has a name; `None` where none has.
+    /// The identity of the file with this name; `None` if there is none.
     fn identity_of(&self, name: &str) -> io::Result<Option<FileIdentity>>;
-    /// Whether another process (or another handle) says by a lock that it may shorten files.
+    /// Whether another process (or another handle) holds a lock under which it may shorten files.
     fn is_locked(&self) -> bool;
-    /// Gives a file another name, which it takes from any file that has it.
+    /// Renames a file, and replaces any file with the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Takes a file's name away.
+    /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// The directory of a name, made if it is not there.
+    /// Opens the directory with this name, which is created if it does not exist.
     fn folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
-    /// Removes the empty directory of a name.
+    /// Removes the empty directory with this name.
     fn remove_folder(&self, name: &str) -> io::Result<()>;
-    /// Makes names that were given and taken away durable.
+    /// Makes created, renamed and removed names durable.
     fn sync(&self) -> io::Result<()>;
-    /// The directory that holds this one; `None` where there is none to be had.
+    /// The parent directory; `None` for an in-memory one.
     fn parent(&self) -> io::Result<Option<Arc<dyn Folder>>>;
-    /// What the system knows it by; `None` for one of memory, where nobody else can be locked out.
+    /// Its descriptor; `None` for an in-memory directory, which no other process can lock.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// What an open file is asked for.
+/// Operations on an open file.
 trait Handle: Debug + Send + Sync {
-    /// Which file it is, and its size, now.
+    /// The identity of the file, with its current size.
     fn identity(&self) -> io::Result<FileIdentity>;
-    /// Reads from a position on, as `pread`: short at the end of the file.
+    /// Reads at a position, like `pread`: short at the end of the file.
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
-    /// Writes from a position on, as `pwrite`: may write less than it was given.
+    /// Writes at a position, like `pwrite`: may write fewer bytes than given.
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<usize>;
-    /// Cuts the file, or lets it grow by zeros without blocks.
+    /// Truncates the file, or extends it by zeros without blocks.
     fn set_size(&self, size: u64) -> io::Result<()>;
-    /// Lets the file grow to `size` by zeros whose blocks are really there.
+    /// Extends the file to `size` by zeros with allocated blocks.
     fn allocate(&self, size: u64) -> io::Result<()>;
-    /// Has blocks ready for `length` bytes from a position on, behind the end of the file too, whose size stays. Only
-    /// advice; whether it was taken.
+    /// Allocates blocks for `length` bytes at a position, also beyond the end of the file, without changing its size. This is
+    /// only advice; returns whether the system took it.
     fn reserve(&self, position: u64, length: u64) -> bool {
         let _ = (position, length);
         false
     }
     /// Makes contents and size durable (`fdatasync`).
     fn sync(&self) -> io::Result<()>;
-    /// Forgets what the system keeps of the file in memory from a position on: what is read next is what the disk has.
+    /// Drops the file's page cache from a position on, so that the next read comes from the disk.
     fn forget_cached(&self, position: u64) -> io::Result<()>;
     /// Sets the time of the last modification: seconds and nanoseconds since the epoch.
     fn set_modified(&self, time: (i64, i64)) -> io::Result<()>;
-    /// Maps the first `length` bytes for reading; `None` where that cannot be.
+    /// Maps the first `length` bytes for reading; `None` if that is not possible.
     fn map(&self, length: usize) -> Option<Mmap>;
 }

@@ -1,4 +1,4 @@
-//! The system's files.
+//! Files and directories of the operating system.
 
 use std::fs::File;
 use std::io;
@@ -16,16 +16,16 @@ use super::{Access, FileIdentity, Folder, Handle, PartitionLocks, lock};
 #[cfg(not(target_os = "linux"))]
 compile_error!("cordwood reads and writes Kafka's files with calls that only Linux has; build it on Linux");
 
-/// What every opening of a file asks for: it never blocks on a FIFO, and takes no terminal.
+/// Flags of every open: it never blocks on a FIFO, and does not acquire a controlling terminal.
 const FILE_FLAGS: OFlags = OFlags::NONBLOCK.union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// How many descriptors this process may have: the soft limit, as it is now.
+/// The current soft limit on this process's descriptors.
 pub(crate) fn max_open_files() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     limit.current.and_then(|current| usize::try_from(current).ok()).unwrap_or(usize::MAX)
 }
 
-/// Whether an opening failed because the process, or the system, has no descriptor left.
+/// Whether an open failed because the process or the system has no descriptor left.
 pub(crate) fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
@@ -42,7 +42,7 @@ impl SystemFolder {
 
     fn open_folder(&self, name: &str) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        // the parent may be reached through a link; a folder of ours may not be one
+        // `..` may be a link; a folder of the partition may not
         let flags = if name == ".." { flags } else { flags | OFlags::NOFOLLOW };
         Ok(Self(rustix::fs::openat(&self.0, name, flags, Mode::empty())?))
     }
@@ -59,7 +59,7 @@ impl Folder for SystemFolder {
             }
             let mut kind = entry.file_type();
             if kind == FileType::Unknown {
-                // some file systems do not say it in the listing
+                // some file systems do not return the type in a listing
                 let flags = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
                 if let Ok(stat) = rustix::fs::statat(&self.0, entry.file_name(), flags) {
                     kind = FileType::from_raw_mode(stat.st_mode);
@@ -102,7 +102,7 @@ impl Folder for SystemFolder {
     }
 
     fn is_locked(&self) -> bool {
-        // a broker, and the one writer of this partition; writers of others share the first lock, which says nothing here
+        // a broker, and the one writer of this partition; writers of other partitions share the first lock
         ["../.lock", PartitionLocks::NAME].into_iter().any(|name| {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | FILE_FLAGS;
             let descriptor = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
@@ -184,7 +184,7 @@ impl Handle for SystemHandle {
     fn allocate(&self, size: u64) -> io::Result<()> {
         let held = self.0.metadata()?.len();
         match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), 0, size) {
-            // a file system without it: zeros that are written have blocks, too
+            // a file system without fallocate: writing zeros allocates blocks, too
             Err(Errno::OPNOTSUPP) => {
                 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
                 let mut position = held;
@@ -218,8 +218,8 @@ impl Handle for SystemHandle {
     #[expect(unsafe_code, reason = "memory-mapping a file; S1 and S2 of SAFETY.md")]
     fn map(&self, length: usize) -> Option<Mmap> {
         // SAFETY: S1: the mapping is read-only, private to this value and as long as the file was when it was opened.
-        // S2: it is made only where the rule `io` says that no other process shortens or rewrites the file, or where
-        // the caller has said so.
+        // S2: it is made only where `io` rules out that another process shortens or rewrites the file, or where the caller
+        // asserts it.
         unsafe { memmap2::MmapOptions::new().len(length).map(&self.0) }.ok()
     }
 }

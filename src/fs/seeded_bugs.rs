@@ -1,43 +1,43 @@
-//! Bugs that the writer can be asked to have, so that tests show that they would be found.
+//! Bugs that tests can switch on in the writer, to show that the crash tests catch them.
 //!
-//! Each is a mistake against one rule of order, made at one place of the writer: `if seeded_bugs::is(SeededBug::AckBeforeFsync)`.
-//! Without the feature `crash-disk` [`is`] is constantly false and the mistake is compiled away.
+//! Each bug breaks one rule of ordering at one place of the writer: `if seeded_bugs::is(SeededBug::AckBeforeFsync)`.
+//! Without the feature `crash-disk`, [`is`] is constantly false and the bug is not compiled in.
 
-/// A mistake to make.
+/// A bug to switch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum SeededBug {
     /// An append is acknowledged before its bytes are synced.
     AckBeforeFsync,
-    /// A new file's name is taken for durable though the directory was not synced.
+    /// A new file's name is treated as durable though the directory was not synced.
     NoDirectorySyncOnCreate,
-    /// A renamed file's name is taken for durable though the directory was not synced.
+    /// A renamed file's name is treated as durable though the directory was not synced.
     NoDirectorySyncOnRename,
-    /// A removed file's name is taken for gone though the directory was not synced.
+    /// A removal is treated as durable though the directory was not synced.
     NoDirectorySyncOnDelete,
     /// A truncation removes the oldest segments first, and cuts before it lowers the recovery point.
     SwappedDeleteOrder,
-    /// A new segment takes batches while the one before it is not yet synced.
+    /// A new segment receives batches before the previous one is synced.
     NewSegmentBeforeOldFlush,
-    /// The recovery point is written before the sync that it speaks of.
+    /// The recovery point is written before the sync that it records.
     RecoveryPointBeforeFsync,
-    /// What a short write left behind the end is not cut off.
+    /// The bytes of a short write after the end of the log are not cut off.
     NoTruncateAfterShortWrite,
-    /// A sync that failed is tried again, and its success believed.
+    /// A failed sync is retried, and its success is trusted.
     FsyncRetriedAfterError,
-    /// A batch whose length points behind the end of the file is taken for a clean end.
+    /// A batch whose length reaches beyond the end of the file is treated as a clean end.
     LengthTrustedPastEnd,
-    /// An empty checkpoint file is read as one that says zero.
+    /// An empty checkpoint file is read as a checkpoint of zero.
     EmptyCheckpointIsZero,
-    /// A clean marker counts because it is there, whatever it says.
+    /// A clean marker counts because it exists, whatever its contents.
     CleanMarkerByExistence,
-    /// Index entries that are only in memory are taken for written.
+    /// Index entries that are only in memory are treated as written.
     IndexEntriesNotWritten,
     /// Segments that are replaced together are published to readers one by one.
     SegmentsReplacedOneByOne,
 }
 
 impl SeededBug {
-    /// Every one of them.
+    /// All bugs.
     pub const ALL: [Self; 14] = [
         Self::AckBeforeFsync,
         Self::NoDirectorySyncOnCreate,
@@ -56,7 +56,7 @@ impl SeededBug {
     ];
 }
 
-/// Whether the current thread is asked to make a mistake.
+/// Whether a bug is switched on in the current thread.
 #[cfg(not(feature = "crash-disk"))]
 #[inline]
 pub const fn is(_: SeededBug) -> bool {
@@ -64,27 +64,27 @@ pub const fn is(_: SeededBug) -> bool {
 }
 
 #[cfg(feature = "crash-disk")]
-pub use asked::{is, plant};
+pub use switch::{is, seed};
 
 #[cfg(feature = "crash-disk")]
-mod asked {
+mod switch {
     use std::cell::Cell;
 
     use super::SeededBug;
 
     thread_local! {
-        static PLANTED: Cell<Option<SeededBug>> = const { Cell::new(None) };
+        static SEEDED: Cell<Option<SeededBug>> = const { Cell::new(None) };
     }
 
-    /// Whether the current thread is asked to make a mistake.
+    /// Whether a bug is switched on in the current thread.
     #[inline]
-    pub fn is(mistake: SeededBug) -> bool {
-        PLANTED.get() == Some(mistake)
+    pub fn is(bug: SeededBug) -> bool {
+        SEEDED.get() == Some(bug)
     }
 
-    /// Asks the current thread to make a mistake from now on, instead of any that it was asked for; `None`: none.
-    pub fn plant(mistake: Option<SeededBug>) {
-        PLANTED.set(mistake);
+    /// Switches a bug on in the current thread, instead of the previous one; `None`: no bug.
+    pub fn seed(bug: Option<SeededBug>) {
+        SEEDED.set(bug);
     }
 
     #[cfg(test)]
@@ -92,14 +92,12 @@ mod asked {
         use super::*;
 
         #[test]
-        fn a_mistake_is_planted_in_one_thread_only() {
-            plant(Some(SeededBug::AckBeforeFsync));
+        fn a_bug_is_seeded_in_one_thread_only() {
+            seed(Some(SeededBug::AckBeforeFsync));
             assert!(is(SeededBug::AckBeforeFsync) && !is(SeededBug::CleanMarkerByExistence));
-            std::thread::spawn(|| assert!(SeededBug::ALL.into_iter().all(|mistake| !is(mistake))))
-                .join()
-                .unwrap();
-            plant(None);
-            assert!(SeededBug::ALL.into_iter().all(|mistake| !is(mistake)));
+            std::thread::spawn(|| assert!(SeededBug::ALL.into_iter().all(|bug| !is(bug)))).join().unwrap();
+            seed(None);
+            assert!(SeededBug::ALL.into_iter().all(|bug| !is(bug)));
         }
     }
 }

@@ -1,26 +1,26 @@
-//! Files that are written as a whole beside the one that they replace.
+//! Staged files: written completely under another name, then renamed over the file that they replace.
 
 use super::seeded_bugs::{self, SeededBug};
 use super::{Directory, WritableFile};
 use crate::error::Result;
 
-/// The suffix of a file that is to replace the one without it.
+/// The suffix of a staged file.
 pub(crate) const STAGED: &str = ".tmp";
 
-/// A file that is whole and durable, and waits to take the name of another. All that needs space has been done: what is
-/// left is a rename. Dropped, it is removed.
+/// A complete and durable file that is to be renamed over another. Everything that needs disk space is done; only the rename
+/// is left. If it is dropped instead, it is removed.
 #[derive(Debug)]
 #[must_use]
 pub struct Staged {
     directory: Directory,
-    /// The name that it has, and the one that it is to take.
+    /// Its present name and its final name.
     from: String,
     to: String,
     is_put: bool,
 }
 
 impl Staged {
-    /// Puts it in its place, durably: a reader, now or after a crash, finds the old file or this one.
+    /// Renames it, durably. A reader, now or after a crash, finds either the old file or this one.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -34,14 +34,14 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if !self.is_put {
-            // it may be as large as a segment, and the disk be full; what stays of it is of no use, whether or not it goes
+            // it may be as large as a segment, and the disk full; if it cannot be removed, it does no harm
             let _ = self.directory.remove(&self.from);
         }
     }
 }
 
 impl Directory {
-    /// Replaces a small file as a whole, durably: a reader, now or after a crash, finds the old contents or the new.
+    /// Replaces a small file as a whole, durably. A reader, now or after a crash, finds the old or the new contents.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -49,7 +49,7 @@ impl Directory {
         self.stage(name, contents)?.put()
     }
 
-    /// Writes what is to replace a small file.
+    /// Stages new contents of a small file.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -57,7 +57,7 @@ impl Directory {
         self.stage_with(name, STAGED, |file| file.write_all_at(contents, 0))
     }
 
-    /// [`Directory::stage`] of what is to replace what was staged for the same name before.
+    /// [`Directory::stage`] for a name that has a staged file already: stages the contents to follow those.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -65,11 +65,11 @@ impl Directory {
         self.stage_with(name, ".next.tmp", |file| file.write_all_at(contents, 0))
     }
 
-    /// Copies the first `size` bytes of a file, which are to replace it. A reader that has the file open or mapped keeps the old
-    /// one.
+    /// Stages the first `size` bytes of a file as its new contents. A reader that has the file open or mapped keeps the old
+    /// file.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io): the disk has no room for both, for one.
+    /// [`Error::Io`](crate::Error::Io), for example if the disk has no space for both.
     pub fn stage_start(&self, name: &str, size: u64) -> Result<Staged> {
         const CHUNK: u64 = 1 << 20;
         let whole = self.open_file(name)?;
@@ -94,7 +94,7 @@ impl Directory {
         let from = format!("{name}{suffix}");
         self.remove(&from)?;
         let file = self.create(&from)?;
-        // removed where anything of this fails
+        // removed if any step fails
         let staged = Staged { directory: self.clone(), from, to: name.to_owned(), is_put: false };
         write(&file)?;
         file.sync()?;

@@ -1,4 +1,4 @@
-//! A file that its one writer changes.
+//! A file opened for writing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use super::seeded_bugs::{self, SeededBug};
 use super::{FileIdentity, Handle};
 use crate::error::{Error, Result};
 
-/// An open regular file that its one writer changes. Clones are the same open file.
+/// An open regular file with one writer. Clones share the same open file.
 #[derive(Debug, Clone)]
 pub struct WritableFile {
     handle: Arc<dyn Handle>,
     path: PathBuf,
-    /// Whether a sync has failed: the system tells one of those who ask, and once. All clones share it.
+    /// Whether a sync has failed: the system reports a failure only once, to one caller. All clones share it.
     has_failed: Arc<Mutex<bool>>,
 }
 
@@ -31,7 +31,7 @@ impl WritableFile {
         move |error| Error::io(&self.path, action, error)
     }
 
-    /// Which file it is, and its size, now.
+    /// The identity of the file, with its current size.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -42,16 +42,16 @@ impl WritableFile {
     /// Fills `buffer` from `position` on.
     ///
     /// # Errors
-    /// [`Error::Io`], also where the file ends before.
+    /// [`Error::Io`], also if the file ends before.
     pub fn read_exact_at(&self, buffer: &mut [u8], position: u64) -> Result<()> {
         super::file::read_exact(&*self.handle, buffer, position).map_err(self.fail("read"))
     }
 
-    /// Writes all of `bytes` from `position` on: goes on after an interruption, and once after a short write, which tells
-    /// why it was short.
+    /// Writes all of `bytes` at `position`. Continues after an interruption, and once after a short write, so that the second
+    /// write returns the reason.
     ///
     /// # Errors
-    /// [`Error::Io`]: any part of the bytes may have been written.
+    /// [`Error::Io`]: any part of the bytes may be written.
     pub fn write_all_at(&self, bytes: &[u8], position: u64) -> Result<()> {
         let (mut rest, mut position) = (bytes, position);
         while !rest.is_empty() {
@@ -68,7 +68,7 @@ impl WritableFile {
         Ok(())
     }
 
-    /// Cuts the file, or lets it grow by zeros without blocks.
+    /// Truncates the file, or extends it by zeros without blocks.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -76,16 +76,16 @@ impl WritableFile {
         self.handle.set_size(size).map_err(self.fail("resize"))
     }
 
-    /// Lets the file grow to `size` by zeros whose blocks are really there, so that writing them needs no space.
+    /// Extends the file to `size` by zeros with allocated blocks, so that writing there needs no space.
     ///
     /// # Errors
-    /// [`Error::Io`]: the disk is full, for one.
+    /// [`Error::Io`], for example if the disk is full.
     pub fn allocate(&self, size: u64) -> Result<()> {
         self.handle.allocate(size).map_err(self.fail("allocate blocks for"))
     }
 
-    /// Has blocks ready for `length` bytes from `position` on, so that writing them there is faster. The file's size stays;
-    /// [`WritableFile::set_size`] gives back what lies behind it. Only advice; whether it was taken.
+    /// Allocates blocks for `length` bytes at `position`, so that writes there are faster. The file's size does not change;
+    /// [`WritableFile::set_size`] frees the blocks beyond it. This is only advice; returns whether the system took it.
     pub fn reserve(&self, position: u64, length: u64) -> bool {
         self.handle.reserve(position, length)
     }
@@ -93,9 +93,9 @@ impl WritableFile {
     /// Makes contents and size durable (`fdatasync`). The name is durable after [`super::Directory::sync`].
     ///
     /// # Errors
-    /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
+    /// [`Error::Io`]: data that was not yet durable may be lost, even if a later call succeeds.
     pub fn sync(&self) -> Result<()> {
-        // one after the other: of two at once, only one would be told of a failure
+        // one at a time: of two concurrent calls, the system would report a failure to one only
         let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
         if *has_failed && !seeded_bugs::is(SeededBug::FsyncRetriedAfterError) {
             return Err(self.fail("sync")(io::Error::other("an earlier sync of it has failed")));
@@ -106,7 +106,7 @@ impl WritableFile {
         })
     }
 
-    /// Takes over the modification time of another file.
+    /// Sets the modification time to that of another file.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -2,11 +2,11 @@
 //!
 //! # Why
 //!
-//! Every look-up of an offset begins with the floor of that offset among the segments' bases. Kafka keeps them in a
-//! `ConcurrentSkipListMap`, one key a node: each step down or along is a cache miss behind a coin toss. Here a node has 64
-//! keys in a row, the lanes above it have 64 keys a row too, and one search of constant length serves both.
-//! The writer is rare (a roll, a retention run), readers are not: so the writer copies where it must, and readers neither
-//! lock, nor count, nor wait.
+//! Every look-up of an offset begins with the floor of that offset among the segments' base offsets. Kafka keeps them in a
+//! `ConcurrentSkipListMap` with one key per node: each step down or along is an unpredictable branch and a cache miss. Here a
+//! node has a row of 64 keys, the lanes above it have rows of 64 keys too, and one search of constant length is used for
+//! both. Writes are rare (a roll, a retention run) and reads are frequent. So the writer copies where necessary, and readers
+//! do not lock, do not change a shared counter, and do not wait.
 //!
 //! # Layout
 //!
@@ -24,68 +24,70 @@
 //!            slots [ V    V    V …    V ]  [    V …    V  · … · ]  [    V    V    V  · … · ]   each written once
 //! ```
 //!
-//! An entry's *address* is node × 64 + index in the node. The tail is one past the address of the last entry, so that one
-//! atomic word says how many nodes there are and how many keys the last one has. Inner nodes say it themselves: an
-//! unwritten key ends them. Because rows are padded to 64 keys, a search takes the same six halvings wherever it is, and
-//! needs no length: what a racing push adds lies above the active base, and only targets below it are searched for.
-//! A target at or above it, which is most of them, is answered from what the reader remembers of the active segment.
+//! An entry's *address* is node × 64 + index in the node. The tail is one past the address of the last entry, so one atomic
+//! word contains the number of nodes and the number of keys in the last one. In the other nodes an unwritten key marks the
+//! end. Because rows are padded to 64 keys, a search always takes the same six halvings and needs no length: a concurrent
+//! push adds a key above the active base offset, and only targets below that are searched. A target at or above it, the most
+//! frequent case, is answered from the reader's copy of the active entry.
 //!
 //! # Publication
 //!
 //! *A generation only grows at its end.* A push writes, in this order: slot and key in the last node (or a new node with
 //! both, then its place in the table and its key in the lanes), and then the tail, with Release. A reader loads the tail
-//! with Acquire and counts on nothing above it. So all other stores may be relaxed and no entry is ever seen half written;
-//! were the tail stored first, or relaxed, a reader could find a key without its value, or the lane without the key.
+//! with Acquire and relies on nothing above it. So all other stores may be relaxed, and no reader sees a half-written entry.
+//! If the tail were stored first, or relaxed, a reader could find a key without its value, or a lane without the key.
 //!
-//! *Everything else is a new generation and one atomic swap*: retention at the head, truncation at the tail, compaction in
-//! the middle, a full table. It shares every node that is not cut; the nodes that are cut are copied, because an old
-//! generation's readers still use them. A full table doubles by the same swap, with no node cut.
+//! *Every other change is a new generation and one atomic swap*: retention at the head, truncation at the tail, compaction
+//! in the middle, a full table. The new generation shares every node that is not cut. The nodes that are cut are copied,
+//! because readers of the old generation still use them. A full table doubles by the same swap, with no node cut.
 //!
-//! *A shared node is pushed into only if it was the last one before.* When a truncation drops the nodes behind a node with
-//! room left, that room stays empty (the list is *closed*) and the next push begins a new node. Keys in it would be above
-//! the old generation's keys of that node, but below those of its later nodes, and a view of the old generation would find them.
+//! *A push into a shared node is allowed only if that node was the last one before.* If a truncation drops the nodes after a
+//! node with free slots, those slots stay empty (the list is *closed*) and the next push begins a new node. Keys in the free
+//! slots would be above the old generation's keys of that node but below those of its later nodes, and a view of the old
+//! generation would find them.
 //!
-//! Nothing is reclaimed by hand: a generation goes when its last view, reader or writer lets go, and a node with its last
-//! generation. That, and write-once slots, is why there is no `unsafe` here.
+//! Nothing is freed explicitly: a generation is freed with its last view, reader or writer, and a node with its last
+//! generation. This and write-once slots make `unsafe` unnecessary.
 //!
 //! # Cost
 //!
 //! A floor is one compare at the active segment; else it halves one row (one node), two (up to 64 nodes, 4,096 segments) or
-//! three. A push writes two words and publishes one; every 64th begins a node. A change copies the pointers of the shared
-//! nodes: microseconds for thousands of segments. An entry takes about 25 bytes with a pointer as value.
+//! three. A push writes two words and publishes one; every 64th push begins a node. A change copies the pointers of the
+//! shared nodes: microseconds for thousands of segments. An entry takes about 25 bytes with a pointer as value.
 //! `benches/segments.rs` measures look-ups against a sorted array and a locked map.
 //!
-//! # Tried and left
+//! # Alternatives that were measured and rejected
 //!
-//! * One key a node: 3–13 times as slow a floor.
-//! * Nodes of 16 and 32 keys: slower from some thousand segments on, and dearer changes; of 128: no gain.
-//! * Counting the keys of a row, or searching a window of it round a guess: 1.5–3 times as slow as halving it.
-//! * Quartering it (three independent compares a step): a look-up that must be waited for gains a quarter, one that need
-//!   not loses a third; the choice turns if look-ups among 100,000 segments, where it saves cache misses, ever matter most.
+//! * One key per node: the floor takes 3–13 times as long.
+//! * Nodes of 16 and 32 keys: slower from some thousand segments on, and changes cost more. Nodes of 128 keys: no gain.
+//! * Counting the keys of a row, or searching a window of it around a guess: 1.5–3 times as slow as halving it.
+//! * Quartering it (three independent comparisons per step): a look-up that the caller waits for gains a quarter, one that
+//!   overlaps with others loses a third. This would be the better choice if look-ups among 100,000 segments, where it saves
+//!   cache misses, mattered most.
 //! * A sorted array copied at each roll: a little faster to search, but a roll copies all of it.
 //! * A chain of generations by write-once links: an idle reader would keep all later ones alive.
-//! * A guess by interpolation in `lane1`: gains only far beyond 64 nodes, most on even contents. Left out until a bench
-//!   asks for it.
+//! * Interpolation in `lane1`: a gain only far beyond 64 nodes, mostly with evenly spread keys. To be added if a bench needs
+//!   it.
 //! * A third lane: `lane2` has a second row only from 262,144 segments on, and then its rows are binary searched.
 //!
 //! # Checks
 //!
-//! `tests` holds it against a sorted `Vec`, `models` explores every interleaving under loom:
+//! `tests` compares the list with a sorted `Vec`; `models` explores every interleaving under loom:
 //!
 //! ```text
 //! RUSTFLAGS="--cfg loom" cargo test --lib --release skip_list                                       # passes
 //! RUSTFLAGS="--cfg loom --cfg seeded_relaxed_publication" cargo test --lib --release skip_list     # must fail
 //! ```
 //!
-//! The second stores the tail relaxed, and shows that the models can fail.
+//! The second command stores the tail relaxed, and shows that the models can fail.
 
 mod generation;
+mod key_row;
 #[cfg(test)]
 #[cfg(loom)]
 mod models;
 mod node;
 mod reader;
-mod row;
 #[cfg(test)]
 #[cfg(not(loom))]
 mod tests;
@@ -94,35 +96,35 @@ mod view;
 use std::ops::Range;
 
 use self::generation::Generation;
+use self::key_row::UNWRITTEN;
 use self::node::Node;
 pub use self::reader::Reader;
-use self::row::UNWRITTEN;
 pub use self::view::{Iter, View};
 use crate::loom_shim::{Arc, KEYS, Swap};
 
-/// A key that would break the order of the list; nothing was changed.
+/// A key that would break the order of the list. Nothing is changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("base offset {key} is out of order: allowed here is {} (inclusive) to {} (exclusive)", allowed.start, allowed.end)]
 pub struct OutOfOrder {
     /// The key that was refused.
     pub key: i64,
-    /// What could have stood in its place, half-open: from one above the key before it.
+    /// The keys allowed in its place, half-open: from one above the previous key.
     pub allowed: Range<i64>,
 }
 
-/// The writer of the list. Readers are made from it: [`SkipList::reader`] follows, [`SkipList::view`] stands still.
+/// The writer of the list. It creates the readers: [`SkipList::reader`] follows changes, [`SkipList::view`] does not.
 ///
 /// Keys are any `i64` but `i64::MAX`. Values are cloned where a node is cut, so they should be as cheap to clone as an `Arc`.
 pub struct SkipList<V, const N: usize = KEYS> {
-    /// Where readers find the current generation.
+    /// The pointer by which readers find the current generation.
     shared: Swap<Generation<V, N>>,
-    /// The same, without asking.
+    /// The same generation, without a load of the pointer.
     current: Arc<Generation<V, N>>,
-    /// What is published of it.
+    /// Its published tail.
     tail: usize,
     /// The greatest key.
     last: Option<i64>,
-    /// The last node takes no more, though it may have room: see *Publication* above.
+    /// The last node accepts no more keys, though it may have free slots: see *Publication* above.
     is_closed: bool,
 }
 
@@ -150,7 +152,7 @@ impl<V: Clone> Default for SkipList<V> {
 }
 
 impl<V: Clone, const N: usize> SkipList<V, N> {
-    /// An empty list whose table doubles behind `room` nodes.
+    /// An empty list whose table doubles after `room` nodes.
     ///
     /// For any size of node, so that tests reach every boundary with few keys.
     fn with_room(room: usize) -> Self {
@@ -160,8 +162,8 @@ impl<V: Clone, const N: usize> SkipList<V, N> {
 
     /// Adds an entry at the end: a roll.
     ///
-    /// *Cost*: a few stores, and every 64th time a node; where the table is full, a copy of its node pointers besides.
-    /// *Concurrency*: readers see it whole or not at all.
+    /// *Cost*: a few stores, and a new node every 64th time; if the table is full, also a copy of its node pointers.
+    /// *Concurrency*: readers see the whole entry or none of it.
     ///
     /// # Errors
     /// [`OutOfOrder`] if `key` is not above the last key.
@@ -192,14 +194,14 @@ impl<V: Clone, const N: usize> SkipList<V, N> {
         self.is_closed = false;
     }
 
-    /// Puts `with` in the place of all entries with keys in `range`, in one swap.
+    /// Replaces all entries with keys in `range` by `with`, in one swap.
     ///
-    /// With nothing it is retention (up to the first base that is kept) or truncation (from a base on); with fewer segments
-    /// compaction, with others a refresh. The keys of `with` ascend and lie in `range`. A change of nothing to nothing
-    /// swaps nothing.
+    /// An empty `with` is retention (up to the first base offset that is kept) or truncation (from a base offset on); fewer
+    /// segments are a compaction, others a refresh. The keys of `with` ascend and are in `range`. If `range` has no entries and
+    /// `with` is empty, there is no swap.
     ///
     /// *Cost*: a copy of the entries in the nodes that are cut, and of the pointers to all others. *Concurrency*: readers
-    /// see all of it or nothing; views made before it stand.
+    /// see all of the change or nothing; earlier views do not change.
     ///
     /// # Errors
     /// [`OutOfOrder`] names the first key of `with` that is outside `range` or not above the one before it.
@@ -208,7 +210,7 @@ impl<V: Clone, const N: usize> SkipList<V, N> {
         range: Range<i64>,
         with: impl IntoIterator<Item = (i64, V)>,
     ) -> Result<(), OutOfOrder> {
-        // a range that ends below its start falls in one place, as an empty one does
+        // a range that ends below its start counts as an empty one at its start
         let range = range.start..range.end.max(range.start);
         let with = sorted(range.clone(), with)?;
 
@@ -223,7 +225,7 @@ impl<V: Clone, const N: usize> SkipList<V, N> {
         let mut run: Vec<_> = cut_entries().take_while(|(key, _)| *key < range.start).collect();
         run.extend(with.iter().map(|(key, value)| (*key, value)));
         run.extend(cut_entries().skip_while(|(key, _)| *key < range.end));
-        // joined where both fit into one node, so that a compaction that runs through a log leaves full nodes behind it
+        // joined if both fit into one node, so that a compaction through a whole log leaves full nodes
         let below = match below.split_last() {
             Some((last, others)) if !run.is_empty() && last.len() + run.len() <= N => {
                 run.splice(0..0, last.entries());
@@ -231,7 +233,7 @@ impl<V: Clone, const N: usize> SkipList<V, N> {
             }
             _ => below,
         };
-        // a kept node that becomes the last one is closed; one that was the last stays what it was
+        // a kept node that becomes the last one is closed; one that was the last keeps its state
         let is_closed = if above.is_empty() { run.is_empty() } else { self.is_closed };
 
         let rebuilt = run.chunks(N).map(|entries| {
@@ -249,30 +251,30 @@ impl<V: Clone, const N: usize> SkipList<V, N> {
         Ok(())
     }
 
-    /// Makes `generation` the one that readers find.
+    /// Publishes `generation` to the readers.
     fn swap(&mut self, generation: Generation<V, N>) {
         self.tail = generation.tail();
         self.current = Arc::new(generation);
         self.shared.store(Arc::clone(&self.current));
     }
 
-    /// A reader that follows this writer; one a thread.
+    /// A reader that follows this writer; one per thread.
     pub fn reader(&self) -> Reader<V, N> {
         Reader::new(self.shared.cached())
     }
 
-    /// The list as it is now, and stays in the view.
+    /// The list as it is now. The view does not change.
     pub fn view(&self) -> View<V, N> {
         View::new(Arc::clone(&self.current), self.tail)
     }
 }
 
-/// Refuses a key that is not in `allowed`.
+/// Fails for a key that is not in `allowed`.
 fn in_order(key: i64, allowed: Range<i64>) -> Result<(), OutOfOrder> {
     if allowed.contains(&key) { Ok(()) } else { Err(OutOfOrder { key, allowed }) }
 }
 
-/// The entries, all of them checked before any is used.
+/// The entries, after a check of all their keys.
 fn sorted<V>(
     range: Range<i64>,
     entries: impl IntoIterator<Item = (i64, V)>,
@@ -287,7 +289,7 @@ fn sorted<V>(
     Ok(checked)
 }
 
-/// `all` cut before the first that is not `below`.
+/// `all`, split before the first item that is not `below`.
 fn split<T>(all: &[T], below: impl FnMut(&T) -> bool) -> (&[T], &[T]) {
     all.split_at(all.partition_point(below))
 }

@@ -1,15 +1,15 @@
-//! The attribute bits of batches and of v0/v1 entries, and the codecs they name.
+//! The attribute bits of batches and of v0 and v1 entries, and the codec ids in them.
 
 use crate::error::Malformed;
 use crate::types::TimestampType;
 
-/// The bit that says [`TimestampType::LogAppendTime`].
+/// The bit for [`TimestampType::LogAppendTime`].
 pub(super) const APPEND_TIME: i16 = 1 << 3;
 
 /// How a batch's records are compressed. Kafka: `CompressionType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Codec {
-    /// Not at all.
+    /// No compression.
     None,
     /// RFC 1952.
     Gzip,
@@ -64,7 +64,7 @@ impl Attributes {
     /// The codec.
     ///
     /// # Errors
-    /// [`Malformed`] for the ids 5 to 7, which nothing has defined.
+    /// [`Malformed`] for the ids 5 to 7, which are undefined.
     pub fn codec(self) -> Result<Codec, Malformed> {
         match self.0 & 7 {
             0 => Ok(Codec::None),
@@ -76,7 +76,7 @@ impl Attributes {
         }
     }
 
-    /// True where the records are compressed, by whatever codec.
+    /// True where the records are compressed with any codec.
     pub fn is_compressed(self) -> bool {
         self.0 & 7 != 0
     }

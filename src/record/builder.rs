@@ -1,4 +1,4 @@
-//! Puts a v2 batch together, record by record, into one buffer that is used again and again.
+//! Builds a v2 batch, record by record, in one buffer that is reused.
 //!
 //! ```text
 //! ┌──────────── 61 bytes, kept free ────────────┬──────────┬──────────┬───
@@ -6,8 +6,8 @@
 //! └─────────────────────────────────────────────┴──────────┴──────────┴───
 //! ```
 //!
-//! A record's bytes are written once, where they stay; the checksum goes over them once. Of all that a header says only
-//! the base timestamp has to be known before: it is that of the first record, and the records count from it.
+//! A record's bytes are written once, in place, and the checksum reads them once. Of the header's fields only the base
+//! timestamp must be known before the records: it is the first record's timestamp, and the others are relative to it.
 //!
 //! Kafka: `MemoryRecordsBuilder`, `DefaultRecord.writeTo`, `DefaultRecordBatch.writeHeader`.
 
@@ -24,11 +24,11 @@ pub struct NewRecord<'a> {
     pub key: Option<&'a [u8]>,
     /// `None` is null (a tombstone), which is not the same as empty.
     pub value: Option<&'a [u8]>,
-    /// Names (UTF-8) and values, in their order; duplicates are kept.
+    /// Names (UTF-8) and values, in order; duplicates are kept.
     pub headers: &'a [(&'a [u8], Option<&'a [u8]>)],
 }
 
-/// What a batch says of itself besides its records.
+/// The fields of a batch that do not follow from its records.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchOptions {
     /// The offset of its first record.
@@ -41,11 +41,11 @@ pub struct BatchOptions {
     pub level: Option<i32>,
     /// [`TimestampType::LogAppendTime`]: readers see `log_append_time` in place of every record's own timestamp.
     pub timestamp_type: TimestampType,
-    /// Milliseconds since the epoch; looked at under [`TimestampType::LogAppendTime`] only.
+    /// Milliseconds since the epoch; used only with [`TimestampType::LogAppendTime`].
     pub log_append_time: i64,
 }
 
-/// Builds v2 batches, one after another; once its buffers are warm it allocates nothing (but what a codec needs).
+/// Builds v2 batches, one after another. Once its buffers have grown it allocates nothing, except in a codec.
 ///
 /// ```
 /// use cordwood::record::{BatchBuilder, BatchHeader, BatchOptions, Codec, NewRecord};
@@ -74,8 +74,7 @@ pub struct BatchOptions {
 /// ```
 #[derive(Debug, Default)]
 pub struct BatchBuilder {
-    /// Room for the header, then the records; empty before the first record of all, so that a builder that only stands in
-    /// for another costs nothing.
+    /// Space for the header, then the records. Empty before the first record, so that an unused builder allocates nothing.
     plain: Vec<u8>,
     /// The same for a compressed batch.
     packed: Vec<u8>,
@@ -87,12 +86,12 @@ pub struct BatchBuilder {
 }
 
 impl BatchBuilder {
-    /// Without records, and without memory until the first one.
+    /// An empty builder. It allocates nothing until the first record.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a record behind the others; a record that is refused leaves the batch as it was.
+    /// Adds a record. If the record is refused, the batch is unchanged.
     ///
     /// # Errors
     /// [`Error::Config`] for a negative timestamp other than −1, a header name that is not UTF-8, and a record with which
@@ -110,7 +109,7 @@ impl BatchBuilder {
         }
         let delta = self.delta(record);
         let body = self.body_size(record, delta);
-        // wide sums: the parts may be as long as memory is
+        // saturating: each part may be as long as the memory
         let size = varint::size(as_i64(body)).saturating_add(body);
         if size > MAX_BATCH_BYTES - self.size() {
             return Err(self.too_large(size));
@@ -132,13 +131,13 @@ impl BatchBuilder {
             write_sized(out, Some(name));
             write_sized(out, *value);
         }
-        // a record takes seven bytes at least, so the size's limit keeps the count far below an i32's
+        // a record has at least seven bytes, so the size limit keeps the count far below the maximum of an i32
         self.count += 1;
         self.max_timestamp = self.max_timestamp.max(record.timestamp);
         Ok(())
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub fn count(&self) -> i32 {
         self.count
     }
@@ -148,12 +147,12 @@ impl BatchBuilder {
         self.count == 0
     }
 
-    /// Bytes that the batch takes uncompressed, its header included.
+    /// The uncompressed size of the batch in bytes, including the header.
     pub fn size(&self) -> usize {
         self.plain.len().max(V2_HEADER)
     }
 
-    /// Bytes that the batch would take uncompressed with one more record, exactly.
+    /// The exact uncompressed size of the batch with one more record, in bytes.
     ///
     /// # Source
     /// Kafka: `MemoryRecordsBuilder.hasRoomFor` (an upper bound there).
@@ -167,15 +166,15 @@ impl BatchBuilder {
         if self.count == 0 { -1 } else { self.max_timestamp }
     }
 
-    /// Forgets the records and keeps the memory.
+    /// Removes the records and keeps the buffers.
     pub fn clear(&mut self) {
         self.plain.truncate(V2_HEADER);
         self.packed.clear();
         self.count = 0;
     }
 
-    /// Appends the whole batch to `out` and starts a new one. After an error the records are still there and `out` is as it
-    /// was.
+    /// Appends the whole batch to `out` and starts a new one. After an error the builder still has the records, and `out` is
+    /// unchanged.
     ///
     /// # Errors
     /// As [`BatchBuilder::seal`].
@@ -186,8 +185,8 @@ impl BatchBuilder {
         Ok(header)
     }
 
-    /// Completes the batch where it lies, for a caller that writes it out at once; [`BatchBuilder::clear`] starts the next
-    /// one. Sealed again, under other options, it is made anew.
+    /// Completes the batch in the builder's buffer, for a caller that writes it at once. [`BatchBuilder::clear`] starts the
+    /// next one. A second call with other options completes it again.
     ///
     /// # Errors
     /// [`Error::Config`] where there is no record, an offset or an epoch is out of its range, or the codec refuses (see
@@ -223,7 +222,7 @@ impl BatchBuilder {
             codec::compress(options.codec, options.level, records, &mut self.packed)?;
             &mut self.packed
         };
-        // what cannot be compressed grows a little
+        // incompressible data grows a little
         let size = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= MAX_BATCH_BYTES);
         let size = size.ok_or_else(|| {
             Error::config(
@@ -253,7 +252,8 @@ impl BatchBuilder {
         Ok((header, bytes))
     }
 
-    /// What the record's timestamp is counted from. Java's subtraction wraps, and so does the reader's addition.
+    /// The record's timestamp relative to the base timestamp. The subtraction wraps, as in Java, and so does the reader's
+    /// addition.
     fn delta(&self, record: &NewRecord<'_>) -> i64 {
         if self.count == 0 { 0 } else { record.timestamp.wrapping_sub(self.base_timestamp) }
     }
@@ -279,11 +279,11 @@ impl BatchBuilder {
     }
 }
 
-/// Writes the 61 bytes, with the checksum left at what the header says.
+/// Writes the 61 bytes of the header, with the header's own value as the checksum.
 fn write_header(bytes: &mut [u8], header: &BatchHeader, last_delta: i32, base_timestamp: i64, count: i32) {
     let Some(gap) = bytes.first_chunk_mut::<V2_HEADER>() else { return };
     put(gap, 0, header.base_offset.to_be_bytes());
-    // the length counts from behind itself (LOG_OVERHEAD)
+    // the length counts the bytes after the length field (LOG_OVERHEAD)
     put(gap, 8, header.size.saturating_sub(12).to_be_bytes());
     put(gap, 12, header.leader_epoch.to_be_bytes());
     put(gap, 16, [header.magic]);
@@ -319,7 +319,7 @@ fn as_i64(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// Names are strings in Kafka, whose clients would put others in place of what is not UTF-8.
+/// Header names are strings in Kafka: its clients replace bytes that are not UTF-8.
 fn check_names(headers: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
     for (name, _) in headers {
         if std::str::from_utf8(name).is_err() {

@@ -1,4 +1,4 @@
-//! Control records: what a control batch's key and value say. Kafka: `ControlRecordType`, `EndTransactionMarker`.
+//! Control records: the key and value in a control batch. Kafka: `ControlRecordType`, `EndTransactionMarker`.
 //!
 //! ```text
 //! key    0 version i16 │ 2 type i16                  value (ABORT, COMMIT)    0 version i16 │ 2 coordinatorEpoch i32
@@ -7,14 +7,14 @@
 use super::i16_at;
 use crate::error::Malformed;
 
-/// What a control record is for.
+/// The type of a control record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ControlType {
-    /// Ends a transaction; its records are not to be read.
+    /// Ends a transaction as aborted: committed readers skip its records.
     Abort,
-    /// Ends a transaction; its records count.
+    /// Ends a transaction as committed.
     Commit,
-    /// One of KRaft's (leader change, snapshot header and footer, version, voters), or unknown.
+    /// A KRaft control record (leader change, snapshot header and footer, version, voters), or an unknown one.
     Other(i16),
 }
 

@@ -12,17 +12,17 @@ pub fn crc32(bytes: &[u8]) -> u32 {
     low_half(crc_fast::checksum(CrcAlgorithm::Crc32IsoHdlc, bytes))
 }
 
-/// A checksum taken piece by piece.
+/// A checksum computed incrementally.
 pub(crate) struct Running(crc_fast::Digest);
 
 impl Running {
-    /// Of nothing yet: CRC-32C for magic 2, CRC-32 for the older ones.
+    /// The checksum of no bytes: CRC-32C for magic 2, CRC-32 for magic 0 and 1.
     pub(crate) fn new(magic: u8) -> Self {
         let algorithm = if magic == 2 { CrcAlgorithm::Crc32Iscsi } else { CrcAlgorithm::Crc32IsoHdlc };
         Self(crc_fast::Digest::new(algorithm))
     }
 
-    /// Takes in more bytes.
+    /// Adds bytes.
     pub(crate) fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -33,7 +33,7 @@ impl Running {
     }
 }
 
-/// The library gives every width in 64 bits.
+/// The library returns a checksum of any width in 64 bits.
 fn low_half(wide: u64) -> u32 {
     u32::try_from(wide & 0xffff_ffff).unwrap_or_default()
 }

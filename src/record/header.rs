@@ -5,18 +5,18 @@ use super::{crc, i16_at, i32_at, i64_at, legacy, u32_at};
 use crate::error::Malformed;
 use crate::types::TimestampType;
 
-/// What a batch says of itself. In formats v0 and v1 every uncompressed message, and every wrapper of compressed ones,
-/// counts as a batch; fields that those formats lack are −1 (or `None`). Kafka: `RecordBatch`.
+/// The header fields of a batch. In formats v0 and v1 every uncompressed message, and every wrapper of compressed
+/// messages, is a batch; fields that those formats lack are −1 (or `None`). Kafka: `RecordBatch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchHeader {
     /// 0, 1 or 2.
     pub magic: u8,
     /// Bytes of the whole batch, the first 12 included.
     pub size: u32,
-    /// The first offset the batch covers. A compressed v0 or v1 wrapper does not say it: until
-    /// [`BatchHeader::resolve_base_offset`] it equals `last_offset` there.
+    /// The first offset that the batch covers. A compressed v0 or v1 wrapper does not contain it: before
+    /// [`BatchHeader::resolve_base_offset`] it equals `last_offset`.
     pub base_offset: i64,
-    /// The last offset the batch covers, inclusive.
+    /// The last offset that the batch covers, inclusive.
     pub last_offset: i64,
     /// −1 where there is none.
     pub leader_epoch: i32,
@@ -39,8 +39,8 @@ pub struct BatchHeader {
 }
 
 impl BatchHeader {
-    /// Reads the header at the front of `bytes`, of which `available` (in bytes, from the front of this batch to the end
-    /// of its file) are there; `bytes` itself need not hold more than the first [`V2_HEADER`] of them.
+    /// Reads the header at the start of `bytes`. `available` is the number of bytes from the start of this batch to the end
+    /// of its file; `bytes` itself need not hold more than the first [`V2_HEADER`] of them.
     ///
     /// # Errors
     /// [`Malformed`] where a length, the magic or a count breaks the format, or the file ends inside the batch.
@@ -79,7 +79,7 @@ impl BatchHeader {
             magic: 2,
             size,
             base_offset,
-            // an impossible sum falls below the base offset, which `plausible` refuses
+            // on overflow the result is below the base offset, which `plausible` rejects
             last_offset: base_offset.checked_add(i64::from(i32_at(bytes, 23)?)).unwrap_or(i64::MIN),
             leader_epoch: i32_at(bytes, 12)?,
             crc: u32_at(bytes, 17)?,
@@ -93,7 +93,7 @@ impl BatchHeader {
         })
     }
 
-    /// Rules that hold inside one header, whatever its neighbours.
+    /// Checks the rules that one header must satisfy by itself.
     fn plausible(self) -> Result<Self, Malformed> {
         let found = |what: String| Err(Malformed::new("offsets and a count that fit together", what));
         if self.base_offset < 0 || self.last_offset < self.base_offset || self.last_offset == i64::MAX {
@@ -105,7 +105,7 @@ impl BatchHeader {
                 format!("leader epoch {}", self.leader_epoch),
             ));
         }
-        // compaction takes records away but leaves the offsets, so fewer are legal and more are not
+        // compaction removes records and keeps the offsets: fewer records are valid, more are not
         match self.count {
             Some(count) if count < 0 || i64::from(count) > self.last_offset - self.base_offset + 1 => {
                 found(format!("{count} records from offset {} to {}", self.base_offset, self.last_offset))
@@ -114,15 +114,15 @@ impl BatchHeader {
         }
     }
 
-    /// Whether the batch covers offsets that none of its records has: compaction took them away. Says nothing of v0 and v1.
+    /// Whether the batch covers offsets that none of its records has, because compaction removed them. False for v0 and v1.
     pub fn is_sparse(&self) -> bool {
         self.count.is_some_and(|count| i64::from(count) < self.last_offset - self.base_offset + 1)
     }
 
-    /// Compares the stored checksum with that of the batch's bytes (`size` of them).
+    /// Compares the stored checksum with the checksum of the batch's bytes (`size` of them).
     ///
     /// # Errors
-    /// [`Malformed`] with both. Kafka: `DefaultRecordBatch.ensureValid`, `LegacyRecord.ensureValid`.
+    /// [`Malformed`] with both checksums. Kafka: `DefaultRecordBatch.ensureValid`, `LegacyRecord.ensureValid`.
     pub fn ensure_valid(&self, bytes: &[u8]) -> Result<(), Malformed> {
         let computed = if self.magic == 2 {
             crc::crc32c(bytes.get(21..).unwrap_or_default())
@@ -138,13 +138,13 @@ impl BatchHeader {
         ))
     }
 
-    /// A v0 or v1 wrapper: its first offset is known only from the entries in it.
+    /// Whether this is a v0 or v1 wrapper, whose first offset is known only from the entries in it.
     pub fn is_wrapper(&self) -> bool {
         self.magic < 2 && self.attributes.is_compressed()
     }
 
-    /// Fills in the base offset of a v0 or v1 wrapper from the entries in it (which it decompresses into `buffer`), and the
-    /// last one where an old producer left it at zero; leaves every other header as it is.
+    /// Sets the base offset of a v0 or v1 wrapper from the entries in it, which are decompressed into `buffer`; also the last
+    /// offset if an old producer left it at zero. Does not change any other header.
     ///
     /// # Errors
     /// [`Malformed`] where the entries break the format.
@@ -183,12 +183,12 @@ impl BatchHeader {
         self.magic == 2 && self.attributes.is_transactional()
     }
 
-    /// From when on the cleaner may drop its tombstones and markers, ms since the epoch.
+    /// The time from which the cleaner may remove the batch's tombstones and markers, ms since the epoch.
     pub fn delete_horizon(&self) -> Option<i64> {
         self.base_timestamp.filter(|_| self.attributes.has_delete_horizon())
     }
 
-    /// The sequence of the last offset, −1 where there is none; after 2³¹ − 1 comes 0.
+    /// The sequence of the last offset, −1 where there is none. Sequences wrap from 2³¹ − 1 to 0.
     /// Kafka: `DefaultRecordBatch.lastSequence`.
     pub fn last_sequence(&self) -> i32 {
         self.sequence_at(self.last_offset - self.base_offset)

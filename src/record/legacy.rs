@@ -1,7 +1,7 @@
 //! Formats v0 and v1: single messages, and wrappers whose value is a compressed run of messages.
 //!
-//! The two differ in what the entries inside a wrapper call their offset: v0 says the absolute one, v1 counts from zero,
-//! and the wrapper's own offset is that of its last entry in both. Kafka: `AbstractLegacyRecordBatch`.
+//! They differ in the offsets of the entries in a wrapper: in v0 these are absolute, in v1 relative to the wrapper's first
+//! entry. In both, the wrapper's own offset is that of its last entry. Kafka: `AbstractLegacyRecordBatch`.
 
 use super::payload::Payload;
 use super::{Attributes, BatchHeader, Codec, Headers, LOG_OVERHEAD, PREFIX, RecordRef, codec};
@@ -9,9 +9,9 @@ use super::{i32_at, i64_at, u32_at};
 use crate::error::Malformed;
 use crate::types::TimestampType;
 
-/// The least `length` of a v0 entry: CRC, magic, attributes and two empty sizes.
+/// The minimum `length` of a v0 entry: CRC, magic, attributes and two sizes.
 pub(super) const V0_OVERHEAD: usize = 14;
-/// The same for v1, which has a timestamp too.
+/// The same for v1, which also has a timestamp.
 pub(super) const V1_OVERHEAD: usize = 22;
 
 /// The header of an entry whose magic (0 or 1) and size were checked; `None` where the bytes end inside it.
@@ -35,8 +35,8 @@ pub(super) fn header(bytes: &[u8], offset: i64, size: u32) -> Option<BatchHeader
     })
 }
 
-/// Opens an entry for reading: the header with its true base offset, what to add to the offsets of the entries in the
-/// payload, and where the payload lies.
+/// Opens an entry for reading. Returns the header with its true base offset, the number to add to the offsets of the
+/// entries in the payload, and the place of the payload.
 pub(super) fn open(
     mut header: BatchHeader,
     bytes: &[u8],
@@ -95,8 +95,8 @@ pub(super) fn resolved(
     open(*header, bytes, buffer).map(|(header, ..)| header)
 }
 
-/// The record at the front of `bytes`: an entry of a wrapper's payload, or the entry itself where it is plain. Gives its
-/// size too.
+/// The record at the start of `bytes`, and its size: an entry of a wrapper's payload, or the entry itself if it is
+/// uncompressed.
 pub(super) fn record<'a>(
     header: &BatchHeader,
     shift: i64,
@@ -105,7 +105,7 @@ pub(super) fn record<'a>(
     let entry = message(bytes)?;
     let timestamp_type = header.timestamp_type();
     let timestamp = match timestamp_type {
-        // what a v0 wrapper holds has no timestamp, even where an entry in it is v1
+        // entries of a v0 wrapper have no timestamp, even if an entry in it is v1
         TimestampType::NoTimestampType => -1,
         TimestampType::LogAppendTime => header.max_timestamp,
         TimestampType::CreateTime => entry.timestamp,
@@ -122,7 +122,7 @@ pub(super) fn record<'a>(
     Ok((record, entry.size))
 }
 
-/// One v0 or v1 entry, taken apart.
+/// The fields of one v0 or v1 entry.
 struct Message<'a> {
     offset: i64,
     size: usize,
@@ -157,7 +157,7 @@ fn message(bytes: &[u8]) -> Result<Message<'_>, Malformed> {
     Ok(Message { offset, size, attributes, timestamp, key, value })
 }
 
-/// Takes a length (i32; negative is null) and that many bytes from the front of `bytes`.
+/// Reads a length (i32; negative is null) and that many bytes from the start of `bytes`, and advances it.
 fn take_sized<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
     let (length, rest) = bytes
         .split_first_chunk()

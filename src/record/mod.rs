@@ -1,6 +1,6 @@
 //! Bytes → batches → records: Kafka's three record formats, as pure functions of bytes.
 //!
-//! Every entry of a `.log` begins alike, whatever its magic; all integers are big-endian, two's complement:
+//! Every entry of a `.log` begins with the same fields, whatever its magic. All integers are big-endian, two's complement:
 //!
 //! ```text
 //!  0        8        12       16    17
@@ -47,21 +47,21 @@ pub use records::Records;
 pub use stamp::{stamp, stamp_log_append_time, stamp_timestamps};
 pub use validate::{Analyzed, Origin, Validation, analyze};
 
-/// Bytes before what `length` counts.
+/// Bytes before the part that `length` counts.
 pub const LOG_OVERHEAD: usize = 12;
 
-/// Bytes that tell an entry's size and magic.
+/// The bytes of an entry that contain its size and its magic.
 pub const PREFIX: usize = 17;
 
-/// The header of a v2 batch.
+/// Size of the header of a v2 batch, bytes.
 pub const V2_HEADER: usize = 61;
 
-/// The largest batch that is read, in bytes as stored. Kafka's own default limit is 1 MiB; this one bounds what a
-/// damaged length can make a reader allocate.
+/// The largest batch that is read, in bytes as stored. Kafka's own default limit is 1 MiB. This limit bounds the memory
+/// that a damaged length can make a reader allocate.
 pub const MAX_BATCH_BYTES: usize = 128 << 20;
 
-/// The most bytes that one batch's records may take once decompressed: legal data compresses 1:30,000, so only an
-/// absolute limit helps.
+/// The maximum decompressed size of one batch's records, bytes. Valid data compresses up to 1:30,000, so a limit on the
+/// ratio would not help.
 pub const MAX_DECOMPRESSED_BYTES: usize = 128 << 20;
 
 /// The i64 at `position`, if the bytes reach that far.
@@ -92,7 +92,7 @@ fn put<const N: usize>(bytes: &mut [u8], position: usize, field: [u8; N]) {
     }
 }
 
-/// Writes the checksum of a whole v2 batch, and gives it.
+/// Computes the checksum of a whole v2 batch, writes it into the batch, and returns it.
 fn seal(batch: &mut [u8]) -> u32 {
     let crc = crc::crc32c(batch.get(21..).unwrap_or_default());
     put(batch, 17, crc.to_be_bytes());

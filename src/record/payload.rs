@@ -1,4 +1,4 @@
-//! Where the bytes of a batch's records lie.
+//! The place of the bytes of a batch's records.
 
 /// The batch itself, or the buffer it was decompressed into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// The bytes, of the two places where they may lie.
+    /// Selects the records' bytes from the batch and the buffer.
     #[inline]
     pub fn of<'a>(self, batch: &'a [u8], buffer: &'a [u8]) -> &'a [u8] {
         match self {

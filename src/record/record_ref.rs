@@ -19,7 +19,7 @@ pub struct RecordRef<'a> {
     pub key: Option<&'a [u8]>,
     /// `None` is null (a tombstone), which is not the same as empty.
     pub value: Option<&'a [u8]>,
-    /// In their order, duplicates kept.
+    /// In the order in which they are stored, with duplicates.
     pub headers: Headers<'a>,
 }
 
@@ -31,11 +31,11 @@ pub struct Headers<'a> {
 }
 
 impl<'a> Headers<'a> {
-    /// Takes the headers from the front of `bytes` and checks that they are well-formed.
+    /// Reads the headers from the start of `bytes`, checks that they are well-formed, and advances it.
     #[inline]
     pub(super) fn take(bytes: &mut &'a [u8]) -> Result<Self, Malformed> {
         let count = varint::read_i32(bytes)?;
-        // a header takes two bytes at least, so a count beyond that cannot be served
+        // a header has at least two bytes, so a larger count is invalid
         let count = usize::try_from(count)
             .ok()
             .filter(|count| *count <= bytes.len() / 2)
@@ -72,7 +72,7 @@ fn take_header<'a>(bytes: &mut &'a [u8]) -> Result<(&'a [u8], Option<&'a [u8]>),
     Ok((key, take_sized(bytes)?))
 }
 
-/// Takes a length (negative is null) and that many bytes from the front of `bytes`.
+/// Reads a length (negative is null) and that many bytes from the start of `bytes`, and advances it.
 #[inline]
 pub(super) fn take_sized<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Malformed> {
     let length = varint::read_i32(bytes)?;
@@ -82,8 +82,7 @@ pub(super) fn take_sized<'a>(bytes: &mut &'a [u8]) -> Result<Option<&'a [u8]>, M
     Ok(Some(taken))
 }
 
-/// Out of line, as are its likes: the words of an error in the middle of the path of every record keep it from being
-/// inlined.
+/// Out of line, like similar functions: formatting an error within the code for every record would prevent inlining.
 #[cold]
 fn cut(length: usize, left: usize) -> Malformed {
     Malformed::new(format!("{length} bytes, as a length says"), format!("{left} left"))

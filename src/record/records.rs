@@ -1,4 +1,4 @@
-//! The records of one batch, one after another.
+//! An iterator over the records of one batch.
 
 use super::payload::Payload;
 use super::record_ref::{Headers, RecordRef, take_sized};
@@ -6,8 +6,8 @@ use super::{BatchHeader, Codec, V2_HEADER, codec, legacy, varint};
 use crate::error::Malformed;
 use crate::types::TimestampType;
 
-/// Walks through a batch's records. It keeps only its place, not the bytes: the caller lends them at each step, so the
-/// walk may pause and go on while buffers live elsewhere.
+/// Iterates over a batch's records. It stores its position but not the bytes: the caller passes them at each step, so that
+/// the iteration can pause and the buffers can be owned elsewhere.
 ///
 /// Kafka: `DefaultRecordBatch.iterator`, `AbstractLegacyRecordBatch.DeepRecordsIterator`.
 #[derive(Debug)]
@@ -15,18 +15,18 @@ pub struct Records {
     header: BatchHeader,
     /// Where the next record starts in the payload.
     position: usize,
-    /// v2: how many were given. Legacy: what to add to an inner offset.
+    /// v2: the number of records returned. v0 and v1: the number to add to an inner offset.
     given: i64,
-    /// The last offset given, or one below the base offset.
+    /// The offset of the last record returned; before the first, one below the base offset.
     previous: i64,
 }
 
 impl Records {
-    /// Prepares the walk: decompresses a compressed batch into `buffer` and says where the payload lies. The checksum is
-    /// the caller's to check first ([`BatchHeader::ensure_valid`]).
+    /// Starts the iteration: decompresses a compressed batch into `buffer` and returns the place of the payload. The caller
+    /// verifies the checksum first ([`BatchHeader::ensure_valid`]).
     ///
     /// # Errors
-    /// [`Malformed`] for a codec that is unknown or left out, bytes that do not decompress, or more of them than
+    /// [`Malformed`] for a codec that is unknown or not compiled in, bytes that do not decompress, or more of them than
     /// [`MAX_DECOMPRESSED_BYTES`](super::MAX_DECOMPRESSED_BYTES).
     pub fn open(
         header: BatchHeader,
@@ -42,7 +42,7 @@ impl Records {
         }
         let payload = match header.codec()? {
             Codec::None => Payload::Batch(V2_HEADER),
-            // an empty batch has no stream to open
+            // an empty batch has no compressed stream
             _ if bytes.len() == V2_HEADER && header.count == Some(0) => Payload::Batch(V2_HEADER),
             codec => {
                 codec::decompress(codec, header.magic, bytes.get(V2_HEADER..).unwrap_or_default(), buffer)?;
@@ -62,11 +62,11 @@ impl Records {
         self.previous + 1
     }
 
-    /// The next record, or `None` after the last. `payload` is what [`Payload`] named.
+    /// The next record, or `None` after the last. `payload` are the bytes selected by the [`Payload`].
     ///
     /// # Errors
-    /// [`Malformed`] where a record breaks the format, its offset lies outside the batch or not above the one before, or
-    /// the records do not end where the payload does.
+    /// [`Malformed`] where a record breaks the format, its offset is outside the batch or not above the previous one, or
+    /// the records do not end at the end of the payload.
     #[inline]
     pub fn next<'a>(&mut self, payload: &'a [u8]) -> Result<Option<RecordRef<'a>>, Malformed> {
         let rest = payload.get(self.position..).unwrap_or_default();

@@ -1,7 +1,7 @@
-//! What a leader writes into a batch that came from elsewhere.
+//! The fields that a leader writes into a batch that it received.
 //!
-//! Offset and epoch lie outside the checksum, so that they cost nothing; the type of timestamps and the largest of them
-//! lie inside, and a change makes a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`,
+//! Base offset and leader epoch are outside the checksum. The timestamp type and the largest timestamp are inside it: a
+//! change of these computes a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`,
 //! `setMaxTimestamp`.
 
 use super::attributes::APPEND_TIME;
@@ -11,19 +11,20 @@ use super::{
 use crate::error::{Error, Malformed, Result};
 use crate::types::TimestampType;
 
-/// Writes a base offset and a leader epoch into the v2 batch at the front of `batch`. Its last offset follows the base.
+/// Writes a base offset and a leader epoch into the v2 batch at the start of `batch`. The last offset is relative to the
+/// base offset.
 pub fn stamp(batch: &mut [u8], base_offset: i64, leader_epoch: i32) {
     put(batch, 0, base_offset.to_be_bytes());
     put(batch, 12, leader_epoch.to_be_bytes());
 }
 
-/// Makes `now` (ms) the time of every record of the v2 batch that `batch` is, from its first byte to its last.
+/// Sets the timestamp of every record to `now` (ms). `batch` is exactly one v2 batch.
 pub fn stamp_log_append_time(batch: &mut [u8], now: i64) {
     stamp_timestamps(batch, TimestampType::LogAppendTime, now);
 }
 
-/// Writes what timestamps mean and the largest of them (ms) into the v2 batch that `batch` is, from its first byte to its
-/// last; where both are there already, nothing is written.
+/// Writes the timestamp type and the largest timestamp (ms). `batch` is exactly one v2 batch. If it has both already,
+/// nothing is written.
 pub fn stamp_timestamps(batch: &mut [u8], timestamp_type: TimestampType, max_timestamp: i64) {
     let Some(before) = i16_at(batch, 21) else { return };
     let attributes = match timestamp_type {
@@ -39,10 +40,10 @@ pub fn stamp_timestamps(batch: &mut [u8], timestamp_type: TimestampType, max_tim
 }
 
 impl Analyzed {
-    /// Makes the batch (its bytes, or a copy of them) what is to be stored, in place; gives its header.
+    /// Changes the batch (its bytes, or a copy) in place to the form to be stored, and returns its header.
     ///
     /// # Errors
-    /// [`Error::Config`] where the offsets would leave their range, or the batch has to be rebuilt
+    /// [`Error::Config`] where an offset would be out of range, or the batch has to be rebuilt
     /// ([`Analyzed::must_rebuild`]).
     pub fn stamp(&self, batch: &mut [u8], base_offset: i64, leader_epoch: i32) -> Result<BatchHeader> {
         if self.must_rebuild() {
@@ -62,12 +63,13 @@ impl Analyzed {
         BatchHeader::parse(batch, available).map_err(|found| refused(found, ""))
     }
 
-    /// Appends the batch to `out` under the codec that it is to be stored in, made anew from its records. `batch` are its
-    /// bytes; `builder` lends its buffers and is cleared; of `options` base offset, leader epoch and level count.
+    /// Builds the batch again from its records, with the codec that it is to be stored in, and appends it to `out`. `batch`
+    /// are its bytes. `builder` provides buffers and is cleared. Of `options`, only base offset, leader epoch and level are
+    /// used.
     ///
     /// # Errors
-    /// [`Error::Config`] where [`BatchBuilder`] refuses a record or the batch. The limit of the new batch's size is the
-    /// caller's to check.
+    /// [`Error::Config`] where [`BatchBuilder`] refuses a record or the batch. The caller checks the new batch's size against
+    /// its limit.
     ///
     /// # Source
     /// Kafka: `LogValidator.buildRecordsAndAssignOffsets`.
@@ -105,7 +107,7 @@ impl Analyzed {
         let start = out.len();
         let mut header = builder.finish(&options, out)?;
         if (self.header.producer_epoch, self.header.base_sequence) != (-1, -1) {
-            // without a producer id they mean nothing; Kafka keeps them, and so the bytes are its own
+            // these fields have no meaning without a producer id; Kafka keeps them, and the bytes must equal Kafka's
             let stored = out.get_mut(start..).unwrap_or_default();
             put(stored, 51, self.header.producer_epoch.to_be_bytes());
             put(stored, 53, self.header.base_sequence.to_be_bytes());

@@ -1,16 +1,17 @@
-//! Judges v2 batches that somebody hands in, before they are written: as a leader that gives them offsets, or as a
-//! follower that keeps theirs.
+//! Validates v2 batches before they are appended: as a leader, which assigns their offsets, or as a follower, which keeps
+//! them.
 //!
-//! Nothing is believed: lengths, checksums, counts, attributes and every record are looked at, compressed ones too. What
-//! Kafka rejects is rejected. Of what it accepts these are refused too, or treated otherwise:
+//! Lengths, checksums, counts, attributes and every record are checked, in compressed batches too. What Kafka rejects is
+//! rejected. The differences from what Kafka accepts are:
 //!
-//! - magic 0 and 1; producer ids and transactions, which need producer state; attribute bits without a meaning; batches
-//!   of more than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES), stored or decompressed, which our reader would refuse;
-//! - a partial batch at the end, which Kafka drops silently;
-//! - a leader's records whose relative offsets are not 0, 1, 2, …, which Kafka checks in compressed batches only;
-//! - a follower's batches whose records break the format, which Kafka does not read, or are younger than the header says
-//!   (a search by time would miss them), and leader epochs that fall (readers take them for damage);
-//! - a leader takes several batches at once, each as if it came alone, whatever base offset they carry.
+//! - magic 0 and 1 are refused; so are producer ids and transactions, which need producer state, undefined attribute bits,
+//!   and batches of more than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES), stored or decompressed, which the reader refuses;
+//! - a partial batch at the end is refused; Kafka drops it silently;
+//! - a leader's records must have the relative offsets 0, 1, 2, …; Kafka checks this in compressed batches only;
+//! - a follower's batch is refused if its records break the format, which Kafka does not read; if a record's timestamp is
+//!   above the header's largest (a search by time would miss it); or if its leader epoch is below the previous one (readers
+//!   take that for damage);
+//! - a leader accepts several batches at once, each as if it came alone, whatever their base offsets.
 //!
 //! Kafka: `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`.
 
@@ -22,26 +23,26 @@ use super::{BatchHeader, Codec, NewRecord, Records, V2_HEADER};
 use crate::error::{Error, Malformed, Result};
 use crate::types::TimestampType;
 
-/// Who gives the batches their offsets.
+/// Who assigns the offsets of the batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// This log does: what the batches say of offsets and epochs is not looked at.
+    /// This log: the offsets and epochs in the batches are ignored.
     Leader,
-    /// Whoever wrote them did: offsets rise and start at the log's end or above it (gaps are legal).
+    /// Their leader: offsets rise and start at the log end offset or above it (gaps are allowed).
     Follower {
         /// The lowest offset that the first batch may have.
         log_end_offset: i64,
-        /// The newest leader epoch of the log, −1 before the first: the batches' must not be lower.
+        /// The newest leader epoch of the log, −1 before the first. The batches' epochs must not be lower.
         leader_epoch: i32,
     },
 }
 
-/// The rules, as a topic's settings have them.
+/// The rules, from a topic's settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Validation {
-    /// Who gives the offsets. All the other fields are a leader's alone.
+    /// Who assigns the offsets. All other fields apply to a leader only.
     pub origin: Origin,
-    /// `max.message.bytes`: of a whole batch as it comes in, and again if it is compressed anew.
+    /// `max.message.bytes`: of a whole batch as received, and again if it is recompressed.
     pub max_message_bytes: u32,
     /// `message.timestamp.type`.
     pub timestamp_type: TimestampType,
@@ -57,35 +58,35 @@ pub struct Validation {
     pub codec: Option<Codec>,
 }
 
-/// A batch that was found in order.
+/// A valid batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analyzed {
-    /// As the batch has it; a leader's has base offset 0 and no leader epoch, whatever the bytes say.
+    /// The batch's header. For a leader it has base offset 0 and no leader epoch, whatever the bytes contain.
     pub header: BatchHeader,
-    /// Where its bytes lie in the buffer.
+    /// The range of its bytes in the buffer.
     pub range: Range<usize>,
-    /// What it is to be stored under: of another type than the header's, [`Analyzed::rebuild`] has to make it anew.
+    /// The codec to store it with. If it differs from the header's, [`Analyzed::rebuild`] is needed.
     pub codec: Codec,
-    /// What its records' timestamps are to mean once stored.
+    /// The timestamp type to store.
     pub timestamp_type: TimestampType,
-    /// The largest timestamp it is to have once stored, ms; −1 where no record has one.
+    /// The largest timestamp to store, ms; −1 where no record has one.
     pub max_timestamp: i64,
 }
 
 impl Analyzed {
-    /// False where the bytes only want [`Analyzed::stamp`].
+    /// Whether the batch needs [`Analyzed::rebuild`]; otherwise [`Analyzed::stamp`] is enough.
     pub fn must_rebuild(&self) -> bool {
         self.header.attributes.codec() != Ok(self.codec)
     }
 }
 
-/// Every batch of `bytes`, in their order; none for no bytes. All are in order, or it is an error: nothing was changed.
+/// Validates every batch of `bytes`. Returns them in order; empty for no bytes. Nothing is changed.
 ///
-/// Cost: one pass for the checksums and one over the records; compressed ones are decompressed.
+/// Cost: one pass for the checksums and one over the records; compressed batches are decompressed.
 ///
 /// # Errors
-/// [`Error::Config`] for `raw` (bytes that break a rule), `max.message.bytes`, `timestamp` or `key`. Where it speaks of
-/// a batch, it says which (from 0) and at which position of `bytes`.
+/// [`Error::Config`] for `raw` (bytes that break a rule), `max.message.bytes`, `timestamp` or `key`. It names the batch
+/// (from 0) and its position in `bytes`.
 ///
 /// # Source
 /// Kafka: `UnifiedLog.analyzeAndValidateRecords`, `LogValidator.validateMessagesAndAssignOffsets`.
@@ -115,7 +116,7 @@ pub fn analyze(bytes: &[u8], rules: &Validation) -> Result<Vec<Analyzed>> {
 }
 
 impl Validation {
-    /// Judges one record of our own, as [`analyze`] does those of a leader's batches.
+    /// Validates one new record, as [`analyze`] does the records of a leader's batches.
     ///
     /// # Errors
     /// [`Error::Config`] for `timestamp` (too far from the clock) or `key` (a compacted log needs one).
@@ -127,7 +128,7 @@ impl Validation {
         self.check_fields(record.timestamp, record.key.is_some(), &|| String::new())
     }
 
-    /// `at` is asked for the place only where something is wrong.
+    /// `at` formats the place; it is called only for an error.
     #[inline]
     fn check_fields(&self, timestamp: i64, has_key: bool, at: &dyn Fn() -> String) -> Result<()> {
         if self.is_compacted && !has_key {
@@ -136,7 +137,7 @@ impl Validation {
         if self.timestamp_type == TimestampType::LogAppendTime || timestamp == -1 {
             return Ok(());
         }
-        // as Java's: the difference may wrap
+        // the difference may wrap, as in Java
         let age = self.now.wrapping_sub(timestamp);
         if age > self.before_max_ms || age.wrapping_neg() > self.after_max_ms {
             let expected = format!(
@@ -148,12 +149,12 @@ impl Validation {
         Ok(())
     }
 
-    /// Walks the records of a batch; gives their largest timestamp, −1 where none has one.
+    /// Validates the records of a batch. Returns their largest timestamp, −1 where none has one.
     fn records(&self, header: &BatchHeader, batch: &[u8], plain: &mut Vec<u8>, place: Place) -> Result<i64> {
         let is_leader = self.origin == Origin::Leader;
         let mut read_as = *header;
         if is_leader {
-            // what a record says itself: the flag will be the topic's
+            // the record's own timestamp: the flag is set later, from the topic's setting
             read_as.attributes.0 &= !APPEND_TIME;
         }
         let claims_append_time = header.timestamp_type() == TimestampType::LogAppendTime;
@@ -169,7 +170,7 @@ impl Validation {
                 let has_own_time = self.timestamp_type == TimestampType::CreateTime && record.timestamp != -1;
                 if claims_append_time && !has_own_time {
                     let found = format!("LogAppendTime{}", at());
-                    return Err(Error::config("timestamp", "CreateTime from whoever sends a batch", found));
+                    return Err(Error::config("timestamp", "CreateTime in a batch to append", found));
                 }
             } else if record.timestamp > header.max_timestamp {
                 let found = Malformed::new(
@@ -204,13 +205,13 @@ impl Validation {
     }
 }
 
-/// The bits that nothing has defined.
+/// The undefined bits.
 const RESERVED: i16 = !0x7f;
 
-/// The batch at the front of `bytes`, once everything but its records is in order.
+/// The batch at the start of `bytes`, after all checks but those of its records.
 fn whole(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader, &[u8]), Malformed> {
     let partial = || Malformed::new("whole batches", format!("{} bytes of one", bytes.len()));
-    // before the magic, lengths may be those of another format
+    // before the magic is known, the fields may be those of another format
     if let Some(magic) = bytes.get(16).filter(|magic| **magic != 2) {
         return Err(Malformed::new("batches of magic 2", format!("magic {magic}")));
     }
@@ -248,7 +249,7 @@ fn whole(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader, &[u8
     Ok((header, batch))
 }
 
-/// Whether a follower's batch may stand behind what it has: offsets from `least` on, epochs from `epoch` on.
+/// Checks that a follower may append the batch: offsets from `least` on, epochs from `epoch` on.
 fn follows(header: &BatchHeader, least: i64, epoch: i32) -> std::result::Result<(), Malformed> {
     if header.base_offset < least {
         let found = format!("{} to {}", header.base_offset, header.last_offset);
@@ -261,7 +262,7 @@ fn follows(header: &BatchHeader, least: i64, epoch: i32) -> std::result::Result<
     Ok(())
 }
 
-/// Which batch of a buffer, and where it starts.
+/// A batch of a buffer: its number and its position.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     batch: usize,

@@ -1,16 +1,16 @@
-//! Zigzag varints, as in Protocol Buffers. Kafka: `ByteUtils.readVarint`, `writeVarint` and their likes.
+//! Zigzag varints, as in Protocol Buffers. Kafka: `ByteUtils.readVarint`, `writeVarint` and similar methods.
 //!
-//! A varlong of a number that fits an i32 is its varint too, so one function writes both.
+//! The varlong of a number that fits an i32 equals its varint, so one function writes both.
 
 use crate::error::Malformed;
 
 /// Reads a varint (at most 5 bytes) from the front of `bytes`.
 ///
 /// # Errors
-/// [`Malformed`] where the bytes end inside it or a fifth byte says that it goes on.
+/// [`Malformed`] where the bytes end inside it or the fifth byte has the continuation bit.
 #[inline]
 pub fn read_i32(bytes: &mut &[u8]) -> Result<i32, Malformed> {
-    // one and two bytes hold nearly every length and delta
+    // nearly every length and delta fits one or two bytes
     match **bytes {
         [first, ref rest @ ..] if first < 0x80 => {
             *bytes = rest;
@@ -22,7 +22,7 @@ pub fn read_i32(bytes: &mut &[u8]) -> Result<i32, Malformed> {
         }
         _ => {
             let raw = read_groups(bytes, 5)?;
-            // the fifth group holds four bits of an i32; Kafka lets the rest fall off, and so do we
+            // the fifth group has four bits of an i32; the other bits are ignored, as in Kafka
             Ok(unzigzag32(u32::try_from(raw & 0xffff_ffff).unwrap_or(u32::MAX)))
         }
     }
@@ -31,7 +31,7 @@ pub fn read_i32(bytes: &mut &[u8]) -> Result<i32, Malformed> {
 /// Reads a varlong (at most 10 bytes) from the front of `bytes`.
 ///
 /// # Errors
-/// [`Malformed`] where the bytes end inside it or a tenth byte says that it goes on.
+/// [`Malformed`] where the bytes end inside it or the tenth byte has the continuation bit.
 #[inline]
 pub fn read_i64(bytes: &mut &[u8]) -> Result<i64, Malformed> {
     match **bytes {
@@ -48,7 +48,7 @@ pub fn read_i64(bytes: &mut &[u8]) -> Result<i64, Malformed> {
     }
 }
 
-/// Writes `value` at the end of `bytes`, in as few of them as hold it.
+/// Appends `value` to `bytes`, in as few bytes as possible.
 #[inline]
 pub fn write(bytes: &mut Vec<u8>, value: i64) {
     let mut raw = zigzag(value);
@@ -59,26 +59,26 @@ pub fn write(bytes: &mut Vec<u8>, value: i64) {
     bytes.push(low_byte(raw));
 }
 
-/// How many bytes [`write`](fn@write) takes for `value`: 1 to 10. Kafka: `ByteUtils.sizeOfVarint`, `sizeOfVarlong`.
+/// The number of bytes that [`write`](fn@write) appends for `value`: 1 to 10. Kafka: `ByteUtils.sizeOfVarint`, `sizeOfVarlong`.
 #[inline]
 pub fn size(value: i64) -> usize {
-    // seven bits a byte, and zero has one too: ⌈bits / 7⌉ without a division
+    // seven bits per byte, and one byte for zero: ⌈bits / 7⌉ without a division
     let bits = 64 - (zigzag(value) | 1).leading_zeros();
     (bits as usize * 9 + 64) >> 6
 }
 
 #[cold]
-fn read_groups(bytes: &mut &[u8], most: usize) -> Result<u64, Malformed> {
+fn read_groups(bytes: &mut &[u8], max: usize) -> Result<u64, Malformed> {
     let mut value = 0u64;
-    for (index, byte) in bytes.iter().take(most).enumerate() {
+    for (index, byte) in bytes.iter().take(max).enumerate() {
         value |= u64::from(byte & 0x7f).wrapping_shl(u32::try_from(7 * index).unwrap_or(0));
         if *byte < 0x80 {
             *bytes = bytes.get(index + 1..).unwrap_or_default();
             return Ok(value);
         }
     }
-    let found = if bytes.len() < most { "the end of the bytes" } else { "one that goes on" };
-    Err(Malformed::new(format!("a varint of at most {most} bytes"), found))
+    let found = if bytes.len() < max { "the end of the bytes" } else { "a longer one" };
+    Err(Malformed::new(format!("a varint of at most {max} bytes"), found))
 }
 
 fn unzigzag32(raw: u32) -> i32 {
@@ -145,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_written_is_read(value: i64, small: i32) {
+        fn a_written_varint_is_read_back(value: i64, small: i32) {
             let mut bytes = Vec::new();
             write(&mut bytes, value);
             prop_assert_eq!(size(value), bytes.len());

@@ -1,10 +1,11 @@
-"""Cordwood in Spark: partition directories of Kafka as a data source, look-ups as UDFs, jobs.
+"""Cordwood in Spark: Kafka partition directories as a data source, look-ups as UDFs, and jobs.
 
     from cordwood.spark import register
     register(spark)
     spark.read.format("cordwood").option("subscribe", "orders").load("/data")
 
-It needs the extra `spark` (pyspark 4.2 or newer, pyarrow; pandas for the pandas UDFs) and a Java that Spark takes.
+It needs the extra `spark` (pyspark 4.2 or newer, pyarrow; pandas for the pandas UDFs) and a Java version that Spark
+supports.
 """
 
 from importlib import import_module
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 
 __all__ = ["jobs", "locate", "offset_for_time", "register"]
 
-# planning, options and errors need no Spark, so what needs it is imported when it is first asked for
+# planning, options and errors work without Spark, so the modules that need it are imported on first use
 _WHERE = {"jobs": "jobs", "locate": "udf", "offset_for_time": "udf", "register": "source"}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Import what was asked for, and say how to install what it needs."""
+    """Import a name on first use. If a dependency is missing, the error says how to install it."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

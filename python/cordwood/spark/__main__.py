@@ -7,7 +7,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; returns the exit code: 0 done, 1 an error, 2 usage, 130 Ctrl-C."""
+    """Run a command. Returns the exit code: 0 done, 1 an error, 2 usage, 130 Ctrl-C."""
     try:
         from cordwood.spark.jobs.commands import run  # noqa: PLC0415  (extras)
 

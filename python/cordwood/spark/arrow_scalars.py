@@ -1,7 +1,7 @@
-"""Values of Python as Arrow's, without pandas.
+"""Python values as Arrow scalars, without an import of pandas.
 
-`pa.scalar`, and all that takes a value of Python's, imports pandas to see whether the value is one of its own. That
-would take every worker a third of a second, and 40 MB, before its first row.
+`pa.scalar`, and every function that takes a Python value, imports pandas to check for pandas types. That would cost every
+worker a third of a second and 40 MB before its first row.
 """
 
 import struct
@@ -13,7 +13,7 @@ __all__ = ["scalar"]
 
 
 def scalar(value: str | int, type_: pa.DataType) -> pa.Scalar:
-    """Give a text, or a number of a type that is one in memory (as a time is), by its bytes."""
+    """Build a string, or an integer of a type that is stored as an integer (such as a timestamp), from its bytes."""
     if isinstance(value, str):
         content = value.encode()
         buffers = [struct.pack("=ii", 0, len(content)), content]

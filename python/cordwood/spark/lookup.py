@@ -1,4 +1,4 @@
-"""What a look-up asks, and how a worker answers it: a whole Arrow batch at a time."""
+"""Look-ups by offset or time, evaluated by a worker for a whole Arrow batch at a time."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,16 +16,16 @@ from cordwood.spark.errors import OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogE
 from cordwood.spark.log_cache import open_cached
 from cordwood.spark.partitions import PartitionDirectory, local_path
 
-__all__ = ["NULL", "TAKEN", "OnMissing", "Question", "expected_type"]
+__all__ = ["ACCEPTED_TYPES", "NULL", "LookupSpec", "OnMissing", "expected_type"]
 
 OnMissing: TypeAlias = Literal["null", "error"]
 
-# pandas has no null among integers, and would make floats of all of them
+# stands for null in a pandas Series: pandas has no null integer, and would convert the Series to floats
 NULL = -(1 << 63)
 
-# the types of Spark that a question takes, and the one that they are brought to; all else has to be cast by who asks:
-# as an offset, 5.7 would be cut to 5, and as a time, a number of milliseconds would be one of seconds
-TAKEN: dict[str, tuple[str, list[str]]] = {
+# the type that a look-up uses, and the Spark types that are cast to it. The caller casts other types: as an offset, 5.7
+# would become 5; as a time, a number of milliseconds would be read as seconds
+ACCEPTED_TYPES: dict[str, tuple[str, list[str]]] = {
     "locate": ("bigint", ["bigint", "int", "smallint", "tinyint"]),
     "offset_for_time": ("timestamp", ["timestamp", "timestamp_ntz"]),
 }
@@ -44,8 +44,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a UDF asks, without a handle: it goes to the workers as a pickle."""
+class LookupSpec:
+    """The look-up of a UDF. It has no open handle, because it is pickled for the workers."""
 
     name: Literal["locate", "offset_for_time"]
     path: str | None
@@ -53,23 +53,23 @@ class Question:
 
     @property
     def returns(self) -> StructType:
-        """What an answer looks like."""
+        """The type of a result."""
         return _LOCATION if self.name == "locate" else _TIMESTAMP_OFFSET
 
-    def answer(self, *columns: pa.Array) -> pa.StructArray:
-        """Answer a batch: the values, or paths and values."""
+    def evaluate(self, *columns: pa.Array) -> pa.StructArray:
+        """Look up a batch: values, or paths and values."""
         *paths, values = columns
         values = self._values(values)
-        return self._ask_each(self._paths(paths[0]), values) if paths else self.ask(self.path or "", values)
+        return self._look_up_each(self._paths(paths[0]), values) if paths else self.look_up(self.path or "", values)
 
     def _values(self, column: Any) -> pa.Array:  # noqa: ANN401  (pandas or Arrow)
-        """Bring what is asked for to 64 bits, a time to microseconds. The bare UDF may be given anything.
+        """Convert the values to 64-bit integers, times to microseconds. The bare UDF may be called with any type.
 
-        A time without a zone is refused: here nobody knows the session's.
+        A timestamp without a time zone is refused, because the session's zone is not known here.
         """
         values = column if isinstance(column, pa.Array) else _of_pandas(column, self.name)
         kind = values.type
-        # a number is a time only to pandas, and only because it was made of one
+        # a number is a time only for the pandas kind, where it was converted from a timestamp
         is_whole = pa.types.is_integer(kind) and (self.name == "locate" or values is not column)
         if is_whole or pa.types.is_null(kind):
             return values.cast(pa.int64())
@@ -81,25 +81,25 @@ class Question:
 
     def _paths(self, column: Any) -> pa.Array:  # noqa: ANN401  (pandas or Arrow)
         paths = column if isinstance(column, pa.Array) else pa.array(column, from_pandas=True)
-        # under spark.sql.execution.arrow.useLargeVarTypes a text is a large one
+        # with spark.sql.execution.arrow.useLargeVarTypes, strings are large strings
         if pa.types.is_null(paths.type) or pa.types.is_string(paths.type) or pa.types.is_large_string(paths.type):
             return paths.cast(pa.string())
         raise bad_option(self.name, "a path (string) in the first of two columns", str(paths.type))
 
-    def _ask_each(self, paths: pa.Array, values: pa.Array) -> pa.StructArray:
-        """Ask each log once for all its values, and put the answers back in the order of the rows."""
+    def _look_up_each(self, paths: pa.Array, values: pa.Array) -> pa.StructArray:
+        """Look up the values of each log with one call, and return the results in the order of the rows."""
         answers = [pa.nulls(0, _arrow_type(self.returns))]
         rows = [pa.nulls(0, pa.uint64())]
         for path in pc.unique(paths).to_pylist():
-            # without a path there is nothing to ask, whatever the value
+            # the result for a null path is null
             at = pc.indices_nonzero(paths.is_null() if path is None else pc.equal(paths, scalar(path, pa.string())))
             run = values.take(at)
-            answers.append(pa.nulls(len(run), _arrow_type(self.returns)) if path is None else self.ask(path, run))
+            answers.append(pa.nulls(len(run), _arrow_type(self.returns)) if path is None else self.look_up(path, run))
             rows.append(at)
         return pa.concat_arrays(answers).take(pc.sort_indices(pa.concat_arrays(rows)))
 
-    def ask(self, path: str, values: pa.Array) -> pa.StructArray:
-        """Answer values of one log."""
+    def look_up(self, path: str, values: pa.Array) -> pa.StructArray:
+        """Look up values in one log."""
         try:
             log = _log(local_path(path))
             if self.name == "locate":
@@ -122,7 +122,7 @@ class Question:
         return found
 
 
-# of the task that looked at them last: it sees each log as of its first batch of rows
+# the logs used by the current task, which reads each log as of its first batch of rows
 _seen: set[str] = set()
 _seen_by: int | None = None
 
@@ -140,13 +140,13 @@ def _log(path: str) -> cw.Log:
 
 
 def expected_type(name: str) -> str:
-    """Say what a question takes."""
-    wanted, types = TAKEN[name]
+    """Return the accepted types, for a message."""
+    wanted, types = ACCEPTED_TYPES[name]
     return f"a column of type {', '.join(types[:-1])} or {types[-1]} (cast it to {wanted})"
 
 
 def _in_words(microseconds: int) -> str:
-    """Write a time for a person, and in the log's own unit."""
+    """Format a time for a message, with its milliseconds."""
     milliseconds = f"{-(-microseconds // 1000)} ms"
     try:
         moment = _EPOCH + timedelta(microseconds=microseconds)
@@ -164,9 +164,9 @@ def _locations(log: cw.Log, offsets: pa.Array) -> pa.StructArray:
 
 
 def _timestamp_offsets(log: cw.Log, microseconds: pa.Array) -> pa.StructArray:
-    # the first record at or after a time, whose clock counts milliseconds
+    # rounded up to milliseconds: the first record at or after the time
     milliseconds = pc.divide(pc.add(microseconds, _long(999)), _long(1000))
-    # a time before 1970 is rounded towards it
+    # the division rounds a time before 1970 up to 0, which would be found
     milliseconds = pc.if_else(pc.less(microseconds, _long(0)), _long(-1), milliseconds)
     table = log.offsets_for_times(milliseconds)
     try:
@@ -198,7 +198,7 @@ def _of_pandas(column: Any, name: str) -> pa.Array:  # noqa: ANN401  (a pandas.S
     if pa.types.is_int64(array.type):
         return pc.if_else(pc.equal(array, NULL), pa.scalar(None, pa.int64()), array)
     if pa.types.is_floating(array.type):
-        # of the bare UDF: Spark gives floats where there are nulls, exact up to 2^53
+        # the bare UDF: Spark passes floats if there are nulls, exact up to 2^53
         largest = pc.max(pc.abs(array)).as_py() or 0
         if largest >= 1 << 53:
             raise bad_option(name, 'kind="arrow" where nulls stand beside 2^53 and more: pandas loses digits', largest)

@@ -1,6 +1,6 @@
-"""The text of options: Spark hands every value over as text, and wants it back as text.
+"""Parsing and formatting of option values. Spark passes every value as a string.
 
-Each reader takes an option's name and its text, and raises `CORDWOOD_BAD_OPTION` where the text is not allowed.
+Each parser takes an option's name and its string, and raises `CORDWOOD_BAD_OPTION` if the string is not allowed.
 """
 
 import json
@@ -53,12 +53,12 @@ LATEST = -1
 
 
 def read_text(_option: str, text: str) -> str:
-    """Take the text as it is."""
+    """Return the string unchanged."""
     return text
 
 
 def read_names(option: str, text: str) -> tuple[str, ...]:
-    """Read names with commas between them."""
+    """Read names separated by commas."""
     names = tuple(name.strip() for name in text.split(","))
     if not all(names):
         raise bad_option(option, "names with commas between them", text)
@@ -66,10 +66,10 @@ def read_names(option: str, text: str) -> tuple[str, ...]:
 
 
 def number(least: int) -> Callable[[str, str], int]:
-    """Make a reader of whole numbers from *least* on."""
+    """Return a parser of integers from *least* on."""
 
     def read(option: str, text: str) -> int:
-        # int() alone would take 1_000 and digits of other alphabets
+        # int() alone would accept 1_000 and digits of other scripts
         found = int(text) if re.fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", text) else least - 1
         if not least <= found < 1 << 63:
             raise bad_option(option, f"a whole number, {least} or more", text)
@@ -79,7 +79,7 @@ def number(least: int) -> Callable[[str, str], int]:
 
 
 def choice(*choices: str) -> Callable[[str, str], str]:
-    """Make a reader of one of some words, in any case."""
+    """Return a parser of one of the *choices*, case-insensitive."""
     by_name = {name.lower(): name for name in choices}
 
     def read(option: str, text: str) -> str:
@@ -97,7 +97,7 @@ def read_truth(option: str, text: str) -> bool:
 
 
 def read_cleanup_policy(option: str, text: str) -> str:
-    """Read Kafka's list of policies: `compact` where it is one of them, else `delete`."""
+    """Read Kafka's list of policies: `compact` if the list contains it, otherwise `delete`."""
     policies = [choice("delete", "compact")(option, policy.strip()) for policy in text.split(",")]
     return "compact" if "compact" in policies else "delete"
 
@@ -131,7 +131,7 @@ _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 8
 
 
 def read_delay(option: str, text: str) -> int:
-    """Read a time such as `15m`, as milliseconds."""
+    """Read a duration such as `15m`, as milliseconds."""
     match = re.fullmatch(r"\s*(\d+)\s*(ms|s|m|min|h|d)\s*", text.lower())
     if match is None:
         raise bad_option(option, "a time such as 500ms, 30s, 15m, 1h", text)
@@ -179,7 +179,7 @@ def read_ending_offsets(option: str, text: str) -> Offsets | str:
     """Read `latest` or offsets by partition."""
     if text.strip().lower() == "latest":
         return "latest"
-    # -2 is no end, as in Spark's Kafka source
+    # -2 (earliest) is not allowed as an end, as in Spark's Kafka source
     return _by_partition(option, text, LATEST)
 
 
@@ -204,7 +204,7 @@ def read_assign(option: str, text: str) -> frozenset[PartitionName]:
 
 
 def check_entries(option: str, named: _Names, wanted: _Names, expected: str) -> None:
-    """Refuse an option that does not name the partitions that it has to name."""
+    """Check that an option names exactly the partitions that it must name."""
     found = [
         f"{which} for {', '.join(sorted(_in_words(*name) for name in names))}"
         for which, names in (("none", wanted - named), ("one", named - wanted))
@@ -227,7 +227,7 @@ def by_topic(offsets: Offsets) -> dict[str, dict[str, int]]:
 
 
 def write_offsets(offsets: Offsets | str) -> str:
-    """Write offsets by partition, or `earliest` and the like.
+    """Format offsets by partition, or `earliest` or `latest`.
 
     >>> write_offsets({("orders", 1): 7, ("orders", 0): 23})
     '{"orders":{"0":23,"1":7}}'
@@ -236,7 +236,7 @@ def write_offsets(offsets: Offsets | str) -> str:
 
 
 def write_assign(assign: frozenset[PartitionName]) -> str:
-    """Write partitions by topic, in a fixed order."""
+    """Format partitions by topic, in a fixed order."""
     by_topic: dict[str, list[int]] = {}
     for topic, partition in sorted(assign):
         by_topic.setdefault(topic, []).append(partition)
@@ -244,5 +244,5 @@ def write_assign(assign: frozenset[PartitionName]) -> str:
 
 
 def write_text(value: object) -> str:
-    """Write a number, a truth value or text."""
+    """Format a number, a boolean or a string."""
     return str(value).lower() if isinstance(value, bool) else str(value)

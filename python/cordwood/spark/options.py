@@ -1,7 +1,7 @@
-"""What a user may ask of the source: the options of Spark's Kafka source, and ours.
+"""The options of the source: those of Spark's Kafka source, and cordwood's own.
 
-Names, meanings and defaults are those of Spark's Kafka source wherever it has the thing. Spark gives options as text,
-with their names in lower case.
+Options that Spark's Kafka source has keep their names, meanings and defaults. Spark passes options as strings, with their
+names in lower case.
 """
 
 import json
@@ -42,7 +42,7 @@ __all__ = ["EARLIEST", "LATEST", "PartitionName", "SparkLogOptions"]
 
 _logger = logging.getLogger("cordwood")
 
-# Spark's Kafka source hands these to its consumer; without a broker they mean nothing
+# Spark's Kafka source passes these to its consumer; without a broker they have no effect
 _BROKER_ONLY = re.compile(r"kafka\..*|groupidprefix|kafkaconsumer\..*|fetchoffset\..*")
 _BROKER_ONLY_NAMES = (
     "groupIdPrefix",
@@ -51,13 +51,14 @@ _BROKER_ONLY_NAMES = (
     "fetchOffset.retryIntervalMs",
 )
 
-# of the names that Kafka's clients have, max.partition.fetch.bytes is most like one of ours: 0.81
+# similarity from which a name counts as misspelt; of the settings of Kafka's clients, max.partition.fetch.bytes is the most
+# similar to an option of the source: 0.81
 _MISSPELT = 0.85
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparkLogOptions:
-    """The options of one reading, checked. `None` where the user did not say.
+    """The checked options of one read. `None` if not given.
 
     Offsets are absolute, starts inclusive and ends exclusive; times are milliseconds since the epoch.
     """
@@ -68,9 +69,9 @@ class SparkLogOptions:
     subscribe: tuple[str, ...] | None = None
     """These topics."""
     subscribe_pattern: str | None = None
-    """Topics in whose name this regular expression is found (`topic_pattern`), but for internal ones."""
+    """Topics whose name contains a match of this regular expression (`topic_pattern`), except internal ones."""
     exclude_internal_topics: bool | None = None
-    """Whether internal topics are left out where they are not named. `None`: by `subscribe_pattern`, as there."""
+    """Whether internal topics are excluded unless named. `None`: only with `subscribe_pattern`, as in Spark's source."""
     assign: frozenset[PartitionName] | None = None
     """These partitions."""
 
@@ -86,7 +87,7 @@ class SparkLogOptions:
     min_partitions: int | None = None
     max_records_per_partition: int | None = None
     max_partition_bytes: int | None = None
-    """`None`: 128 MiB, and less where that would leave cores without work."""
+    """`None`: 128 MiB, or less if some cores would have no task otherwise."""
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 15 * 60 * 1000
@@ -96,22 +97,21 @@ class SparkLogOptions:
     include_headers: bool = False
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     cleanup_policy: Literal["delete", "compact"] | None = None
-    """Kafka's `cleanup.policy` of the topics: whether compaction may have left gaps between segments. `None`: by what
-    the files show (`Log.is_compacted`)."""
+    """Kafka's `cleanup.policy` of the topics: whether compaction may have left gaps between segments. `None`: decided by
+    the files (`Log.is_compacted`)."""
     mode: Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"] = "FAILFAST"
     max_batch_rows: int = 20_000
     max_batch_bytes: int = 8 << 20
     io: Literal["auto", "mmap", "pread"] = "pread"
-    """`pread` here: a file that somebody shortens under a mapping would end the worker by a signal."""
+    """`pread` by default: if a mapped file is shortened, the worker is killed by a signal."""
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> "SparkLogOptions":
-        """Check options as Spark gives them; names may have any case.
+        """Check options as Spark passes them; names are case-insensitive.
 
-        *Errors*: `SparkLogError` with `CORDWOOD_BAD_OPTION` for an unknown option, which names the one that was meant,
-        or all of them where none is near; for one of ours that is misspelt behind `kafka.`, where a consumer's own
-        settings are accepted and without effect; for a value that is not allowed, and for options that contradict each
-        other.
+        *Errors*: `SparkLogError` with `CORDWOOD_BAD_OPTION` for an unknown option, with the nearest name, or all names if
+        none is similar; for a misspelt option of the source after the prefix `kafka.`, where the settings of a consumer are
+        accepted without effect; for a value that is not allowed; and for options that contradict each other.
 
         >>> SparkLogOptions.from_options({"path": "data", "startingoffsets": '{"orders":{"0":23}}'}).starting_offsets
         {('orders', 0): 23}
@@ -144,7 +144,7 @@ class SparkLogOptions:
         return checked
 
     def to_options(self) -> dict[str, str]:
-        """Give the options back as text; `from_options` makes the same of them."""
+        """Return the options as strings, from which `from_options` returns an equal object."""
         texts = {}
         defaults = {field.name: field.default for field in fields(self)}
         for option in {option.field: option for option in _OPTIONS.values()}.values():
@@ -155,7 +155,7 @@ class SparkLogOptions:
         return texts
 
     def offsets_by_name(self) -> Iterator[tuple[str, Offsets]]:
-        """Give the options that say an offset or a time for each partition, with their names."""
+        """Yield the options with an offset or a time for each partition, with their names."""
         for name, offsets in (
             ("startingOffsets", self.starting_offsets),
             ("startingOffsetsByTimestamp", self.starting_offsets_by_timestamp),
@@ -167,7 +167,7 @@ class SparkLogOptions:
 
     @property
     def has_end(self) -> bool:
-        """Whether an end is given, which only a reading has that ends."""
+        """Whether an end is given, which only a batch query may have."""
         return any((self.ending_offsets, self.ending_timestamp is not None, self.ending_offsets_by_timestamp))
 
     def _check_together(self) -> None:
@@ -175,7 +175,8 @@ class SparkLogOptions:
         named = [name for name, value in which.items() if value is not None]
         if len(named) > 1:
             raise bad_option(" and ".join(named), "at most one of subscribe, subscribePattern and assign", len(named))
-        # both may be given, as in Spark's Kafka source: the one says when a micro-batch begins, the other where it ends
+        # both may be given, as in Spark's Kafka source: the minimum decides when a micro-batch begins, the maximum where it
+        # ends
         lowest, highest = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if lowest is not None and highest is not None and lowest > highest:
             raise bad_option("minOffsetsPerTrigger", f"at most maxOffsetsPerTrigger ({highest})", lowest)
@@ -188,7 +189,7 @@ class SparkLogOptions:
 
 @dataclass(frozen=True)
 class _Option:
-    """An option: its name, the field that it fills, how it is read and written."""
+    """An option: its name, its field, and the functions that parse and format it."""
 
     name: str
     field: str
@@ -197,7 +198,7 @@ class _Option:
 
 
 def _check_brokers(key: str, text: str) -> None:
-    """Refuse an option of ours that is misspelt, or stands behind `kafka.`: it would be without effect in silence."""
+    """Refuse an option of the source that is misspelt or has the prefix `kafka.`: it would silently have no effect."""
     name = key.lower().removeprefix("kafka.")
     meant = nearest(name, (known.removeprefix("kafka.") for known in _OPTIONS), likeness=_MISSPELT)
     if meant is not None:

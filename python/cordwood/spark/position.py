@@ -1,13 +1,13 @@
-"""Where a stream is in a partition, and what tells whether the log is still the one that was read up to there.
+"""The position of a stream in a partition, with data that shows whether the log is still the one that was read.
 
-A position is kept in the offsets of a stream as `{"offset":1500,"topicId":"…","leaderEpoch":4,"crc":123}`: the next
-offset to read, the topic's id, and leader epoch and checksum of the batch that holds the offset before. A follower in
-Kafka compares topic id and leader epoch with those of its leader. The checksum shows what these do not show: a log that
-was cut back and written again in the same epoch.
+A position is stored in the offsets of a stream as `{"offset":1500,"topicId":"…","leaderEpoch":4,"crc":123}`: the next
+offset to read, the topic id, and leader epoch and checksum of the batch that holds the previous offset. A follower in
+Kafka compares topic id and leader epoch with those of its leader. The checksum detects what these do not: a log that
+was truncated and rewritten in the same epoch.
 
-What is not known is not compared: the topic id where there is no `partition.metadata`, the leader epoch of the formats
-v0 and v1, and both epoch and checksum where the batch was removed, by retention or compaction. A plain number, as in
-the offsets of Spark's Kafka source, is an offset of which nothing else is known.
+Unknown fields are not compared: the topic id if there is no `partition.metadata`, the leader epoch in the formats v0 and
+v1, and both epoch and checksum if the batch was removed, by retention or compaction. A plain number, as in the offsets of
+Spark's Kafka source, is an offset without these fields.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,12 +21,12 @@ from cordwood.spark.option_parsing import PartitionName
 __all__ = ["Position", "Positions", "StreamOffset", "read_positions", "write_positions"]
 
 StreamOffset: TypeAlias = dict[str, dict[str, dict[str, int | str] | int]]
-"""By topic and partition, as Spark writes it down."""
+"""By topic and partition, as Spark stores it."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """The next offset to read of a partition, and what lies before it; `None` where that is not known."""
+    """The next offset to read of a partition, and fields of the batch before it; `None` where unknown."""
 
     offset: int
     topic_id: str | None = None
@@ -35,16 +35,16 @@ class Position:
 
     @classmethod
     def of(cls, log: cw.Log, offset: int) -> "Position":
-        """Describe an offset of a log as it is now. *Cost*: the batch before it is read."""
+        """Return the position for an offset of a log as it is now. *Cost*: the batch before it is read."""
         before = _batch_before(log, offset)
         epoch = before.get("leader_epoch", -1)
         return cls(offset, log.topic_id, None if epoch < 0 else epoch, before.get("crc"))
 
     def mismatch(self, now: "Position", is_compacted: Callable[[], bool]) -> str | None:
-        """Say how the log differs from the one that the position was taken in; `None` where it is the same.
+        """Describe how the log differs from the one that the position was taken in; `None` if it is the same.
 
-        *now*: the same offset in the log as it is. *is_compacted* is asked where only the checksum differs: compaction
-        writes batches anew.
+        *now*: the same offset in the current log. *is_compacted* is called if only the checksum differs: compaction
+        rewrites batches.
         """
         if _differ(self.topic_id, now.topic_id):
             return f"the topic has the id {now.topic_id}, not {self.topic_id}: it was deleted and created again"
@@ -67,7 +67,7 @@ Positions: TypeAlias = dict[PartitionName, Position]
 def _batch_before(log: cw.Log, offset: int) -> dict[str, Any]:
     if offset <= log.log_start_offset:
         return {}
-    # damage is for the reading to report
+    # damage is reported when the records are read
     scan = log.batches(start_offset=offset - 1, end_offset=offset, on_damage="skip")
     rows: list[dict[str, Any]] = scan.to_arrow().select(["leader_epoch", "crc"]).to_pylist()
     return rows[0] if rows else {}

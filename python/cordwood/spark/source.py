@@ -1,4 +1,4 @@
-"""The data source as Spark sees it."""
+"""The data source."""
 
 from functools import cached_property
 from typing import NoReturn
@@ -19,35 +19,38 @@ __all__ = ["LogDataSource", "register"]
 
 
 class LogDataSource(DataSource):
-    """`format("cordwood")`: partition directories of Kafka as rows. The options are those of `SparkLogOptions`."""
+    """`format("cordwood")`: Kafka partition directories as rows. The options are those of `SparkLogOptions`."""
 
     @classmethod
     def name(cls) -> str:
-        """Give the format's name."""
+        """Return the format's name."""
         return "cordwood"
 
     @cached_property
     def log_options(self) -> SparkLogOptions:
-        """The options, checked with the paths. Spark makes a source for a write, too, whose options are others."""
+        """The options, checked together with the paths.
+
+        It is lazy because Spark also creates a source for a write, which has other options.
+        """
         options = SparkLogOptions.from_options(self.options)
-        # the plan of the query warns of what is left out
+        # warnings about skipped directories come from the plan of the query
         chosen = find_partitions(options, warn=lambda _: None)
-        # a stream that goes on may meet partitions that came after its first offsets were written down
+        # a stream may find partitions that were created after its first offsets were recorded
         check_names(options, chosen, is_whole=options.has_end)
         if options.has_end:
             check_start(options)
         return options
 
     def schema(self) -> StructType:
-        """Give the columns that the options ask for. What is wrong with the options fails `.load()` here."""
+        """Return the columns that the options select. Invalid options fail `.load()` here."""
         return table_schema(self.log_options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Make the reader of a query."""
+        """Return the reader of a batch query."""
         return LogReader(self.log_options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's name)
-        """Make the reader of a stream."""
+        """Return the reader of a stream."""
         return LogStreamReader(self.log_options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002  (Spark's names)
@@ -66,5 +69,5 @@ _READS_ONLY = (
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("cordwood")` known to a session."""
+    """Register `format("cordwood")` in a session."""
     spark.dataSource.register(LogDataSource)

@@ -1,7 +1,7 @@
-"""Look-ups by the million: `locate` and `offset_for_time` as UDFs over a column.
+"""Bulk look-ups: `locate` and `offset_for_time` as UDFs over a column.
 
-A worker opens each log once and asks it for a whole Arrow batch at a time (`Log.locate_many`, `Log.offsets_for_times`);
-no Python object is made for a row.
+A worker opens each log once and looks up a whole Arrow batch at a time (`Log.locate_many`, `Log.offsets_for_times`). No
+Python object is created for a row.
 """
 
 import os
@@ -14,7 +14,7 @@ from pyspark.sql import functions as sql
 
 import cordwood as cw
 from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
-from cordwood.spark.lookup import NULL, TAKEN, OnMissing, Question, expected_type
+from cordwood.spark.lookup import ACCEPTED_TYPES, NULL, LookupSpec, OnMissing, expected_type
 from cordwood.spark.partitions import absolute, has_segments, local_path
 
 __all__ = ["LookUp", "locate", "offset_for_time"]
@@ -29,21 +29,21 @@ def locate(
     iterator: bool = False,
     on_missing: OnMissing = "null",
 ) -> "LookUp":
-    """Make a UDF from an offset (bigint) to the batch that holds it, as `Log.locate`.
+    """Return a UDF from an offset (bigint) to the batch that holds it, as `Log.locate`.
 
-    *path*: a partition directory; without it the UDF takes two columns, a path and the offset. *kind*: a `pandas_udf`
-    or an `arrow_udf`, which needs no pandas and less CPU; *iterator*: of the kind that Spark calls once a task, not
-    once a batch. The answers are the same: `struct<segment bigint, batch_base_offset bigint, position int, size int>`,
-    null for a null, a negative and an unknown offset. With `on_missing="error"` the latter two are
+    *path*: a partition directory; without it the UDF takes two columns, a path and the offset. *kind*: a `pandas_udf`,
+    or an `arrow_udf`, which needs no pandas and less CPU. *iterator*: Spark calls the UDF once per task instead of once
+    per batch. All kinds return `struct<segment_base_offset bigint, batch_base_offset bigint, position int, size int>`,
+    and null for a null, a negative or an unknown offset. With `on_missing="error"` the last two are
     `CORDWOOD_OFFSET_OUT_OF_RANGE`.
 
         df.select(locate("data/orders-0")("offset"))
         df.select(locate(kind="arrow")("path", "offset"))
 
-    *Errors*: `CORDWOOD_NOT_FOUND` where there is no partition at *path*; in the query `CORDWOOD_BAD_OPTION` for offsets
-    of another type than bigint, int, smallint or tinyint, which are to be cast.
+    *Errors*: `CORDWOOD_NOT_FOUND` if there is no partition at *path*; in the query, `CORDWOOD_BAD_OPTION` for offsets
+    of another type than bigint, int, smallint or tinyint. Cast them first.
     """
-    return LookUp(Question("locate", _path(path), on_missing), kind, iterator)
+    return LookUp(LookupSpec("locate", _path(path), on_missing), kind, iterator)
 
 
 def offset_for_time(
@@ -53,61 +53,61 @@ def offset_for_time(
     iterator: bool = False,
     on_missing: OnMissing = "null",
 ) -> "LookUp":
-    """Make a UDF from a time (timestamp) to the first record that is not older, as `Log.offset_for_time`.
+    """Return a UDF from a time (timestamp) to the first record at or after it, as `Log.offset_for_time`.
 
-    The parameters are those of `locate`. The answer is `struct<timestamp timestamp, offset bigint>`, null for a null,
-    for a time before 1970 and where no record is that late; with `on_missing="error"` the latter two are
-    `CORDWOOD_TIME_NOT_FOUND`. A timestamp_ntz means what Spark's cast to timestamp makes of it: a time in the session's
-    zone. Other types are `CORDWOOD_BAD_OPTION` in the query; for milliseconds in a bigint: `timestamp_millis("ms")`.
+    The parameters are those of `locate`. The UDF returns `struct<timestamp timestamp, offset bigint>`, and null for a null,
+    for a time before 1970 and for a time after the last record; with `on_missing="error"` the last two are
+    `CORDWOOD_TIME_NOT_FOUND`. A timestamp_ntz is cast to timestamp by Spark: it is a time in the session's zone. Other
+    types are `CORDWOOD_BAD_OPTION` in the query. For milliseconds in a bigint, use `timestamp_millis("ms")`.
 
         df.select(offset_for_time("data/orders-0")("timestamp"))
     """
-    return LookUp(Question("offset_for_time", _path(path), on_missing), kind, iterator)
+    return LookUp(LookupSpec("offset_for_time", _path(path), on_missing), kind, iterator)
 
 
 class LookUp:
-    """A look-up to be applied to columns; `udf` is the bare UDF, for `spark.udf.register` (of kind `arrow`)."""
+    """A look-up over columns. `udf` is the bare UDF, for `spark.udf.register` (of kind `arrow`)."""
 
-    def __init__(self, question: Question, kind: Kind, iterator: bool) -> None:
-        """Make the UDF."""
-        if kind not in ("pandas", "arrow") or question.on_missing not in ("null", "error"):
+    def __init__(self, spec: LookupSpec, kind: Kind, iterator: bool) -> None:
+        """Create the UDF."""
+        if kind not in ("pandas", "arrow") or spec.on_missing not in ("null", "error"):
             raise cw.ConfigError(
                 f"expected kind 'pandas' or 'arrow' and on_missing 'null' or 'error', "
-                f"found {kind!r} and {question.on_missing!r}"
+                f"found {kind!r} and {spec.on_missing!r}"
             )
-        self._question = question
-        self._first = question.returns.names[0]
+        self._spec = spec
+        self._first = spec.returns.names[0]
         self._kind = kind
-        self.udf = _udf(question, kind, iterator)
+        self.udf = _udf(spec, kind, iterator)
 
     def __call__(self, *columns: Column | str) -> Column:
-        """Apply it: to the value, or where it was made without a path to a path and the value."""
-        wanted = 1 if self._question.path else 2
-        if len(columns) != wanted:
-            raise TypeError(f"{self._question.name} takes {wanted} column(s) here, not {len(columns)}")
+        """Apply it to the value or, if it was created without a path, to a path and the value."""
+        expected = 1 if self._spec.path else 2
+        if len(columns) != expected:
+            raise TypeError(f"{self._spec.name} takes {expected} column(s) here, not {len(columns)}")
         *paths, given = columns
-        value = _taken(self._question.name, given)
+        value = _accepted(self._spec.name, given)
         if self._kind == "arrow":
             found = self.udf(*paths, value)
         else:
-            if self._question.name == "offset_for_time":
-                # exact, where pandas would get local times without their zone
+            if self._spec.name == "offset_for_time":
+                # exact: pandas would get local times without a zone
                 value = sql.unix_micros(value)
-            answer = self.udf(*paths, sql.coalesce(value, sql.lit(NULL)))
-            # a pandas UDF cannot give a null struct, only one of nulls
-            found = sql.when(answer[self._first].isNotNull(), answer)
-        return found.alias(f"{self._question.name}({', '.join(map(_name, columns))})")
+            result = self.udf(*paths, sql.coalesce(value, sql.lit(NULL)))
+            # a pandas UDF cannot return a null struct, only a struct of nulls
+            found = sql.when(result[self._first].isNotNull(), result)
+        return found.alias(f"{self._spec.name}({', '.join(map(_name, columns))})")
 
 
-def _taken(name: str, given: Column | str) -> Column:
-    """Bring a column to the type that is asked with, and fail the query for one that would have to be guessed."""
+def _accepted(name: str, given: Column | str) -> Column:
+    """Cast a column to the type of the look-up; a type that is not accepted fails the query."""
     value = sql.col(given) if isinstance(given, str) else given
-    wanted, types = TAKEN[name]
-    # known when the query is planned: what is left of it is the cast, or the error
+    wanted, types = ACCEPTED_TYPES[name]
+    # constant when the query is planned: only the cast or the error is left
     kind = sql.typeof(value)
-    is_taken = kind.isin(*types, "void")
+    is_accepted = kind.isin(*types, "void")
     refusal = sql.concat(sql.lit(f"[{BAD_OPTION}] {name}: expected {expected_type(name)}, found "), kind)
-    return sql.when(is_taken, value.cast(wanted)).otherwise(sql.raise_error(refusal))
+    return sql.when(is_accepted, value.cast(wanted)).otherwise(sql.raise_error(refusal))
 
 
 def _name(column: Column | str) -> str:
@@ -127,8 +127,8 @@ def _path(path: str | os.PathLike[str] | None) -> str | None:
     raise SparkLogError(NOT_FOUND, f"{path}: expected a partition directory, such as data/orders-0, found {found}")
 
 
-def _udf(question: Question, kind: Kind, iterator: bool) -> Callable[..., Column]:
-    """Make the UDF; Spark learns its kind from the types of its signature."""
+def _udf(spec: LookupSpec, kind: Kind, iterator: bool) -> Callable[..., Column]:
+    """Create the UDF. Spark takes its kind from the annotations."""
     given: Any = pa.Array
     back: Any = pa.Array
     give: Callable[[pa.StructArray], Any] = _same
@@ -140,26 +140,26 @@ def _udf(question: Question, kind: Kind, iterator: bool) -> Callable[..., Column
 
     def each(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
-            yield give(question.answer(*((batch,) if question.path else batch)))
+            yield give(spec.evaluate(*((batch,) if spec.path else batch)))
 
     def of_value(values: Any) -> Any:  # noqa: ANN401  (pandas or Arrow)
-        return give(question.answer(values))
+        return give(spec.evaluate(values))
 
     def of_path_and_value(paths: Any, values: Any) -> Any:  # noqa: ANN401
-        return give(question.answer(paths, values))
+        return give(spec.evaluate(paths, values))
 
     if iterator:
-        batch: Any = given if question.path else tuple[given, given]
+        batch: Any = given if spec.path else tuple[given, given]
         function: Any = each
         function.__annotations__ = {"batches": Iterator[batch], "return": Iterator[back]}
-    elif question.path:
+    elif spec.path:
         function = of_value
         function.__annotations__ = {"values": given, "return": back}
     else:
         function = of_path_and_value
         function.__annotations__ = {"paths": given, "values": given, "return": back}
-    function.__name__ = question.name
-    udf: Callable[..., Column] = make(function, question.returns)
+    function.__name__ = spec.name
+    udf: Callable[..., Column] = make(function, spec.returns)
     return udf
 
 
@@ -168,7 +168,7 @@ def _same(answers: pa.StructArray) -> pa.StructArray:
 
 
 def _frame(answers: pa.StructArray) -> Any:  # noqa: ANN401  (a pandas.DataFrame)
-    """Give the fields of the answers as a pandas frame; where there are nulls, floats would lose digits."""
+    """Convert the results to a pandas frame. With nulls, nullable integers are used, because floats would lose digits."""
     import pandas as pd  # noqa: PLC0415
 
     types = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()} if answers.null_count else {}

@@ -1,4 +1,4 @@
-//! The calls that rustix has no safe form of.
+//! System calls that rustix has no safe wrapper for.
 
 use std::ffi::{c_int, c_short};
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use super::Kind;
 
-/// Takes a lock on the whole file, without waiting; false where somebody holds one that keeps it out.
+/// Takes a lock on the whole file, without waiting; false if a conflicting lock is held.
 pub(super) fn set(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<bool> {
     match call(descriptor, libc::F_OFD_SETLK, kind) {
         Ok(_) => Ok(true),
@@ -15,33 +15,33 @@ pub(super) fn set(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<bool> {
     }
 }
 
-/// Gives the lock back, for every copy of the descriptor.
+/// Releases the lock, for every copy of the descriptor.
 pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> io::Result<()> {
     call_for(descriptor, libc::F_OFD_SETLK, libc::F_UNLCK).map(|_| ())
 }
 
-/// Whether somebody holds a lock that would keep this one out.
+/// Whether a conflicting lock is held.
 pub(super) fn is_refused(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<bool> {
     let found = call(descriptor, libc::F_OFD_GETLK, kind)?;
     Ok(c_int::from(found.l_type) != libc::F_UNLCK)
 }
 
-/// The process that holds a lock that keeps this one out. None where nobody does any longer, and where the holder's
-/// lock is an OFD one, which belongs to no process.
+/// The process that holds a conflicting lock. `None` if there is none any longer, or if it is an OFD lock, which belongs to
+/// no process.
 pub(super) fn holder(descriptor: BorrowedFd<'_>, kind: Kind) -> Option<i32> {
     let found = call(descriptor, libc::F_OFD_GETLK, kind).ok()?;
     (c_int::from(found.l_type) != libc::F_UNLCK && found.l_pid > 0).then_some(found.l_pid)
 }
 
-/// Has the three called around every `fork` of this process.
+/// Registers three functions that are called around every `fork` of this process.
 pub(super) fn at_fork(
     before: extern "C" fn(),
     after_in_parent: extern "C" fn(),
     after_in_child: extern "C" fn(),
 ) -> io::Result<()> {
     #[expect(unsafe_code, reason = "pthread_atfork; S4 of SAFETY.md")]
-    // SAFETY: S4: the three are functions of this library, which Python and Rust never unload. They do not unwind; the
-    // child's calls nothing but close, and a mutex that the forking thread holds.
+    // SAFETY: S4: the three are functions of this library, which Python and Rust never unload. They do not unwind. The
+    // child's function only closes descriptors and releases a mutex that the forking thread holds.
     let error = unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
     if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
 }
@@ -59,13 +59,13 @@ fn call_for(descriptor: BorrowedFd<'_>, command: c_int, kind: c_int) -> io::Resu
         l_type: c_short::try_from(kind).map_err(io::Error::other)?,
         l_whence: c_short::try_from(libc::SEEK_SET).map_err(io::Error::other)?,
         l_start: 0,
-        l_len: 0, // to the end, wherever that will be
+        l_len: 0, // to the end of the file, also if it grows
         l_pid: 0,
     };
     loop {
         #[expect(unsafe_code, reason = "fcntl with OFD locks; S3 of SAFETY.md")]
-        // SAFETY: S3: the descriptor is borrowed, so it is open; both commands read and write one `flock`, which is ours
-        // alone for the length of the call.
+        // SAFETY: S3: the descriptor is borrowed, so it is open. The commands read and write one `flock`, which nothing else
+        // refers to during the call.
         let answer = unsafe { libc::fcntl(descriptor.as_raw_fd(), command, &raw mut lock) };
         if answer >= 0 {
             return Ok(lock);

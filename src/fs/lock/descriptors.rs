@@ -1,16 +1,17 @@
 //! The descriptors of all locks of this process, so that a forked child can close its copies at once.
 //!
-//! An OFD lock lives until the last copy of its descriptor is closed. Spark's Python daemon forks workers, and a worker
-//! that outlives its parent must not go on holding the parent's lock. So the C library calls us around each `fork`:
+//! An OFD lock is held until the last copy of its descriptor is closed. Spark's Python daemon forks workers, and a worker
+//! that outlives its parent must not keep the parent's lock. So the C library calls functions of this module around each
+//! `fork`:
 //!
 //! ```text
-//!   before ── takes the table ──▶ fork ──▶ parent: gives it back
-//!                                  └─────▶ child:  closes what is in it, gives it back
+//!   before ── locks the table ──▶ fork ──▶ parent: unlocks it
+//!                                  └─────▶ child:  closes its descriptors, unlocks it
 //! ```
 //!
-//! The table is taken across the fork so that no other thread is between opening a descriptor and entering it, or between
-//! taking one out and closing it. This and a count of forks are global, because a fork concerns the whole process; the only
-//! other global of the core is the budget of open files (`segment/file_budget.rs`).
+//! The table is locked across the fork, so that no other thread is between opening a descriptor and adding it, or between
+//! removing one and closing it. The table and a count of forks are global, because a fork affects the whole process. The
+//! only other global of the core is the budget of open files (`segment/file_budget.rs`).
 
 use std::cell::RefCell;
 use std::io;
@@ -22,9 +23,9 @@ use super::calls;
 
 enum Entry {
     Free,
-    /// With the process that opened it.
+    /// With the id of the process that opened it.
     Open(OwnedFd, u32),
-    /// Closed, because this is a child of the process that opened it. The entry is still the lock's, and not free.
+    /// Closed, because this is a child of the process that opened it. The entry is still in use by the lock.
     Lost,
 }
 
@@ -34,18 +35,18 @@ static FORKS: AtomicU32 = AtomicU32::new(0);
 static TABLE: Mutex<Table> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// The table, while this thread forks.
+    /// The locked table, while this thread forks.
     static FORKING: RefCell<Option<MutexGuard<'static, Table>>> = const { RefCell::new(None) };
 }
 
-/// A descriptor that is closed in every forked child, and here when it is dropped.
+/// A descriptor that is closed in every forked child, and in this process when it is dropped.
 #[derive(Debug)]
 pub(super) struct Descriptor {
     entry: usize,
 }
 
 impl Descriptor {
-    /// Keeps what `open` opens, if it does; no thread can fork meanwhile.
+    /// Stores the descriptor that `open` returns, if any. No thread can fork meanwhile.
     pub(super) fn open(open: impl FnOnce() -> io::Result<Option<OwnedFd>>) -> io::Result<Option<Self>> {
         watch_forks()?;
         let mut table = table();
@@ -71,8 +72,8 @@ impl Drop for Descriptor {
         if let Entry::Open(descriptor, opener) = entry
             && *opener == std::process::id()
         {
-            // a child that is just being started still has a copy, until its program runs; where this is refused, the lock
-            // goes with that copy
+            // a child that is being started has a copy until its program runs; if unlocking fails, the lock is released with
+            // that copy
             let _ = calls::unlock(descriptor.as_fd());
         }
         *entry = Entry::Free;
@@ -80,21 +81,21 @@ impl Drop for Descriptor {
 }
 
 fn table() -> MutexGuard<'static, Table> {
-    // nothing here panics halfway
+    // no panic leaves the table inconsistent
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many forks lie between the first process that asked and this one: two processes that share a handle have different
-/// numbers. Cheap, where asking the system for the process takes as long as a small write does.
+/// The number of forks between the first process that called this and this one: two processes that share a handle have
+/// different numbers. It is cheap, while the system call for the process id takes as long as a small write.
 ///
 /// # Errors
-/// Where the C library does not call us around a fork.
+/// If the functions around a fork cannot be registered.
 pub(crate) fn forks() -> io::Result<u32> {
     watch_forks()?;
     Ok(FORKS.load(Ordering::Relaxed))
 }
 
-/// [`forks`], by who called it before.
+/// [`forks`] without an error, for callers that called it before.
 pub(crate) fn forks_now() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
@@ -110,7 +111,7 @@ fn watch_forks() -> io::Result<()> {
 }
 
 extern "C" fn before() {
-    // a thread that is ending has no place to keep it, and forks without: a child may then keep a lock for longer
+    // a thread that is ending has no thread-local storage, and forks without the lock: a child may then keep a lock longer
     let _ = FORKING.try_with(|forking| *forking.borrow_mut() = Some(table()));
 }
 

@@ -1,4 +1,4 @@
-//! Who holds a lock, for the words of an error.
+//! The holder of a lock, for error messages.
 
 use std::fs;
 
@@ -8,19 +8,19 @@ use super::Kind;
 
 pub(super) const UNKNOWN: &str = "another process";
 
-/// What is known of a lock that kept ours out.
+/// What is known about the lock that conflicts with the requested one.
 pub(super) struct Holder {
-    /// What we asked for.
+    /// The requested kind.
     pub(super) kind: Kind,
     /// Device and inode of the file.
     pub(super) file: (u64, u64),
-    /// The process, if the lock belongs to one, as the JVM's do.
+    /// The process, if the lock belongs to one, as the JVM's locks do.
     pub(super) process: Option<i32>,
 }
 
 impl Holder {
-    /// "process 123 (java)". An OFD lock belongs to no process; `/proc` shows which descriptors have one, of the processes
-    /// that we may look into.
+    /// For example "process 123 (java)". An OFD lock belongs to no process; `/proc` shows which descriptors hold one, for the
+    /// processes that this one may inspect.
     pub(super) fn words(&self) -> String {
         let own = std::process::id().to_string();
         if let Some(process) = self.process {

@@ -1,16 +1,16 @@
-//! Locks on files, of the kind that Kafka's own lock sees: `fcntl` locks that belong to an open file (OFD).
+//! File locks that conflict with Kafka's own: `fcntl` locks that belong to an open file description (OFD).
 //!
 //! ```text
-//!   data/.lock                     shared by every writer here; a broker's is exclusive
+//!   data/.lock                     shared by all writers; a broker's is exclusive
 //!   data/orders-0/.cordwood.lock   exclusive: one writer
 //! ```
 //!
-//! `flock` would not do: the JVM's lock is an `fcntl` one, and the two do not see each other. Nor would a plain `fcntl` lock:
-//! it is the process's, so a second handle of the process gets it too, and it goes when any descriptor of the file closes.
+//! `flock` does not work here: the JVM's lock is an `fcntl` lock, and the two do not conflict. Nor does a plain `fcntl` lock:
+//! it belongs to the process, so a second handle of the process gets it too, and closing any descriptor of the file drops it.
 //!
-//! A lock is given back by the process that took it, and by no other: unlocking in a forked child would take the parent's
-//! lock. A child's copy of the descriptor keeps the lock, so it is closed as soon as there is a child ([`descriptors`]).
-//! The files stay for ever: whoever deletes one lets two others hold "the" lock.
+//! Only the process that took a lock releases it: unlocking in a forked child would release the parent's lock. A child's
+//! copy of the descriptor keeps the lock, so the copy is closed at the fork ([`descriptors`]). The lock files are never
+//! removed: after a removal, two processes could hold the lock on two files of the same name.
 
 mod calls;
 mod descriptors;
@@ -29,37 +29,37 @@ pub(crate) use self::descriptors::{forks, forks_now};
 use super::Directory;
 use crate::error::{Error, Result};
 
-/// What a lock keeps out.
+/// Which other locks a lock conflicts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Every other lock.
+    /// All other locks.
     Exclusive,
-    /// Exclusive ones.
+    /// Exclusive locks.
     Shared,
 }
 
-/// A lock on a file, held until it is dropped or the process ends, whatever becomes of its forked children.
+/// A lock on a file, held until it is dropped or the process ends, independently of forked children.
 ///
-/// A child (by `fork`; not one that another language makes by the bare system call) does not hold it.
+/// A child of `fork` does not hold it (unless another language forks by the raw system call).
 #[derive(Debug)]
 pub struct Lock {
-    /// None for a directory of memory, which nobody else sees.
+    /// `None` for an in-memory directory, which no other process can open.
     descriptor: Option<Descriptor>,
     path: PathBuf,
 }
 
 impl Lock {
-    /// Takes a lock that keeps out every other one, on a file of the directory (or `../name`, beside it), which is made if it
-    /// is missing. Never waits.
+    /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, beside it), which is created
+    /// if it is missing. Never waits.
     ///
     /// # Errors
-    /// [`Error::Locked`] where somebody holds one, this process included; [`Error::Io`], also where the name is that of a
-    /// link or of anything but a regular file.
+    /// [`Error::Locked`] if another handle holds a lock, in this process or another; [`Error::Io`], also if the name is not that
+    /// of a regular file.
     pub fn exclusive(directory: &Directory, name: &str) -> Result<Self> {
         Self::take(directory, name, Kind::Exclusive)
     }
 
-    /// Takes a lock that keeps out exclusive ones only, as [`Lock::exclusive`] does.
+    /// Takes a lock that conflicts with exclusive locks only, in the same way as [`Lock::exclusive`].
     ///
     /// # Errors
     /// As [`Lock::exclusive`].
@@ -67,7 +67,7 @@ impl Lock {
         Self::take(directory, name, Kind::Shared)
     }
 
-    /// [`Lock::exclusive`], but waits up to 10 seconds for others that hold it for a moment.
+    /// Like [`Lock::exclusive`], but waits up to 10 seconds for holders that release it soon.
     ///
     /// # Errors
     /// As [`Lock::exclusive`].
@@ -115,14 +115,14 @@ impl Lock {
     }
 }
 
-/// In every data directory of a broker.
+/// A file in every data directory of a broker.
 pub(crate) const META_PROPERTIES: &str = "meta.properties";
-/// The name of the lock's file in a data directory.
+/// The name of the lock file in a data directory.
 pub(crate) const DATA_DIRECTORY_LOCK: &str = ".lock";
-/// Seen from a partition directory.
+/// The same file, relative to a partition directory.
 const DATA_DIRECTORYS: &str = "../.lock";
 
-/// Whether a folder (or with `../` the one that holds it) is a data directory of Kafka's: then it holds one of these.
+/// Whether a folder (or its parent, with `../`) is a Kafka data directory: then it contains one of these files.
 pub(crate) fn is_data_directory(folder: &Directory, up: &str) -> Result<bool> {
     let marks = [
         META_PROPERTIES,
@@ -138,21 +138,21 @@ pub(crate) fn is_data_directory(folder: &Directory, up: &str) -> Result<bool> {
     Ok(false)
 }
 
-/// The locks of a partition's one writer.
+/// The locks of a partition's writer.
 #[derive(Debug)]
 pub struct PartitionLocks {
     data_directory: Option<Lock>,
-    /// Which file the data directory's lock is on.
+    /// The inode of the data directory's lock file.
     inode: Option<u64>,
     partition: Lock,
 }
 
 impl PartitionLocks {
-    /// The name of the lock's file in the partition directory.
+    /// The name of the lock file in the partition directory.
     pub const NAME: &str = ".cordwood.lock";
 
-    /// Takes both: a shared one on `../.lock` where the directory lies in a data directory of Kafka's, which keeps a broker
-    /// out and lets other partitions have writers; and an exclusive one on the partition's own. Never waits.
+    /// Takes both locks: if the partition is in a Kafka data directory, a shared one on `../.lock`, which conflicts with a
+    /// broker's and not with those of other partitions' writers; and an exclusive one on the partition's own file. Never waits.
     ///
     /// # Errors
     /// As [`Lock::exclusive`].
@@ -165,7 +165,7 @@ impl PartitionLocks {
         Ok(Self { data_directory, inode, partition: Lock::exclusive(directory, Self::NAME)? })
     }
 
-    /// Fails where [`PartitionLocks::take`] would because somebody holds one of the locks. Takes none, and makes no file.
+    /// Fails if [`PartitionLocks::take`] would fail because a lock is held. Takes no lock and creates no file.
     ///
     /// # Errors
     /// As [`PartitionLocks::take`].
@@ -176,8 +176,8 @@ impl PartitionLocks {
         probe(directory, Self::NAME, Kind::Exclusive)
     }
 
-    /// Looks once more whether the data directory's lock still has its name, and takes it again where not: a broker that
-    /// stops gives its lock back, and then deletes the file, which may be the one that was locked in between.
+    /// Checks whether the data directory's lock file still has its name, and takes the lock again if not: a broker that stops
+    /// releases its lock and then deletes the file, which may have been locked in between.
     ///
     /// # Errors
     /// As [`PartitionLocks::take`].
@@ -197,20 +197,19 @@ impl PartitionLocks {
     }
 }
 
-/// The lock that writers in a data directory share, and which file it is on.
+/// The lock that the writers of a data directory share, and the inode of its file.
 fn shared(directory: &Directory) -> Result<(Lock, Option<u64>)> {
     let lock = Lock::shared(directory, DATA_DIRECTORYS)?;
     Ok((lock, directory.identity_of(DATA_DIRECTORYS)?.map(|found| found.inode)))
 }
 
-/// Whether somebody holds an exclusive lock on the file, or none can be asked for. Takes none; the descriptor need not be
-/// one to write with.
+/// Whether an exclusive lock on the file is held, or cannot be queried. Takes no lock; the descriptor may be read-only.
 pub(super) fn is_exclusive(descriptor: BorrowedFd<'_>) -> bool {
-    // what keeps a shared lock out
+    // an exclusive lock is one that conflicts with a shared one
     calls::is_refused(descriptor, Kind::Shared).unwrap_or(true)
 }
 
-/// Fails where somebody holds a lock that keeps this one out. A missing file is nobody's.
+/// Fails if a conflicting lock is held. A missing file has no lock.
 fn probe(directory: &Directory, name: &str, kind: Kind) -> Result<()> {
     let path = directory.path_of(name);
     let Some(folder) = directory.descriptor() else { return Ok(()) };
@@ -226,7 +225,7 @@ fn probe(directory: &Directory, name: &str, kind: Kind) -> Result<()> {
     }
 }
 
-/// Who keeps a lock out.
+/// The holder of a conflicting lock.
 fn is_refused(descriptor: BorrowedFd<'_>, kind: Kind) -> io::Result<Option<holder::Holder>> {
     if !calls::is_refused(descriptor, kind)? {
         return Ok(None);
@@ -242,12 +241,11 @@ enum Attempt {
 }
 
 fn lock(folder: BorrowedFd<'_>, name: &str, kind: Kind) -> io::Result<Attempt> {
-    // a shared one needs no right to write
+    // a shared lock needs no write permission
     let access = if kind == Kind::Exclusive { OFlags::RDWR } else { OFlags::RDONLY };
     let flags =
         access | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    // whoever deletes lock files may have taken this one away between the two calls: a lock on a file without the name
-    // keeps nobody out
+    // the file may have been deleted between the two calls: a lock on a file without the name has no effect
     for _ in 0..100 {
         let descriptor = match rustix::fs::openat(folder, name, flags, Mode::from_raw_mode(0o644)) {
             Ok(descriptor) => descriptor,

@@ -1,31 +1,31 @@
-//! What a disk may hold after the power went: the legal states at one point, as images.
+//! The states in which a power loss at one point may leave a disk, as images.
 
 use std::sync::Arc;
 
 use super::MemoryDisk;
 use super::state::{Entries, FileState, FolderState, Node, State};
 
-/// A point at which the power may go.
+/// A point at which the power may fail.
 #[derive(Debug, Clone)]
 pub struct CrashPoint {
     state: Arc<State>,
 }
 
-/// Which of the changes that are not durable survive.
+/// The changes that survive, of those that are not durable.
 ///
-/// A change of a file is two things that survive on their own: its sectors and the size. Of a sector that several changes
-/// wrote, what the last surviving one left is there.
+/// The sectors and the size of a change survive independently. A sector that several changes wrote has the contents of the
+/// last one that survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Survivors {
-    /// None.
+    /// No change.
     None,
-    /// All.
+    /// All changes.
     All,
     /// All but one change, by its number.
     AllBut(usize),
     /// One change, by its number.
     Only(usize),
-    /// All names and sizes, and no contents: files have grown by zeros.
+    /// All names and sizes, and no contents: files grow by zeros.
     NoContents,
     /// All but the contents of one change, by its number.
     AllButContentsOf(usize),
@@ -35,7 +35,7 @@ pub enum Survivors {
     Random(u64),
 }
 
-/// What a disk holds after a crash. Contents that no change touched are shared with the disk it comes from.
+/// The contents of a disk after a crash. Unchanged contents are shared with the original disk.
 #[derive(Debug, Clone)]
 pub struct Image {
     sector: usize,
@@ -49,13 +49,13 @@ impl CrashPoint {
         Self { state: Arc::new(state) }
     }
 
-    /// How many changes are not durable.
+    /// The number of changes that are not durable.
     pub fn changes(&self) -> usize {
         let files: usize = self.state.files.iter().map(|file| file.pending.len()).sum();
         files + self.state.folders.iter().map(|folder| folder.pending.len()).sum::<usize>()
     }
 
-    /// How many things survive or do not, each on its own: sectors, sizes, names.
+    /// The number of parts that survive independently: sectors, sizes, names.
     fn choices(&self) -> u32 {
         let State { sector, files, folders } = &*self.state;
         let changes = files.iter().flat_map(|file| &file.pending);
@@ -66,8 +66,8 @@ impl CrashPoint {
         u32::try_from(of_files + names).unwrap_or(u32::MAX)
     }
 
-    /// The sets of survivors that are looked at: none, all, each change lost alone and kept alone, sizes without contents
-    /// and contents without sizes, and so many random ones, of which each seed gives others.
+    /// The sets of survivors to test: none, all, each change lost alone and kept alone, sizes without contents and contents
+    /// without sizes, and `random` random sets, which depend on the seed.
     pub fn survivors(&self, random: u64, seed: u64) -> Vec<Survivors> {
         let changes = self.changes();
         if changes == 0 {
@@ -77,20 +77,20 @@ impl CrashPoint {
         for change in 0..changes {
             sets.extend([Survivors::AllBut(change), Survivors::Only(change)]);
         }
-        // of files, which come first: what has only one of the two has been lost already
+        // only for files, which are numbered first; a change with only sectors or only a size is covered by the sets above
         let of_files = self.state.files.iter().flat_map(|file| &file.pending);
         for (change, of_file) in of_files.enumerate() {
             if of_file.size.is_some() && !of_file.sectors.is_empty() {
                 sets.extend([Survivors::AllButContentsOf(change), Survivors::AllButSizeOf(change)]);
             }
         }
-        // few changes have few subsets, and most of them were among these
+        // few changes have few subsets, and most of them are in the list already
         let random = random.min(1u64.checked_shl(self.choices()).unwrap_or(u64::MAX));
         sets.extend((0..random).map(|number| Survivors::Random(mixed(seed ^ mixed(number)))));
         sets
     }
 
-    /// The image in which a set of changes survived.
+    /// The image for a set of surviving changes.
     pub fn image(&self, survivors: Survivors) -> Image {
         let mut dice = Dice::new(survivors);
         let State { sector, files, folders } = &*self.state;
@@ -116,12 +116,12 @@ impl CrashPoint {
 }
 
 impl Image {
-    /// Stands for names, sizes and bytes: equal images have equal hashes, others (as good as) never.
+    /// A hash of names, sizes and bytes. Equal images have equal hashes; a collision is very unlikely.
     pub fn hash(&self) -> u128 {
         self.hash
     }
 
-    /// A disk that holds it, all durable. Files without a name are gone.
+    /// A disk with these contents, all durable. Files without a name are removed.
     pub fn disk(&self) -> MemoryDisk {
         let mut files = Vec::new();
         let mut folders = Vec::with_capacity(self.folders.len());
@@ -143,7 +143,7 @@ impl Image {
         MemoryDisk::holding(State { sector: self.sector, files, folders })
     }
 
-    /// Its files: paths below the root, in order, and what they hold.
+    /// The files: paths below the root, in order, with their contents.
     pub fn files(&self) -> Vec<(String, Arc<Vec<u8>>)> {
         let mut found = Vec::new();
         self.walk(0, "", &mut |path, bytes| {
@@ -189,11 +189,11 @@ impl Image {
     }
 }
 
-/// Says of each change, sector and size whether it survives.
+/// Decides for each change, sector and size whether it survives.
 struct Dice {
     survivors: Survivors,
     state: u64,
-    /// Of 256 what does not survive: differs from set to set, so that some lose little and some nearly all.
+    /// The probability of a loss, in 1/256. It differs from set to set, so that some lose little and some nearly everything.
     lost: u64,
 }
 
@@ -223,7 +223,7 @@ impl Dice {
         }
     }
 
-    /// The contents of a file, whose changes are numbered from `first` on.
+    /// The contents of a file, whose changes are numbered from `first`.
     fn contents(&mut self, file: &FileState, first: usize, sector: usize) -> Arc<Vec<u8>> {
         let sizes: Vec<_> =
             (first..).take(file.pending.len()).map(|change| self.size_survives(change)).collect();
@@ -246,7 +246,7 @@ impl Dice {
     }
 }
 
-/// Two folded products side by side.
+/// Two hashes by folded multiplication.
 struct Hash(u64, u64);
 
 impl Default for Hash {
@@ -284,7 +284,7 @@ fn folded(a: u64, b: u64) -> u64 {
     (product >> 64) as u64 ^ a.wrapping_mul(b)
 }
 
-/// Bits spread over a word (the finaliser of `splitmix64`).
+/// Mixes the bits of a word (the finaliser of `splitmix64`).
 fn mixed(mut word: u64) -> u64 {
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,4 @@
-//! Operations of a disk of memory, and how they fail when they are told to.
+//! The operations of an in-memory disk, and their faults.
 
 use std::fmt;
 use std::io;
@@ -6,28 +6,28 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-/// What a disk was asked to do. Reading, listing and looking up are none: they change nothing and are not counted.
+/// An operation on a disk. Reads, listings and queries change nothing and are not counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// A file is made.
+    /// Creates a file.
     Create(Arc<str>),
-    /// A file is opened for writing.
+    /// Opens a file for writing.
     Open(Arc<str>),
-    /// Bytes are written: the file, the position, how many.
+    /// Writes bytes: the file, the position, the number of bytes.
     Write(Arc<str>, u64, usize),
-    /// A file is cut, or grows by a hole.
+    /// Truncates a file, or extends it by a hole.
     SetSize(Arc<str>, u64),
-    /// A file's blocks are allocated up to a size.
+    /// Allocates a file's blocks up to a size.
     Allocate(Arc<str>, u64),
-    /// A file's contents and size are synced.
+    /// Syncs a file's contents and size.
     Sync(Arc<str>),
-    /// A file gets another name.
+    /// Renames a file.
     Rename(Arc<str>, Arc<str>),
-    /// A name is taken away.
+    /// Removes a name.
     Remove(Arc<str>),
-    /// A folder is made.
+    /// Creates a folder.
     MakeFolder(Arc<str>),
-    /// A folder's names are synced.
+    /// Syncs a folder's names.
     SyncFolder,
 }
 
@@ -51,49 +51,49 @@ impl fmt::Display for Operation {
 /// How an operation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FaultKind {
-    /// The device fails. A write has done half of its work by then; of what a file's sync was for, the contents are lost.
+    /// The device fails. A write has written half of its bytes. A file's sync loses the contents that it was to sync.
     InputOutput,
-    /// The disk is full: a write is short and the next one fails; what needs no space goes on working.
+    /// The disk is full: a write is short and the next one fails. Operations that need no space work.
     NoSpace,
-    /// A signal interrupts; the next try works.
+    /// A signal interrupts the operation; the next attempt works.
     Interrupted,
-    /// A write that lets a file grow does half of its work, and says so.
+    /// A write that extends a file writes half of its bytes, and returns that number.
     ShortWrite,
-    /// The process has ended: neither this operation nor any later one is done, and what was done stays in memory.
+    /// The process has ended: this operation and all later ones are not done. Earlier ones stay visible.
     Killed,
 }
 
-/// A fault that is to come.
+/// A fault to inject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fault {
-    /// The operation that fails, counted from 0 on since the fault was set.
+    /// The operation that fails, counted from 0 since the fault was set.
     pub at: u64,
-    /// How.
+    /// The kind of failure.
     pub kind: FaultKind,
-    /// Whether every later operation fails, too (for [`FaultKind::Interrupted`]: every other; for [`FaultKind::Killed`] all
-    /// of them do anyway).
+    /// Whether every later operation fails, too. For [`FaultKind::Interrupted`], every second one; for [`FaultKind::Killed`],
+    /// all later operations fail in any case.
     pub forever: bool,
 }
 
-/// What becomes of an operation.
+/// The outcome of an operation.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Done,
-    /// A write does half of its work.
+    /// A write writes half of its bytes.
     Short,
     Failed(io::Error),
-    /// A write does half of its work, and fails; a sync loses what it was for.
+    /// A write writes half of its bytes and fails; a sync loses the data to sync.
     Spoilt(io::Error),
 }
 
-/// A fault and how far it got.
+/// A fault and its state.
 #[derive(Debug, Clone)]
 pub(super) struct Plan {
     fault: Fault,
     count: u64,
     /// Whether the operation before this one was interrupted.
     was_interrupted: bool,
-    /// Where the rest of a write begins that was short for want of space.
+    /// The position of the rest of a write that was short because the disk is full.
     rest: Option<(Arc<str>, u64)>,
 }
 
@@ -102,7 +102,7 @@ impl Plan {
         Self { fault, count: 0, was_interrupted: false, rest: None }
     }
 
-    /// The fate of the next operation, which may need space on the disk.
+    /// The outcome of the next operation, which may need space on the disk.
     pub(super) fn next(&mut self, operation: &Operation, needs_space: bool) -> Outcome {
         let Fault { at, kind, forever } = self.fault;
         let due = self.count == at || forever && self.count > at;
@@ -116,7 +116,7 @@ impl Plan {
             FaultKind::InputOutput if due => Outcome::Spoilt(Errno::IO.into()),
             FaultKind::NoSpace if is_rest(operation, rest.as_ref()) => Outcome::Failed(Errno::NOSPC.into()),
             FaultKind::NoSpace if due && needs_space => match operation {
-                // a byte is there or not
+                // a single byte cannot be written in part
                 Operation::Write(name, position, length) if *length > 1 => {
                     self.rest = Some((Arc::clone(name), position + length.div_ceil(2) as u64));
                     Outcome::Short
@@ -132,7 +132,7 @@ impl Plan {
         }
     }
 
-    /// Whether the fault has had its chance.
+    /// Whether the operation that the fault applies to has happened.
     pub(super) fn is_over(&self) -> bool {
         self.count > self.fault.at
     }

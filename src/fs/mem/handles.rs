@@ -1,4 +1,4 @@
-//! Folders and files of a disk of memory, as the seam asks for them.
+//! Folders and files of an in-memory disk, for the traits of `fs`.
 
 use std::io;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::state::{EntryChange, FileState, FolderState, Node};
 use super::{Inner, MemoryDisk};
 use crate::fs::{Access, FileIdentity, Folder, Handle};
 
-/// A folder, by its place in the state.
+/// A folder, by its index in the state.
 #[derive(Debug)]
 pub(super) struct MemoryFolder {
     disk: MemoryDisk,
@@ -152,7 +152,7 @@ impl Folder for MemoryFolder {
     }
 
     fn remove_folder(&self, _: &str) -> io::Result<()> {
-        // one of memory holds no partition directories
+        // only a partition directory is removed, through its parent; an in-memory directory has no parent
         Err(Errno::NOTEMPTY.into())
     }
 
@@ -165,7 +165,7 @@ impl Folder for MemoryFolder {
                 folder.sync();
                 Ok(())
             }
-            // names are in a journal: they are not lost, and not durable either
+            // names are in a journal: they are not lost, but not durable either
             Outcome::Failed(error) | Outcome::Spoilt(error) => Err(error),
         }
     }
@@ -175,7 +175,7 @@ impl Folder for MemoryFolder {
     }
 }
 
-/// An open file, by its place in the state.
+/// An open file, by its index in the state.
 #[derive(Debug)]
 struct MemoryHandle {
     disk: MemoryDisk,

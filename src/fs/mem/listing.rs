@@ -1,7 +1,7 @@
-//! Changes to a folder while it is listed.
+//! Concurrent changes to a folder while it is listed.
 //!
-//! `readdir` is not atomic. POSIX promises an entry only if it is there during the whole listing; an entry that is created
-//! or deleted meanwhile may be returned or not, each on its own. ext4 with hashed directories makes use of that freedom.
+//! `readdir` is not atomic. POSIX guarantees an entry only if it exists during the whole listing. Each entry that is created
+//! or deleted meanwhile may be returned or not, independently. ext4 with hashed directories behaves this way.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::state::Node;
 
 /// What happens during each listing of a folder. See [`MemoryDisk::set_listing_race`].
 pub struct ListingRace {
-    /// Called once in the middle of each listing. A listing that it makes itself is not disturbed.
+    /// Called once in the middle of each listing. A listing from within this call is not disturbed.
     pub meanwhile: Box<dyn FnMut() + Send>,
     /// Whether the listing returns an entry that was created or deleted meanwhile.
     pub returns: Box<dyn FnMut(&str) -> bool + Send>,

@@ -1,8 +1,8 @@
-//! A disk of memory that crashes and fails, for tests: the writer uses it as if it were the system's.
+//! An in-memory disk that crashes and fails, for tests. The writer uses it like the system's files.
 //!
-//! It knows what a reader sees, what is durable, and the changes that lie between (`state`). Every change is an
-//! [`Operation`]; before each a [`CrashPoint`] can be kept, which gives the states in which the power may leave the disk
-//! ([`Image`]). An operation can be told to fail ([`Fault`]). Nothing here asks a clock or a random number of the system.
+//! It stores the visible contents, the durable contents, and the changes between them (`state`). Every change is an
+//! [`Operation`]. A [`CrashPoint`] can be recorded before each; it yields the states in which a power loss may leave the disk
+//! ([`Image`]). An operation can be made to fail ([`Fault`]). Nothing here uses the system's clock or random numbers.
 
 mod crash;
 mod faults;
@@ -25,10 +25,10 @@ use state::{Entries, FileState, FolderState, Node, State};
 
 use super::Directory;
 
-/// How much of a real disk reaches it together or not at all.
+/// The unit that a real disk writes atomically, bytes.
 const SECTOR: usize = 512;
 
-/// A disk of memory. Clones are the same disk.
+/// An in-memory disk. Clones share the same disk.
 #[derive(Debug, Clone)]
 pub struct MemoryDisk {
     inner: Arc<Mutex<Inner>>,
@@ -39,7 +39,7 @@ struct Inner {
     state: State,
     operations: u64,
     plan: Option<Plan>,
-    /// The read that fails, counted down.
+    /// The number of reads before the one that fails.
     failing_read: Option<u64>,
     recorded: Option<Vec<(Operation, CrashPoint)>>,
     failed: Vec<Operation>,
@@ -53,8 +53,8 @@ impl Default for MemoryDisk {
 }
 
 impl MemoryDisk {
-    /// An empty disk. Sectors that are smaller than the 512 bytes of real ones tear more: what happens to a small log on
-    /// them is what happens to a large one on a real disk.
+    /// An empty disk. Sectors smaller than the 512 bytes of real disks tear more, so that a small log on them behaves like a
+    /// large log on a real disk.
     pub fn new(sector: usize) -> Self {
         let state = State { sector: sector.max(1), files: Vec::new(), folders: vec![FolderState::default()] };
         Self::holding(state)
@@ -77,23 +77,23 @@ impl MemoryDisk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Its root, which calls itself by a path.
+    /// The root directory, which reports `path` as its path.
     pub fn directory(&self, path: impl AsRef<Path>) -> Directory {
         Directory::of_memory(Arc::new(MemoryFolder::root(self.clone())), path.as_ref().to_owned())
     }
 
-    /// Another disk with the same contents, durable or not.
+    /// An independent disk with the same visible and durable contents.
     #[must_use]
     pub fn fork(&self) -> Self {
         Self::holding(self.lock().state.clone())
     }
 
-    /// The point at which the power goes now.
+    /// The crash point for a power loss now.
     pub fn crash_point(&self) -> CrashPoint {
         CrashPoint::new(self.lock().state.clone())
     }
 
-    /// What is seen now, as an image: what a process leaves that is killed, where the system lives on.
+    /// The visible contents as an image: the state after a process is killed while the system keeps running.
     pub fn shown(&self) -> Image {
         let mut state = self.lock().state.clone();
         for file in &mut state.files {
@@ -107,7 +107,7 @@ impl MemoryDisk {
         CrashPoint::new(state).image(Survivors::All)
     }
 
-    /// Replaces the contents of a file of the root, or makes it: durable, and no operation.
+    /// Creates a file in the root or replaces its contents. This is durable and not counted as an operation.
     pub fn put(&self, name: &str, contents: &[u8]) {
         let mut inner = self.lock();
         let State { sector, files, folders } = &mut inner.state;
@@ -120,7 +120,7 @@ impl MemoryDisk {
         }
     }
 
-    /// Takes the name of a file of the root away: durably, and no operation.
+    /// Removes a file of the root. This is durable and not counted as an operation.
     pub fn take(&self, name: &str) {
         let mut inner = self.lock();
         if let Some(root) = inner.state.folders.first_mut() {
@@ -130,43 +130,43 @@ impl MemoryDisk {
         }
     }
 
-    /// How many operations there were since the disk was made.
+    /// The number of operations since the disk was created.
     pub fn operations(&self) -> u64 {
         self.lock().operations
     }
 
-    /// Keeps every operation from now on, and the crash point before it.
+    /// Starts to record every operation and the crash point before it.
     pub fn record(&self) {
         self.lock().recorded = Some(Vec::new());
     }
 
-    /// What was kept since [`MemoryDisk::record`]; keeps no more. The point after the last operation is
-    /// [`MemoryDisk::crash_point`].
+    /// Stops recording, and returns what was recorded since [`MemoryDisk::record`]. The crash point after the last operation
+    /// is [`MemoryDisk::crash_point`].
     pub fn recorded(&self) -> Vec<(Operation, CrashPoint)> {
         self.lock().recorded.take().unwrap_or_default()
     }
 
-    /// Lets an operation fail, counted from now on; `None`: none.
+    /// Sets the operation that fails, counted from now on; `None`: no operation fails.
     pub fn set_fault(&self, fault: Option<Fault>) {
         self.lock().plan = fault.map(Plan::new);
     }
 
-    /// Whether the operation that was to fail has come.
+    /// Whether the operation that fails has happened.
     pub fn fault_is_over(&self) -> bool {
         self.lock().plan.as_ref().is_some_and(Plan::is_over)
     }
 
-    /// What has failed since the disk was made.
+    /// The operations that have failed since the disk was created.
     pub fn failed(&self) -> Vec<Operation> {
         self.lock().failed.clone()
     }
 
-    /// Lets a read fail (EIO), counted from now on; `None`: none.
+    /// Sets the read that fails (EIO), counted from now on; `None`: no read fails.
     pub fn set_failing_read(&self, read: Option<u64>) {
         self.lock().failing_read = read;
     }
 
-    /// Whether the read that was to fail has come.
+    /// Whether the read that fails has happened.
     pub fn read_has_failed(&self) -> bool {
         self.lock().failing_read.is_none()
     }
@@ -185,7 +185,7 @@ impl Inner {
         self.state.folders.get(folder).map(|folder| Arc::clone(&folder.shown)).unwrap_or_default()
     }
 
-    /// Counts an operation, and decides what becomes of it.
+    /// Counts an operation, and decides its outcome.
     fn begin(&mut self, operation: impl FnOnce() -> Operation, needs_space: bool) -> Outcome {
         self.operations += 1;
         if self.recorded.is_none() && self.plan.is_none() {
@@ -196,7 +196,7 @@ impl Inner {
         if matches!(outcome, Outcome::Failed(_) | Outcome::Spoilt(_)) {
             self.failed.push(operation.clone());
         }
-        // opening changes nothing: the point before it is that before the next operation
+        // an open changes nothing: its crash point is that of the next operation
         if let Some(recorded) = &mut self.recorded
             && !matches!(operation, Operation::Open(_))
         {

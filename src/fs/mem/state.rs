@@ -1,12 +1,12 @@
-//! What a disk of memory holds: what the system shows, what is durable, and what lies between.
+//! The contents of an in-memory disk: what is visible, what is durable, and the changes between them.
 //!
 //! ```text
-//!   durable ──────▶ change ─▶ change ─▶ change ──────▶ shown
-//!      what survives for sure     any of these may survive a crash, or a part of one
+//!   durable ──────▶ change ─▶ change ─▶ change ──────▶ shown (visible)
+//!      survives every crash       any of these, or a part of one, may survive a crash
 //! ```
 //!
-//! A change of contents is kept as whole sectors, as they were after it: the system writes pages, so that a sector on the
-//! disk is as it was at one time or another, never a mixture. The size is another thing that changes, on its own.
+//! A change of contents is stored as whole sectors with their contents after the change. The system writes pages, so a
+//! sector on the disk has the contents of one point in time, never a mixture. The size changes independently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::fs::seeded_bugs::{self, SeededBug};
 /// The names in a folder.
 pub(super) type Entries = BTreeMap<Arc<str>, Node>;
 
-/// What a name stands for, by its place in [`State`].
+/// The object of a name, by its index in [`State`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     /// A regular file.
@@ -25,12 +25,12 @@ pub(super) enum Node {
     Folder(usize),
 }
 
-/// Everything. Clones share what is the same.
+/// The state of the disk. Clones share unchanged parts.
 #[derive(Debug, Clone)]
 pub(super) struct State {
-    /// How many bytes reach the disk together or not at all.
+    /// The unit that is written atomically, bytes.
     pub(super) sector: usize,
-    /// Every file there ever was: whoever has one open keeps it.
+    /// All files that ever existed: open handles refer to removed ones.
     pub(super) files: Vec<FileState>,
     /// The first one is the root.
     pub(super) folders: Vec<FolderState>,
@@ -39,11 +39,11 @@ pub(super) struct State {
 /// A change of a file that is not durable yet.
 #[derive(Debug)]
 pub(super) struct Change {
-    /// Where the sectors lie, from which position on: bytes.
+    /// The position of the sectors, bytes.
     pub(super) position: usize,
-    /// Whole sectors, as they were after the change; none where only the size changed.
+    /// Whole sectors with their contents after the change; empty if only the size changed.
     pub(super) sectors: Vec<u8>,
-    /// The size after it, where it changed that.
+    /// The size after the change, if it changed the size.
     pub(super) size: Option<usize>,
 }
 
@@ -52,19 +52,19 @@ pub(super) struct Change {
 pub(super) struct FileState {
     /// The last name it had.
     pub(super) name: Arc<str>,
-    /// What a reader sees.
+    /// What is visible to readers.
     pub(super) shown: Arc<Vec<u8>>,
-    /// What survives a crash whatever happens.
+    /// What survives every crash.
     pub(super) durable: Arc<Vec<u8>>,
-    /// In the order in which they were made.
+    /// Changes that are not durable, in order.
     pub(super) pending: Vec<Arc<Change>>,
-    /// Which sectors have a place on the disk.
+    /// Which sectors have blocks on the disk.
     pub(super) blocks: Arc<Vec<bool>>,
-    /// The number of the operation that changed it last, or what a program has set.
+    /// The number of the operation that modified it last, or the value that a program has set.
     pub(super) modified: u64,
-    /// The number of the operation that changed it or its time last.
+    /// The number of the operation that changed it or its modification time last.
     pub(super) changed: u64,
-    /// A sync failed: what is shown is no longer what syncing makes durable.
+    /// A sync failed: the visible contents are no longer what a sync makes durable.
     diverged: bool,
 }
 
@@ -74,7 +74,7 @@ impl FileState {
         Self::holding(name, Arc::default(), 1)
     }
 
-    /// A file that is wholly durable. Sectors of zeros are taken for holes.
+    /// A file that is completely durable. Sectors of zeros count as holes.
     pub(super) fn holding(name: Arc<str>, contents: Arc<Vec<u8>>, sector: usize) -> Self {
         let blocks = contents.chunks(sector).map(|bytes| bytes.iter().any(|byte| *byte != 0)).collect();
         Self {
@@ -89,7 +89,7 @@ impl FileState {
         }
     }
 
-    /// Whether every byte of a range that is to be written has its place on the disk already.
+    /// Whether the sectors of a range to be written all have blocks.
     pub(super) fn has_blocks(&self, sector: usize, position: usize, length: usize) -> bool {
         let sectors = position / sector..(position + length).div_ceil(sector);
         sectors.into_iter().all(|sector| self.blocks.get(sector) == Some(&true))
@@ -104,7 +104,7 @@ impl FileState {
         blocks.get_mut(first..end).unwrap_or_default().fill(true);
     }
 
-    /// Writes; behind the end the file grows.
+    /// Writes, and extends the file if necessary.
     pub(super) fn write(&mut self, sector: usize, position: usize, bytes: &[u8]) {
         let end = position + bytes.len();
         let shown = Arc::make_mut(&mut self.shown);
@@ -121,7 +121,7 @@ impl FileState {
         self.pending.push(Arc::new(Change { position: first, sectors, size: grown.then_some(end) }));
     }
 
-    /// Cuts, or lets grow by zeros without blocks.
+    /// Truncates, or extends by zeros without blocks.
     pub(super) fn set_size(&mut self, sector: usize, size: usize) {
         let before = self.shown.len();
         if size == before {
@@ -130,14 +130,14 @@ impl FileState {
         Arc::make_mut(&mut self.shown).resize(size, 0);
         let mut change = Change { position: size / sector * sector, sectors: Vec::new(), size: Some(size) };
         if size < before {
-            // what is cut off is zeros if the file grows again
+            // the part that is cut off is zeros if the file grows again
             change.sectors = self.sectors(change.position, before.next_multiple_of(sector));
             Arc::make_mut(&mut self.blocks).truncate(size.div_ceil(sector));
         }
         self.pending.push(Arc::new(change));
     }
 
-    /// Lets the file grow by zeros that have blocks; none is cut off.
+    /// Extends the file by zeros with blocks; never truncates.
     pub(super) fn allocate(&mut self, sector: usize, size: usize) {
         if size > self.shown.len() {
             self.set_size(sector, size);
@@ -145,21 +145,21 @@ impl FileState {
         self.take_blocks(sector, 0, size);
     }
 
-    /// What is shown from one position to another, with zeros behind the end.
+    /// The visible bytes from one position to another, with zeros after the end.
     fn sectors(&self, from: usize, to: usize) -> Vec<u8> {
         let mut bytes = self.shown.get(from..to.min(self.shown.len())).unwrap_or_default().to_vec();
         bytes.resize(to - from, 0);
         bytes
     }
 
-    /// Everything that was changed becomes durable.
+    /// Makes all changes durable.
     pub(super) fn sync(&mut self) {
         self.durable = if self.diverged { Arc::new(self.all_changes()) } else { Arc::clone(&self.shown) };
         self.pending.clear();
     }
 
-    /// A sync that fails: the system forgets that the contents are dirty, and shows them on. The size survives, as it did
-    /// where this was measured.
+    /// A failed sync: the system marks the contents as clean and they stay visible. The size survives, as it did where this
+    /// was measured.
     pub(super) fn fail_sync(&mut self) {
         self.pending.retain_mut(|change| {
             *change = Arc::new(Change { position: 0, sectors: Vec::new(), size: change.size });
@@ -168,7 +168,7 @@ impl FileState {
         self.diverged = true;
     }
 
-    /// Shows what the disk has from a position on; what is known to be dirty stays.
+    /// Makes the disk's contents visible from a position on, except for dirty data.
     pub(super) fn forget_cached(&mut self, position: usize) {
         let disk = self.all_changes();
         let shown = Arc::make_mut(&mut self.shown);
@@ -181,7 +181,7 @@ impl FileState {
         self.surviving(1, |_, _| true, |_| true)
     }
 
-    /// The contents of which some sectors of some changes survived, and the sizes of some: numbered from 0 on.
+    /// The contents after some sectors and some sizes of the changes survived. Changes are numbered from 0.
     pub(super) fn surviving(
         &self,
         sector: usize,
@@ -217,16 +217,16 @@ impl FileState {
 /// A change of a folder's names that is not durable yet. Each is atomic.
 #[derive(Debug, Clone)]
 pub(super) enum EntryChange {
-    /// A name for something new.
+    /// A new name.
     Put(Arc<str>, Node),
-    /// A name less.
+    /// A removed name.
     Remove(Arc<str>),
-    /// Another name for what it stands for.
+    /// A renamed object.
     Rename(Arc<str>, Arc<str>, Node),
 }
 
 impl EntryChange {
-    /// Whether it takes a name away from what has it.
+    /// Whether the change removes this name from its object.
     fn takes(&self, name: &str) -> bool {
         match self {
             Self::Put(..) => false,
@@ -238,16 +238,16 @@ impl EntryChange {
 /// The names in one folder.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FolderState {
-    /// What a reader sees.
+    /// What is visible to readers.
     pub(super) shown: Arc<Entries>,
-    /// What survives a crash whatever happens.
+    /// What survives every crash.
     pub(super) durable: Arc<Entries>,
-    /// In the order in which they were made.
+    /// Changes that are not durable, in order.
     pub(super) pending: Vec<EntryChange>,
 }
 
 impl FolderState {
-    /// A folder that is wholly durable.
+    /// A folder that is completely durable.
     pub(super) fn holding(entries: Arc<Entries>) -> Self {
         Self { shown: Arc::clone(&entries), durable: entries, pending: Vec::new() }
     }
@@ -261,7 +261,7 @@ impl FolderState {
     /// All names become durable.
     pub(super) fn sync(&mut self) {
         if seeded_bugs::is(SeededBug::NoDirectorySyncOnCreate) {
-            // as if nobody had synced after making a file; what else there is to sync would hide it
+            // as if there were no sync after the creation of a file; later syncs would hide the bug
             let durable = Arc::make_mut(&mut self.durable);
             let pending = std::mem::take(&mut self.pending);
             for (number, change) in pending.iter().enumerate() {
@@ -279,7 +279,7 @@ impl FolderState {
         self.pending.clear();
     }
 
-    /// The names of which some changes survived, numbered from 0 on.
+    /// The names after some of the changes survived. Changes are numbered from 0.
     pub(super) fn surviving(&self, mut survives: impl FnMut(usize) -> bool) -> Arc<Entries> {
         if self.pending.is_empty() {
             return Arc::clone(&self.durable);
@@ -303,7 +303,7 @@ fn apply(entries: &mut Entries, change: &EntryChange) {
             entries.remove(name);
         }
         EntryChange::Rename(from, to, node) => {
-            // the name may stand for a later file already, where a change in between was lost
+            // the name may belong to a later file already, if a change in between was lost
             if entries.get(from) == Some(node) {
                 entries.remove(from);
             }

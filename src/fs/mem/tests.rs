@@ -10,7 +10,7 @@ fn disk() -> (MemoryDisk, Directory) {
     (disk, directory)
 }
 
-/// The contents of a file in every image of a point, each once; `None` where the file is missing.
+/// The distinct contents of a file in all images of a crash point; `None` if the file is missing.
 fn outcomes(point: &CrashPoint, name: &str) -> HashSet<Option<Vec<u8>>> {
     let images = point.survivors(200, 1).into_iter().map(|survivors| point.image(survivors));
     images
@@ -22,7 +22,7 @@ fn outcomes(point: &CrashPoint, name: &str) -> HashSet<Option<Vec<u8>>> {
 }
 
 #[test]
-fn what_is_written_is_read_and_survives_only_when_synced() {
+fn a_write_is_visible_and_survives_only_when_synced() {
     let (disk, directory) = disk();
     let file = directory.create("a").unwrap();
     file.write_all_at(b"01234567", 0).unwrap();
@@ -47,7 +47,7 @@ fn what_is_written_is_read_and_survives_only_when_synced() {
 }
 
 #[test]
-fn a_sector_is_as_it_was_at_some_time() {
+fn a_sector_has_the_contents_of_one_point_in_time() {
     let (disk, directory) = disk();
     let file = directory.create("a").unwrap();
     file.write_all_at(b"0123", 0).unwrap();
@@ -61,7 +61,7 @@ fn a_sector_is_as_it_was_at_some_time() {
 }
 
 #[test]
-fn a_cut_that_is_not_synced_may_not_have_happened() {
+fn a_truncation_that_is_not_synced_may_be_lost() {
     let (disk, directory) = disk();
     let file = directory.create("a").unwrap();
     file.write_all_at(b"0123456789", 0).unwrap();
@@ -111,7 +111,7 @@ fn names_survive_as_any_subset_and_a_rename_is_atomic() {
 }
 
 #[test]
-fn the_power_may_go_before_every_operation() {
+fn a_crash_point_is_recorded_before_every_operation() {
     let (disk, directory) = disk();
     disk.record();
     directory.replace("a", b"something").unwrap();
@@ -127,14 +127,14 @@ fn the_power_may_go_before_every_operation() {
 }
 
 #[test]
-fn after_a_failed_sync_the_bytes_are_seen_until_they_are_forgotten_and_never_durable() {
+fn after_a_failed_sync_the_bytes_are_visible_until_the_cache_is_dropped_and_never_durable() {
     let (disk, directory) = disk();
     let file = directory.create("a").unwrap();
     directory.sync().unwrap();
     file.write_all_at(b"0123", 0).unwrap();
     disk.set_fault(Some(Fault { at: 0, kind: FaultKind::InputOutput, forever: false }));
     assert!(matches!(file.sync(), Err(Error::Io { .. })));
-    // the handle remembers it; whoever opens the file anew is told nothing, as by the system
+    // this handle remembers the failure; a new handle of the file does not, as with the system's files
     assert!(matches!(file.sync(), Err(Error::Io { .. })));
     directory.open_writable("a").unwrap().sync().unwrap();
     let mut bytes = [0; 4];
@@ -147,13 +147,13 @@ fn after_a_failed_sync_the_bytes_are_seen_until_they_are_forgotten_and_never_dur
 }
 
 #[test]
-fn a_full_disk_writes_a_part_first() {
+fn a_write_to_a_full_disk_is_short_first() {
     let (disk, directory) = disk();
     let file = directory.create("a").unwrap();
     disk.set_fault(Some(Fault { at: 0, kind: FaultKind::NoSpace, forever: true }));
     assert!(file.write_all_at(b"0123", 0).is_err());
     assert_eq!(file.identity().unwrap().size, 2);
-    file.write_all_at(b"xy", 0).unwrap(); // it has its place already
+    file.write_all_at(b"xy", 0).unwrap(); // these blocks are allocated
     assert!(directory.create("b").is_err() && file.allocate(99).is_err());
     directory.remove("a").unwrap();
     disk.set_fault(None);
@@ -161,7 +161,7 @@ fn a_full_disk_writes_a_part_first() {
 }
 
 #[test]
-fn interruptions_and_short_writes_are_gone_on_after() {
+fn a_write_continues_after_interruptions_and_short_writes() {
     for (kind, forever) in [
         (FaultKind::Interrupted, false),
         (FaultKind::Interrupted, true),
@@ -178,7 +178,7 @@ fn interruptions_and_short_writes_are_gone_on_after() {
 }
 
 #[test]
-fn equal_images_have_equal_hashes_and_others_have_not() {
+fn equal_images_have_equal_hashes_and_different_images_different_ones() {
     let (disk, directory) = disk();
     let folder = directory.folder("quarantine").unwrap();
     for (number, in_folder) in [(1u8, false), (2, true)] {
@@ -200,11 +200,11 @@ fn equal_images_have_equal_hashes_and_others_have_not() {
 }
 
 #[test]
-fn a_replacement_that_failed_leaves_the_file_and_nothing_beside_it() {
+fn a_failed_replacement_keeps_the_file_and_leaves_no_staged_file() {
     let (disk, directory) = disk();
     directory.replace("a", b"whole").unwrap();
     for at in 1..4 {
-        // of: create, write, sync, rename
+        // the operations: create, write, sync, rename
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
         let replaced = directory.stage_start("a", 2).and_then(Staged::put);
         assert!(replaced.is_err(), "operation {at}");

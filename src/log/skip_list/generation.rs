@@ -1,40 +1,40 @@
-//! A generation: nodes in order, the lanes above them, and the tail that says how much of all this is published.
+//! A generation: nodes in order, the lanes above them, and the tail, which publishes them.
 
+use super::key_row::{KeyRow, UNWRITTEN};
 use super::node::Node;
-use super::row::{Row, UNWRITTEN};
 use crate::loom_shim::{Arc, AtomicUsize, OnceLock, Ordering, PUBLISH};
 
 /// A table of nodes that only grows at its end.
 ///
 /// An *address* is node × `N` + index in the node. The *tail* is one past the address of the last entry, 0 if there is none:
-/// the number of nodes and the number of keys in the last one, in one word. Everything below a tail that was loaded
-/// with Acquire is complete and never changes.
+/// it contains the number of nodes and the number of keys in the last one, in one word. Everything below a tail that was
+/// loaded with Acquire is complete and never changes.
 pub(super) struct Generation<V, const N: usize> {
     tail: AtomicUsize,
     /// The first key of each node, in rows.
-    lane1: Box<[Row<N>]>,
+    lane1: Box<[KeyRow<N>]>,
     /// The first key of each row of `lane1`, in rows; none where `lane1` is a single row.
-    lane2: Box<[Row<N>]>,
+    lane2: Box<[KeyRow<N>]>,
     table: Box<[OnceLock<Placed<V, N>>]>,
 }
 
-/// A node in its place.
+/// A node in the table.
 struct Placed<V, const N: usize> {
-    /// Entries in the nodes before it: final, for only the last node of a table grows.
+    /// The number of entries in the nodes before it. It is final, because only the last node of a table grows.
     before: usize,
     node: Arc<Node<V, N>>,
 }
 
 impl<V, const N: usize> Generation<V, N> {
-    /// An empty one with room for `room` nodes.
+    /// An empty generation with space for `room` nodes.
     pub(super) fn with_room(room: usize) -> Self {
-        let rows = |keys: usize| (0..keys.div_ceil(N)).map(|_| Row::new()).collect::<Box<[_]>>();
+        let rows = |keys: usize| (0..keys.div_ceil(N)).map(|_| KeyRow::new()).collect::<Box<[_]>>();
         let lane1 = rows(room);
         let lane2 = if lane1.len() > 1 { rows(lane1.len()) } else { Box::default() };
         Self { tail: AtomicUsize::new(0), lane1, lane2, table: (0..room).map(|_| OnceLock::new()).collect() }
     }
 
-    /// One of these nodes, none of them empty, with room for `room`.
+    /// A generation of these nodes, none of them empty, with space for `room`.
     pub(super) fn of(room: usize, nodes: impl Iterator<Item = Arc<Node<V, N>>>) -> Self {
         let generation = Self::with_room(room);
         let (mut before, mut tail) = (0, 0);
@@ -48,12 +48,12 @@ impl<V, const N: usize> Generation<V, N> {
         generation
     }
 
-    /// Nodes that fit into the table.
+    /// The capacity of the table, nodes.
     pub(super) fn room(&self) -> usize {
         self.table.len()
     }
 
-    /// Puts a node that has its first entry at the end of the table. It is not published by this.
+    /// Adds a node with its first entry at the end of the table, without publishing it.
     pub(super) fn place(&self, index: usize, before: usize, node: Arc<Node<V, N>>) {
         let first = node.keys.key(0);
         let is_fresh = self.table.get(index).is_some_and(|place| place.set(Placed { before, node }).is_ok());
@@ -69,13 +69,14 @@ impl<V, const N: usize> Generation<V, N> {
         }
     }
 
-    /// Shows readers everything below `tail`. The one store that orders all others: what it publishes must be written.
+    /// Publishes everything below `tail` to readers. This is the one store that orders all others: what it publishes must be
+    /// written before.
     #[inline]
     pub(super) fn publish(&self, tail: usize) {
         self.tail.store(tail, PUBLISH);
     }
 
-    /// What is published. Pairs with [`Generation::publish`].
+    /// The published tail. Pairs with [`Generation::publish`].
     #[inline]
     pub(super) fn tail(&self) -> usize {
         self.tail.load(Ordering::Acquire)
@@ -125,7 +126,7 @@ impl<V, const N: usize> Generation<V, N> {
         Some(index * N + (rank - self.placed(index)?.before))
     }
 
-    /// The address behind `address`, which is below the tail: the tail itself behind the last entry.
+    /// The address after `address`, which is below the tail. After the last entry it is the tail.
     #[inline]
     pub(super) fn next(&self, address: usize, tail: usize) -> usize {
         let next = address + 1;
@@ -137,8 +138,8 @@ impl<V, const N: usize> Generation<V, N> {
         }
     }
 
-    /// The address of the greatest key at or below `target`, which lies below the last published key; `None` if
-    /// `target` lies below the first.
+    /// The address of the greatest key at or below `target`, which is below the last published key; `None` if `target` is
+    /// below the first key.
     ///
     /// Inlined into both readers: a call would cost as much as two halvings.
     #[inline]
@@ -160,11 +161,11 @@ impl<V, const N: usize> Generation<V, N> {
         Some(index * N + self.node(index)?.keys.floor(target))
     }
 
-    /// The node for `target` where one row of `lane1` does not hold them all.
+    /// The node for `target` if `lane1` has several rows.
     #[inline]
     fn descend(&self, target: i64) -> Option<usize> {
-        // a second row of lane2 begins at N³ entries, 262,144 for the 64 of a build that ships: rare enough for
-        // a plain search over the rows' first keys instead of a third lane, and right at any size
+        // lane2 has a second row from N³ entries on, 262,144 for the 64 of a release build. This is rare, so the rows' first
+        // keys are searched directly instead of through a third lane; the result is correct at any size
         let top = if self.lane2.len() == 1 {
             0
         } else {

@@ -1,5 +1,5 @@
-//! Every interleaving of a writer with a reader, and every stale value that the memory model allows, explored by loom
-//! with no bound. Nodes and rows have two keys here, so a few pushes cross the end of a node, of the table and of a lane.
+//! Loom explores every interleaving of a writer with a reader, and every stale value that the memory model allows, without
+//! a bound. Nodes and rows have two keys here, so a few pushes cross the end of a node, of the table and of a lane.
 
 use loom::thread;
 
@@ -16,7 +16,8 @@ fn list_of(keys: &[i64]) -> SkipList<i64> {
     SkipList::from_sorted(keys.iter().map(|&key| (key, key))).unwrap()
 }
 
-/// What a reader asks while bases 10, 20, … are pushed: the active segment, the floor of its base, its predecessor.
+/// The queries of a reader while base offsets 10, 20, … are pushed: the active segment, the floor of its base offset, its
+/// predecessor.
 fn look_around(reader: &mut Reader<i64>) {
     let Some(&active) = reader.floor(i64::MAX - 1) else { return };
     assert_eq!(reader.floor(active), Some(&active));
@@ -64,7 +65,7 @@ fn a_view_beside_truncate_replace_and_push_is_one_of_three_lists() {
             for _ in 0..2 {
                 let view = reader.view();
                 let seen: Vec<_> = view.between(10, 100).copied().collect();
-                let at = legal.iter().position(|list| *list == seen).expect("a list that never was");
+                let at = legal.iter().position(|list| *list == seen).expect("an impossible list");
                 assert!(at >= oldest, "a change was taken back");
                 assert_eq!(view.floor(29).copied(), seen.iter().copied().rfind(|&(key, _)| key <= 29));
                 oldest = at;

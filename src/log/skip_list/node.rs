@@ -1,20 +1,20 @@
 //! A node: a row of keys and the values beside them, each written once.
 
-use super::row::Row;
+use super::key_row::KeyRow;
 use crate::loom_shim::OnceLock;
 
-/// `N` keys and their values. A key that is published has its value.
+/// `N` keys and their values. Every published key has its value.
 pub(super) struct Node<V, const N: usize> {
-    pub(super) keys: Row<N>,
+    pub(super) keys: KeyRow<N>,
     slots: [OnceLock<V>; N],
 }
 
 impl<V, const N: usize> Node<V, N> {
     pub(super) fn new() -> Self {
-        Self { keys: Row::new(), slots: core::array::from_fn(|_| OnceLock::new()) }
+        Self { keys: KeyRow::new(), slots: core::array::from_fn(|_| OnceLock::new()) }
     }
 
-    /// Puts an entry at `index`, which must be the first unwritten one. It is not published by this.
+    /// Writes an entry at `index`, which must be the first unwritten one, without publishing it.
     pub(super) fn write(&self, index: usize, key: i64, value: V) {
         self.keys.set(index, key);
         let is_fresh = self.slots.get(index).is_some_and(|slot| slot.set(value).is_ok());
@@ -27,9 +27,9 @@ impl<V, const N: usize> Node<V, N> {
         self.slots.get(index)?.get()
     }
 
-    // What follows is the writer's: a reader may see fewer keys, or keys that its tail does not publish.
+    // The following methods are for the writer only: a reader may see fewer keys, or keys that its tail does not publish.
 
-    /// Entries written.
+    /// The number of entries written.
     pub(super) fn len(&self) -> usize {
         self.keys.len()
     }

@@ -4,14 +4,14 @@ use super::generation::Generation;
 use super::view::View;
 use crate::loom_shim::{Cached, KEYS};
 
-/// Looks keys up in the list as it is now. One a thread: `&mut self`, because it remembers what it saw last.
+/// Looks up keys in the current list. One per thread: it takes `&mut self` because it caches the last view.
 ///
-/// *Cost*: where nothing changed since the last call, two loads and three compares above a [`View`]'s. A push costs each
-/// reader one count of the new active value, once; a change one of the generation besides. Nothing is counted per look-up,
-/// so readers do not slow each other.
+/// *Cost*: if nothing changed since the last call, two loads and three comparisons more than a [`View`]. After a push each
+/// reader increments the reference count of the new active value once, and after a change also that of the generation. A
+/// look-up changes no count, so readers do not slow each other down.
 ///
 /// *Concurrency*: lock-free. Each call sees the whole of a change or nothing of it, and never less than an earlier call
-/// of the same reader. An idle reader keeps what it saw last alive, as a view does.
+/// of the same reader. An idle reader keeps its last view alive.
 #[derive(Clone)]
 pub struct Reader<V, const N: usize = KEYS> {
     current: Cached<Generation<V, N>>,
@@ -25,25 +25,25 @@ impl<V: Clone, const N: usize> Reader<V, N> {
         Self { current, seen: View::new(generation, tail) }
     }
 
-    /// [`View::floor`] of the list as it is now.
+    /// [`View::floor`] of the current list.
     #[inline]
     pub fn floor(&mut self, key: i64) -> Option<&V> {
         self.see().floor(key)
     }
 
-    /// [`View::higher`] of the list as it is now.
+    /// [`View::higher`] of the current list.
     #[inline]
     pub fn higher(&mut self, key: i64) -> Option<&V> {
         self.see().higher(key)
     }
 
-    /// The list as it is now, for answers that must agree with each other.
+    /// The current list, for several look-ups that must be consistent.
     #[must_use]
     pub fn view(&mut self) -> View<V, N> {
         self.see().clone()
     }
 
-    /// Looks whether the list moved.
+    /// Updates the view if the list has changed.
     #[inline]
     fn see(&mut self) -> &View<V, N> {
         let generation = self.current.load();

@@ -1,4 +1,4 @@
-//! Kafka's own cases, the boundaries of nodes and lanes, and random histories against a sorted `Vec`.
+//! Kafka's own cases, the boundaries of nodes and lanes, and random histories compared with a sorted `Vec`.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn all<V: Clone, const N: usize>(view: &View<V, N>) -> Vec<V> {
 }
 
 #[test]
-fn an_empty_list_has_no_answer() {
+fn an_empty_list_has_no_entries() {
     let list = SkipList::<i64>::new();
     let (view, mut reader) = (list.view(), list.reader());
     assert!(view.is_empty());
@@ -36,7 +36,7 @@ fn an_empty_list_has_no_answer() {
 
 /// `LogSegmentsTest.testClosestMatchOperations`, `testHigherSegments`.
 #[test]
-fn floor_and_higher_are_kafkas() {
+fn floor_and_higher_equal_kafkas() {
     let list = list_of([1, 3, 5, 7]);
     let (view, mut reader) = (list.view(), list.reader());
     for (key, floor) in
@@ -55,7 +55,7 @@ fn floor_and_higher_are_kafkas() {
 
 /// `LogSegmentsTest.testSegmentAccess`, `LocalLogTest.testLogSegmentsCallCorrect`.
 #[test]
-fn between_is_kafkas_values() {
+fn between_equals_kafkas_values() {
     let view = list_of([1, 2, 3, 4]).view();
     let cases: [(i64, i64, &[i64]); 8] = [
         (1, 1, &[]),
@@ -111,7 +111,7 @@ fn a_key_out_of_order_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn keys_may_be_any_but_the_greatest() {
+fn every_key_but_the_greatest_is_allowed() {
     let keys = [i64::MIN, -1, 0, i64::MAX - 1];
     let mut list = SkipList::new();
     for key in keys {
@@ -127,7 +127,7 @@ fn keys_may_be_any_but_the_greatest() {
 
 /// Around a node, a row of lane1, and (with nodes of 4 keys: 4³ = 64) a row of lane2, pushed and built at once.
 #[test]
-fn every_boundary_of_nodes_and_lanes_answers_as_a_vec() {
+fn look_ups_at_every_boundary_of_nodes_and_lanes_equal_a_vecs() {
     for count in [1, 2, 63, 64, 65, 127, 128, 129, 1023, 1024, 1025, 4095, 4096, 4097, 4161] {
         let model: Vec<_> = (0..count).map(|n| (n * 10, n)).collect();
         let mut pushed = SkipList::new();
@@ -158,7 +158,7 @@ fn a_second_row_of_the_upper_lane_is_searched() {
 }
 
 #[test]
-fn a_reader_follows_pushes_and_changes_and_its_views_stand() {
+fn a_reader_follows_pushes_and_changes_and_its_views_do_not_change() {
     let mut list = SkipList::new();
     let mut reader = list.reader();
     let empty = reader.view();
@@ -199,7 +199,7 @@ fn nodes_outside_a_change_are_shared_and_small_ones_joined() {
         assert_eq!(Arc::ptr_eq(old, new), index != 2, "node {index}");
     }
 
-    // a compaction of 8 into 1, from the front: the 80 that are left fill two nodes
+    // a compaction of each 8 into 1, from the front: the remaining 80 fill two nodes
     for start in (0..640).step_by(8) {
         list.change(start..start + 8, [(start, start)]).unwrap();
     }
@@ -208,7 +208,7 @@ fn nodes_outside_a_change_are_shared_and_small_ones_joined() {
 }
 
 #[test]
-fn a_value_goes_with_the_last_view_of_it() {
+fn a_value_is_freed_with_the_last_view_of_it() {
     let value = Arc::new(());
     let mut list = SkipList::new();
     list.push(1, Arc::clone(&value)).unwrap();
@@ -220,7 +220,7 @@ fn a_value_goes_with_the_last_view_of_it() {
     assert_eq!(Arc::strong_count(&value), 1);
 }
 
-/// Everything a view answers, against the plainest way to say it.
+/// Compares all methods of a view with a naive implementation.
 fn assert_agrees<V: Clone + PartialEq + std::fmt::Debug, const N: usize>(
     view: &View<V, N>,
     model: &[(i64, V)],
@@ -254,7 +254,7 @@ fn assert_agrees<V: Clone + PartialEq + std::fmt::Debug, const N: usize>(
     }
 }
 
-/// What a log does to its segments. Places are in thousandths of the list.
+/// A log's changes to its segments. Positions are in thousandths of the list.
 #[derive(Debug, Clone)]
 enum Step {
     Roll { segments: i64, gap: i64 },
@@ -273,7 +273,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Plays the steps on a list with nodes of `N` keys and on a `Vec`; every view made on the way must stand to the end.
+/// Runs the steps on a list with nodes of `N` keys and on a `Vec`. No view created on the way may change.
 fn play<const N: usize>(steps: &[Step]) {
     let mut list = SkipList::<usize, N>::with_room(1);
     let mut model: Vec<(i64, usize)> = Vec::new();
@@ -319,7 +319,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
 
     #[test]
-    fn any_history_answers_as_a_vec(steps in proptest::collection::vec(step(), 1..12)) {
+    fn any_history_equals_a_vecs(steps in proptest::collection::vec(step(), 1..12)) {
         play::<2>(&steps);
         play::<4>(&steps);
         play::<16>(&steps);

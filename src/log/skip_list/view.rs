@@ -1,4 +1,4 @@
-//! A view: the list as it was at one moment.
+//! A view: a snapshot of the list.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -6,34 +6,34 @@ use std::iter::FusedIterator;
 use super::generation::Generation;
 use crate::loom_shim::{Arc, KEYS};
 
-/// The list as it was when the view was made, whatever the writer does later.
+/// The list as it was when the view was created. Later writes do not change it.
 ///
-/// *Cost*: made or cloned, one count of a generation and one of the last value. *Concurrency*: shared by any number of
-/// threads; nothing in it is ever written. It keeps its generation alive, and so every value in it: hold it briefly
-/// where values own files.
+/// *Cost*: creating or cloning one increments the reference counts of a generation and of the last value. *Concurrency*:
+/// shared by any number of threads; nothing in it is ever written. It keeps its generation alive, and so every value in it:
+/// drop it soon if values own files.
 #[derive(Clone)]
 pub struct View<V, const N: usize = KEYS> {
     generation: Arc<Generation<V, N>>,
     tail: usize,
-    /// Most look-ups end here; beside the target they need nothing else, not even the generation's cache lines.
+    /// The entry below the tail. Most look-ups end here, without reading the generation's cache lines.
     active: Option<(i64, V)>,
 }
 
 impl<V: Clone, const N: usize> View<V, N> {
-    /// What `tail`, loaded from `generation`, publishes.
+    /// The entries that `tail`, loaded from `generation`, publishes.
     pub(super) fn new(generation: Arc<Generation<V, N>>, tail: usize) -> Self {
         let active = active(&generation, tail);
         Self { generation, tail, active }
     }
 
-    /// True if the view shows exactly this.
+    /// True if the view has this generation and tail.
     #[inline]
     pub(super) fn is_of(&self, generation: &Arc<Generation<V, N>>, tail: usize) -> bool {
-        // by pointer: a generation that a view holds cannot be freed and another one be put at its address
+        // compared by pointer: while the view holds its generation, no other one can have its address
         self.tail == tail && Arc::ptr_eq(&self.generation, generation)
     }
 
-    /// Shows this from now on.
+    /// Sets the generation and the tail.
     #[cold]
     pub(super) fn renew(&mut self, generation: &Arc<Generation<V, N>>, tail: usize) {
         self.active = active(generation, tail);
@@ -77,10 +77,10 @@ impl<V, const N: usize> View<V, N> {
         self.generation.value(next)
     }
 
-    /// The values with keys in `[floor of start, end)`, in order: those whose offsets may lie in `[start, end)`.
+    /// The values with keys in `[floor of start, end)`, in order: the segments that may have offsets in `[start, end)`.
     ///
-    /// Without a floor all with keys below `end`; none if `end` is not above `start` (Kafka throws where it is below:
-    /// that is the caller's to refuse).
+    /// If `start` has no floor, all with keys below `end`. Empty if `end` is not above `start` (if it is below, Kafka throws;
+    /// here the caller checks that).
     ///
     /// *Source*: `LogSegments.values`.
     pub fn between(&self, start: i64, end: i64) -> Iter<'_, V, N> {
@@ -131,7 +131,7 @@ impl<V, const N: usize> View<V, N> {
         Some(self.generation.rank(address))
     }
 
-    /// By rank, both ends.
+    /// The entries from rank `first` to rank `end` (exclusive).
     fn range(&self, first: usize, end: usize) -> Iter<'_, V, N> {
         let address = if first < end { self.generation.select(first, self.tail).unwrap_or(0) } else { 0 };
         Iter { view: self, address, left: end - first }
@@ -156,7 +156,7 @@ impl<'a, V, const N: usize> IntoIterator for &'a View<V, N> {
 /// Values of a [`View`] in order of their keys.
 pub struct Iter<'a, V, const N: usize = KEYS> {
     view: &'a View<V, N>,
-    /// Of the value that comes next, if one is left.
+    /// The address of the next value, if one is left.
     address: usize,
     left: usize,
 }

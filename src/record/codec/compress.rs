@@ -1,13 +1,12 @@
-//! Compression, as Kafka's clients and brokers do it: the same streams, not always the same bytes.
+//! Compression in the stream formats of Kafka's clients and brokers. The bytes may differ from theirs.
 
 use crate::error::{Error, Result};
 use crate::record::Codec;
 
-/// Appends the compressed stream of `bytes` to `out`. Without a level it is Kafka's default: gzip −1 (that is 6), lz4 9,
-/// zstd 3.
+/// Appends the compressed stream of `bytes` to `out`. The default levels are Kafka's: gzip −1 (that is 6), lz4 9, zstd 3.
 ///
-/// Compressed bytes are not canonical: every library makes its own of the same records, and readers compare none of them.
-/// LZ4 here has one strength, Kafka's default (the fast one): its levels are checked and change nothing.
+/// Compressed bytes are not canonical: libraries produce different bytes for the same records, and no reader compares
+/// them. LZ4 has one compression strength here, Kafka's default (the fast one): its levels are checked and have no effect.
 ///
 /// # Errors
 /// [`Error::Config`] for a level that [`check_level`] refuses, for any codec but [`Codec::None`] where the crate was built
@@ -25,11 +24,10 @@ pub fn compress(codec: Codec, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8
     stream(codec, level, bytes, out).inspect_err(|_| out.truncate(start))
 }
 
-/// Whether `codec` knows the compression level `level`: gzip −1 and 1 to 9, lz4 1 to 17, zstd −131072 to 22; the others
-/// have none.
+/// Checks a compression level: gzip −1 and 1 to 9, lz4 1 to 17, zstd −131072 to 22; the other codecs have no levels.
 ///
 /// # Errors
-/// [`Error::Config`] that names the setting.
+/// [`Error::Config`] with the name of the setting.
 ///
 /// # Source
 /// Kafka: `CompressionType.levelValidator`.
@@ -79,7 +77,7 @@ fn gzip(level: i32, bytes: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
     encoder.finish().map(drop)
 }
 
-/// One frame that tells neither its size nor a checksum: what streams of the Java library look like.
+/// One frame without content size and checksum, like the streams of the Java library.
 #[cfg(feature = "compression")]
 fn zstd(level: i32, bytes: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
     use std::io::Write;

@@ -1,14 +1,13 @@
-//! LZ4 frames, put together and taken apart by hand over the library's blocks: Kafka knows a subset of the format, and for
-//! magic 0 a wrong checksum.
+//! LZ4 frames, encoded and decoded here around the library's blocks: Kafka uses a subset of the frame format, and a wrong
+//! checksum for magic 0.
 //!
 //! ```text
 //!  0             4     5    6              (all little-endian)
 //! │ 04 22 4D 18 │ FLG │ BD │ (content size u64) │ HC │ { size u32, bit 31 = stored │ data │ (checksum u32) } … │ 00 00 00 00
 //! ```
 //!
-//! HC is the second byte of xxHash32 over FLG to the content size. Writers of v0 hashed from the frame's magic on, so for
-//! v0 it is not looked at (KAFKA-3160). Kafka: `Lz4BlockInputStream`,
-//! `Lz4BlockOutputStream`.
+//! HC is the second byte of xxHash32 over FLG to the content size. Writers of v0 hashed from the frame's magic on, so HC is
+//! not checked for v0 (KAFKA-3160). Kafka: `Lz4BlockInputStream`, `Lz4BlockOutputStream`.
 
 use twox_hash::XxHash32;
 
@@ -17,11 +16,11 @@ use crate::error::Malformed;
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 const STORED: u32 = 1 << 31;
-/// What Kafka writes: version 1, independent blocks, no checksum or size of the content; blocks of 64 KiB.
+/// As Kafka writes it: version 1, independent blocks, no content checksum, no content size; blocks of 64 KiB.
 const DESCRIPTOR: [u8; 2] = [0x60, 0x40];
 const BLOCK: usize = 64 << 10;
 
-/// Appends the frame of `bytes`, as for magic 1 and 2, to `output`. A block that does not shrink is stored as it is.
+/// Appends the frame of `bytes`, as for magic 1 and 2, to `output`. A block that does not shrink is stored uncompressed.
 pub(super) fn compress(bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()> {
     output.extend_from_slice(&MAGIC);
     output.extend_from_slice(&DESCRIPTOR);
@@ -44,7 +43,7 @@ pub(super) fn compress(bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()
     Ok(())
 }
 
-/// Appends what the first frame of `bytes` holds to `output`; what follows its end mark is left alone, as in Kafka.
+/// Appends the contents of the first frame of `bytes` to `output`. Bytes after its end mark are ignored, as in Kafka.
 pub(super) fn decompress(
     bytes: &[u8],
     checksum_is_wrong: bool,
@@ -123,7 +122,7 @@ fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], Malformed> 
     Ok(taken)
 }
 
-/// A block's size, with its bit.
+/// A block's size, with the bit for a stored block.
 #[expect(clippy::little_endian_bytes, reason = "LZ4's frame format is little-endian")]
 fn le_u32(size: usize) -> [u8; 4] {
     u32::try_from(size).unwrap_or_default().to_le_bytes()

@@ -1,4 +1,4 @@
-//! Compression and decompression: five codecs behind one function each, with an absolute limit on what may come out.
+//! Compression and decompression, one function each for all five codecs, with an absolute limit on the decompressed size.
 //!
 //! Kafka: the classes of `org.apache.kafka.common.compress`.
 
@@ -16,11 +16,11 @@ use std::io::Read;
 use super::{Codec, MAX_DECOMPRESSED_BYTES};
 use crate::error::Malformed;
 
-/// Decompresses `bytes` into `output`, which is emptied first. `magic` is that of the batch: LZ4 frames of v0 carry a
-/// wrong header checksum.
+/// Decompresses `bytes` into `output`, which is cleared first. `magic` is the batch's: LZ4 frames of v0 have a wrong header
+/// checksum.
 ///
 /// # Errors
-/// [`Malformed`] where the stream is damaged or gives more than [`MAX_DECOMPRESSED_BYTES`].
+/// [`Malformed`] where the stream is damaged or larger than [`MAX_DECOMPRESSED_BYTES`].
 #[cfg(feature = "compression")]
 pub fn decompress(codec: Codec, magic: u8, bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
     output.clear();
@@ -32,7 +32,7 @@ pub fn decompress(codec: Codec, magic: u8, bytes: &[u8], output: &mut Vec<u8>) -
         Codec::Zstd => {
             let broken = |error: std::io::Error| stream_error(codec, &error);
             let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
-            // a window is memory the stream may ask for before it has given a byte
+            // the stream may make the decoder allocate its window before the first byte
             decoder.window_log_max(27).map_err(broken)?;
             drain(codec, decoder, output)?;
         }
@@ -40,7 +40,7 @@ pub fn decompress(codec: Codec, magic: u8, bytes: &[u8], output: &mut Vec<u8>) -
     Ok(())
 }
 
-/// Without the feature `compression` only plain batches can be read.
+/// Without the feature `compression`, only uncompressed batches can be read.
 ///
 /// # Errors
 /// [`Malformed`] for every codec but [`Codec::None`].
@@ -72,11 +72,11 @@ fn stream_error(codec: Codec, error: &std::io::Error) -> Malformed {
 fn too_large(codec: Codec) -> Malformed {
     Malformed::new(
         format!("at most {MAX_DECOMPRESSED_BYTES} bytes in one batch"),
-        format!("a {} stream that gives more", codec.name()),
+        format!("a larger {} stream", codec.name()),
     )
 }
 
-/// Makes room for `more` bytes at the end of `output` and gives them, within the limit.
+/// Extends `output` by `more` bytes, within the limit, and returns them.
 #[cfg(feature = "compression")]
 fn grow(codec: Codec, output: &mut Vec<u8>, more: usize) -> Result<&mut [u8], Malformed> {
     let start = output.len();

@@ -1,4 +1,4 @@
-//! Snappy as Kafka's clients write it: the stream format of the Java library, or one raw block without it.
+//! Snappy as Kafka's clients write it: the stream format of the Java library (xerial), or one raw block.
 //!
 //! ```text
 //!  0                          8           12                16
@@ -11,7 +11,7 @@ use crate::record::i32_at;
 
 const MAGIC: [u8; 8] = *b"\x82SNAPPY\0";
 const HEADER: usize = 16;
-/// What Kafka's clients take for one chunk.
+/// The chunk size of Kafka's clients.
 const CHUNK: usize = 32 << 10;
 
 /// Appends the stream of `bytes` to `output`.
@@ -31,7 +31,7 @@ pub(super) fn compress(bytes: &[u8], output: &mut Vec<u8>) -> std::io::Result<()
     Ok(())
 }
 
-/// Appends what `bytes` hold to `output`.
+/// Appends the decompressed `bytes` to `output`.
 pub(super) fn decompress(bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
     let framed = bytes.len() >= HEADER && bytes.starts_with(&MAGIC);
     if !framed {

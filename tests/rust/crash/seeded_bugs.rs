@@ -1,7 +1,7 @@
 //! Bugs that are planted in the writer, one at a time: each must be found by one of the rigs, and nothing without it.
 
 use cordwood::fs::mem::{FaultKind, MemoryDisk};
-use cordwood::fs::seeded_bugs::{SeededBug, plant};
+use cordwood::fs::seeded_bugs::{SeededBug, seed};
 use cordwood::writer::FlushMode;
 use cordwood::{Log, LogOptions};
 
@@ -15,11 +15,11 @@ use crate::tails::cut;
 
 /// Runs a rig with a bug and without. What is planted, is planted in this thread only.
 fn is_caught(bug: SeededBug, rig: impl Fn() -> Tally) {
-    plant(None);
+    seed(None);
     rig().assert_none();
-    plant(Some(bug));
+    seed(Some(bug));
     let tally = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&rig));
-    plant(None);
+    seed(None);
     // an assertion of the writer's own has noticed it, too
     let Ok(tally) = tally else { return };
     assert!(tally.violations() > 0, "{bug:?} was not noticed: {}", tally.counts());

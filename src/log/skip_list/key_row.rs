@@ -1,22 +1,22 @@
-//! A row of keys: what a node and a group of a lane have in common, and the search that both are laid out for.
+//! A row of keys, used by nodes and lanes, and its search.
 
 use core::hint::select_unpredictable;
 
 use crate::loom_shim::{AtomicI64, Ordering};
 
-/// What stands where no key is written yet; therefore the one `i64` that cannot be a key.
+/// Marks an unwritten key; therefore the one `i64` that cannot be a key.
 pub(super) const UNWRITTEN: i64 = i64::MAX;
 
-/// `N` keys in ascending order, [`UNWRITTEN`] behind the last. `N` is a power of two.
+/// `N` keys in ascending order, [`UNWRITTEN`] after the last. `N` is a power of two.
 ///
-/// Every load and store is relaxed: a reader learns from the list's tail which keys it may count on, and what it sees
-/// beyond (a key of a push under way, or none) lies above every target that it looks for here.
+/// Every load and store is relaxed: the list's tail determines which keys a reader may rely on. What it sees beyond (a key
+/// of a concurrent push, or none) is above every target that it searches here.
 ///
 /// Aligned, so that the last three halvings stay in one cache line.
 #[repr(align(64))]
-pub(super) struct Row<const N: usize>([AtomicI64; N]);
+pub(super) struct KeyRow<const N: usize>([AtomicI64; N]);
 
-impl<const N: usize> Row<N> {
+impl<const N: usize> KeyRow<N> {
     pub(super) fn new() -> Self {
         const { assert!(N >= 2 && N.is_power_of_two(), "a row is halved down to one key") };
         Self(core::array::from_fn(|_| AtomicI64::new(UNWRITTEN)))
@@ -34,7 +34,7 @@ impl<const N: usize> Row<N> {
         }
     }
 
-    /// The keys written so far. Only the writer may ask: to a reader they are as many as the tail says.
+    /// The number of keys written. For the writer only: for a reader the tail determines it.
     pub(super) fn len(&self) -> usize {
         if self.key(0) == UNWRITTEN { 0 } else { self.floor(UNWRITTEN - 1) + 1 }
     }
@@ -45,22 +45,22 @@ impl<const N: usize> Row<N> {
         self.halve(N / 2, target)
     }
 
-    /// [`Row::floor`] where only the first `N / 4` keys can be at or below `target`: two steps fewer.
+    /// [`KeyRow::floor`] where only the first `N / 4` keys can be at or below `target`: two steps fewer.
     #[inline]
     pub(super) fn floor_in_first_quarter(&self, target: i64) -> usize {
         self.halve(N / 8, target)
     }
 
-    /// Always the same steps, whatever is written: `at` ends on the last key that is not above `target`.
+    /// Takes the same number of steps for any contents. `at` ends at the last key that is not above `target`.
     ///
-    /// The comparison's outcome is a coin toss, so a branch on it is mispredicted every other time; without
-    /// `select_unpredictable` the compiler makes branches of it in some callers, and a look-up takes 3–4 times as long.
+    /// The result of the comparison is unpredictable, so a branch on it is mispredicted half of the time. Without
+    /// `select_unpredictable` the compiler generates branches in some callers, and a look-up takes 3–4 times as long.
     #[inline]
     fn halve(&self, half: usize, target: i64) -> usize {
         let mut at = 0;
         let mut half = half;
         while half > 0 {
-            // `at` is a multiple of `2 * half`: `|` adds, and shows the compiler that the sum stays below `N`
+            // `at` is a multiple of `2 * half`: `|` equals `+`, and shows the compiler that the sum stays below `N`
             let middle = at | half;
             at = select_unpredictable(self.key(middle) <= target, middle, at);
             half /= 2;
