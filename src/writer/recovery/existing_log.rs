@@ -202,7 +202,7 @@ impl Existing<'_> {
         marker.fits(self.directory, &self.segments)
     }
 
-    /// The first segment that has to be read: one before the segment that holds the recovery point.
+    /// The first segment that has to be read: the one that holds the recovery point.
     fn first_unclean(&self, closed_cleanly: bool, recovery_point: i64) -> usize {
         if closed_cleanly {
             return self.segments.len();
@@ -211,7 +211,7 @@ impl Existing<'_> {
     }
 
     fn scan(&self, segment: &Segment, leader_epoch: i32, synced: Option<i64>) -> Result<Scanned> {
-        let rule = Partition::index_rule(&self.options.config);
+        let rule = Partition::entry_rule(&self.options.config);
         scan_segment::scan(segment, leader_epoch, synced, rule, self.options.interrupt)
     }
 
