@@ -15,7 +15,7 @@ use crate::record::{BatchBuilder, BatchHeader};
 use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, remove_segment, should_roll};
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::data_directory::DataDirectory;
-use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::state::leader_epochs::LeaderEpochs;
 
 /// A partition directory that is being written.
 #[derive(Debug)]
@@ -191,7 +191,7 @@ impl Partition {
 
     /// Writes a history of leader epochs that is to replace the one that is there.
     pub(super) fn stage_epochs(&self, epochs: &LeaderEpochs) -> Result<Staged> {
-        self.directory.stage(LEADER_EPOCH_CHECKPOINT, epochs.to_text().as_bytes())
+        epochs.stage(&self.directory)
     }
 
     /// Ends the active segment and begins one at `base_offset`, or at the log's end where that is higher. An empty active

@@ -18,9 +18,9 @@ use crate::segment::{Segment, SegmentState};
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::{CleanMarker, durable_offset};
 use crate::state::data_directory::DataDirectory;
-use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::state::leader_epochs::LeaderEpochs;
+use crate::writer::WriterOptions;
 use crate::writer::partition::Partition;
-use crate::writer::{MAX_SMALL_FILE, WriterOptions};
 
 /// The work on a log that is there.
 #[derive(Debug)]
@@ -325,7 +325,7 @@ impl Existing<'_> {
         log_start_offset: i64,
         log_end_offset: i64,
     ) -> Result<LeaderEpochs> {
-        let text = self.directory.read_small(LEADER_EPOCH_CHECKPOINT, MAX_SMALL_FILE)?;
+        let text = LeaderEpochs::read_text(self.directory)?;
         let mut last = -1;
         for segment in self.segments.iter().rev() {
             last = segment.last_epoch()?;
