@@ -56,6 +56,7 @@ pub mod bench {
 
     use crate::error::{Error, Result};
     use crate::fs::Directory;
+    use crate::index::entries::EntryRule;
     use crate::record::BatchHeader;
     use crate::segment::{SegmentAppender, SegmentLayout};
 
@@ -77,7 +78,8 @@ pub mod bench {
         /// # Errors
         /// [`Error::Io`].
         pub fn create(directory: &Directory, index_interval_bytes: u64) -> Result<Self> {
-            let layout = SegmentLayout { index_interval_bytes, max_index_size: 10 << 20, initial_size: 0 };
+            let entry_rule = EntryRule { interval_bytes: index_interval_bytes, max_index_size: 10 << 20 };
+            let layout = SegmentLayout { entry_rule, initial_size: 0 };
             SegmentAppender::create(directory, 0, &layout, 0, 0).map(Self)
         }
 

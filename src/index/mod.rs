@@ -79,6 +79,7 @@
 //! [`Method::Warm`] the pages 10, 11, 12.
 
 mod appended;
+pub(crate) mod entries;
 mod exclusive;
 mod offset_index;
 mod offset_index_writer;

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use super::entries::has_offset_slot;
 use super::offset_index::encode;
 use super::preallocated::Preallocated;
 use super::slots::Slots;
@@ -74,7 +75,7 @@ impl OffsetIndexWriter {
     pub(crate) fn add(&mut self, offset: i64, position: i32) -> Result<()> {
         let index = &mut self.index;
         let entries = index.entries;
-        if entries >= index.max_entries() {
+        if !has_offset_slot(entries, index.max_entries()) {
             return Err(full(index.path(), entries, index.max_entries()));
         }
         if entries != 0 && offset <= index.last_entry.offset {

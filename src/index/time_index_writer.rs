@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use super::entries::has_time_slot;
 use super::preallocated::Preallocated;
 use super::slots::Slots;
 use super::time_index::encode;
@@ -79,6 +80,7 @@ impl TimeIndexWriter {
     pub(crate) fn maybe_add(&mut self, timestamp: i64, offset: i64, skip_full_check: bool) -> Result<bool> {
         let index = &mut self.index;
         let entries = index.entries;
+        // Kafka refuses a full index also where no entry would be added
         if !skip_full_check && index.is_full() {
             return Err(full(index.path(), entries, index.max_entries()));
         }
@@ -94,8 +96,7 @@ impl TimeIndexWriter {
         if timestamp <= last.timestamp {
             return Ok(false);
         }
-        // where the check above was left out there may be no slot at all
-        if skip_full_check && entries >= index.max_entries() {
+        if !has_time_slot(entries, index.max_entries(), skip_full_check) {
             return Err(full(index.path(), entries, index.max_entries()));
         }
         let slot = encode(timestamp, relative(offset, index.base_offset())?);

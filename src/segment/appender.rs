@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
+use crate::index::entries::{DueEntries, EntryRule, has_offset_slot, has_time_slot};
 use crate::index::{OffsetIndexWriter, TimeIndexWriter};
 use crate::record::BatchHeader;
 use crate::types::TimestampOffset;
@@ -24,10 +25,7 @@ const BESIDE_LOG: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, F
 /// How a segment's files are made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentLayout {
-    /// `index.interval.bytes`.
-    pub(crate) index_interval_bytes: u64,
-    /// `segment.index.bytes`: of each index of the active segment.
-    pub(crate) max_index_size: u64,
+    pub(crate) entry_rule: EntryRule,
     /// What the `.log` is made as large as: `segment.bytes` under `preallocate`, else 0.
     pub(crate) initial_size: u64,
 }
@@ -63,11 +61,9 @@ pub(crate) struct SegmentAppender {
     reserved: Option<u64>,
     offset_index: OffsetIndexWriter,
     time_index: TimeIndexWriter,
-    index_interval_bytes: u64,
-    bytes_since_last_index_entry: u64,
+    due_entries: DueEntries,
     /// Bytes of data when the last index entries were written.
     indexed_size: u64,
-    largest: TimestampOffset,
     first_batch_timestamp: Option<i64>,
     created: i64,
     jitter_ms: i64,
@@ -116,7 +112,7 @@ impl SegmentAppender {
     ) -> Result<Self> {
         let SegmentState { size, first_batch_timestamp, largest } = held;
         let name = |kind| segment_file(base_offset, kind);
-        let max = layout.max_index_size;
+        let max = layout.entry_rule.max_index_size;
         let mut offset_index =
             OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
         let mut time_index = TimeIndexWriter::open(directory, &name(FileKind::TimeIndex), base_offset, max)?;
@@ -131,10 +127,8 @@ impl SegmentAppender {
             reserved: (layout.initial_size == 0).then_some(size),
             offset_index,
             time_index,
-            index_interval_bytes: layout.index_interval_bytes,
-            bytes_since_last_index_entry: 0,
+            due_entries: DueEntries::new(layout.entry_rule.interval_bytes, largest),
             indexed_size: size,
-            largest,
             first_batch_timestamp,
             created,
             jitter_ms,
@@ -181,18 +175,11 @@ impl SegmentAppender {
     ///
     /// Kafka looks before an append only whether an index is full already, and fails in the middle of one that fills it.
     pub(crate) fn has_index_room(&self, headers: &[BatchHeader]) -> bool {
-        let mut since = self.bytes_since_last_index_entry;
-        let mut entries = 0;
-        for header in headers {
-            if since > self.index_interval_bytes {
-                entries += 1;
-                since = 0;
-            }
-            since += u64::from(header.size);
-        }
-        let has_room = self.offset_index.entries() + entries <= self.offset_index.max_entries()
-            && self.time_index.entries() + entries < self.time_index.max_entries();
-        entries == 0 || self.size == 0 || has_room
+        let mut due_entries = self.due_entries;
+        let entries = headers.iter().filter(|header| due_entries.is_due_for(header)).count() as u64;
+        let Some(before_last) = entries.checked_sub(1).filter(|_| self.size > 0) else { return true };
+        has_offset_slot(self.offset_index.entries() + before_last, self.offset_index.max_entries())
+            && has_time_slot(self.time_index.entries() + before_last, self.time_index.max_entries(), false)
     }
 
     /// Appends whole batches, which `headers` describe: all of them, or none where this fails. The second value of an
@@ -219,22 +206,15 @@ impl SegmentAppender {
             if self.first_batch_timestamp.is_none() {
                 self.first_batch_timestamp = Some(header.max_timestamp);
             }
-            if header.max_timestamp > self.largest.timestamp {
-                self.largest =
-                    TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset };
-            }
-            if self.bytes_since_last_index_entry > self.index_interval_bytes {
+            if self.due_entries.is_due_for(header) {
                 // a `.log` ends below 2 GiB, or the roll was forgotten
                 let position = i32::try_from(self.size).unwrap_or(i32::MAX);
-                // the batches are written: where the indexes of an empty segment are too small for them, they lag, which
-                // is only slower
-                let _ = self.offset_index.add(header.last_offset, position).and_then(|()| {
-                    self.time_index.maybe_add(self.largest.timestamp, self.largest.offset, false)
-                });
-                self.bytes_since_last_index_entry = 0;
+                let largest = self.due_entries.largest();
+                // the batches are written: an index of an empty segment that is too small for them only makes look-ups slower
+                let _ = self.offset_index.add(header.last_offset, position);
+                let _ = self.time_index.maybe_add(largest.timestamp, largest.offset, false);
             }
             self.size += u64::from(header.size);
-            self.bytes_since_last_index_entry += u64::from(header.size);
         }
         if self.size - self.indexed_size >= MAX_UNINDEXED_BYTES
             || self.offset_index.unwritten() >= MAX_UNWRITTEN_ENTRIES
@@ -274,7 +254,7 @@ impl SegmentAppender {
         if base_offset == self.base_offset {
             return truncate(&mut self.offset_index, &mut self.time_index, offset);
         }
-        let max = layout.max_index_size;
+        let max = layout.entry_rule.max_index_size;
         let name = |kind| segment_file(base_offset, kind);
         let mut offset_index =
             OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
@@ -299,7 +279,8 @@ impl SegmentAppender {
     /// there, and the segment can go on.
     pub(crate) fn write_last_index_entries(&mut self) -> Result<()> {
         self.write_index_entries()?;
-        self.time_index.maybe_append(self.largest.timestamp, self.largest.offset, true).map(drop)
+        let largest = self.due_entries.largest();
+        self.time_index.maybe_append(largest.timestamp, largest.offset, true).map(drop)
     }
 
     fn finish(&mut self) -> Result<()> {

@@ -1,17 +1,17 @@
-//! What a writer has to know when it comes back, in three files of the partition directory; the third is `clean_marker`'s.
+//! The state that a writer keeps beside the log, in three files of the partition directory. The third one is in `clean_marker`.
 //!
-//! | file | says | when it is written |
+//! | file | content | written |
 //! |---|---|---|
-//! | `.cordwood.checkpoint` | from where on to look after a crash; what lies below the log start | replaced as a whole, after the sync that it names |
-//! | `.cordwood.durable` | up to which offset everything was synced | in place, after each such sync, and not synced itself |
-//! | `.cordwood.clean` | that the log was closed, and what its files were like then | last thing at the close; gone before the first change |
+//! | `.cordwood.checkpoint` | recovery point and log start offset | replaced as a whole, after the sync that it refers to |
+//! | `.cordwood.durable` | the durable offset | in place, after each sync; not synced itself |
+//! | `.cordwood.clean` | the sizes of the files of a closed log | last, at the close; removed before the first change |
 //!
-//! The second is what tells a torn write from a damaged record. After the crash of a process it is exact; after a power
-//! loss it may be some seconds old, and never says too much.
+//! The second file tells a torn write from a damaged record. After a crash of the process it is exact. After a power loss it may
+//! be some seconds old, but it is never too high.
 
 use std::collections::BTreeMap;
 
-use super::sealed_text;
+use super::checksummed_text;
 use crate::error::{Malformed, Result};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged, WritableFile};
@@ -21,7 +21,7 @@ use crate::record::crc;
 pub(crate) const CHECKPOINT: &str = ".cordwood.checkpoint";
 /// The offset below which everything was synced.
 pub(crate) const DURABLE: &str = ".cordwood.durable";
-/// No file of these is larger.
+/// Bytes of each file at most.
 const MAX_BYTES: u64 = 4096;
 
 const RECOVERY_POINT: &str = "recovery-point";
@@ -32,13 +32,13 @@ const ENDED_AT: &str = "ended-at";
 /// `.cordwood.checkpoint`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Checkpoint {
-    /// Everything below was synced, indexes too: recovery begins with the segment that holds it.
+    /// The recovery point: everything below was synced, with its indexes. Recovery reads from the segment that holds it on.
     pub(crate) recovery_point: i64,
-    /// No record below exists, whatever the files still hold.
+    /// The log start offset: no record below exists, even where the files still have some.
     pub(crate) log_start_offset: i64,
-    /// The log is being emptied, to start at this offset: what is left of it is to go.
+    /// The log is being emptied, to begin again at this offset; its segments are to be removed.
     pub(crate) starting_at: Option<i64>,
-    /// Where the log ended when that began.
+    /// The log end offset before that.
     pub(crate) ended_at: Option<i64>,
 }
 
@@ -46,13 +46,14 @@ impl Checkpoint {
     /// Reads the file; `None` where there is none.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where it is not what was written: records that were deleted would come back.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) where the checksum does not match: without the file, deleted records would
+    /// come back.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
         let Some(text) = directory.read_small(CHECKPOINT, MAX_BYTES)? else { return Ok(None) };
         if text.is_empty() && seeded_bugs::is(SeededBug::EmptyCheckpointIsZero) {
             return Ok(Some(Self::default()));
         }
-        let parsed = sealed_text::read(&text).and_then(|fields| {
+        let parsed = checksummed_text::read(&text).and_then(|fields| {
             let offset = |name: &str| fields.get(name).copied().filter(|offset| *offset >= 0);
             let needed = |name: &str| offset(name).ok_or_else(|| format!("no line \"{name} OFFSET\""));
             Ok(Self {
@@ -75,12 +76,12 @@ impl Checkpoint {
         self.stage(directory)?.put()
     }
 
-    /// Writes what is to replace the file.
+    /// Writes the replacement of the file under a staged name.
     pub(crate) fn stage(&self, directory: &Directory) -> Result<Staged> {
         directory.stage(CHECKPOINT, &self.to_text())
     }
 
-    /// Writes what is to replace the one that is staged.
+    /// Writes the replacement of the file that is staged already.
     pub(crate) fn stage_next(&self, directory: &Directory) -> Result<Staged> {
         directory.stage_next(CHECKPOINT, &self.to_text())
     }
@@ -92,7 +93,7 @@ impl Checkpoint {
         ]);
         fields.extend(self.starting_at.map(|offset| (STARTING_AT, offset)));
         fields.extend(self.ended_at.map(|offset| (ENDED_AT, offset)));
-        sealed_text::write(&fields)
+        checksummed_text::write(&fields)
     }
 }
 
@@ -106,7 +107,7 @@ pub(crate) struct DurableOffsetFile {
 impl DurableOffsetFile {
     const SIZE: usize = 12;
 
-    /// What the file says; `None` where it is missing or not whole.
+    /// Reads the offset; `None` where the file is missing or its checksum does not match.
     pub(crate) fn read(directory: &Directory) -> Result<Option<i64>> {
         let Some(bytes) = directory.read_small(DURABLE, MAX_BYTES)? else { return Ok(None) };
         let Some((offset, checksum)) = bytes.split_first_chunk() else { return Ok(None) };
@@ -114,7 +115,7 @@ impl DurableOffsetFile {
         Ok(Some(i64::from_be_bytes(*offset)).filter(|offset| is_whole && *offset >= 0))
     }
 
-    /// Opens the file, or makes it. Its name is durable after the directory's sync.
+    /// Opens the file, or creates it. Its name is durable after a sync of the directory.
     pub(crate) fn open(directory: &Directory) -> Result<Self> {
         let file = match directory.identity_of(DURABLE)? {
             Some(_) => directory.open_writable(DURABLE)?,
@@ -123,7 +124,7 @@ impl DurableOffsetFile {
         Ok(Self { file, noted: -1 })
     }
 
-    /// Notes that everything below `offset` was synced; less than before is no news.
+    /// Writes the offset below which everything was synced. A lower offset than before is ignored.
     pub(crate) fn note(&mut self, offset: i64) -> Result<()> {
         if offset <= self.noted {
             return Ok(());
@@ -137,7 +138,7 @@ impl DurableOffsetFile {
         Ok(())
     }
 
-    /// Notes another offset, durably: an earlier, higher one must not come back.
+    /// Writes another offset, durably, so that a higher one from before does not come back after a crash.
     pub(crate) fn set(&mut self, offset: i64) -> Result<()> {
         self.noted = -1;
         self.note(offset)?;

@@ -10,7 +10,7 @@
 /// Reads the entries in the text of a file. Kafka takes an empty one for no entries.
 ///
 /// # Errors
-/// Says what is wrong with the text.
+/// A sentence on what is wrong with the text.
 pub(crate) fn read<T>(text: &[u8], entry: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
     let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
     let mut lines = text.lines();
@@ -38,7 +38,7 @@ pub(crate) fn write(entries: impl ExactSizeIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_is_wrong_with_the_frame_is_said() {
+    fn an_error_states_what_is_wrong_with_the_frame() {
         let read = |text: &[u8]| super::read(text, |line| Ok(line.to_owned()));
         assert_eq!(read(b"0\n2\na 1\n\n").unwrap(), ["a 1", ""]);
         assert_eq!([read(b"").unwrap(), read(b"0\n").unwrap(), read(b"0\n-0\n").unwrap()], [[""; 0]; 3]);

@@ -1,6 +1,6 @@
-//! `.cordwood.clean`: the log was closed in order, and this is what its files were like then.
+//! `.cordwood.clean`: the log was closed in order; the file lists the sizes of its files at that time.
 //!
-//! Written last thing at the close, and gone before the first change. It is one of our sealed texts:
+//! A close writes it last, and an opening removes it before the first change. Format: [`checksummed_text`].
 //!
 //! ```text
 //! 0
@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::checkpoint::DurableOffsetFile;
-use super::sealed_text;
+use super::checksummed_text;
 use crate::error::{Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
@@ -24,15 +24,15 @@ use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::crc;
 use crate::segment::Segment;
 
-/// There after a close, and only until the next change.
+/// The name of the file.
 pub(crate) const CLEAN: &str = ".cordwood.clean";
-/// A line a segment.
+/// Bytes of the file at most: it has a line for each segment.
 const MAX_BYTES: u64 = 64 << 20;
 
 const LOG_END_OFFSET: &str = "log-end-offset";
 const FILES: &str = "files";
 
-/// What the marker says.
+/// The contents of the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CleanMarker {
     log_end_offset: i64,
@@ -42,7 +42,7 @@ pub(crate) struct CleanMarker {
 }
 
 impl CleanMarker {
-    /// Of the directory as it is now.
+    /// The marker for the directory as it is now.
     pub(crate) fn of(directory: &Directory, log_end_offset: i64) -> Result<Self> {
         let mut names: Vec<_> = directory.entries()?.into_iter().map(|(name, _)| name).collect();
         names.sort_unstable();
@@ -59,10 +59,10 @@ impl CleanMarker {
         Ok(Self { log_end_offset, files: i64::from(crc::crc32c(text.as_bytes())), logs })
     }
 
-    /// The marker that is there, where it is whole.
+    /// Reads the file; `None` where there is none, or where its checksum does not match.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
         let Some(text) = directory.read_small(CLEAN, MAX_BYTES)? else { return Ok(None) };
-        let mut fields = match sealed_text::read(&text) {
+        let mut fields = match checksummed_text::read(&text) {
             Ok(fields) => fields,
             Err(_) if seeded_bugs::is(SeededBug::CleanMarkerByExistence) => BTreeMap::new(),
             Err(_) => return Ok(None),
@@ -77,10 +77,10 @@ impl CleanMarker {
         let logs = self.logs.iter().map(|(name, size)| (name.as_str(), *size));
         let fields =
             [(LOG_END_OFFSET, self.log_end_offset), (FILES, self.files)].into_iter().chain(logs).collect();
-        directory.replace(CLEAN, &sealed_text::write(&fields))
+        directory.replace(CLEAN, &checksummed_text::write(&fields))
     }
 
-    /// Takes the file away, durably.
+    /// Removes the file, durably.
     pub(crate) fn remove(directory: &Directory) -> Result<()> {
         if directory.identity_of(CLEAN)?.is_some() {
             directory.remove(CLEAN)?;
@@ -89,14 +89,14 @@ impl CleanMarker {
         Ok(())
     }
 
-    /// Where the log ended.
+    /// The log end offset at the close.
     pub(crate) fn log_end_offset(&self) -> i64 {
         self.log_end_offset
     }
 
-    /// Fails where a segment behind the first one that is there is gone, or a sealed one has another size: nothing else
-    /// would show it, for offsets may have gaps. (The log's end is compared with what was synced, and segments before the
-    /// first one that is there with the log start.) Not where somebody has written behind the end: a broker had the log.
+    /// Fails where a segment after the first one is missing, or a sealed one has another size. No other check finds this,
+    /// because offsets may have gaps. (The log end offset is compared with the durable offset, and segments before the first one
+    /// with the log start offset.) Does not fail where the last segment has changed: then a broker has written the log since.
     pub(crate) fn refuse_missing(&self, directory: &Directory) -> Result<()> {
         let now = Self::of(directory, self.log_end_offset)?;
         if now.logs.last_key_value() != self.logs.last_key_value() {
@@ -116,8 +116,8 @@ impl CleanMarker {
         Ok(())
     }
 
-    /// Fails where the names and sizes of all files are those that it was written for, but the log ends elsewhere: a bit of
-    /// the last batch's base offset is flipped, which is under no checksum.
+    /// Fails where the names and sizes of all files match the marker, but the log ends at another offset: a bit of the last
+    /// batch's base offset is flipped, which no checksum covers.
     pub(crate) fn refuse_other_end(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<()> {
         let Some(last) = segments.last() else { return Ok(()) };
         if *self != Self::of(directory, self.log_end_offset)? || last.torn_tail()?.is_some() {
@@ -135,8 +135,7 @@ impl CleanMarker {
         Err(Malformed::new(expected, format!("its end at offset {end}")).at(last.path(), 0, Some(end)))
     }
 
-    /// Whether the files are those that it was written for, and the log ends where it says, with indexes of the last segment
-    /// that speak of it.
+    /// Whether the files and the log end offset match the marker, and the indexes of the last segment match its `.log`.
     pub(crate) fn fits(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<bool> {
         if seeded_bugs::is(SeededBug::CleanMarkerByExistence) {
             return Ok(true);
@@ -154,7 +153,8 @@ impl CleanMarker {
     }
 }
 
-/// Up to where everything was synced, where that is known: a log that was closed was so to its end.
+/// The offset up to which everything was synced, where it is known: from the durable offset file, else from the marker, because a
+/// close syncs everything.
 pub(crate) fn durable_offset(directory: &Directory, marker: Option<&CleanMarker>) -> Result<Option<i64>> {
     let closed_at = marker.map(CleanMarker::log_end_offset).filter(|offset| *offset >= 0);
     Ok(DurableOffsetFile::read(directory)?.or(closed_at))

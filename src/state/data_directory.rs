@@ -1,7 +1,7 @@
-//! The Kafka data directory that holds a partition: the lines of its checkpoints that speak of it.
+//! The Kafka data directory that holds a partition: the partition's lines in its checkpoints, and the marker of a clean shutdown.
 //!
-//! Kafka believes these files: a recovery point above what was truncated would let it skip what it has to look at, and a
-//! clean marker all of it. Only the partition's own lines are changed, and only where the folder is one of Kafka's.
+//! Kafka trusts these files. With a recovery point above a truncation it does not read what it has to, and with the marker it reads
+//! nothing. Only the partition's own lines are changed, and only where the folder is a data directory of Kafka.
 
 use super::checkpoint::{Checkpoint, DURABLE};
 use super::clean_marker::{CLEAN, CleanMarker, durable_offset};
@@ -12,7 +12,7 @@ use crate::fs::{
 };
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, MAX_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
 
-/// There from the close of a broker to its next start.
+/// The file that a broker creates at a clean shutdown and removes at its next start.
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 
 /// A partition's place in a data directory.
@@ -34,8 +34,8 @@ impl DataDirectory {
         directory.parent()?.map_or(Ok(None), |folder| Self::of(folder, name))
     }
 
-    /// A partition's place by its name; `None` for another name where no broker's `meta.properties` lies: a lock's file
-    /// alone may be anybody's.
+    /// A partition's place by its name. `None` for another name in a folder without `meta.properties`: a lock file alone does not
+    /// make a data directory.
     fn of(folder: Directory, name: &str) -> Result<Option<Self>> {
         let parsed = PartitionName::parse(name)
             .filter(|parsed| parsed.state == PartitionState::Live && is_topic(&parsed.topic));
@@ -50,7 +50,7 @@ impl DataDirectory {
         }
     }
 
-    /// Fails where no partition of this name can be made, because Kafka would not take it or a broker is running.
+    /// Fails where no partition of this name can be created: Kafka does not accept the name, or a broker is running.
     pub(crate) fn refuse(folder: &Directory, name: &str) -> Result<()> {
         if is_data_directory(folder, "")? && Self::of(folder.clone(), name)?.is_some() {
             Lock::shared(folder, DATA_DIRECTORY_LOCK)?;
@@ -67,7 +67,7 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// Takes the marker of a clean shutdown away, durably: from now on it would lie.
+    /// Removes the marker of a clean shutdown, durably: the partition is about to change.
     pub(crate) fn remove_clean_marker(&self) -> Result<()> {
         if self.folder.identity_of(CLEAN_SHUTDOWN)?.is_some() {
             self.folder.remove(CLEAN_SHUTDOWN)?;
@@ -91,8 +91,8 @@ impl DataDirectory {
         self.offset(LOG_START_OFFSETS)
     }
 
-    /// Where a log goes on that has no segment: at its log start, as in Kafka. `partition`: its directory; `own`: the log start
-    /// that a writer noted there.
+    /// The offset at which a log without a segment begins: its log start offset, as in Kafka. `partition`: its directory; `own`: the
+    /// log start offset of the writer's checkpoint there.
     ///
     /// # Errors
     /// [`Error::Corrupt`] where the recovery point is above the log start: the records between were there, and are gone.
@@ -114,8 +114,8 @@ impl DataDirectory {
         Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
     }
 
-    /// Puts right what lies beyond the log's end and so was not believed: when the log has grown that far, it would be, and
-    /// would hide records.
+    /// Lowers checkpoints that are above the log end offset. They do not count now, but would hide records once the log has grown
+    /// to them.
     pub(crate) fn lower(&self, log_start_offset: i64, log_end_offset: i64) -> Result<()> {
         let is_beyond = |offset: Option<i64>| offset.is_some_and(|offset| offset > log_end_offset);
         if is_beyond(self.log_start_offset()?) {
@@ -135,8 +135,8 @@ impl DataDirectory {
         self.stage(&[(LOG_START_OFFSETS, offset)])?.put()
     }
 
-    /// Writes what is to replace the checkpoints, with lines that say the same as the partition's own. Others wait until it has
-    /// been put in place.
+    /// Stages the replacements of the checkpoints, with the partition's lines as in `checkpoint`. Other writers wait until they are
+    /// put in place.
     pub(crate) fn stage_checkpoint(&self, checkpoint: Checkpoint) -> Result<StagedLines> {
         self.stage(&[
             (RECOVERY_POINTS, checkpoint.recovery_point),
@@ -150,7 +150,7 @@ impl DataDirectory {
         let mut files = Vec::new();
         for (name, offset) in lines {
             let text = self.folder.read_small(name, MAX_BYTES)?.unwrap_or_default();
-            // Kafka ignores a broken file, so it contradicts nothing; it is left as evidence
+            // Kafka ignores a damaged file; it is left as it is
             let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { continue };
             if checkpoint.set(&self.topic, self.partition, *offset) {
                 files.push(self.folder.stage(name, checkpoint.to_text().as_bytes())?);
@@ -160,7 +160,7 @@ impl DataDirectory {
     }
 }
 
-/// Where a log begins or goes on that has no segment. `data_directory`: the one around it, if its checkpoints apply.
+/// The offset at which a log without a segment begins. `data_directory`: the one around it, if its checkpoints apply.
 ///
 /// # Errors
 /// [`Error::Corrupt`] where the recovery point, or what a writer synced, is above that: the records between are gone.
@@ -195,7 +195,7 @@ pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
     start_without_segments(partition, checkpoint, data_directory.as_ref()).map(drop)
 }
 
-/// Checkpoints that wait for their names.
+/// Staged replacements of checkpoints.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct StagedLines {
@@ -204,7 +204,7 @@ pub(crate) struct StagedLines {
 }
 
 impl StagedLines {
-    /// Puts them in their places, durably.
+    /// Puts them in place, durably.
     pub(crate) fn put(self) -> Result<()> {
         self.files.into_iter().try_for_each(Staged::put)
     }

@@ -10,11 +10,15 @@
 
 use super::checkpoint_file;
 use crate::error::{Error, Result};
+use crate::fs::{Directory, Staged};
 
 /// The name of the file, in the partition directory.
 pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
 
-/// The history of a log's leader epochs: epochs rise, and so do the offsets that they began at.
+/// Bytes of the file at most.
+const MAX_BYTES: u64 = 16 << 20;
+
+/// The history of a log's leader epochs: epochs and their start offsets, both ascending.
 ///
 /// *Source*: `LeaderEpochFileCache`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +31,7 @@ impl LeaderEpochs {
     /// Reads the text of the file; an empty one is an empty history.
     ///
     /// # Errors
-    /// Says what is wrong with the text.
+    /// A sentence on what is wrong with the text.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let lines = checkpoint_file::read(text, |line| {
             let fields: Vec<_> = line.split_whitespace().collect();
@@ -48,6 +52,16 @@ impl LeaderEpochs {
         Ok(epochs)
     }
 
+    /// Reads the text of the file in a partition directory; `None` where there is none.
+    pub(crate) fn read_text(directory: &Directory) -> Result<Option<Vec<u8>>> {
+        directory.read_small(LEADER_EPOCH_CHECKPOINT, MAX_BYTES)
+    }
+
+    /// Writes the replacement of the file under a staged name.
+    pub(crate) fn stage(&self, directory: &Directory) -> Result<Staged> {
+        directory.stage(LEADER_EPOCH_CHECKPOINT, self.to_text().as_bytes())
+    }
+
     /// The text of the file.
     pub fn to_text(&self) -> String {
         checkpoint_file::write(self.entries.iter().map(|(epoch, offset)| format!("{epoch} {offset}")))
@@ -63,7 +77,7 @@ impl LeaderEpochs {
         self.entries.last().map(|(epoch, _)| *epoch)
     }
 
-    /// Notes that a batch of `epoch` begins at `offset` (both 0 or above): entries that contradict it go. True where this
+    /// Adds an epoch that begins at `offset` (both 0 or above), and removes the entries that contradict it. True where this
     /// changed the history.
     ///
     /// *Source*: `LeaderEpochFileCache.assign`.
@@ -99,8 +113,8 @@ impl LeaderEpochs {
         self.entries.len() != held
     }
 
-    /// Forgets epochs that ended at `offset` or before; the one that holds `offset` begins there now. True where this
-    /// changed the history.
+    /// Removes epochs that ended at or before `offset`; the one that holds `offset` begins there now. True where this changed
+    /// the history.
     ///
     /// *Source*: `LeaderEpochFileCache.truncateFromStart`.
     pub fn truncate_from_start(&mut self, offset: i64) -> bool {
@@ -114,7 +128,7 @@ impl LeaderEpochs {
         self.entries != before
     }
 
-    /// Forgets everything. True where this changed the history.
+    /// Removes all epochs. True where this changed the history.
     ///
     /// *Source*: `LeaderEpochFileCache.clearAndFlush`.
     pub fn clear(&mut self) -> bool {
@@ -123,7 +137,7 @@ impl LeaderEpochs {
         held
     }
 
-    /// The epoch that a log goes on with: `wanted`, or the latest one; 0 where there is none.
+    /// The epoch of the batches that are appended next: `wanted`, or the latest one; 0 where there is none.
     ///
     /// # Errors
     /// [`Error::Config`] for one below the latest: epochs do not fall.

@@ -1,10 +1,19 @@
-//! What is derived from a log and kept beside it.
+//! The small files beside the segments: their names, formats and atomic replacement.
+//!
+//! | file | module |
+//! |---|---|
+//! | `leader-epoch-checkpoint` | [`leader_epochs`] |
+//! | `partition.metadata` | [`partition_metadata`] |
+//! | `.cordwood.checkpoint`, `.cordwood.durable` | `checkpoint` |
+//! | `.cordwood.clean` | `clean_marker` |
+//! | `../*-offset-checkpoint` | `offset_checkpoint`, with the frame of `checkpoint_file` |
+//! | `../meta.properties`, `../.kafka_cleanshutdown` | `data_directory` |
 
 pub(crate) mod checkpoint;
 pub(crate) mod checkpoint_file;
+mod checksummed_text;
 pub(crate) mod clean_marker;
 pub(crate) mod data_directory;
 pub mod leader_epochs;
 pub(crate) mod offset_checkpoint;
 pub mod partition_metadata;
-mod sealed_text;

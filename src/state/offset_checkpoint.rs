@@ -13,10 +13,10 @@ use crate::state::checkpoint_file;
 pub(crate) const LOG_START_OFFSETS: &str = "log-start-offset-checkpoint";
 /// Recovery points. Beside the partition directories.
 pub(crate) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
-/// Up to where the cleaner has compacted partitions. Beside the partition directories.
+/// Offsets up to which the cleaner has compacted partitions. Beside the partition directories.
 pub(crate) const CLEANED_OFFSETS: &str = "cleaner-offset-checkpoint";
 
-/// More than any data directory needs; what is larger is no checkpoint.
+/// Bytes of a checkpoint at most.
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
 
 /// Offsets by topic and partition, in the order of their lines.
@@ -27,7 +27,7 @@ impl OffsetCheckpoint {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// Says what is wrong with the text.
+    /// A sentence on what is wrong with the text.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
         let lines = checkpoint_file::read(text, |line| {
             let fields: Vec<_> = line.split_whitespace().collect();

@@ -2,16 +2,20 @@
 //!
 //! ```text
 //! version: 0
-//! topic_id: aFsHoJ8mSkaI5w7rWQb5Qg            22 letters of base64url: 16 bytes. No newline behind them
+//! topic_id: aFsHoJ8mSkaI5w7rWQb5Qg            22 letters of base64url: 16 bytes. No newline follows
 //! ```
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::Error;
+use crate::error::{Error, Malformed};
+use crate::fs::Directory;
 
 /// The name of the file, in the partition directory.
 pub const PARTITION_METADATA: &str = "partition.metadata";
+
+/// Bytes of the file at most.
+const MAX_BYTES: u64 = 64 << 10;
 
 /// A topic's id, as Kafka writes it: 22 letters of base64url. Kafka: `Uuid`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +25,7 @@ impl TopicId {
     /// The id in the text of the file.
     ///
     /// # Errors
-    /// Says what is wrong with the text.
+    /// A sentence on what is wrong with the text.
     pub fn parse_file(text: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
         let field = |line: Option<&str>, name: &str| {
@@ -31,11 +35,32 @@ impl TopicId {
         };
         let mut lines = text.lines();
         let version = field(lines.next(), "version")?;
-        // newer ones are read, too, as Kafka does
+        // Kafka reads files of newer versions, too
         if !version.parse::<i32>().is_ok_and(|version| version >= 0) {
             return Err(format!("expected a version, 0 or above, found {version:?}"));
         }
         field(lines.next(), "topic_id")?.parse().map_err(|error: Error| error.to_string())
+    }
+
+    /// Reads the file in a partition directory; `None` where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the text is not a topic's id; [`Error::Io`].
+    pub(crate) fn read(directory: &Directory) -> crate::error::Result<Option<Self>> {
+        let Some(text) = directory.read_small(PARTITION_METADATA, MAX_BYTES)? else { return Ok(None) };
+        let parsed = Self::parse_file(&text).map_err(|wrong| {
+            let expected = "the id of a topic (remove the file to have it written anew)";
+            Malformed::new(expected, wrong).at(directory.path_of(PARTITION_METADATA), 0, None)
+        });
+        parsed.map(Some)
+    }
+
+    /// Replaces the file in a partition directory, durably.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn write(&self, directory: &Directory) -> crate::error::Result<()> {
+        directory.replace(PARTITION_METADATA, self.to_file().as_bytes())
     }
 
     /// The text of the file.

@@ -42,14 +42,11 @@ use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
 use crate::types::Interrupt;
 
-/// No small text file of a partition is larger, bytes.
-const MAX_SMALL_FILE: u64 = 16 << 20;
-
 /// What recovery derives from the last segment of a log: its end offset, and the bytes of both indexes. For a bench: nothing
 /// is forgotten before, nor written after.
 pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Vec<u8>; 2])> {
     let Some(segment) = log.segments().last() else { return Ok((0, [const { Vec::new() }; 2])) };
-    let scanned = recovery::scan(segment, -1, None, Partition::index_rule(config), Interrupt::NEVER)?;
+    let scanned = recovery::scan(segment, -1, None, Partition::entry_rule(config), Interrupt::NEVER)?;
     let end_offset = scanned.end_offset;
     let indexes = scanned.into_indexes();
     Ok((end_offset, [indexes.offset_index, indexes.time_index]))

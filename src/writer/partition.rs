@@ -4,18 +4,18 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::recovery::IndexRule;
 use super::{Appended, GroupCommit};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged, WritableFile};
+use crate::index::entries::EntryRule;
 use crate::log::live_segments::LiveSegments;
 use crate::record::{BatchBuilder, BatchHeader};
 use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, remove_segment, should_roll};
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::data_directory::DataDirectory;
-use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::state::leader_epochs::LeaderEpochs;
 
 /// A partition directory that is being written.
 #[derive(Debug)]
@@ -63,15 +63,14 @@ impl Partition {
     /// How segments are made under these settings.
     pub(super) fn layout(config: &LogConfig) -> SegmentLayout {
         SegmentLayout {
-            index_interval_bytes: u64::from(config.index_interval_bytes),
-            max_index_size: u64::from(config.segment_index_bytes),
+            entry_rule: Self::entry_rule(config),
             initial_size: u64::from(config.init_file_size()),
         }
     }
 
-    /// How the indexes of a recovered segment are made under these settings.
-    pub(super) fn index_rule(config: &LogConfig) -> IndexRule {
-        IndexRule {
+    /// How the indexes of a segment are filled under these settings.
+    pub(super) fn entry_rule(config: &LogConfig) -> EntryRule {
+        EntryRule {
             interval_bytes: u64::from(config.index_interval_bytes),
             max_index_size: u64::from(config.segment_index_bytes),
         }
@@ -192,7 +191,7 @@ impl Partition {
 
     /// Writes a history of leader epochs that is to replace the one that is there.
     pub(super) fn stage_epochs(&self, epochs: &LeaderEpochs) -> Result<Staged> {
-        self.directory.stage(LEADER_EPOCH_CHECKPOINT, epochs.to_text().as_bytes())
+        epochs.stage(&self.directory)
     }
 
     /// Ends the active segment and begins one at `base_offset`, or at the log's end where that is higher. An empty active

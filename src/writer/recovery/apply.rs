@@ -15,7 +15,6 @@ use crate::segment::{SegmentAppender, TRUNCATIONS};
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::CleanMarker;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
-use crate::state::partition_metadata::PARTITION_METADATA;
 use crate::writer::WriterOptions;
 use crate::writer::partition::Partition;
 
@@ -84,7 +83,7 @@ fn remove_marks(directory: &Directory, plan: &Plan) -> Result<()> {
         data_directory.remove_clean_marker()?;
     }
     match &plan.topic_id {
-        Some(id) => directory.replace(PARTITION_METADATA, id.to_file().as_bytes()),
+        Some(id) => id.write(directory),
         None => Ok(()),
     }
 }

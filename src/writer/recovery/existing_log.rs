@@ -18,9 +18,9 @@ use crate::segment::{Segment, SegmentState};
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::{CleanMarker, durable_offset};
 use crate::state::data_directory::DataDirectory;
-use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::state::leader_epochs::LeaderEpochs;
+use crate::writer::WriterOptions;
 use crate::writer::partition::Partition;
-use crate::writer::{MAX_SMALL_FILE, WriterOptions};
 
 /// The work on a log that is there.
 #[derive(Debug)]
@@ -202,7 +202,7 @@ impl Existing<'_> {
         marker.fits(self.directory, &self.segments)
     }
 
-    /// The first segment that has to be read: one before the segment that holds the recovery point.
+    /// The first segment that has to be read: the one that holds the recovery point.
     fn first_unclean(&self, closed_cleanly: bool, recovery_point: i64) -> usize {
         if closed_cleanly {
             return self.segments.len();
@@ -211,7 +211,7 @@ impl Existing<'_> {
     }
 
     fn scan(&self, segment: &Segment, leader_epoch: i32, synced: Option<i64>) -> Result<Scanned> {
-        let rule = Partition::index_rule(&self.options.config);
+        let rule = Partition::entry_rule(&self.options.config);
         scan_segment::scan(segment, leader_epoch, synced, rule, self.options.interrupt)
     }
 
@@ -325,7 +325,7 @@ impl Existing<'_> {
         log_start_offset: i64,
         log_end_offset: i64,
     ) -> Result<LeaderEpochs> {
-        let text = self.directory.read_small(LEADER_EPOCH_CHECKPOINT, MAX_SMALL_FILE)?;
+        let text = LeaderEpochs::read_text(self.directory)?;
         let mut last = -1;
         for segment in self.segments.iter().rev() {
             last = segment.last_epoch()?;

@@ -33,7 +33,7 @@ use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::remove_segment;
 
-pub(super) use scan_segment::{IndexRule, held, scan};
+pub(super) use scan_segment::{held, scan};
 pub(super) use undo::remove_directory;
 
 pub use recovery_plan::{

@@ -3,16 +3,16 @@
 use super::existing_log::{self, Recovery};
 use super::preconditions;
 use super::recovery_plan::{FileChange, FileChangeReason, RecoveryPlan};
-use crate::error::{Error, Malformed, NotFound, Result};
+use crate::error::{Error, NotFound, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, STAGED};
 use crate::log::{Log, LogOptions};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::{DataDirectory, start_without_segments};
-use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
-use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
+use crate::state::leader_epochs::LeaderEpochs;
+use crate::state::partition_metadata::TopicId;
 use crate::types::Io;
-use crate::writer::{MAX_SMALL_FILE, WriterOptions};
+use crate::writer::WriterOptions;
 
 /// What recovery does: the value that users see, and what `apply` needs beside it.
 #[derive(Debug)]
@@ -80,14 +80,7 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
 
 /// The topic id of the options, where the partition has none.
 fn missing_topic_id(directory: &Directory, options: &WriterOptions) -> Result<Option<TopicId>> {
-    let held = directory.read_small(PARTITION_METADATA, MAX_SMALL_FILE)?;
-    let held = held.map(|text| {
-        TopicId::parse_file(&text).map_err(|wrong| {
-            let expected = "the id of a topic (remove the file to have it written anew)";
-            Malformed::new(expected, wrong).at(directory.path_of(PARTITION_METADATA), 0, None)
-        })
-    });
-    match (held.transpose()?, &options.topic_id) {
+    match (TopicId::read(directory)?, &options.topic_id) {
         (Some(held), Some(given)) if held != *given => {
             Err(Error::config("topic_id", format!("{held}, as the partition has it"), given.to_string()))
         }
@@ -150,7 +143,7 @@ fn staged_files(directory: &Directory) -> Result<Vec<String>> {
 
 fn epochs_file(directory: &Directory, epochs: &LeaderEpochs) -> Result<EpochsFile> {
     let has_epochs = !epochs.entries().is_empty();
-    Ok(match directory.read_small(LEADER_EPOCH_CHECKPOINT, MAX_SMALL_FILE)? {
+    Ok(match LeaderEpochs::read_text(directory)? {
         Some(held) if held == epochs.to_text().as_bytes() => EpochsFile::Keep,
         // Kafka leaves an empty file before the first epoch
         Some(held) if held.is_empty() && !has_epochs => EpochsFile::Keep,

@@ -3,7 +3,7 @@
 use super::preconditions::{refuse_missing_end, refuse_producer};
 use crate::error::Result;
 use crate::fs::names::FileKind;
-use crate::record::BatchHeader;
+use crate::index::entries::{DueEntries, EntryRule, has_offset_slot, has_time_slot};
 use crate::segment::{
     Batch, Bounds, Damage, Preceding, SCAN_READ, Segment, SegmentState, Step, Walk, is_relative,
 };
@@ -67,16 +67,8 @@ impl IndexBytes {
     }
 }
 
-/// What the indexes of recovered segments are made by.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::writer) struct IndexRule {
-    /// `index.interval.bytes`.
-    pub(in crate::writer) interval_bytes: u64,
-    /// `segment.index.bytes`.
-    pub(in crate::writer) max_index_size: u64,
-}
-
-/// Collects a part, with the entries of its indexes: offsets absolute, because a part's base offset may still change.
+/// Collects the batches of a part and the entries of its indexes. The base offset of a part may still change, so that the
+/// entries have absolute offsets.
 #[derive(Debug)]
 struct PartBuilder {
     base_offset: i64,
@@ -84,26 +76,23 @@ struct PartBuilder {
     start: u64,
     end: u64,
     first_batch_timestamp: Option<i64>,
-    rule: IndexRule,
-    last_indexed: u64,
-    largest: TimestampOffset,
-    last_time_entry: i64,
+    max_index_size: u64,
+    due_entries: DueEntries,
     offset_entries: Vec<(i64, i32)>,
     time_entries: Vec<TimestampOffset>,
 }
 
 impl PartBuilder {
-    fn new(base_offset: i64, start: u64, rule: IndexRule) -> Self {
+    fn new(base_offset: i64, start: u64, rule: EntryRule) -> Self {
+        let largest = TimestampOffset { timestamp: -1, offset: base_offset };
         Self {
             base_offset,
             first_offset: None,
             start,
             end: start,
             first_batch_timestamp: None,
-            rule,
-            last_indexed: start,
-            largest: TimestampOffset { timestamp: -1, offset: base_offset },
-            last_time_entry: -1,
+            max_index_size: rule.max_index_size,
+            due_entries: DueEntries::new(rule.interval_bytes, largest),
             offset_entries: Vec::new(),
             time_entries: Vec::new(),
         }
@@ -114,37 +103,31 @@ impl PartBuilder {
         self.first_offset.get_or_insert(header.base_offset);
         self.first_batch_timestamp.get_or_insert(header.max_timestamp);
         self.end = batch.end();
-        self.index(header, batch.position);
-    }
-
-    fn index(&mut self, header: &BatchHeader, position: u64) {
-        if header.max_timestamp > self.largest.timestamp {
-            self.largest = TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset };
-        }
-        if position - self.last_indexed > self.rule.interval_bytes {
-            let has_room = (self.offset_entries.len() as u64 + 1) * 8 <= self.rule.max_index_size;
-            if let (true, Ok(position)) = (has_room, i32::try_from(position - self.start)) {
+        if self.due_entries.is_due_for(header) {
+            let has_slot = has_offset_slot(self.offset_entries.len() as u64, self.max_index_size / 8);
+            if let (true, Ok(position)) = (has_slot, i32::try_from(batch.position - self.start)) {
                 self.offset_entries.push((header.last_offset, position));
             }
-            // one slot is kept free for the closing entry
-            self.index_time(2);
-            self.last_indexed = position;
+            self.add_time_entry(false);
         }
     }
 
-    /// An entry where the largest timestamp has grown and there is room for as many entries more.
-    fn index_time(&mut self, entries: u64) {
-        let has_room = (self.time_entries.len() as u64 + entries) * 12 <= self.rule.max_index_size;
-        if has_room && self.largest.timestamp > self.last_time_entry {
-            self.last_time_entry = self.largest.timestamp;
-            self.time_entries.push(self.largest);
+    /// Adds a time entry where the largest timestamp has grown since the last one and there is a slot.
+    fn add_time_entry(&mut self, is_closing: bool) {
+        let largest = self.due_entries.largest();
+        let last = self.time_entries.last().map_or(-1, |last| last.timestamp);
+        let has_slot = has_time_slot(self.time_entries.len() as u64, self.max_index_size / 12, is_closing);
+        if has_slot && largest.timestamp > last {
+            self.time_entries.push(largest);
         }
     }
 
     fn finish(mut self) -> Part {
-        self.index_time(1);
-        if self.first_offset.is_none() {
-            self.largest.offset = self.base_offset;
+        self.add_time_entry(true);
+        let mut largest = self.due_entries.largest();
+        if largest.timestamp < 0 {
+            // the base offset may have changed since
+            largest.offset = self.base_offset;
         }
         // every offset of a part is relative to its base
         let relative =
@@ -161,7 +144,7 @@ impl PartBuilder {
         let held = SegmentState {
             size: self.end - self.start,
             first_batch_timestamp: self.first_batch_timestamp,
-            largest: self.largest,
+            largest,
         };
         Part { base_offset: self.base_offset, start: self.start, held, indexes }
     }
@@ -179,7 +162,7 @@ pub(in crate::writer) fn scan(
     segment: &Segment,
     leader_epoch: i32,
     synced: Option<i64>,
-    rule: IndexRule,
+    rule: EntryRule,
     interrupt: Interrupt,
 ) -> Result<Scanned> {
     let base_offset = segment.base_offset();

@@ -1,4 +1,4 @@
-//! Small text files of our own that say whether they are whole: lines, and a last one with the checksum of the others.
+//! The format of cordwood's small text files: lines of a name and a number, and a last line with their checksum.
 //!
 //! ```text
 //! 0                            format version
@@ -27,7 +27,7 @@ pub(super) fn write(fields: &BTreeMap<&str, i64>) -> Vec<u8> {
 /// Reads what [`write()`] wrote.
 ///
 /// # Errors
-/// Says what was found that is wrong.
+/// A sentence on what was found.
 pub(super) fn read(text: &[u8]) -> Result<BTreeMap<String, i64>, String> {
     let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
     let last = text.strip_suffix('\n').and_then(|text| text.rfind('\n')).map(|newline| newline + 1);
