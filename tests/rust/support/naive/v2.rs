@@ -148,7 +148,7 @@ fn read_control(key: Option<&[u8]>, value: Option<&[u8]>) -> Result<Control, Str
     }
 }
 
-/// After the largest comes 0.
+/// Sequences wrap from the largest to 0.
 fn sequence(base: i32, delta: i32) -> i32 {
     if base < 0 { -1 } else { ((i64::from(base) + i64::from(delta)) % (1 << 31)) as i32 }
 }
