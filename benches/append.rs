@@ -1,7 +1,9 @@
-//! Writing and recovering a log, beside Kafka's own classes on the same batches, in turns: `make bench-append`.
+//! Appending to a log and recovering it, compared with Kafka's own classes on the same batches, in turns:
+//! `make bench-append`.
 //!
-//! What was written is compared byte for byte before anything is told. Exit code 1: it was not the same; with `--strict`
-//! also a missed floor. Not a criterion bench: a turn begins with an empty log, and the other side lives in a JVM.
+//! The written files are compared byte for byte before results are printed. Exit code 1: they differ, or with `--strict` a
+//! floor was missed. This is not a criterion bench, because a turn begins with an empty log and the other side runs in a
+//! JVM.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -44,17 +46,17 @@ const KIB: usize = 1 << 10;
 /// Kafka's default `index.interval.bytes`.
 const INTERVAL: u32 = 4096;
 const KEY: &[u8] = b"a key of a record";
-/// Before anything is timed: the JVM compiles what it runs often.
+/// Untimed turns before the measurement, in which the JVM compiles hot code.
 const WARM_UPS: usize = 3;
 
-/// What was asked for on the command line.
+/// The command line's arguments.
 #[derive(Debug)]
 struct Asked {
     rounds: usize,
-    /// Parts of names; none is all.
+    /// Parts of names; empty is all.
     only: Vec<String>,
     is_strict: bool,
-    /// The CSV.
+    /// The path of the CSV.
     record: PathBuf,
     scratch: PathBuf,
 }
@@ -62,7 +64,7 @@ struct Asked {
 impl Asked {
     fn of_command_line() -> Self {
         let mut words = std::env::args().skip(1);
-        // `target/tmp` lies where the repository does: a disk, where a temporary directory may be memory
+        // `target/tmp` is on the repository's disk; a temporary directory may be in memory
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-append");
         let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
         let name = format!("benches/record/{}-append.csv", String::from_utf8(date).unwrap().trim());
@@ -85,7 +87,7 @@ impl Asked {
         asked
     }
 
-    /// Whether one of the names that begin like this may be wanted.
+    /// Whether names with this prefix may be selected.
     fn wants_any(&self, start: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only.starts_with(start))
     }
@@ -95,7 +97,7 @@ impl Asked {
     }
 }
 
-/// Batches of one record, all of one size: some that fit into a core's own cache, as a batch does that was just received.
+/// Batches of one record, all of one size: as many as fit into a core's own cache, like a batch that was just received.
 #[derive(Debug)]
 struct Batches {
     timestamps: Vec<i64>,
@@ -114,7 +116,7 @@ impl Batches {
         for i in 0..256 * KIB / size {
             let mut value: Vec<u8> = (0..size).map(|_| random.below(256) as u8).collect();
             let timestamp = i64::try_from(now).unwrap() + i as i64;
-            // what is not the value; the lengths before and in it take as many bytes when it is shorter
+            // the size without the value; its length fields have the same size for the shorter value
             let whole = builder.size_with(&record(timestamp, &value));
             value.truncate(2 * size - whole);
             builder.append(&record(timestamp, &value)).unwrap();
@@ -157,7 +159,7 @@ fn name(size: usize) -> String {
     format!("{}KiB", size / KIB)
 }
 
-/// An empty directory's path; what was there is gone.
+/// The path of an empty directory; earlier contents are removed.
 fn fresh(scratch: &Path, side: &str) -> PathBuf {
     let folder = scratch.join(side);
     let _ = fs::remove_dir_all(&folder);
@@ -169,7 +171,7 @@ fn file(dir: &Path, extension: &str) -> PathBuf {
     dir.join(format!("{:020}.{extension}", 0))
 }
 
-/// `count` appends to an empty log, timed. Where `keep`, it is closed and stays.
+/// `count` appends to an empty log, timed. With `keep`, it is closed and not removed.
 fn ours(dir: &Path, count: usize, keep: bool, mut append: impl FnMut(&Appender, usize)) -> Took {
     let mut writer = LogWriter::open(dir, &options(FlushMode::None, INTERVAL)).unwrap();
     let appender = writer.appender();
@@ -196,7 +198,7 @@ fn segment(dir: &Path, count: usize, keep: bool, raw: &mut [Vec<u8>]) -> Took {
     Took { spent, log_end_offset: count as i64, size: segment.size() }
 }
 
-/// The batch that comes at an offset, with that offset.
+/// The batch for an offset, with that offset.
 fn at_offset(raw: &mut [Vec<u8>], offset: usize) -> &[u8] {
     let batch = offset % raw.len();
     raw[batch][..8].copy_from_slice(&(offset as i64).to_be_bytes());
@@ -210,15 +212,15 @@ fn assert_same_files(dirs: [&Path; 2], name: &str) {
     }
 }
 
-/// Appends without a flush, beside `LogSegment` and `UnifiedLog`.
+/// Appends without a flush, compared with `LogSegment` and `UnifiedLog`.
 fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     for (size, [segment_floor, leader_floor]) in [(KIB, [1.4, 2.0]), (16 * KIB, [1.1, 1.5])] {
         let mut batches = Batches::new(size, &asked.scratch);
         let count = 128 * KIB * KIB / size;
         for (arm, peer, floor) in [
-            // nothing but the header is looked at, as in Kafka
+            // only the header is parsed, as in Kafka
             ("segment", "LogSegment.append", Some(segment_floor)),
-            // the same, but that ours verifies each batch and its records
+            // the same, but the library verifies each batch and its records
             ("raw", "LogSegment.append", None),
             ("follower", "UnifiedLog.appendAsFollower", None),
             ("leader", "UnifiedLog.appendAsLeader", Some(leader_floor)),
@@ -272,7 +274,7 @@ fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     }
 }
 
-/// Many threads that share syncs, beside one that syncs each append.
+/// Many threads that share syncs, compared with one that syncs each append.
 fn group_commit(asked: &Asked, pairs: &mut Vec<Pair>) {
     const THREADS: usize = 64;
     for (size, floor) in [(KIB, Some(20.0)), (16 * KIB, None)] {
@@ -319,7 +321,7 @@ fn group_commit(asked: &Asked, pairs: &mut Vec<Pair>) {
     }
 }
 
-/// A segment of 1 GiB after a kill, recovered, beside `LogSegment.recover`: reading from the disk, and from the page cache.
+/// Recovery of a segment of 1 GiB after a kill, compared with `LogSegment.recover`, from the disk and from the page cache.
 fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     const CALL: usize = 1024;
     for (size, [disk_floor, hot_floor]) in [(KIB, [Some(2.0), Some(4.0)]), (16 * KIB, [None, None])] {
@@ -329,7 +331,7 @@ fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
         }
         let mut batches = Batches::new(size, &asked.scratch);
         let dirs = ["cordwood", "kafka"].map(|side| fresh(&asked.scratch, side));
-        // one append short of 1 GiB, or the last one would roll
+        // one append less than 1 GiB, because the last one would roll
         let count = KIB * KIB * KIB / size - CALL;
         {
             let mut writer = LogWriter::open(&dirs[0], &options(FlushMode::None, INTERVAL)).unwrap();
@@ -338,7 +340,7 @@ fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
                     (start..start + CALL).flat_map(|i| at_offset(&mut batches.raw, i).to_vec()).collect();
                 writer.append_batches(&raw, true).unwrap();
             }
-            // what is not on the disk cannot be forgotten; the writer is dropped then, as a kill leaves it
+            // dirty pages cannot be dropped from the cache; then the writer is dropped, which leaves the log as a kill does
             writer.flush().unwrap();
         }
         fs::create_dir_all(&dirs[1]).unwrap();
@@ -380,7 +382,7 @@ fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
                 for extension in ["index", "timeindex"] {
                     let [ours, theirs] =
                         [&dirs[0], &dirs[1]].map(|dir| fs::read(file(dir, extension)).unwrap());
-                    // that of an open log is longer
+                    // the file of an open log is longer
                     let (entries, room) = ours.split_at_checked(theirs.len()).expect("as many entries");
                     let is_same = entries == theirs && room.iter().all(|byte| *byte == 0);
                     assert!(theirs.len() > 8 && is_same, "{}: the .{extension} files differ", pair.name);
@@ -403,8 +405,8 @@ fn page_faults() -> u64 {
     fields[7].parse::<u64>().unwrap() + fields[9].parse::<u64>().unwrap()
 }
 
-/// In how many of 100,000 appends, each of which makes an entry of both indexes, the thread takes page faults: only where
-/// the next 64 KiB of an index are made ready, in one call. True where it is so.
+/// Counts the appends with page faults among 100,000 appends that each add an entry to both indexes. Faults are expected
+/// only where the next 64 KiB of an index are prepared, in one call. True if this holds.
 fn index_faults(asked: &Asked) -> bool {
     const COUNT: usize = 100_000;
     const AHEAD: usize = 64 * KIB;
@@ -426,7 +428,7 @@ fn index_faults(asked: &Asked) -> bool {
             let before = page_faults();
             appender.append(&record(batches.timestamps[0] + i, &batches.values[0])).unwrap();
             let new = page_faults() - before;
-            // the first touches the writer's own buffers
+            // the first append touches the writer's own buffers
             if i > 0 && new > 0 {
                 (faults, appends) = (faults + new, appends + 1);
             }
