@@ -5,8 +5,9 @@
 //!   data/orders-0/.cordwood.lock   exclusive: one writer
 //! ```
 //!
-//! `flock` does not work here: the JVM's lock is an `fcntl` lock, and the two do not conflict. Nor does a plain `fcntl` lock:
-//! it belongs to the process, so a second handle of the process gets it too, and closing any descriptor of the file drops it.
+//! `flock` does not work here: the JVM's lock is an `fcntl` lock, and the two do not conflict. Nor does a plain `fcntl`
+//! lock: it belongs to the process, so a second handle of the process gets it too, and closing any descriptor of the file
+//! drops it.
 //!
 //! Only the process that took a lock releases it: unlocking in a forked child would release the parent's lock. A child's
 //! copy of the descriptor keeps the lock, so the copy is closed at the fork ([`descriptors`]). The lock files are never
@@ -49,12 +50,12 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, beside it), which is created
-    /// if it is missing. Never waits.
+    /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, beside it), which is
+    /// created if it is missing. Never waits.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another handle holds a lock, in this process or another; [`Error::Io`], also if the name is not that
-    /// of a regular file.
+    /// [`Error::Locked`] if another handle holds a lock, in this process or another; [`Error::Io`], also if the name is
+    /// not that of a regular file.
     pub fn exclusive(directory: &Directory, name: &str) -> Result<Self> {
         Self::take(directory, name, Kind::Exclusive)
     }
@@ -151,8 +152,9 @@ impl PartitionLocks {
     /// The name of the lock file in the partition directory.
     pub const NAME: &str = ".cordwood.lock";
 
-    /// Takes both locks: if the partition is in a Kafka data directory, a shared one on `../.lock`, which conflicts with a
-    /// broker's and not with those of other partitions' writers; and an exclusive one on the partition's own file. Never waits.
+    /// Takes both locks: if the partition is in a Kafka data directory, a shared one on `../.lock`, which conflicts with
+    /// a broker's and not with those of other partitions' writers; and an exclusive one on the partition's own file.
+    /// Never waits.
     ///
     /// # Errors
     /// As [`Lock::exclusive`].
@@ -176,8 +178,8 @@ impl PartitionLocks {
         probe(directory, Self::NAME, Kind::Exclusive)
     }
 
-    /// Checks whether the data directory's lock file still has its name, and takes the lock again if not: a broker that stops
-    /// releases its lock and then deletes the file, which may have been locked in between.
+    /// Checks whether the data directory's lock file still has its name, and takes the lock again if not: a broker that
+    /// stops releases its lock and then deletes the file, which may have been locked in between.
     ///
     /// # Errors
     /// As [`PartitionLocks::take`].
