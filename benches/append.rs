@@ -51,7 +51,7 @@ const WARM_UPS: usize = 3;
 
 /// The command line's arguments.
 #[derive(Debug)]
-struct Asked {
+struct Arguments {
     rounds: usize,
     /// Parts of names; empty is all.
     only: Vec<String>,
@@ -61,30 +61,30 @@ struct Asked {
     scratch: PathBuf,
 }
 
-impl Asked {
+impl Arguments {
     fn of_command_line() -> Self {
-        let mut words = std::env::args().skip(1);
+        let mut given = std::env::args().skip(1);
         // `target/tmp` is on the repository's disk; a temporary directory may be in memory
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-append");
         let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
         let name = format!("benches/record/{}-append.csv", String::from_utf8(date).unwrap().trim());
         let record = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-        let mut asked = Self { rounds: 7, only: Vec::new(), is_strict: false, record, scratch };
-        while let Some(word) = words.next() {
-            let mut value = || words.next().expect("a value");
+        let mut arguments = Self { rounds: 7, only: Vec::new(), is_strict: false, record, scratch };
+        while let Some(word) = given.next() {
+            let mut value = || given.next().expect("a value");
             match word.as_str() {
                 "--bench" => {}
-                "--rounds" => asked.rounds = value().parse().unwrap(),
-                "--only" => asked.only.push(value()),
-                "--strict" => asked.is_strict = true,
-                "--record" => asked.record = value().into(),
-                "--scratch" => asked.scratch = value().into(),
+                "--rounds" => arguments.rounds = value().parse().unwrap(),
+                "--only" => arguments.only.push(value()),
+                "--strict" => arguments.is_strict = true,
+                "--record" => arguments.record = value().into(),
+                "--scratch" => arguments.scratch = value().into(),
                 _ => panic!(
                     "{word}: what is known is --rounds N, --only NAME, --strict, --record FILE, --scratch DIR"
                 ),
             }
         }
-        asked
+        arguments
     }
 
     /// Whether names with this prefix may be selected.
@@ -213,9 +213,9 @@ fn assert_same_files(dirs: [&Path; 2], name: &str) {
 }
 
 /// Appends without a flush, compared with `LogSegment` and `UnifiedLog`.
-fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
+fn appends(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     for (size, [segment_floor, leader_floor]) in [(KIB, [1.4, 2.0]), (16 * KIB, [1.1, 1.5])] {
-        let mut batches = Batches::new(size, &asked.scratch);
+        let mut batches = Batches::new(size, &arguments.scratch);
         let count = 128 * KIB * KIB / size;
         for (arm, peer, floor) in [
             // only the header is parsed, as in Kafka
@@ -226,15 +226,15 @@ fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
             ("leader", "UnifiedLog.appendAsLeader", Some(leader_floor)),
         ] {
             let name = format!("append/{arm}/{}", name(size));
-            if !asked.wants(&name) {
+            if !arguments.wants(&name) {
                 continue;
             }
             let clock = Clock::Cpu;
             let mut pair =
                 Pair { name, peer, floor, clock, elements: (count as u64, count as u64), turns: vec![] };
-            for turn in 0..WARM_UPS + asked.rounds {
+            for turn in 0..WARM_UPS + arguments.rounds {
                 let keep = turn == 0;
-                let dirs = ["cordwood", "kafka"].map(|side| fresh(&asked.scratch, side));
+                let dirs = ["cordwood", "kafka"].map(|side| fresh(&arguments.scratch, side));
                 let raw = &mut batches.raw;
                 let (timestamps, values) = (&batches.timestamps, &batches.values);
                 let mut play_ours = || match arm {
@@ -275,21 +275,21 @@ fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
 }
 
 /// Many threads that share syncs, compared with one that syncs each append.
-fn group_commit(asked: &Asked, pairs: &mut Vec<Pair>) {
+fn group_commit(arguments: &Arguments, pairs: &mut Vec<Pair>) {
     const THREADS: usize = 64;
     for (size, floor) in [(KIB, Some(20.0)), (16 * KIB, None)] {
         let name = format!("durable/64-threads/{}", name(size));
-        if !asked.wants(&name) {
+        if !arguments.wants(&name) {
             continue;
         }
-        let batches = Batches::new(size, &asked.scratch);
+        let batches = Batches::new(size, &arguments.scratch);
         let (each, alone) = (100, 300);
         let elements = ((THREADS * each) as u64, alone as u64);
         let peer = "an fdatasync each";
         let mut pair = Pair { name, peer, floor, clock: Clock::Wall, elements, turns: vec![] };
-        for turn in 0..=asked.rounds {
+        for turn in 0..=arguments.rounds {
             let mut played = [1, THREADS].map(|threads| {
-                let dir = fresh(&asked.scratch, "cordwood");
+                let dir = fresh(&arguments.scratch, "cordwood");
                 let writer = LogWriter::open(&dir, &options(FlushMode::Always, INTERVAL)).unwrap();
                 let each = if threads == 1 { alone } else { each };
                 let barrier = Barrier::new(threads);
@@ -322,15 +322,15 @@ fn group_commit(asked: &Asked, pairs: &mut Vec<Pair>) {
 }
 
 /// Recovery of a segment of 1 GiB after a kill, compared with `LogSegment.recover`, from the disk and from the page cache.
-fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
+fn recoveries(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     const CALL: usize = 1024;
     for (size, [disk_floor, hot_floor]) in [(KIB, [Some(2.0), Some(4.0)]), (16 * KIB, [None, None])] {
         let names = ["disk", "hot"].map(|how| format!("recover/{how}/{}", name(size)));
-        if !names.iter().any(|name| asked.wants(name)) {
+        if !names.iter().any(|name| arguments.wants(name)) {
             continue;
         }
-        let mut batches = Batches::new(size, &asked.scratch);
-        let dirs = ["cordwood", "kafka"].map(|side| fresh(&asked.scratch, side));
+        let mut batches = Batches::new(size, &arguments.scratch);
+        let dirs = ["cordwood", "kafka"].map(|side| fresh(&arguments.scratch, side));
         // one append less than 1 GiB, because the last one would roll
         let count = KIB * KIB * KIB / size - CALL;
         {
@@ -347,13 +347,13 @@ fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
         fs::hard_link(file(&dirs[0], "log"), file(&dirs[1], "log")).unwrap();
         let config = options(FlushMode::None, INTERVAL).config;
         for (name, floor) in
-            names.into_iter().zip([disk_floor, hot_floor]).filter(|(name, _)| asked.wants(name))
+            names.into_iter().zip([disk_floor, hot_floor]).filter(|(name, _)| arguments.wants(name))
         {
             let is_hot = name.contains("hot");
             let clock = if is_hot { Clock::Cpu } else { Clock::Wall };
             let elements = (count as u64, count as u64);
             let mut pair = Pair { name, peer: "LogSegment.recover", floor, clock, elements, turns: vec![] };
-            for turn in 0..=asked.rounds {
+            for turn in 0..=arguments.rounds {
                 let forget = || {
                     let log = fs::File::open(file(&dirs[0], "log")).unwrap();
                     if !is_hot {
@@ -407,19 +407,19 @@ fn page_faults() -> u64 {
 
 /// Counts the appends with page faults among 100,000 appends that each add an entry to both indexes. Faults are expected
 /// only where the next 64 KiB of an index are prepared, in one call. True if this holds.
-fn index_faults(asked: &Asked) -> bool {
+fn index_faults(arguments: &Arguments) -> bool {
     const COUNT: usize = 100_000;
     const AHEAD: usize = 64 * KIB;
-    if !asked.wants("faults") {
+    if !arguments.wants("faults") {
         return true;
     }
-    let batches = Batches::new(KIB, &asked.scratch);
+    let batches = Batches::new(KIB, &arguments.scratch);
     let most = (COUNT * 8).div_ceil(AHEAD) + (COUNT * 12).div_ceil(AHEAD);
     let mut is_kept = true;
     for (what, interval, most) in
         [("entries of both indexes", 0, most), ("no index entry", i32::MAX.unsigned_abs(), 0)]
     {
-        let dir = fresh(&asked.scratch, "cordwood");
+        let dir = fresh(&arguments.scratch, "cordwood");
         let writer = LogWriter::open(&dir, &options(FlushMode::None, interval)).unwrap();
         let appender = writer.appender();
         let (mut faults, mut appends) = (0, 0);
@@ -440,21 +440,21 @@ fn index_faults(asked: &Asked) -> bool {
 }
 
 fn main() {
-    let asked = Asked::of_command_line();
+    let arguments = Arguments::of_command_line();
     let mut pairs = Vec::new();
     println!("{}", Pair::HEAD);
-    if ["append", "recover"].iter().any(|arm| asked.wants_any(arm)) {
+    if ["append", "recover"].iter().any(|arm| arguments.wants_any(arm)) {
         let mut kafka = Kafka::start();
         println!("beside Kafka {}", kafka.version);
-        appends(&asked, &mut kafka, &mut pairs);
-        recoveries(&asked, &mut kafka, &mut pairs);
+        appends(&arguments, &mut kafka, &mut pairs);
+        recoveries(&arguments, &mut kafka, &mut pairs);
     }
-    group_commit(&asked, &mut pairs);
-    let is_kept = index_faults(&asked) && !pairs.iter().any(Pair::is_missed);
-    Pair::record(&pairs, &asked.record);
-    println!("recorded in {}", asked.record.display());
-    let _ = fs::remove_dir_all(&asked.scratch);
-    if asked.is_strict && !is_kept {
+    group_commit(&arguments, &mut pairs);
+    let is_kept = index_faults(&arguments) && !pairs.iter().any(Pair::is_missed);
+    Pair::record(&pairs, &arguments.record);
+    println!("recorded in {}", arguments.record.display());
+    let _ = fs::remove_dir_all(&arguments.scratch);
+    if arguments.is_strict && !is_kept {
         std::process::exit(1);
     }
 }

@@ -2,7 +2,7 @@
 //! search of decoded pairs, and a walk along them.
 //!
 //! The files are of 2 MiB, which is what a segment of 1 GiB has at Kafka's default interval of 4,096 bytes. *Tail*
-//! targets lie within the last 1,024 entries, *uniform* ones between the first key and the last.
+//! targets are among the last 1,024 entries, *uniform* ones between the first key and the last.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,8 +1,8 @@
 """A writer of one partition, in NumPy: gibibytes of magic 2 batches, their indexes, and what was written.
 
-It shares nothing with the library, nor with the builder of the Rust benches. All batches of a log have the same number
-of records and records of the same sizes, so a batch is a template in which offset, times, keys, values and the checksum
-are filled in, thousands of batches at once. No two records have the same key or value. The same shape gives the same
+It shares no code with the library or with the builder of the Rust benches. All batches of a log have the same number of
+records, with the same sizes, so a batch is a template in which offset, times, keys, values and the checksum are filled
+in, thousands of batches at once. No two records have the same key or value. The same shape gives the same
 bytes.
 """
 

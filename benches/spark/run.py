@@ -82,7 +82,7 @@ class Process:
                 return json.loads(line.removeprefix("RESULT "))
         raise ArmError("\n".join(self.noise.read_text().splitlines()[-40:]))
 
-    def ask(self, what: str) -> dict[str, Any]:
+    def send(self, what: str) -> dict[str, Any]:
         """Send the command `run` or `check`, and return its result."""
         assert self.process.stdin is not None
         # if it has ended, the reason is in its output
@@ -147,13 +147,13 @@ def play(arms: list[Arm], number: int, options: argparse.Namespace, results: Res
             warm_ups = options.warm_ups * (3 if any("lookups" in arm.spec for arm in arms) else 1)
             for turn in range(-warm_ups, options.turns):
                 for arm in arms:
-                    for name, run in processes[arm.name].ask("run").items():
+                    for name, run in processes[arm.name].send("run").items():
                         if turn >= 0:
                             results.add(f"{arm.name}/{name}".rstrip("/"), number, arm.elements, run)
             if number == 0:
                 for arm in arms:
                     aggregates = [run["answer"] for run in results.runs.get(arm.name, [[]])[0]]
-                    wrong = arm.check(processes[arm.name].ask("check"), aggregates)
+                    wrong = arm.check(processes[arm.name].send("check"), aggregates)
                     results.wrong += [f"{arm.name}: {what}" for what in wrong]
         except ArmError as error:
             results.wrong.append(f"{arm.name} failed in round {number + 1}")

@@ -1,7 +1,7 @@
 """One arm in a new process and JVM: reads a JSON object, then one command per line; writes one line of JSON for each.
 
-`run` times everything once, `check` answers what queries are held to. Arms are asked in turns, so that what else the
-machine does hits all of them alike. What is timed is the action alone: the data frame exists, and plans anew.
+`run` times every query once; `check` returns the values to compare. Arms take turns, so that other load on the machine
+affects all of them equally. Only the action is timed: the data frame exists, and each action plans it again.
 """
 
 from __future__ import annotations

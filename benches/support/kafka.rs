@@ -63,7 +63,7 @@ impl Kafka {
     /// If Kafka throws.
     pub fn turn(&mut self, words: &[&str]) -> Took {
         writeln!(self.turns.as_ref().unwrap(), "{}", words.join("\t")).unwrap();
-        let answer = self.answers.next().expect("the JVM lives").unwrap();
+        let answer = self.answers.next().expect("the JVM runs").unwrap();
         let number = |name: &str| -> u64 {
             let field = answer.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
             field.and_then(|field| field.parse().ok()).unwrap_or_else(|| panic!("{}: {answer}", words[0]))

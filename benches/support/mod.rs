@@ -6,7 +6,7 @@
     clippy::return_self_not_must_use,
     clippy::missing_panics_doc,
     clippy::missing_errors_doc,
-    reason = "nobody but the benches calls it"
+    reason = "called by the benches only"
 )]
 #![allow(clippy::little_endian_bytes, reason = "lz4 frames are little-endian")]
 

@@ -285,7 +285,7 @@ fn read_as_it_is(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), Str
     let data_end = batches.last().map_or(start, |batch| batch.last_offset + 1).max(start);
     let last_base = found::segments(&recovered.files).last().map_or(0, |(base, _)| *base);
     if read.0 != start || read.1 != data_end.max(last_base) || read.1 > end {
-        return Err(format!("the reader says {read:?}, the writer {:?}", recovered.bounds));
+        return Err(format!("the reader has {read:?}, the writer {:?}", recovered.bounds));
     }
     for offset in start..read.1 {
         let found = log.locate(offset).map_err(fail)?.map(|at| (at.batch_base_offset, at.size));

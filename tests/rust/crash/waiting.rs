@@ -146,13 +146,13 @@ fn a_failed_truncation_during_a_leaders_wait_leaves_a_log_that_opens() {
         let is_over = disk.fault_is_over();
         let failed = disk.failed().iter().map(ToString::to_string).collect::<Vec<_>>();
         disk.set_fault(None);
-        let told = waiting.join().unwrap();
+        let result = waiting.join().unwrap();
         let _ = goes.join().unwrap();
         let _ = writer.close();
         drop(writer);
         drop(truncated);
         let end = open(&disk, FlushMode::Always).log_end_offset();
-        assert!((if told.is_ok() { 4 } else { 3 }..=5).contains(&end), "{end} behind {failed:?}");
+        assert!((if result.is_ok() { 4 } else { 3 }..=5).contains(&end), "{end} after {failed:?}");
         if !is_over {
             break;
         }

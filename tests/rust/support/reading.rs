@@ -78,19 +78,19 @@ pub fn read(started: Result<Scan, Error>) -> Read {
             Ok(None) => break,
             Ok(Some(ScanStep::DamagedRange(gap))) => read.steps.push((read.batches.len(), gap)),
             Ok(Some(ScanStep::Batch(batch))) => {
-                let mut told = told(scan.segment().unwrap(), &batch);
+                let mut batch_read = converted(scan.segment().unwrap(), &batch);
                 loop {
                     match scan.next_record() {
                         Ok(None) => break,
-                        Ok(Some(record)) => told.records.push(told_record(&batch, &record)),
+                        Ok(Some(record)) => batch_read.records.push(converted_record(&batch, &record)),
                         Err(error) => {
-                            read.batches.push(told);
+                            read.batches.push(batch_read);
                             read.error = Some(error);
                             break 'steps;
                         }
                     }
                 }
-                read.batches.push(told);
+                read.batches.push(batch_read);
             }
             Err(error) => {
                 read.error = Some(error);
@@ -123,7 +123,7 @@ pub fn committed(log: &Log, on_damage: OnDamage) -> Read {
 }
 
 /// A batch header as the naive reader's type.
-fn told(segment: i64, batch: &OurBatch) -> Batch {
+fn converted(segment: i64, batch: &OurBatch) -> Batch {
     let header = &batch.header;
     Batch {
         segment,
@@ -160,7 +160,7 @@ fn told(segment: i64, batch: &OurBatch) -> Batch {
     }
 }
 
-fn told_record(batch: &OurBatch, record: &RecordRef<'_>) -> Record {
+fn converted_record(batch: &OurBatch, record: &RecordRef<'_>) -> Record {
     let coordinator_epoch = || i32::from_be_bytes(record.value.unwrap()[2..6].try_into().unwrap());
     let control = batch.header.is_control().then(|| match ControlType::parse(record.key).unwrap() {
         ControlType::Abort => Control::Abort { coordinator_epoch: coordinator_epoch() },

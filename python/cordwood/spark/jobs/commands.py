@@ -258,7 +258,7 @@ def _exit_code_of(error: errors.SparkLogError | PySparkException) -> int:
         say(str(error))
         return USAGE if error.code == errors.BAD_OPTION else FAILED
     if error.getCondition() == "JAVA_GATEWAY_EXITED":
-        say("Spark found no supported Java: install Java 17 or newer, and set JAVA_HOME if it is not on the path")
+        say("Spark found no supported Java: install 17 or newer, and set JAVA_HOME if it is not on the path")
         return FAILED
     # the rest is the JVM's stack trace
     say(f"Spark: {str(error).partition('JVM stacktrace')[0]}")

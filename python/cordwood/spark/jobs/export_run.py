@@ -108,8 +108,8 @@ def carry_out(
         _compare(
             counts,
             _records(files),
-            f"in step {step.number}. Nothing of this step was published. Is {journal.output} the same directory for "
-            "the driver and for all executors, and is nobody rewriting the log? Then start again",
+            f"in step {step.number}. Nothing of this step was published. Check that {journal.output} is the same "
+            "directory for the driver and all executors, and that no process rewrites the log; then start again",
             staging,
         )
         finished[step.number] = journal.finish(step, staging, files, counts)

@@ -128,7 +128,7 @@ class Journal:
             yield
 
     def plan(self) -> Plan | None:
-        """Return the plan of the first start; `None` in an empty directory. *Errors*: `OutputError` in a foreign one."""
+        """Return the plan of the first start; `None` in an empty output. *Errors*: `OutputError` in a foreign one."""
         path = self._own / "export.json"
         if path.exists():
             return _plan_from(_read(path), path)

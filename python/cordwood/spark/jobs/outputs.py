@@ -22,8 +22,8 @@ def local_output(output: str | os.PathLike[str], source: Iterable[str]) -> Path:
     text = os.fspath(output)
     if scheme := _scheme(text):
         message = (
-            f"{text}: expected a directory that the driver and the executors can open, found the scheme {scheme}, which "
-            "this version does not support; export to a shared disk, and copy from there"
+            f"{text}: expected a directory that the driver and the executors can open, found the scheme {scheme}, "
+            "which this version does not support; export to a shared disk, and copy from there"
         )
         raise OutputError(message, code="export_output", file=text)
     target = Path(local_path(text)).absolute()

@@ -93,7 +93,7 @@ fn lz4(magic: u8, bytes: &[u8]) -> Result<Vec<u8>, String> {
         return Err("content checksum".to_owned());
     }
     if !rest.0.is_empty() {
-        return Err(format!("{} bytes behind the frame", rest.0.len()));
+        return Err(format!("{} bytes after the frame", rest.0.len()));
     }
     Ok(out)
 }

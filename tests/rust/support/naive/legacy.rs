@@ -117,7 +117,7 @@ fn read_message(bytes: &[u8]) -> Result<Message, String> {
     let key = rest.nullable()?;
     let value = rest.nullable()?;
     if !rest.0.is_empty() {
-        return Err(format!("{} bytes behind the value", rest.0.len()));
+        return Err(format!("{} bytes after the value", rest.0.len()));
     }
     Ok(Message { offset, crc, magic, codec, timestamp_type, timestamp, key, value })
 }
