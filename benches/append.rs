@@ -1,7 +1,9 @@
-//! Writing and recovering a log, beside Kafka's own classes on the same batches, in turns: `make bench-append`.
+//! Appending to a log and recovering it, compared with Kafka's own classes on the same batches, in turns:
+//! `make bench-append`.
 //!
-//! What was written is compared byte for byte before anything is told. Exit code 1: it was not the same; with `--strict`
-//! also a missed floor. Not a criterion bench: a turn begins with an empty log, and the other side lives in a JVM.
+//! The written files are compared byte for byte before results are printed. Exit code 1: they differ, or with `--strict` a
+//! floor was missed. This is not a criterion bench, because a turn begins with an empty log and the other side runs in a
+//! JVM.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -44,48 +46,48 @@ const KIB: usize = 1 << 10;
 /// Kafka's default `index.interval.bytes`.
 const INTERVAL: u32 = 4096;
 const KEY: &[u8] = b"a key of a record";
-/// Before anything is timed: the JVM compiles what it runs often.
+/// Untimed turns before the measurement, in which the JVM compiles hot code.
 const WARM_UPS: usize = 3;
 
-/// What was asked for on the command line.
+/// The command line's arguments.
 #[derive(Debug)]
-struct Asked {
+struct Arguments {
     rounds: usize,
-    /// Parts of names; none is all.
+    /// Parts of names; empty is all.
     only: Vec<String>,
     is_strict: bool,
-    /// The CSV.
+    /// The path of the CSV.
     record: PathBuf,
     scratch: PathBuf,
 }
 
-impl Asked {
+impl Arguments {
     fn of_command_line() -> Self {
-        let mut words = std::env::args().skip(1);
-        // `target/tmp` lies where the repository does: a disk, where a temporary directory may be memory
+        let mut given = std::env::args().skip(1);
+        // `target/tmp` is on the repository's disk; a temporary directory may be in memory
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-append");
         let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
         let name = format!("benches/record/{}-append.csv", String::from_utf8(date).unwrap().trim());
         let record = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
-        let mut asked = Self { rounds: 7, only: Vec::new(), is_strict: false, record, scratch };
-        while let Some(word) = words.next() {
-            let mut value = || words.next().expect("a value");
+        let mut arguments = Self { rounds: 7, only: Vec::new(), is_strict: false, record, scratch };
+        while let Some(word) = given.next() {
+            let mut value = || given.next().expect("a value");
             match word.as_str() {
                 "--bench" => {}
-                "--rounds" => asked.rounds = value().parse().unwrap(),
-                "--only" => asked.only.push(value()),
-                "--strict" => asked.is_strict = true,
-                "--record" => asked.record = value().into(),
-                "--scratch" => asked.scratch = value().into(),
+                "--rounds" => arguments.rounds = value().parse().unwrap(),
+                "--only" => arguments.only.push(value()),
+                "--strict" => arguments.is_strict = true,
+                "--record" => arguments.record = value().into(),
+                "--scratch" => arguments.scratch = value().into(),
                 _ => panic!(
                     "{word}: what is known is --rounds N, --only NAME, --strict, --record FILE, --scratch DIR"
                 ),
             }
         }
-        asked
+        arguments
     }
 
-    /// Whether one of the names that begin like this may be wanted.
+    /// Whether names with this prefix may be selected.
     fn wants_any(&self, start: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only.starts_with(start))
     }
@@ -95,7 +97,7 @@ impl Asked {
     }
 }
 
-/// Batches of one record, all of one size: some that fit into a core's own cache, as a batch does that was just received.
+/// Batches of one record, all of one size: as many as fit into a core's own cache, like a batch that was just received.
 #[derive(Debug)]
 struct Batches {
     timestamps: Vec<i64>,
@@ -114,7 +116,7 @@ impl Batches {
         for i in 0..256 * KIB / size {
             let mut value: Vec<u8> = (0..size).map(|_| random.below(256) as u8).collect();
             let timestamp = i64::try_from(now).unwrap() + i as i64;
-            // what is not the value; the lengths before and in it take as many bytes when it is shorter
+            // the size without the value; its length fields have the same size for the shorter value
             let whole = builder.size_with(&record(timestamp, &value));
             value.truncate(2 * size - whole);
             builder.append(&record(timestamp, &value)).unwrap();
@@ -157,7 +159,7 @@ fn name(size: usize) -> String {
     format!("{}KiB", size / KIB)
 }
 
-/// An empty directory's path; what was there is gone.
+/// The path of an empty directory; earlier contents are removed.
 fn fresh(scratch: &Path, side: &str) -> PathBuf {
     let folder = scratch.join(side);
     let _ = fs::remove_dir_all(&folder);
@@ -169,7 +171,7 @@ fn file(dir: &Path, extension: &str) -> PathBuf {
     dir.join(format!("{:020}.{extension}", 0))
 }
 
-/// `count` appends to an empty log, timed. Where `keep`, it is closed and stays.
+/// `count` appends to an empty log, timed. With `keep`, it is closed and not removed.
 fn ours(dir: &Path, count: usize, keep: bool, mut append: impl FnMut(&Appender, usize)) -> Took {
     let mut writer = LogWriter::open(dir, &options(FlushMode::None, INTERVAL)).unwrap();
     let appender = writer.appender();
@@ -196,7 +198,7 @@ fn segment(dir: &Path, count: usize, keep: bool, raw: &mut [Vec<u8>]) -> Took {
     Took { spent, log_end_offset: count as i64, size: segment.size() }
 }
 
-/// The batch that comes at an offset, with that offset.
+/// The batch for an offset, with that offset.
 fn at_offset(raw: &mut [Vec<u8>], offset: usize) -> &[u8] {
     let batch = offset % raw.len();
     raw[batch][..8].copy_from_slice(&(offset as i64).to_be_bytes());
@@ -210,29 +212,29 @@ fn assert_same_files(dirs: [&Path; 2], name: &str) {
     }
 }
 
-/// Appends without a flush, beside `LogSegment` and `UnifiedLog`.
-fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
+/// Appends without a flush, compared with `LogSegment` and `UnifiedLog`.
+fn appends(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     for (size, [segment_floor, leader_floor]) in [(KIB, [1.4, 2.0]), (16 * KIB, [1.1, 1.5])] {
-        let mut batches = Batches::new(size, &asked.scratch);
+        let mut batches = Batches::new(size, &arguments.scratch);
         let count = 128 * KIB * KIB / size;
         for (arm, peer, floor) in [
-            // nothing but the header is looked at, as in Kafka
+            // only the header is parsed, as in Kafka
             ("segment", "LogSegment.append", Some(segment_floor)),
-            // the same, but that ours verifies each batch and its records
+            // the same, but the library verifies each batch and its records
             ("raw", "LogSegment.append", None),
             ("follower", "UnifiedLog.appendAsFollower", None),
             ("leader", "UnifiedLog.appendAsLeader", Some(leader_floor)),
         ] {
             let name = format!("append/{arm}/{}", name(size));
-            if !asked.wants(&name) {
+            if !arguments.wants(&name) {
                 continue;
             }
             let clock = Clock::Cpu;
             let mut pair =
                 Pair { name, peer, floor, clock, elements: (count as u64, count as u64), turns: vec![] };
-            for turn in 0..WARM_UPS + asked.rounds {
+            for turn in 0..WARM_UPS + arguments.rounds {
                 let keep = turn == 0;
-                let dirs = ["cordwood", "kafka"].map(|side| fresh(&asked.scratch, side));
+                let dirs = ["cordwood", "kafka"].map(|side| fresh(&arguments.scratch, side));
                 let raw = &mut batches.raw;
                 let (timestamps, values) = (&batches.timestamps, &batches.values);
                 let mut play_ours = || match arm {
@@ -272,22 +274,22 @@ fn appends(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     }
 }
 
-/// Many threads that share syncs, beside one that syncs each append.
-fn group_commit(asked: &Asked, pairs: &mut Vec<Pair>) {
+/// Many threads that share syncs, compared with one that syncs each append.
+fn group_commit(arguments: &Arguments, pairs: &mut Vec<Pair>) {
     const THREADS: usize = 64;
     for (size, floor) in [(KIB, Some(20.0)), (16 * KIB, None)] {
         let name = format!("durable/64-threads/{}", name(size));
-        if !asked.wants(&name) {
+        if !arguments.wants(&name) {
             continue;
         }
-        let batches = Batches::new(size, &asked.scratch);
+        let batches = Batches::new(size, &arguments.scratch);
         let (each, alone) = (100, 300);
         let elements = ((THREADS * each) as u64, alone as u64);
         let peer = "an fdatasync each";
         let mut pair = Pair { name, peer, floor, clock: Clock::Wall, elements, turns: vec![] };
-        for turn in 0..=asked.rounds {
+        for turn in 0..=arguments.rounds {
             let mut played = [1, THREADS].map(|threads| {
-                let dir = fresh(&asked.scratch, "cordwood");
+                let dir = fresh(&arguments.scratch, "cordwood");
                 let writer = LogWriter::open(&dir, &options(FlushMode::Always, INTERVAL)).unwrap();
                 let each = if threads == 1 { alone } else { each };
                 let barrier = Barrier::new(threads);
@@ -319,17 +321,17 @@ fn group_commit(asked: &Asked, pairs: &mut Vec<Pair>) {
     }
 }
 
-/// A segment of 1 GiB after a kill, recovered, beside `LogSegment.recover`: reading from the disk, and from the page cache.
-fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
+/// Recovery of a segment of 1 GiB after a kill, compared with `LogSegment.recover`, from the disk and from the page cache.
+fn recoveries(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
     const CALL: usize = 1024;
     for (size, [disk_floor, hot_floor]) in [(KIB, [Some(2.0), Some(4.0)]), (16 * KIB, [None, None])] {
         let names = ["disk", "hot"].map(|how| format!("recover/{how}/{}", name(size)));
-        if !names.iter().any(|name| asked.wants(name)) {
+        if !names.iter().any(|name| arguments.wants(name)) {
             continue;
         }
-        let mut batches = Batches::new(size, &asked.scratch);
-        let dirs = ["cordwood", "kafka"].map(|side| fresh(&asked.scratch, side));
-        // one append short of 1 GiB, or the last one would roll
+        let mut batches = Batches::new(size, &arguments.scratch);
+        let dirs = ["cordwood", "kafka"].map(|side| fresh(&arguments.scratch, side));
+        // one append less than 1 GiB, because the last one would roll
         let count = KIB * KIB * KIB / size - CALL;
         {
             let mut writer = LogWriter::open(&dirs[0], &options(FlushMode::None, INTERVAL)).unwrap();
@@ -338,20 +340,20 @@ fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
                     (start..start + CALL).flat_map(|i| at_offset(&mut batches.raw, i).to_vec()).collect();
                 writer.append_batches(&raw, true).unwrap();
             }
-            // what is not on the disk cannot be forgotten; the writer is dropped then, as a kill leaves it
+            // dirty pages cannot be dropped from the cache; then the writer is dropped, which leaves the log as a kill does
             writer.flush().unwrap();
         }
         fs::create_dir_all(&dirs[1]).unwrap();
         fs::hard_link(file(&dirs[0], "log"), file(&dirs[1], "log")).unwrap();
         let config = options(FlushMode::None, INTERVAL).config;
         for (name, floor) in
-            names.into_iter().zip([disk_floor, hot_floor]).filter(|(name, _)| asked.wants(name))
+            names.into_iter().zip([disk_floor, hot_floor]).filter(|(name, _)| arguments.wants(name))
         {
             let is_hot = name.contains("hot");
             let clock = if is_hot { Clock::Cpu } else { Clock::Wall };
             let elements = (count as u64, count as u64);
             let mut pair = Pair { name, peer: "LogSegment.recover", floor, clock, elements, turns: vec![] };
-            for turn in 0..=asked.rounds {
+            for turn in 0..=arguments.rounds {
                 let forget = || {
                     let log = fs::File::open(file(&dirs[0], "log")).unwrap();
                     if !is_hot {
@@ -380,7 +382,7 @@ fn recoveries(asked: &Asked, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
                 for extension in ["index", "timeindex"] {
                     let [ours, theirs] =
                         [&dirs[0], &dirs[1]].map(|dir| fs::read(file(dir, extension)).unwrap());
-                    // that of an open log is longer
+                    // the file of an open log is longer
                     let (entries, room) = ours.split_at_checked(theirs.len()).expect("as many entries");
                     let is_same = entries == theirs && room.iter().all(|byte| *byte == 0);
                     assert!(theirs.len() > 8 && is_same, "{}: the .{extension} files differ", pair.name);
@@ -403,21 +405,21 @@ fn page_faults() -> u64 {
     fields[7].parse::<u64>().unwrap() + fields[9].parse::<u64>().unwrap()
 }
 
-/// In how many of 100,000 appends, each of which makes an entry of both indexes, the thread takes page faults: only where
-/// the next 64 KiB of an index are made ready, in one call. True where it is so.
-fn index_faults(asked: &Asked) -> bool {
+/// Counts the appends with page faults among 100,000 appends that each add an entry to both indexes. Faults are expected
+/// only where the next 64 KiB of an index are prepared, in one call. True if this holds.
+fn index_faults(arguments: &Arguments) -> bool {
     const COUNT: usize = 100_000;
     const AHEAD: usize = 64 * KIB;
-    if !asked.wants("faults") {
+    if !arguments.wants("faults") {
         return true;
     }
-    let batches = Batches::new(KIB, &asked.scratch);
+    let batches = Batches::new(KIB, &arguments.scratch);
     let most = (COUNT * 8).div_ceil(AHEAD) + (COUNT * 12).div_ceil(AHEAD);
     let mut is_kept = true;
     for (what, interval, most) in
         [("entries of both indexes", 0, most), ("no index entry", i32::MAX.unsigned_abs(), 0)]
     {
-        let dir = fresh(&asked.scratch, "cordwood");
+        let dir = fresh(&arguments.scratch, "cordwood");
         let writer = LogWriter::open(&dir, &options(FlushMode::None, interval)).unwrap();
         let appender = writer.appender();
         let (mut faults, mut appends) = (0, 0);
@@ -426,7 +428,7 @@ fn index_faults(asked: &Asked) -> bool {
             let before = page_faults();
             appender.append(&record(batches.timestamps[0] + i, &batches.values[0])).unwrap();
             let new = page_faults() - before;
-            // the first touches the writer's own buffers
+            // the first append touches the writer's own buffers
             if i > 0 && new > 0 {
                 (faults, appends) = (faults + new, appends + 1);
             }
@@ -438,21 +440,21 @@ fn index_faults(asked: &Asked) -> bool {
 }
 
 fn main() {
-    let asked = Asked::of_command_line();
+    let arguments = Arguments::of_command_line();
     let mut pairs = Vec::new();
     println!("{}", Pair::HEAD);
-    if ["append", "recover"].iter().any(|arm| asked.wants_any(arm)) {
+    if ["append", "recover"].iter().any(|arm| arguments.wants_any(arm)) {
         let mut kafka = Kafka::start();
         println!("beside Kafka {}", kafka.version);
-        appends(&asked, &mut kafka, &mut pairs);
-        recoveries(&asked, &mut kafka, &mut pairs);
+        appends(&arguments, &mut kafka, &mut pairs);
+        recoveries(&arguments, &mut kafka, &mut pairs);
     }
-    group_commit(&asked, &mut pairs);
-    let is_kept = index_faults(&asked) && !pairs.iter().any(Pair::is_missed);
-    Pair::record(&pairs, &asked.record);
-    println!("recorded in {}", asked.record.display());
-    let _ = fs::remove_dir_all(&asked.scratch);
-    if asked.is_strict && !is_kept {
+    group_commit(&arguments, &mut pairs);
+    let is_kept = index_faults(&arguments) && !pairs.iter().any(Pair::is_missed);
+    Pair::record(&pairs, &arguments.record);
+    println!("recorded in {}", arguments.record.display());
+    let _ = fs::remove_dir_all(&arguments.scratch);
+    if arguments.is_strict && !is_kept {
         std::process::exit(1);
     }
 }

@@ -2,7 +2,7 @@
 //! search of decoded pairs, and a walk along them.
 //!
 //! The files are of 2 MiB, which is what a segment of 1 GiB has at Kafka's default interval of 4,096 bytes. *Tail*
-//! targets lie within the last 1,024 entries, *uniform* ones between the first key and the last.
+//! targets are among the last 1,024 entries, *uniform* ones between the first key and the last.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -24,9 +24,9 @@ use support::race::Race;
 use support::random::Random;
 
 const FILE_BYTES: usize = 2 << 20;
-/// More of them than a branch predictor learns by heart.
+/// More targets than a branch predictor can learn.
 const TARGETS: usize = 1 << 16;
-/// How many the slow walk is asked.
+/// The number of targets of the slow walk.
 const FEW: usize = 64;
 /// The entries whose keys are *tail* targets.
 const TAIL: usize = 1024;
@@ -38,7 +38,7 @@ fn offsets() -> Vec<(i64, i64)> {
     let mut random = Random(1);
     let (mut offset, mut position) = (BASE, 0);
     let mut next = || {
-        // 4,096 bytes and what is left of a batch, some 40 records, here and there many more
+        // 4,096 bytes and the rest of a batch, some 40 records, sometimes many more
         offset += 1 + random.below(80) + if random.below(50) == 0 { random.below(2000) } else { 0 };
         position += 4096 + random.below(1024);
         (offset, position)
@@ -73,7 +73,7 @@ fn walk(entries: &[(i64, i64)], targets: &[i64], none: (i64, i64)) -> Vec<(i64, 
     answers
 }
 
-/// One index: its entries, and how each arm looks up in it.
+/// One index: its entries, and the look-up of each arm.
 struct Contest<'a> {
     kind: &'static str,
     entries: &'a [(i64, i64)],

@@ -1,14 +1,14 @@
-//! Where an offset or a time lies in a partition: `Log::locate` and `Log::offset_for_time`, mapped and by position,
-//! beside a naive reader that reads 61 bytes a batch from its segment's start, or from the position its index gives.
+//! Look-ups in a partition by offset and by time: `Log::locate` and `Log::offset_for_time`, mapped and by position, compared
+//! with a naive reader that reads 61 bytes per batch from its segment's start, or from the position in its index.
 //!
-//! Ours confirm the index entry by the log, compare the headers of neighbours and verify the checksum of the batch that
-//! the answer rests on. The naive reader believes what it reads, but for the arm `naive/index_crc`; by time it verifies
-//! the one batch that it decodes.
+//! The library confirms the index entry by the log, compares the headers of neighbours, and verifies the checksum of the
+//! batch that the answer depends on. The naive reader verifies nothing, except in the arm `naive/index_crc`; by time it
+//! verifies the one batch that it decodes.
 //!
-//! Four segments of 64 MiB. *Tail* targets lie in the last 1,024 batches, *uniform* ones anywhere.
+//! Four segments of 64 MiB. *Tail* targets are in the last 1,024 batches, *uniform* ones anywhere.
 //!
-//! And many at once, `Log::locate_many` and `Log::offsets_for_times`, in calls of 10,000 over 1 GiB of batches of 16 KiB:
-//! in the state that such calls soon reach, beside the single look-ups and the naive reader in a loop.
+//! Bulk look-ups, `Log::locate_many` and `Log::offsets_for_times`, in calls of 10,000 over 1 GiB of batches of 16 KiB, after
+//! the tables are built, compared with single look-ups and the naive reader in a loop.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -33,10 +33,10 @@ use support::random::Random;
 use support::written::{Batch, Shape, Written};
 
 const TARGETS: usize = 1 << 14;
-/// Of a call that asks many, and how many calls there are.
+/// The targets of a bulk call, and the number of calls.
 const ROWS: usize = 10_000;
 const CALLS: usize = 16;
-/// How many a walk from the segment's start is asked: one takes up to 30 ms.
+/// The number of targets of a walk from the segment's start: one takes up to 30 ms.
 const FEW: usize = 8;
 const TAIL: usize = 1024;
 
@@ -118,7 +118,7 @@ fn by_time(
     race.run_few(criterion, "naive/walk", FEW, |target| reader.offset_for_time(target, From::SegmentStart));
 }
 
-/// Calls of 10,000 rows, as a vectorised user function makes them.
+/// Calls of 10,000 rows, as in a vectorised UDF.
 fn many(criterion: &mut Criterion) {
     let written = Written::new(Shape {
         batch_bytes: 16 << 10,

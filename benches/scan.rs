@@ -1,11 +1,11 @@
 //! Records to Arrow: a mapped partition scanned into record batches, with the default columns and with `offset` and
 //! `timestamp` alone, for each codec.
 //!
-//! `naive/rows` verifies the checksum, decompresses by each library's plainest call and decodes every record into a row of
-//! owned values. `parts` is what the work costs at least: checksum, decompression and decoding by this crate, and the
-//! bytes of keys and values copied one after another; no column, no header.
+//! `naive/rows` verifies the checksum, decompresses with each library's simplest call, and decodes every record into a
+//! row of owned values. `parts` is the minimum cost of the work: checksum, decompression and decoding by this crate, and
+//! one copy of the bytes of keys and values; no columns, no headers.
 //!
-//! Bytes are those of the batches before compression, whatever the codec, so that rates can be compared.
+//! Bytes are those of the batches before compression, so that rates of different codecs can be compared.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -47,7 +47,7 @@ fn reader(log: &Log, columns: &[Column]) -> Reader {
     Reader::new(std::iter::once(Ok(log.clone())), options, Progress::default())
 }
 
-/// Rows and bytes of all record batches; each is dropped at once, as who streams does.
+/// Rows and bytes of all record batches. Each batch is dropped at once, as in streaming.
 fn columns(log: &Log, columns: &[Column]) -> u64 {
     let batches = reader(log, columns);
     batches.map(|batch| black_box(batch.unwrap()).num_rows() as u64).sum()
@@ -96,7 +96,7 @@ fn sums_of_two_columns(log: &Log) -> (u64, i64, i64) {
     sums
 }
 
-/// Each batch's records as rows, which `see` gets.
+/// Passes each batch's records as rows to `see`.
 fn naive(maps: &[FileBytes], mut see: impl FnMut(Vec<Row>)) {
     for map in maps {
         let mut rest = map.mapped().unwrap();
@@ -110,7 +110,7 @@ fn naive(maps: &[FileBytes], mut see: impl FnMut(Vec<Row>)) {
     }
 }
 
-/// How many records, and the bytes of their keys and values.
+/// The number of records, and the bytes of their keys and values.
 fn parts(maps: &[FileBytes]) -> (u64, u64) {
     let (mut buffer, mut copied, mut found) = (Vec::new(), Vec::new(), (0, 0));
     for map in maps {

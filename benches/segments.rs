@@ -1,9 +1,9 @@
-//! Floor by base offset among the segments of a log: the skip list's view and reader against a sorted array, searched by
-//! the standard library, and a locked map.
+//! Floor by base offset among the segments of a log: the skip list's view and reader, compared with a sorted array, searched
+//! by the standard library, and with a locked map.
 //!
-//! Each arm is timed twice. *Latency*: each look-up waits for the answer of the one before it. *Throughput*: they
-//! do not wait. Both read a field of the segment that was found, and every answer was checked before, against a walk along
-//! the segments. There are more targets than a branch predictor learns by heart: with 4,096 of them the map looked four times as fast.
+//! Each arm is timed twice. *Latency*: each look-up waits for the result of the previous one. *Throughput*: they do not
+//! wait. Both read a field of the segment that was found, and every result is compared with a walk along the segments first.
+//! There are more targets than a branch predictor can learn: with 4,096 of them the map seemed four times as fast.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -12,15 +12,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use cordwood::bench::SkipList;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
-/// Look-ups a round.
+/// Look-ups per round.
 const TARGETS: usize = 1 << 16;
 
-/// What a log keeps of a segment, as far as a look-up touches it.
+/// The part of a segment that a look-up reads.
 struct Segment {
     base: i64,
 }
 
-/// A fixed sequence (splitmix64), so that every run asks the same.
+/// A fixed sequence (splitmix64), so that every run has the same targets.
 struct Random(u64);
 
 impl Random {
@@ -58,7 +58,7 @@ fn targets(active: i64, is_tail: bool) -> Vec<i64> {
     (0..TARGETS).map(|_| next()).collect()
 }
 
-/// What a walk along the segments says of each target; −1 where nothing is at or below it.
+/// The floor of each target by a walk along the segments; −1 if there is none.
 fn walk(entries: &[(i64, Arc<Segment>)], targets: &[i64]) -> Vec<i64> {
     let mut sorted: Vec<_> = targets.iter().enumerate().collect();
     sorted.sort_by_key(|(_, target)| **target);
@@ -77,7 +77,7 @@ fn walk(entries: &[(i64, Arc<Segment>)], targets: &[i64]) -> Vec<i64> {
     answers.into_iter().map(|(_, floor)| floor).collect()
 }
 
-/// A log of `count` segments and what is asked of it.
+/// A log of `count` segments, with targets.
 struct Race<'a> {
     shape: &'static str,
     count: usize,
@@ -97,7 +97,7 @@ impl Race<'_> {
         group.throughput(Throughput::Elements(TARGETS as u64));
         group.bench_function(format!("{arm}/latency"), |bencher| {
             bencher.iter(|| {
-                // no base is negative, so this adds 0, but it has to wait to know that
+                // no base offset is negative, so this adds 0, but it depends on the result
                 black_box(*targets).iter().fold(0, |last, target| floor(target + (last >> 63)))
             });
         });

@@ -1,8 +1,8 @@
-//! Every header of a partition: `Log::scan` with `batches_only`, mapped and by position, beside a loop that reads 17 and
-//! then 61 bytes a batch, as Kafka's own does, and one that hops through a mapping.
+//! Every header of a partition: `Log::scan` with `batches_only`, mapped and by position, compared with a loop that reads
+//! 17 and then 61 bytes per batch, like Kafka's, and one that steps through a mapping.
 //!
-//! Ours verify every batch's checksum and compare the headers of neighbours: so the naive arms come also with the
-//! checksum (`crc`), which reads the batch whole. Only those do the same work.
+//! The library verifies every batch's checksum and compares the headers of neighbours. So the naive arms also exist with the
+//! checksum (`crc`), which reads the whole batch. Only those do the same work.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -28,7 +28,7 @@ use support::partition::file_name;
 use support::race::group;
 use support::written::{Shape, Written};
 
-/// Batches, and sums of what their headers say.
+/// The number of batches, and sums over their headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Walked {
     batches: u64,
@@ -62,7 +62,7 @@ fn ours(log: &Log) -> Walked {
     walked
 }
 
-/// 17 bytes tell size and magic, 61 the rest.
+/// The first 17 bytes have size and magic, 61 bytes the whole header.
 fn by_position(reader: &Reader, crc: bool) -> Walked {
     let mut walked = Walked::default();
     let (mut prefix, mut bytes, mut batch) = ([0; 17], [0; 61], Vec::new());

@@ -52,7 +52,8 @@ pub struct OffsetPosition {
     pub position: i32,
 }
 
-/// The location of the batch that holds an offset. Kafka: `FileRecords.LogOffsetPosition`, from `LogSegment.translateOffset`.
+/// The location of the batch that holds an offset. Kafka: `FileRecords.LogOffsetPosition`, from
+/// `LogSegment.translateOffset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The segment's base offset.

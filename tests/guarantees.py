@@ -1,8 +1,8 @@
-"""Holds the README's guarantees to their tests, and the figures of the rigs behind them to their floors.
+"""Checks the README's guarantees: that each has its tests, and that the rigs' figures reach their floors.
 
-`tests/guarantees.toml` says what is guaranteed, by which tests, and which figures are wanted. This fails where a
-sentence has no test, a test is not there (or is never run), a rig fails or a figure is below its floor, and where the
-README says something else. With `--write` the README's list and table are written instead of compared.
+`tests/guarantees.toml` contains the guarantees, their tests, and the floors. This fails if a sentence has no test, a
+test does not exist (or is never run), a rig fails, a figure is below its floor, or the README differs. With `--write`
+the README's list and table are written instead of compared.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 CARGO = [os.environ.get("CARGO", "cargo"), "test", "--locked"]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
-# as `make rust` builds them: nothing is built twice
+# the same features as in `make rust`, so that nothing is built twice
 BUILT = ["--features", "arrow,crash-disk"]
-# the rigs open millions of logs: optimised
+# optimised, because the rigs open millions of logs
 OPTIMISED = ["--profile", "crash", "--features", "crash-disk"]
 PROMISE = re.compile(r"(?P<start><!-- guarantees: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of guarantees -->)", re.DOTALL)
 FIGURES = re.compile(r"(?P<start><!-- figures: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of figures -->)", re.DOTALL)
 
 
-class Failure(Exception):  # noqa: N818  (it is what is printed)
-    """Something that is promised is not shown."""
+class Failure(Exception):  # noqa: N818  (its text is printed)
+    """A guarantee is not shown by its tests."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Rig:
     environment: dict[str, str] = field(default_factory=dict)
 
     def check(self, figures: dict[str, int]) -> list[str]:
-        """What is wrong with its figures."""
+        """The figures that miss their floors."""
         wanted = [(name, floor, ">=") for name, floor in self.at_least.items()]
         wanted += [(name, value, "==") for name, value in self.exactly.items()]
         wrong = []
@@ -86,7 +86,7 @@ def say(text: str) -> None:
 
 @contextmanager
 def patience(doing: str) -> Iterator[None]:
-    """Says every half minute that it is still at it."""
+    """Prints every half minute that the work is not finished."""
     began, done = time.monotonic(), threading.Event()
 
     def tell() -> None:
@@ -104,7 +104,7 @@ def patience(doing: str) -> Iterator[None]:
 
 
 def output_of(command: list[str], environment: dict[str, str] | None = None) -> str:
-    """What a command prints; it has to go well."""
+    """The output of a command, which must succeed."""
     done = subprocess.run(
         command, cwd=ROOT, env={**os.environ, **(environment or {})}, stdout=subprocess.PIPE, text=True, check=False
     )
@@ -118,21 +118,21 @@ def output_of(command: list[str], environment: dict[str, str] | None = None) -> 
 
 
 def each_test(promised: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every sentence with each of its tests."""
+    """Pairs of a sentence and one of its tests."""
     for guarantee in promised["guarantee"]:
         for promise in guarantee["promises"]:
             yield from ((promise["says"], test) for test in promise["tests"])
 
 
 class Tests:
-    """The tests that exist, by the names that the promises use."""
+    """The existing tests, by the names used in the guarantees."""
 
     def __init__(self, promised: dict[str, Any]) -> None:
         named = [test for _, test in each_test(promised)] + [rig["run"] for rig in promised["rig"]]
         files = {f"tests/python/{test.split()[1].split('::')[0]}" for test in named if test.startswith("python ")}
         with patience("asking which tests there are"):
             self.rust = {name for binary in ("rust", "crash") for name in self.listed(binary)}
-            # what only a rig or another test runs
+            # tests that only a rig or another test runs
             self.ignored = {name for binary in ("rust", "crash") for name in self.listed(binary, "--ignored")}
             there = sorted(file for file in files if (ROOT / file).is_file())
             lines = output_of([*PYTEST, "--collect-only", "-q", *there]).splitlines()
@@ -144,7 +144,7 @@ class Tests:
         return [f"{binary} {name}" for line in lines for name, _, kind in [line.partition(": ")] if kind == "test"]
 
     def find(self, test: str) -> list[str]:
-        """The tests that a name means: pytest's parameters may be left out."""
+        """The tests with a name; pytest's parameters may be omitted."""
         kind, _, name = test.partition(" ")
         if kind == "python":
             path = f"tests/python/{name}"
@@ -158,7 +158,7 @@ class Tests:
 
 
 def wrong_names(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> list[str]:
-    """What is promised with no test that runs."""
+    """Guarantees without a test that runs."""
     run = [rig.run for rig in rigs]
     promises = [promise for guarantee in promised["guarantee"] for promise in guarantee["promises"]]
     wrong = [f"no test: {promise['says']}" for promise in promises if not promise["tests"]]
@@ -177,7 +177,7 @@ def wrong_names(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> list
 
 
 def run_named(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> None:
-    """Runs the tests that the promises name, but for what the rigs run anyway."""
+    """Runs the tests named by the guarantees, except those that the rigs run."""
     named = sorted({test for _, test in each_test(promised)})
     named = [test for test in named if not any(test.startswith(rig.run) for rig in rigs)]
     with patience(f"running the {len(named)} tests that the guarantees name"):
@@ -185,13 +185,13 @@ def run_named(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> None:
             names = [test.partition(" ")[2] for test in named if test.startswith(f"{binary} ")]
             print(output_of([*CARGO, *BUILT, "--test", binary, "--", "--exact", *names]).strip().splitlines()[-1])
         names = [found for test in named if test.startswith("python ") for found in tests.find(test)]
-        # a test that this machine cannot run is named, with the reason; in CI it fails
+        # skipped tests are printed, with the reason
         lines = output_of([*PYTEST, "-q", "-rs", *names]).splitlines()
         print("\n".join(line for line in lines if line.startswith("SKIPPED") or " passed" in line))
 
 
 def run_rig(rig: Rig, tests: Tests) -> dict[str, int]:
-    """Its figures."""
+    """Runs a rig and returns its figures."""
     kind, _, name = rig.run.partition(" ")
     began = time.monotonic()
     figures: dict[str, int] = {}
@@ -212,12 +212,12 @@ def run_rig(rig: Rig, tests: Tests) -> dict[str, int]:
 
 
 def run_python(rig: Rig) -> tuple[int, str]:
-    """How many of a parametrised test's cases passed, and what they printed; in some processes, which mostly wait."""
+    """Runs the cases of a parametrised test in several processes. Returns the number that passed, and their output."""
     name = f"tests/python/{rig.run.partition(' ')[2]}"
     lines = output_of([*PYTEST, "--collect-only", "-q", name], rig.environment).splitlines()
     cases = [line for line in lines if "::" in line]
     shards = min(len(cases), 2 * (os.cpu_count() or 1))
-    # without `--basetemp` each would delete what earlier runs left, all at once, and fail where another one is faster
+    # without `--basetemp` the processes would concurrently delete the folders of earlier runs, and fail
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(shards) as pool:
         commands = [
             [*PYTEST, "-q", "-s", f"--basetemp={folder}/{shard}", *cases[shard::shards]] for shard in range(shards)
@@ -267,7 +267,7 @@ def write_readme(promised: dict[str, Any], rigs: list[Rig], figures: list[dict[s
 
 
 def wrong_readme(promised: dict[str, Any], rigs: list[Rig]) -> list[str]:
-    """Where the README does not say what is shown; the figures are those of another machine."""
+    """Differences between the README and the guarantees, except the figures, which are of another machine."""
     readme = README.read_text()
     empty = dict.fromkeys((name for rig in rigs for name in [*rig.at_least, *rig.exactly]), 0)
     table = without_figures(figures_text(rigs, [empty for _ in rigs]))

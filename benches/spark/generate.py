@@ -1,8 +1,8 @@
 """A writer of one partition, in NumPy: gibibytes of magic 2 batches, their indexes, and what was written.
 
-It shares nothing with the library, nor with the builder of the Rust benches. All batches of a log have the same number
-of records and records of the same sizes, so a batch is a template in which offset, times, keys, values and the checksum
-are filled in, thousands of batches at once. No two records have the same key or value. The same shape gives the same
+It shares no code with the library or with the builder of the Rust benches. All batches of a log have the same number of
+records, with the same sizes, so a batch is a template in which offset, times, keys, values and the checksum are filled
+in, thousands of batches at once. No two records have the same key or value. The same shape gives the same
 bytes.
 """
 
@@ -31,7 +31,7 @@ GIB, MIB = 1 << 30, 1 << 20
 
 _HEADER = struct.Struct(">qiiBIhiqqqhii")
 _CRC_AT, _ATTRIBUTES_AT, _ZSTD = 17, 21, 4
-# a chunk is what is filled at once, and a row group of the Parquet file
+# a chunk is filled at once, and is a row group of the Parquet file
 _CHUNK_BATCHES = 1_736
 _WORDS = 512
 
@@ -52,7 +52,7 @@ class Shape:
 
 @dataclass
 class Written:
-    """What is true of a log that was written: the answers that queries are held to."""
+    """The contents of a written log: the expected answers of queries."""
 
     path: str
     rows: int = 0
@@ -70,7 +70,7 @@ class Written:
     """Sum of the timestamps, ms, each less the first."""
 
     def as_dict(self) -> dict[str, object]:
-        """For a JSON file beside the log."""
+        """The contents of the JSON file beside the log."""
         return asdict(self)
 
 
@@ -90,7 +90,7 @@ def _varint(number: int) -> bytes:
 
 
 def _template() -> tuple[bytes, list[int], list[int]]:
-    """A batch with empty keys and values, and where each of them begins."""
+    """A batch with empty keys and values, and their positions."""
     records, keys, values = bytearray(), [], []
     for i in range(BATCH_RECORDS):
         front = b"\0" + _varint(i // RECORDS_PER_MS) + _varint(i) + _varint(KEY_BYTES)
@@ -105,7 +105,7 @@ def _template() -> tuple[bytes, list[int], list[int]]:
 
 
 class _Contents:
-    """Keys of 16 hexadecimal digits, values of 25 words of eight letters and digits: zstd makes a third of them."""
+    """Keys of 16 hexadecimal digits, values of 25 words of eight letters and digits: zstd reduces them to a third."""
 
     def __init__(self) -> None:
         self.random = np.random.default_rng(7)
@@ -116,12 +116,12 @@ class _Contents:
         self.words = letters[self.random.integers(0, len(letters), (_WORDS, 8))].copy().view(np.uint64).ravel()
 
     def _hex(self, numbers: np.ndarray) -> np.ndarray:
-        """16 digits a number, as four words of 32 bits."""
+        """16 digits per number, as four words of 32 bits."""
         return self.quads[(numbers[:, None] >> np.array([48, 32, 16, 0], dtype=np.uint64)).astype(np.uint16)]
 
     def chunk(self, offsets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Keys and values of the records at `offsets`, a row of bytes each."""
-        # multiplying by an odd number loses nothing: no two keys are equal, and they are in no order
+        """Keys and values of the records at `offsets`, one row of bytes each."""
+        # multiplication by an odd number is a bijection: no two keys are equal, and they are unsorted
         keys = self._hex(offsets.astype(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15))
         values = self.words[self.random.integers(0, _WORDS, (len(offsets), VALUE_BYTES // 8), dtype=np.uint16)]
         # the offset in the first two words: no two values are equal
@@ -130,7 +130,7 @@ class _Contents:
 
 
 class _Segments:
-    """Files of batches of any sizes, rolled and indexed as Kafka does it, one batch an append."""
+    """Segment files of batches of any size, rolled and indexed as in Kafka, one batch per append."""
 
     def __init__(self, path: Path, segment_bytes: int) -> None:
         self.path, self.segment_bytes = path, segment_bytes
@@ -214,7 +214,7 @@ def write_parquet(shape: Shape, path: Path, compression: str) -> None:
 
 
 def write_log(shape: Shape, path: Path, *, checksums: bool = True) -> Written:
-    """Write the partition; `checksums` are those of the answers, which take a while."""
+    """Write the partition. `checksums`: compute those of the expected answers, which takes some time."""
     written = Written(str(path), rows=shape.rows)
     template, key_at, value_at = _template()
     written.batch_bytes = len(template)
@@ -248,8 +248,8 @@ def write_log(shape: Shape, path: Path, *, checksums: bool = True) -> Written:
 
 
 def check(written: Written, *, contents: bool = True) -> None:
-    """Hold what cordwood reads against what was written. Without `contents`, offsets, times and sizes only."""
-    import cordwood as cw  # noqa: PLC0415 - to write a log, nobody needs it
+    """Compare what cordwood reads with what was written. Without `contents`, only offsets, times and sizes."""
+    import cordwood as cw  # noqa: PLC0415 - not needed to write a log
 
     read = Written(written.path, segments=written.segments, batch_bytes=written.batch_bytes)
     columns = ["key", "value", "offset", "timestamp"] if contents else ["offset", "timestamp", "value_size"]
@@ -275,7 +275,7 @@ def check(written: Written, *, contents: bool = True) -> None:
 
 
 def _sealed(batch: np.ndarray, codec: pa.Codec | None) -> bytes:
-    """The batch, compressed if it has to be, with its checksum."""
+    """The batch, compressed if required, with its checksum."""
     raw = bytearray(batch.tobytes())
     if codec is not None:
         raw[_HEADER.size :] = codec.compress(raw[_HEADER.size :], asbytes=True)

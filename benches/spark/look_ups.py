@@ -1,4 +1,4 @@
-"""The functions that are timed: cordwood's, and ones of the same kinds and types that look nothing up."""
+"""The timed functions: cordwood's, and functions of the same kinds and types without a look-up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark.sql.functions import arrow_udf, pandas_udf
 
 from generate import RECORDS_PER_MS, START_TIMESTAMP
 
-# a prime, so that its multiples visit the targets in no order and none twice
+# a prime, so that its multiples visit the targets unsorted and none twice
 STRIDE = 2_654_435_761
 LOCATION = "segment bigint, batch_base_offset bigint, position int, size int"
 _FIELDS = {"segment": pa.int64(), "batch_base_offset": pa.int64(), "position": pa.int32(), "size": pa.int32()}
@@ -40,7 +40,7 @@ def _zero_cost(flavour: str) -> Callable[..., Any]:
                 {name: series.to_numpy().astype(type_.to_pandas_dtype()) for name, type_ in _FIELDS.items()}
             )
 
-    # real types: those of a module with postponed annotations are strings to Spark
+    # actual types, because Spark does not accept the strings of postponed annotations
     if flavour == "arrow":
         of_arrow.__annotations__ = {"it": Iterator[pa.Array], "return": Iterator[pa.Array]}
         return arrow_udf(of_arrow, LOCATION)

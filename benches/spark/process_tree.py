@@ -1,4 +1,4 @@
-"""CPU seconds of a process and of all below it, by program; and of the machine. Linux."""
+"""CPU seconds of a process and its descendants, by program; and of the machine. Linux."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-# fields of /proc/<pid>/stat after the name, which may hold anything
+# fields of /proc/<pid>/stat after the name, which may contain any character
 _PARENT, _UTIME, _STIME, _CUTIME, _CSTIME = 1, 11, 12, 13, 14
 _BUSY, _IDLE = (0, 1, 2, 5, 6, 7), (3, 4)
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What was used up to some moment."""
+    """The CPU time used so far."""
 
     jvm: float
     """CPU seconds of the JVM itself."""
@@ -24,7 +24,7 @@ class Usage:
     processes: frozenset[int]
     machine_busy: float
     machine_idle: float
-    """Of all cores, in seconds; busy is everybody's."""
+    """Of all cores, in seconds; busy includes all processes."""
 
     @property
     def cpu(self) -> float:
@@ -33,11 +33,11 @@ class Usage:
 
 
 def usage(root: int) -> Usage:
-    """What `root` and its descendants used so far.
+    """The CPU time of `root` and its descendants so far.
 
-    Times of children that were waited for are in their parent's, so nothing gets lost when one ends, with one
-    exception: pyspark's daemon ignores SIGCHLD, and what the kernel reaps by itself counts nowhere. Hence the set of
-    processes: one that is missing later took its time with it.
+    The times of children that were waited for are included in their parent's, so nothing is lost when one ends, with
+    one exception: pyspark's daemon ignores SIGCHLD, and a child that the kernel reaps is counted nowhere. Hence the set
+    of processes: if one of them is missing later, its time is missing, too.
     """
     stats: dict[int, tuple[str, list[int]]] = {}
     children: dict[int, list[int]] = defaultdict(list)

@@ -1,8 +1,8 @@
-"""What reading a log through Spark costs, beside Spark's own readers and beside nothing at all. Linux.
+"""The cost of a read through Spark, compared with Spark's own readers and with a source that does nothing. Linux.
 
-Each arm is a process and a JVM of its own, fresh in each round. Those that are compared live side by side and take
-turns; a ratio is one of the same turn, of which a round gives the median. Exit code 1: an answer was wrong, or an arm
-failed. A missed floor is an exit code only with `--strict`.
+Each arm has its own process and JVM, which are new in each round. Arms that are compared run concurrently and take
+turns. A ratio is of the same turn; a round's result is the median of its turns. Exit code 1: an answer was wrong, or an
+arm failed. A missed floor is an exit code only with `--strict`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ SPLITS, CORES = 8, 2
 # the source's default
 SPLIT_BYTES = 128 << 20
 PARTITION = ("partition/2-cores", "partition/1-cores")
-# kinds, and rows a batch: Spark's default, and what a large pandas_udf wants
+# kinds, and rows per batch: Spark's default, and a size for a large pandas_udf
 BATCHES = (("arrow", 10_000), ("pandas", 10_000), ("pandas", 100_000))
 
 
 @dataclass
 class Arm:
-    """A workload under a name; `elements` are what its figures are divided by, `check` says what is wrong."""
+    """A workload with a name. `elements` is the divisor of its figures; `check` returns what is wrong."""
 
     name: str
     spec: dict[str, Any]
@@ -50,15 +50,15 @@ class Arm:
 
 
 class ArmError(Exception):
-    """An arm ended early; the text is what it said last."""
+    """An arm ended early; the message is the end of its output."""
 
 
 class Process:
-    """An arm that runs, and waits to be asked."""
+    """A running arm, which waits for commands."""
 
     def __init__(self, arm: Arm, scratch: Path) -> None:
-        """Start it, and wait until it can be asked."""
-        # workers find the bench's modules as the driver does
+        """Start it, and wait until it is ready."""
+        # workers import the bench's modules, like the driver
         paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
         self.noise = scratch / f"{arm.name.replace('/', '-')}.stderr"
@@ -82,16 +82,16 @@ class Process:
                 return json.loads(line.removeprefix("RESULT "))
         raise ArmError("\n".join(self.noise.read_text().splitlines()[-40:]))
 
-    def ask(self, what: str) -> dict[str, Any]:
-        """`run` or `check`."""
+    def send(self, what: str) -> dict[str, Any]:
+        """Send the command `run` or `check`, and return its result."""
         assert self.process.stdin is not None
-        # why it ended, if it did, is in its output
+        # if it has ended, the reason is in its output
         with suppress(BrokenPipeError):
             print(what, file=self.process.stdin, flush=True)
         return self.answer()
 
     def close(self) -> None:
-        """Let it end."""
+        """End it."""
         assert self.process.stdin is not None
         with suppress(BrokenPipeError):
             self.process.stdin.close()
@@ -106,7 +106,7 @@ Run = dict[str, Any]
 
 @dataclass
 class Results:
-    """What was measured: by arm, its runs by round and turn; the rounds that failed are empty."""
+    """The measurements: runs by arm, round and turn; failed rounds are empty."""
 
     runs: dict[str, list[list[Run]]] = field(default_factory=dict)
     elements: dict[str, int] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class Results:
         rounds[number].append(run)
 
     def ns(self, name: str, what: str) -> list[float]:
-        """The median of each round, ns an element."""
+        """The median of each round, ns per element."""
         return [median(run[what] for run in runs) * 1e9 / self.elements[name] for runs in self.runs[name] if runs]
 
     def quotients(self, *names: str, of: Callable[..., float]) -> list[float]:
@@ -133,7 +133,7 @@ class Results:
 
 
 def play(arms: list[Arm], number: int, options: argparse.Namespace, results: Results, scratch: Path) -> None:
-    """A round: a fresh process for every arm, which then take turns; answers are checked in the first round."""
+    """Run a round: a new process for every arm, which take turns. Answers are checked in the first round."""
     shift = number % len(arms)
     arms = arms[shift:] + arms[:shift]
     start = time.monotonic()
@@ -143,17 +143,17 @@ def play(arms: list[Arm], number: int, options: argparse.Namespace, results: Res
             for arm in arms:
                 processes[arm.name] = process = Process(arm, scratch)
                 stack.callback(process.close)
-            # queries of look-ups are short: it takes more of them until the JVM has compiled what it will
+            # look-up queries are short: more of them are needed until the JVM has compiled the hot code
             warm_ups = options.warm_ups * (3 if any("lookups" in arm.spec for arm in arms) else 1)
             for turn in range(-warm_ups, options.turns):
                 for arm in arms:
-                    for name, run in processes[arm.name].ask("run").items():
+                    for name, run in processes[arm.name].send("run").items():
                         if turn >= 0:
                             results.add(f"{arm.name}/{name}".rstrip("/"), number, arm.elements, run)
             if number == 0:
                 for arm in arms:
                     aggregates = [run["answer"] for run in results.runs.get(arm.name, [[]])[0]]
-                    wrong = arm.check(processes[arm.name].ask("check"), aggregates)
+                    wrong = arm.check(processes[arm.name].send("check"), aggregates)
                     results.wrong += [f"{arm.name}: {what}" for what in wrong]
         except ArmError as error:
             results.wrong.append(f"{arm.name} failed in round {number + 1}")
@@ -163,7 +163,7 @@ def play(arms: list[Arm], number: int, options: argparse.Namespace, results: Res
 
 
 def report(arms: list[Arm], number: int, results: Results) -> None:
-    """What came of a round."""
+    """The result of a round."""
     for name, rounds in results.runs.items():
         if not name.startswith(tuple(arm.name for arm in arms)) or len(rounds) <= number:
             continue
@@ -183,7 +183,7 @@ def make(shape: Shape, path: Path, *, contents: bool = True) -> Written:
 
 
 def read_check(written: Written, *, counted: bool) -> Callable[[dict[str, Any], list[Any]], list[str]]:
-    """Whether the sums are the generator's; of rows that are not, only their number and lengths."""
+    """Compare the sums with the generator's; for prebuilt rows, only their number and lengths."""
     names = ["rows", "value_bytes"]
     if counted:
         names += ["timestamps"] + [name for name in ("value_crcs", "key_crcs") if getattr(written, name)]
@@ -193,7 +193,7 @@ def read_check(written: Written, *, counted: bool) -> Callable[[dict[str, Any], 
         wanted = {name: getattr(written, name) for name in names if name in found}
         last = {"last_offset": written.rows - 1} if counted else {}
         wrong = [f"{name} is {found[name]}, not {it}" for name, it in (wanted | last).items() if found[name] != it]
-        # a prebuilt batch is repeated: its largest offset means nothing
+        # a prebuilt batch is repeated: its largest offset has no meaning
         sums = [written.value_bytes, *last.values()]
         return wrong + [f"the aggregate is {it}" for it in aggregates if it and it[: len(sums)] != sums]
 
@@ -228,7 +228,7 @@ def read(options: argparse.Namespace, data: Path, results: Results) -> None:
     segment_bytes = math.ceil(batches / SPLITS) * generate.batch_bytes()
     logs, files = {}, {}
     for codec in ("none", "zstd"):
-        # so many segments again, each smaller: zstd makes less than half of it
+        # the same number of segments, each smaller: zstd compresses to less than half
         shape = Shape(batches, codec, segment_bytes if codec == "none" else segment_bytes * 2 // 5)
         logs[codec], files[codec] = make(shape, data / codec / "orders-0"), data / f"{codec}.parquet"
         generate.write_parquet(shape, files[codec], codec)
@@ -280,7 +280,7 @@ def look_up(options: argparse.Namespace, data: Path, results: Results) -> None:
         "rows": batches * BATCH_RECORDS,
         "batch_bytes": generate.batch_bytes(),
         "lookups": options.lookups,
-        # one a core: with more, starting tasks would be the larger part
+        # one per core: with more, starting tasks would dominate
         "splits": CORES,
         "cores": CORES,
     }
@@ -307,14 +307,14 @@ def look_up(options: argparse.Namespace, data: Path, results: Results) -> None:
 
 
 def spread(numbers: list[float], form: str) -> str:
-    """The median, and the least and the largest."""
+    """The median, the minimum and the maximum."""
     if not numbers:
         return "not measured"
     return f"{median(numbers):{form}} ({min(numbers):{form}}-{max(numbers):{form}})"
 
 
 def table(results: Results) -> None:
-    """All arms: the median of the rounds, the least and the largest."""
+    """All arms: the median of the rounds, the minimum and the maximum."""
     print(f"\n{'ns an element':<48} {'CPU':>20} {'JVM':>6} {'Python':>6} {'wall':>20} {'M/s':>6} {'idle':>5}")
     for name, rounds in results.runs.items():
         cpu, wall = (spread(results.ns(name, what), ".0f") for what in ("cpu", "wall"))
@@ -325,7 +325,7 @@ def table(results: Results) -> None:
 
 @dataclass(frozen=True)
 class Floor:
-    """A promise, and what came of it."""
+    """A floor and its result."""
 
     name: str
     measured: list[float]
@@ -334,7 +334,7 @@ class Floor:
 
     @property
     def missed(self) -> bool:
-        """Whether the median is on the wrong side; what was not measured is not missed."""
+        """Whether the median misses the floor. A floor that was not measured is not missed."""
         if not self.measured:
             return False
         return median(self.measured) > self.limit if self.at_most else median(self.measured) < self.limit
@@ -371,7 +371,7 @@ def floors(results: Results) -> Iterator[Floor]:
 
 
 def native_share(native: Run, query: Run, targets: Run) -> float:
-    """The library's call alone, over what the function adds to a query of the targets alone."""
+    """The library's call alone, divided by the cost that the function adds to a query of the targets."""
     return native["cpu"] / (query["cpu"] - targets["cpu"])
 
 
@@ -390,10 +390,10 @@ def record(results: Results, path: Path) -> None:
 
 
 def arguments() -> argparse.Namespace:
-    """What to run, and how much of it."""
+    """The arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
     sections = ["read", "partition", "look-up"]
-    parser.add_argument("--only", action="append", choices=sections, help="a part of it; may be repeated")
+    parser.add_argument("--only", action="append", choices=sections, help="a part to run; may be repeated")
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--turns", type=int, default=5, help="timed runs in a process")
@@ -402,7 +402,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--lookups", type=int, default=1_000_000)
     parser.add_argument("--partition-gib", type=float, default=4)
-    parser.add_argument("--data", type=Path, help="where data goes for the while; by default a temporary directory")
+    parser.add_argument("--data", type=Path, help="directory for the data; by default a temporary one")
     parser.add_argument("--record", type=Path, help="a CSV file; by default benches/record/<date>-spark.csv")
     parser.add_argument("--strict", action="store_true", help="a missed floor is an exit code, too")
     options = parser.parse_args()
@@ -411,14 +411,14 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run it all."""
-    # ended from outside, it cleans up as well
+    """Run the bench."""
+    # clean up after SIGTERM, too
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = arguments()
     results = Results()
     with tempfile.TemporaryDirectory(prefix="cordwood-bench-", dir=options.data) as directory:
         data = Path(directory)
-        # the large partition comes last, when the other data is gone: they need not fit together
+        # the large partition comes last, after the other data was removed, to save disk space
         for name, section in (("read", read), ("look-up", look_up)):
             if name in options.only:
                 section(options, data, results)

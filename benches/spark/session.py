@@ -1,4 +1,4 @@
-"""The Spark session of a workload: few cores, nothing on the side."""
+"""The Spark session of a workload: few cores, no web page."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One arm in one fresh process and JVM: a JSON object in, then commands, a line each, and as many lines of JSON out.
+"""One arm in a new process and JVM: reads a JSON object, then one command per line; writes one line of JSON for each.
 
-`run` times everything once, `check` answers what queries are held to. Arms are asked in turns, so that what else the
-machine does hits all of them alike. What is timed is the action alone: the data frame exists, and plans anew.
+`run` times every query once; `check` returns the values to compare. Arms take turns, so that other load on the machine
+affects all of them equally. Only the action is timed: the data frame exists, and each action plans it again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from look_ups import STRIDE, function, native
 from process_tree import usage
 
 Action = Callable[[], object]
-MOST_TRIES = 5
+MAX_TRIES = 5
 
 
 def timed(action: Action, *, has_jvm: bool) -> dict[str, Any]:
-    """Wall and CPU of one run, if possible one in which no process ended: its CPU would be missing, even of before."""
-    for _ in range(MOST_TRIES):
+    """Wall and CPU time of a run. Repeats a run during which a process ended, because its CPU time would be missing."""
+    for _ in range(MAX_TRIES):
         before, start_cpu, start = usage(os.getpid()), time.process_time(), time.perf_counter()
         answer = action()
         wall, own, after = time.perf_counter() - start, time.process_time() - start_cpu, usage(os.getpid())
@@ -36,7 +36,7 @@ def timed(action: Action, *, has_jvm: bool) -> dict[str, Any]:
     busy, idle = after.machine_busy - before.machine_busy, after.machine_idle - before.machine_idle
     return {
         "wall": wall,
-        # alone, a process can be asked for more digits
+        # a single process has a clock with more digits
         "cpu": after.cpu - before.cpu if has_jvm else own,
         "jvm": after.jvm - before.jvm,
         "python": after.python - before.python if has_jvm else own,
@@ -51,7 +51,7 @@ def read_frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
         return spark.read.parquet(spec["path"]).select(*spec["columns"].split(","))
     reader = spark.read.option("columns", spec["columns"])
     if spec["format"] == "zero-cost":
-        from zero_cost import ZeroCost  # noqa: PLC0415 - the other arms have no business with it
+        from zero_cost import ZeroCost  # noqa: PLC0415 - not for the other arms
 
         spark.dataSource.register(ZeroCost)
         return reader.format("zero-cost").option("rows", spec["rows"]).option("splits", spec["splits"]).load()
@@ -62,7 +62,7 @@ def read_frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
 
 
 def read(spark: SparkSession, spec: dict[str, Any]) -> tuple[dict[str, Action], Action]:
-    """`noop`: every row to nowhere. `aggregate`: the length of all values and the largest offset."""
+    """`noop`: discards every row. `aggregate`: the length of all values and the largest offset."""
     frame = read_frame(spark, spec)
 
     def aggregate() -> list[int]:
@@ -103,7 +103,7 @@ def targets(spark: SparkSession, spec: dict[str, Any], order: str) -> DataFrame:
 
 
 def look_up(spark: SparkSession, spec: dict[str, Any]) -> tuple[dict[str, Action], Action]:
-    """A user-defined function over targets, sorted and in no order; and the targets alone."""
+    """A UDF over targets, sorted and unsorted; and the targets alone."""
     udf = function(spec)
     actions = {}
     for order in ("sorted", "random"):
@@ -131,7 +131,7 @@ def look_up(spark: SparkSession, spec: dict[str, Any]) -> tuple[dict[str, Action
 
 
 def main() -> None:
-    """Do what the lines of the standard input say, with what the argument describes."""
+    """Run the commands of the standard input on the workload of the argument."""
     spec = json.loads(sys.argv[1])
     # before the JVM starts, which counts its cores once
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: spec["cores"]])

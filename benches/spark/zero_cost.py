@@ -1,4 +1,4 @@
-"""A data source that decodes nothing: what Spark itself takes for rows that a Python reader hands over."""
+"""A data source that decodes nothing: shows Spark's own cost for the rows of a Python data source."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class ZeroCost(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """The format's."""
+        """The format's name."""
         return "zero-cost"
 
     def schema(self) -> str:
-        """Columns as asked for."""
+        """The columns of the options."""
         return ", ".join(f"{name} {SCHEMA[name]}" for name in self.options["columns"].split(","))
 
     def reader(self, schema: StructType) -> _Reader:
-        """One for every action."""
+        """A reader, one per action."""
         return _Reader(schema.fieldNames(), int(self.options["rows"]), int(self.options["splits"]))
 
 

@@ -1,4 +1,4 @@
-//! Kafka's own classes in a JVM that lives beside us and takes turns: `benches/kafka`.
+//! Kafka's own classes in a JVM process that takes turns with this one: `benches/kafka`.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -14,16 +14,16 @@ pub struct Kafka {
     process: Child,
     turns: Option<ChildStdin>,
     answers: Lines<BufReader<ChildStdout>>,
-    /// Of Kafka.
+    /// Kafka's version.
     pub version: String,
 }
 
-/// What a turn took and left.
+/// The time and the result of a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Took {
     pub spent: Spent,
     pub log_end_offset: i64,
-    /// Of the `.log`, bytes.
+    /// Size of the `.log`, bytes.
     pub size: u64,
 }
 
@@ -31,7 +31,7 @@ impl Kafka {
     /// Builds the Maven project, and starts it.
     ///
     /// # Panics
-    /// Where Maven or Java is missing or fails.
+    /// If Maven or Java is missing or fails.
     pub fn start() -> Self {
         let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/kafka");
         let built =
@@ -47,7 +47,7 @@ impl Kafka {
             .arg("cordwood.bench.Turns")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // that there is no logger, and why a turn failed
+            // SLF4J's message about a missing logger, and the reason of a failed turn
             .stderr(Stdio::inherit())
             .spawn()
             .expect("java is needed");
@@ -57,13 +57,13 @@ impl Kafka {
         Self { process, turns, answers, version }
     }
 
-    /// Words in, what it took out.
+    /// Sends a command and returns the time it took.
     ///
     /// # Panics
-    /// Where Kafka throws.
+    /// If Kafka throws.
     pub fn turn(&mut self, words: &[&str]) -> Took {
         writeln!(self.turns.as_ref().unwrap(), "{}", words.join("\t")).unwrap();
-        let answer = self.answers.next().expect("the JVM lives").unwrap();
+        let answer = self.answers.next().expect("the JVM runs").unwrap();
         let number = |name: &str| -> u64 {
             let field = answer.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
             field.and_then(|field| field.parse().ok()).unwrap_or_else(|| panic!("{}: {answer}", words[0]))
@@ -81,7 +81,7 @@ impl Kafka {
 
 impl Drop for Kafka {
     fn drop(&mut self) {
-        // the end of its input ends it
+        // the JVM ends at the end of its input
         self.turns = None;
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! What the benches stand on: partitions made on the fly, a naive reader of them, and races between the two.
+//! Support for the benches: generated partitions, a naive reader, and comparisons.
 #![allow(dead_code, reason = "each bench uses its own part")]
 #![allow(unreachable_pub, reason = "nothing outside a bench sees it")]
 #![allow(
@@ -6,11 +6,11 @@
     clippy::return_self_not_must_use,
     clippy::missing_panics_doc,
     clippy::missing_errors_doc,
-    reason = "nobody but the benches calls it"
+    reason = "called by the benches only"
 )]
 #![allow(clippy::little_endian_bytes, reason = "lz4 frames are little-endian")]
 
-// the tests' builder of batches, indexes and directories: its bytes are held to Kafka's own there
+// the tests' builder of batches, indexes and directories, whose bytes the tests compare with Kafka's
 #[path = "../../tests/rust/support/batches.rs"]
 pub mod batches;
 #[path = "../../tests/rust/support/lz4.rs"]

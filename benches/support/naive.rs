@@ -1,4 +1,4 @@
-//! A reader written plainly: each file open, headers read one after another, no answer checked against anything.
+//! A naive reader: every file is open, headers are read one after another, and nothing is verified.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,7 +8,7 @@ use std::path::Path;
 use super::batches::crc32c;
 use super::partition::file_name;
 
-/// What a walk reads of a batch v2.
+/// The bytes of a v2 batch that a walk reads.
 #[derive(Debug, Clone, Copy)]
 pub struct Header {
     pub base_offset: i64,
@@ -67,7 +67,7 @@ pub fn time_offset(slot: [u8; 12]) -> i64 {
     i64::from(i32::from_be_bytes(at(&slot, 8)))
 }
 
-/// Where a look-up starts to walk.
+/// The start of a look-up's walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum From {
     SegmentStart,
@@ -83,7 +83,7 @@ pub struct Segment {
     time_index: Vec<u8>,
 }
 
-/// Where a batch lies, as [`Location`](cordwood::types::Location) says it.
+/// The location of a batch, as in [`Location`](cordwood::types::Location).
 pub type Location = (i64, i64, u64, u64);
 
 pub struct Reader {
@@ -112,7 +112,7 @@ impl Reader {
         Self { segments: segments.collect() }
     }
 
-    /// The batch that holds an offset; its checksum is computed where `crc` says so.
+    /// The batch that holds an offset; its checksum is verified if `crc` is true.
     pub fn locate(&self, offset: i64, from: From, crc: bool) -> Location {
         let after = self.segments.partition_point(|segment| segment.base_offset <= offset);
         let segment = &self.segments[after - 1];
@@ -124,7 +124,7 @@ impl Reader {
         (segment.base_offset, header.base_offset, position, header.size)
     }
 
-    /// The first record whose time reaches a target: timestamp and offset.
+    /// The first record at or after a time: timestamp and offset.
     pub fn offset_for_time(&self, target: i64, from: From) -> (i64, i64) {
         let reaches = |segment: &&Segment| time_key(*segment.time_index.last_chunk().unwrap()) >= target;
         let segment = self.segments.iter().find(reaches).unwrap();
@@ -147,7 +147,7 @@ impl Segment {
             .map_or(0, |slot| position(slot) as u64)
     }
 
-    /// The first batch from `position` on of which `is_it`.
+    /// The first batch from `position` on that satisfies `is_it`.
     fn walk(&self, mut position: u64, is_it: impl Fn(&Header) -> bool) -> (u64, Header) {
         let mut bytes = [0; 61];
         loop {
@@ -160,7 +160,7 @@ impl Segment {
         }
     }
 
-    /// A batch, its checksum compared.
+    /// A batch, after a check of its checksum.
     fn read(&self, position: u64, header: &Header) -> Vec<u8> {
         let mut bytes = vec![0; header.size as usize];
         self.log.read_exact_at(&mut bytes, position).unwrap();
@@ -179,7 +179,7 @@ pub struct Row {
     pub headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
-/// The records of a batch, from its bytes behind the header as they were before they were compressed.
+/// The records of a batch, from its decompressed bytes after the header.
 pub fn rows(header: &Header, mut bytes: &[u8]) -> Vec<Row> {
     let bytes = &mut bytes;
     let row = |_| {
@@ -217,7 +217,7 @@ fn varint(bytes: &mut &[u8]) -> i64 {
     }
 }
 
-/// What a batch's bytes behind its header were before they were compressed, by each library's plainest call.
+/// The decompressed bytes of a batch after its header, by each library's simplest call.
 pub fn decompressed(codec: u8, bytes: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     match codec {
@@ -233,7 +233,7 @@ pub fn decompressed(codec: u8, bytes: &[u8]) -> Vec<u8> {
             }
         }
         3 => {
-            // behind the frame's header: blocks of at most 64 KiB, the highest bit of their length says stored
+            // after the frame's header: blocks of at most 64 KiB; the highest bit of their length means stored
             let mut blocks = &bytes[7..];
             loop {
                 let word = u32::from_le_bytes(at(take(&mut blocks, 4), 0));

@@ -1,4 +1,4 @@
-//! Several ways to answer the same questions: each is checked on all of them, then timed.
+//! Several implementations of the same look-up: each is checked on all targets, then timed.
 
 use std::fmt::Debug;
 use std::hint::black_box;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 
-/// Targets, and the answer to each. Every arm is timed twice. *Latency*: each look-up waits for the answer of the one
-/// before it. *Throughput*: they do not wait.
+/// Targets, with the expected answers. Every arm is timed twice. *Latency*: each look-up waits for the result of the
+/// previous one. *Throughput*: they do not wait.
 pub struct Race<'a, Answer> {
     /// The first part of the benchmarks' names.
     pub name: String,
     pub targets: &'a [i64],
     pub answers: &'a [Answer],
-    /// Of an answer, a number that is not negative: the next look-up waits for it.
+    /// A non-negative number from an answer, on which the next look-up depends.
     pub number: fn(&Answer) -> i64,
 }
 
 impl<Answer: PartialEq + Debug> Race<'_, Answer> {
-    /// Checks one way to answer, then times it.
+    /// Checks one implementation, then times it.
     pub fn run(&self, criterion: &mut Criterion, arm: &str, answer: impl FnMut(i64) -> Answer) {
         self.run_few(criterion, arm, usize::MAX, answer);
     }
@@ -41,7 +41,7 @@ impl<Answer: PartialEq + Debug> Race<'_, Answer> {
         group.throughput(Throughput::Elements(targets.len() as u64));
         group.bench_function(format!("{arm}/latency"), |bencher| {
             bencher.iter(|| {
-                // no answer is negative, so this adds 0, but it has to wait to know that
+                // no answer is negative, so this adds 0, but it depends on the answer
                 black_box(targets).iter().fold(0, |last, target| number(&answer(target + (last >> 63))))
             });
         });

@@ -1,4 +1,4 @@
-//! Two sides that take turns at the same work: what each turn took, and how many times faster one was than the other.
+//! Two sides that take turns at the same work: the time of each turn, and the ratio.
 
 use std::fs::File;
 use std::io::Write;
@@ -7,21 +7,21 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// What a piece of work took.
+/// The time of a piece of work.
 #[derive(Debug, Clone, Copy)]
 pub struct Spent {
     pub wall: Duration,
-    /// Of the thread that did it, or of the process where it was many.
+    /// CPU time of the thread that did it, or of the process if there were several threads.
     pub cpu: Duration,
 }
 
 impl Spent {
-    /// Times what this thread does.
+    /// Times the work of this thread.
     pub fn on<T>(work: impl FnOnce() -> T) -> (Self, T) {
         Self::by(ClockId::ThreadCPUTime, work)
     }
 
-    /// Times what all threads of the process do.
+    /// Times the work of all threads of the process.
     pub fn of_process<T>(work: impl FnOnce() -> T) -> (Self, T) {
         Self::by(ClockId::ProcessCPUTime, work)
     }
@@ -39,12 +39,12 @@ fn cpu_time(clock: ClockId) -> Duration {
     Duration::new(u64::try_from(now.tv_sec).unwrap_or(0), u32::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// Which time a ratio is of.
+/// The clock of a ratio.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// Of the thread's CPU: what it costs, whoever else wants the cores.
+    /// The thread's CPU time: the cost, independent of other load on the cores.
     Cpu,
-    /// Where waiting is what counts.
+    /// Wall time, where waiting counts.
     Wall,
 }
 
@@ -62,18 +62,18 @@ impl Clock {
 #[derive(Debug)]
 pub struct Pair {
     pub name: String,
-    /// What the other side is.
+    /// The name of the other side.
     pub peer: &'static str,
-    /// How many times faster ours has to be.
+    /// The minimum ratio by which the library must be faster.
     pub floor: Option<f64>,
     pub clock: Clock,
-    /// What the times are divided by; of ours and of the other side's.
+    /// The divisors of the times: the library's and the other side's.
     pub elements: (u64, u64),
-    /// What each turn took, ours first.
+    /// The times of each turn, the library's first.
     pub turns: Vec<(Spent, Spent)>,
 }
 
-/// Median, least and largest.
+/// Median, minimum and maximum.
 #[derive(Debug, Clone, Copy)]
 pub struct Spread {
     pub median: f64,
@@ -99,7 +99,7 @@ impl Spread {
 }
 
 impl Pair {
-    /// How many times faster ours was than the other side in the same turn.
+    /// How many times faster the library was than the other side in the same turn.
     pub fn ratio(&self, clock: Clock) -> Spread {
         let per_element = |spent: &Spent, elements: u64| clock.of(spent) / elements as f64;
         Spread::of(
@@ -109,7 +109,7 @@ impl Pair {
         )
     }
 
-    /// µs an element.
+    /// µs per element.
     fn micros(&self, clock: Clock) -> (Spread, Spread) {
         let of = |spent: &Spent, elements: u64| clock.of(spent) * 1e6 / elements as f64;
         let ours = Spread::of(self.turns.iter().map(|turn| of(&turn.0, self.elements.0)));
@@ -149,10 +149,10 @@ impl Pair {
         )
     }
 
-    /// What the columns of [`Pair::line`] are.
+    /// The headings of [`Pair::line`].
     pub const HEAD: &'static str = "name                     beside                         time           ours, µs an element      theirs, µs an element  ratio               other floor";
 
-    /// All turns, a line each side, ns an element.
+    /// All turns, one line per side, ns per element.
     pub fn record(pairs: &[Self], path: &Path) {
         let mut file = File::create(path).unwrap();
         writeln!(file, "benchmark,side,turn,elements,cpu_ns,wall_ns").unwrap();

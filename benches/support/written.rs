@@ -1,4 +1,4 @@
-//! A partition made on the fly, and what was written into it.
+//! A partition written for a bench, with its contents.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -18,15 +18,15 @@ const START: i64 = 1_700_000_000_000;
 /// What to write.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// About how many bytes a batch has before it is compressed.
+    /// Approximate size of a batch before compression, bytes.
     pub batch_bytes: usize,
     pub codec: Codec,
-    /// About how many bytes the log has before it is compressed.
+    /// Approximate size of the log before compression, bytes.
     pub log_bytes: usize,
     pub segment_bytes: usize,
 }
 
-/// A batch, and where it lies.
+/// A batch and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     pub segment: i64,
@@ -37,7 +37,7 @@ pub struct Batch {
     pub max_timestamp: i64,
 }
 
-/// What the columns of all records come to.
+/// Sums over the columns of all records.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Sums {
     pub records: u64,
@@ -46,13 +46,13 @@ pub struct Sums {
     pub null_keys: u64,
     pub null_values: u64,
     pub headers: u64,
-    /// Lengths and bytes of all keys, values, headers, one after another.
+    /// The contents of all keys, values and headers, in order: sizes, and hashes of lengths and bytes.
     pub keys: Content,
     pub values: Content,
     pub header_bytes: Content,
 }
 
-/// How many bytes, and their FNV-1a.
+/// A number of bytes, and their FNV-1a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content(u64, u64);
 
@@ -72,7 +72,7 @@ impl Content {
         for byte in bytes {
             self.1 = (self.1 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
         }
-        // where one value ends and the next begins is part of it
+        // the length is hashed, too, so that the boundaries of values count
         self.1 = (self.1 ^ bytes.len() as u64).wrapping_mul(0x0100_0000_01b3);
     }
 }
@@ -101,14 +101,14 @@ impl Sums {
     }
 }
 
-/// A partition directory and all that is true of it.
+/// A partition directory with its expected contents.
 pub struct Written {
     folder: TempDir,
     pub dir: PathBuf,
     pub batches: Vec<Batch>,
-    /// Of each record, by its offset: the first is 0, and there are no gaps.
+    /// The timestamp of each record, by its offset: the first is 0, and there are no gaps.
     pub times: Vec<i64>,
-    /// Bytes of all batches, had none been compressed.
+    /// The uncompressed size of all batches, bytes.
     pub plain_bytes: u64,
     pub sums: Sums,
 }
@@ -150,7 +150,7 @@ impl Written {
 
     fn batch(&mut self, shape: Shape, random: &mut Random) -> Built {
         let base_offset = self.times.len() as i64;
-        // three quarters to five quarters
+        // three to five quarters of the size
         let full = shape.batch_bytes * 3 / 4 + random.below(shape.batch_bytes as i64 / 2) as usize;
         let (mut records, mut bytes) = (Vec::new(), 61);
         while bytes < full {
@@ -171,19 +171,19 @@ impl Written {
         self.times.len() as i64
     }
 
-    /// The batch that holds an offset, by looking through all of them.
+    /// The batch that holds an offset, by a walk through all batches.
     pub fn batch_of(&self, offset: i64) -> Batch {
         self.batches[self.batches.partition_point(|batch| batch.last_offset < offset)]
     }
 
-    /// Of each target the first record whose time reaches it: timestamp and offset. Looks at every record.
+    /// For each target, the first record at or after it: timestamp and offset. Reads every record.
     pub fn first_at(&self, targets: &[i64]) -> Vec<(i64, i64)> {
         let mut sorted: Vec<_> = targets.iter().copied().enumerate().collect();
         sorted.sort_by_key(|(_, target)| *target);
         let mut answers = vec![(-1, -1); targets.len()];
         let mut records = self.times.iter().copied().zip(0..).peekable();
         for (place, target) in sorted {
-            // those below an earlier, smaller target are below this one too
+            // records below an earlier, smaller target are below this one, too
             while records.next_if(|(timestamp, _)| *timestamp < target).is_some() {}
             answers[place] = *records.peek().unwrap();
         }
@@ -191,10 +191,10 @@ impl Written {
     }
 }
 
-/// As a web shop may write them: about 110 bytes of JSON under a short key, a header now and then, few nulls.
+/// Records as of a web shop: about 110 bytes of JSON with a short key, sometimes a header, few nulls.
 fn record(random: &mut Random, number: i64) -> Rec {
     const WORDS: [&str; 8] = ["red", "gift", "express", "returned", "blue", "large", "second-hand", "small"];
-    // one a millisecond, up to 20 of them out of order
+    // one per millisecond, disordered by up to 20 of them
     let record = Rec::at(START + number + random.below(20));
     let user = random.below(100_000);
     let record = if random.below(16) == 0 { record } else { record.key(format!("user-{user}")) };

@@ -112,7 +112,8 @@ impl NewRecords {
         Ok(pairs)
     }
 
-    /// The rows as records. `headers`: from [`NewRecords::headers`]. `now`: the timestamp if there is no timestamp column, ms.
+    /// The rows as records. `headers`: from [`NewRecords::headers`]. `now`: the timestamp if there is no timestamp
+    /// column, ms.
     pub fn records<'a>(&'a self, headers: &'a [HeaderPair<'a>], now: i64) -> Vec<NewRecord<'a>> {
         let mut rest = headers;
         let record = |row| {

@@ -1,12 +1,12 @@
 //! The settings of a log, under Kafka's names, with the defaults and limits of Kafka 4.3.1.
 //!
 //! ```
-//! use cordwood::config::{LogConfig, Source};
+//! use cordwood::config::{LogConfig, PropertySource};
 //!
 //! # fn main() -> cordwood::Result<()> {
 //! let broker = [("log.roll.ms", "5000"), ("log.roll.hours", "1"), ("log.dirs", "/data")];
 //! let broker = broker.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
-//! assert_eq!(LogConfig::from_properties(&broker, Some(Source::Broker))?.segment_ms, 5000);
+//! assert_eq!(LogConfig::from_properties(&broker, Some(PropertySource::Broker))?.segment_ms, 5000);
 //! # Ok(())
 //! # }
 //! ```
@@ -16,7 +16,7 @@ mod settings;
 mod suggestions;
 mod value;
 
-pub use properties::Source;
+pub use properties::PropertySource;
 pub use settings::{Setting, Synonym, settings};
 #[cfg(feature = "arrow")]
 pub(crate) use suggestions::nearest;

@@ -10,14 +10,14 @@ use crate::error::{Error, Result};
 
 /// Whose properties they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Source {
+pub enum PropertySource {
     /// A broker's file: its own names (`log.segment.bytes`); whatever else is in it is ignored.
     Broker,
     /// A topic's overrides: `segment.bytes`; an unknown name is an error.
     Topic,
 }
 
-impl Source {
+impl PropertySource {
     /// A broker's file has a name that begins with `log.`, or one of those that every broker has.
     pub fn guess<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         const BROKER: [&str; 3] = ["broker.id", "node.id", "process.roles"];
@@ -44,16 +44,19 @@ const REMOTE_STORAGE: &str = "remote.storage.enable";
 
 impl LogConfig {
     /// The settings in a broker's file or a topic's overrides, with Kafka's precedence (`log.roll.ms` over
-    /// `log.roll.hours`); what they do not name has its default. `None` guesses, as [`Source::guess`] does.
+    /// `log.roll.hours`); what they do not name has its default. `None` guesses, as [`PropertySource::guess`] does.
     ///
     /// # Errors
     /// [`Error::Config`] with the name, the value and what is allowed; for an unknown name of a topic's a near one, if any.
     ///
     /// *Source*: `KafkaConfig.extractLogConfigMap`, `LogConfig.fromProps`.
-    pub fn from_properties(properties: &BTreeMap<String, String>, source: Option<Source>) -> Result<Self> {
-        match source.unwrap_or_else(|| Source::guess(properties.keys().map(String::as_str))) {
-            Source::Broker => Self::from_broker(properties),
-            Source::Topic => Self::default().with_overrides(properties),
+    pub fn from_properties(
+        properties: &BTreeMap<String, String>,
+        source: Option<PropertySource>,
+    ) -> Result<Self> {
+        match source.unwrap_or_else(|| PropertySource::guess(properties.keys().map(String::as_str))) {
+            PropertySource::Broker => Self::from_broker(properties),
+            PropertySource::Topic => Self::default().with_overrides(properties),
         }
     }
 

@@ -147,8 +147,8 @@ impl FileBytes {
     /// The first `size` bytes of a file (`None`: all), mapped if `map` is true and there are any.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] if the file is shorter than `size`. If the system refuses the mapping, that is no error: the bytes
-    /// are read by position.
+    /// [`Error::LogChanged`] if the file is shorter than `size`. If the system refuses the mapping, that is no error: the
+    /// bytes are read by position.
     pub fn new(file: SystemFile, size: Option<u64>, map: bool) -> Result<Self> {
         let size = size.unwrap_or(file.size());
         if file.size() < size {

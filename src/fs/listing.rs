@@ -2,8 +2,9 @@
 //!
 //! `readdir` is not atomic: each entry that is created, deleted or renamed while it runs may be returned or not,
 //! independently. One pass over the directory of a log that rolls may therefore miss a segment and return a later one,
-//! which looks like a gap. A second pass returns every entry that existed before it began. A segment is created after all segments
-//! with lower base offsets, so those that precede the last one of the first pass existed before the second pass began:
+//! which looks like a gap. A second pass returns every entry that existed before it began. A segment is created after all
+//! segments with lower base offsets, so those that precede the last one of the first pass existed before the second pass
+//! began:
 //!
 //! ```text
 //!   first pass     0  129  …  147  154        137 was created meanwhile, and missed

@@ -90,8 +90,8 @@ trait Handle: Debug + Send + Sync {
     fn set_size(&self, size: u64) -> io::Result<()>;
     /// Extends the file to `size` by zeros with allocated blocks.
     fn allocate(&self, size: u64) -> io::Result<()>;
-    /// Allocates blocks for `length` bytes at a position, also beyond the end of the file, without changing its size. This is
-    /// only advice; returns whether the system took it.
+    /// Allocates blocks for `length` bytes at a position, also beyond the end of the file, without changing its size.
+    /// This is only advice; returns whether the system took it.
     fn reserve(&self, position: u64, length: u64) -> bool {
         let _ = (position, length);
         false

@@ -47,8 +47,8 @@ impl WritableFile {
         super::file::read_exact(&*self.handle, buffer, position).map_err(self.fail("read"))
     }
 
-    /// Writes all of `bytes` at `position`. Continues after an interruption, and once after a short write, so that the second
-    /// write returns the reason.
+    /// Writes all of `bytes` at `position`. Continues after an interruption, and once after a short write, so that the
+    /// second write returns the reason.
     ///
     /// # Errors
     /// [`Error::Io`]: any part of the bytes may be written.

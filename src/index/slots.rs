@@ -18,11 +18,11 @@ const KEPT_BYTES: u64 = 64 << 20;
 
 /// Slots of `SIZE` bytes. Any number of threads may read.
 #[derive(Debug)]
-pub(super) struct Slots<const SIZE: usize>(Source<SIZE>);
+pub(super) struct Slots<const SIZE: usize>(SlotSource<SIZE>);
 
 /// Where the bytes are.
 #[derive(Debug)]
-enum Source<const SIZE: usize> {
+enum SlotSource<const SIZE: usize> {
     /// In a file that is only read.
     Opened {
         bytes: FileBytes,
@@ -45,49 +45,49 @@ impl<const SIZE: usize> Slots<SIZE> {
             0
         };
         let pages = (0..kept).map(|_| OnceLock::new()).collect();
-        Self(Source::Opened { bytes, pages })
+        Self(SlotSource::Opened { bytes, pages })
     }
 
     /// The slots of an offset or time index that is being written.
     pub(super) fn preallocated(slots: Preallocated<SIZE>) -> Self {
-        Self(Source::Preallocated(slots))
+        Self(SlotSource::Preallocated(slots))
     }
 
     /// The slots of a transaction index that is being written.
     pub(super) fn appended(slots: Appended<SIZE>) -> Self {
-        Self(Source::Appended(slots))
+        Self(SlotSource::Appended(slots))
     }
 
     /// The writing half; `None` for a file that is only read.
     pub(super) fn preallocated_mut(&mut self) -> Option<&mut Preallocated<SIZE>> {
-        if let Source::Preallocated(slots) = &mut self.0 { Some(slots) } else { None }
+        if let SlotSource::Preallocated(slots) = &mut self.0 { Some(slots) } else { None }
     }
 
     /// How many entries are only in memory.
     pub(super) fn unwritten(&self) -> u64 {
-        if let Source::Preallocated(slots) = &self.0 { slots.unwritten() } else { 0 }
+        if let SlotSource::Preallocated(slots) = &self.0 { slots.unwritten() } else { 0 }
     }
 
     /// The writing half; `None` for a file that is only read.
     pub(super) fn appended_mut(&mut self) -> Option<&mut Appended<SIZE>> {
-        if let Source::Appended(slots) = &mut self.0 { Some(slots) } else { None }
+        if let SlotSource::Appended(slots) = &mut self.0 { Some(slots) } else { None }
     }
 
     /// The file, as it was opened.
     pub(super) fn path(&self) -> &Path {
         match &self.0 {
-            Source::Opened { bytes, .. } => bytes.path(),
-            Source::Preallocated(slots) => slots.path(),
-            Source::Appended(slots) => slots.path(),
+            SlotSource::Opened { bytes, .. } => bytes.path(),
+            SlotSource::Preallocated(slots) => slots.path(),
+            SlotSource::Appended(slots) => slots.path(),
         }
     }
 
     /// Bytes of the file.
     fn file_size(&self) -> u64 {
         match &self.0 {
-            Source::Opened { bytes, .. } => bytes.size(),
-            Source::Preallocated(slots) => slots.file_size(),
-            Source::Appended(slots) => slots.file_size(),
+            SlotSource::Opened { bytes, .. } => bytes.size(),
+            SlotSource::Preallocated(slots) => slots.file_size(),
+            SlotSource::Appended(slots) => slots.file_size(),
         }
     }
 
@@ -155,9 +155,9 @@ impl<const SIZE: usize> Slots<SIZE> {
 
     fn read<const N: usize>(&self, position: u64) -> Result<[u8; N]> {
         let found = match &self.0 {
-            Source::Preallocated(slots) => slots.read(position)?,
-            Source::Appended(slots) => Some(slots.read(position)?),
-            Source::Opened { bytes, pages } => match bytes.mapped() {
+            SlotSource::Preallocated(slots) => slots.read(position)?,
+            SlotSource::Appended(slots) => Some(slots.read(position)?),
+            SlotSource::Opened { bytes, pages } => match bytes.mapped() {
                 Some(map) => chunk_at(map, position),
                 None if pages.is_empty() => {
                     bytes.read_available(position, N, &mut Vec::new())?.first_chunk().copied()

@@ -2,11 +2,11 @@
 //!
 //! # Why
 //!
-//! Every look-up of an offset begins with the floor of that offset among the segments' base offsets. Kafka keeps them in a
-//! `ConcurrentSkipListMap` with one key per node: each step down or along is an unpredictable branch and a cache miss. Here a
-//! node has a row of 64 keys, the lanes above it have rows of 64 keys too, and one search of constant length is used for
-//! both. Writes are rare (a roll, a retention run) and reads are frequent. So the writer copies where necessary, and readers
-//! do not lock, do not change a shared counter, and do not wait.
+//! Every look-up of an offset begins with the floor of that offset among the segments' base offsets. Kafka keeps them in
+//! a `ConcurrentSkipListMap` with one key per node: each step down or along is an unpredictable branch and a cache miss.
+//! Here a node has a row of 64 keys, the lanes above it have rows of 64 keys too, and one search of constant length is
+//! used for both. Writes are rare (a roll, a retention run) and reads are frequent. So the writer copies where necessary,
+//! and readers do not lock, do not change a shared counter, and do not wait.
 //!
 //! # Layout
 //!
@@ -114,7 +114,8 @@ pub struct OutOfOrder {
 
 /// The writer of the list. It creates the readers: [`SkipList::reader`] follows changes, [`SkipList::view`] does not.
 ///
-/// Keys are any `i64` but `i64::MAX`. Values are cloned where a node is cut, so they should be as cheap to clone as an `Arc`.
+/// Keys are any `i64` but `i64::MAX`. Values are cloned where a node is cut, so they should be as cheap to clone as an
+/// `Arc`.
 pub struct SkipList<V, const N: usize = KEYS> {
     /// The pointer by which readers find the current generation.
     shared: Swap<Generation<V, N>>,
@@ -196,9 +197,9 @@ impl<V: Clone, const N: usize> SkipList<V, N> {
 
     /// Replaces all entries with keys in `range` by `with`, in one swap.
     ///
-    /// An empty `with` is retention (up to the first base offset that is kept) or truncation (from a base offset on); fewer
-    /// segments are a compaction, others a refresh. The keys of `with` ascend and are in `range`. If `range` has no entries and
-    /// `with` is empty, there is no swap.
+    /// An empty `with` is retention (up to the first base offset that is kept) or truncation (from a base offset on);
+    /// fewer segments are a compaction, others a refresh. The keys of `with` ascend and are in `range`. If `range` has no
+    /// entries and `with` is empty, there is no swap.
     ///
     /// *Cost*: a copy of the entries in the nodes that are cut, and of the pointers to all others. *Concurrency*: readers
     /// see all of the change or nothing; earlier views do not change.

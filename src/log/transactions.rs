@@ -45,7 +45,7 @@ pub(crate) enum Outcome {
 
 /// A transaction under way.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenTransaction {
     first: i64,
     /// Its first batch behind the damage of `marked_below`.
     first_behind: Option<i64>,
@@ -55,7 +55,7 @@ struct Open {
     may_be_aborted: bool,
 }
 
-impl Open {
+impl OpenTransaction {
     /// From where on it is open for certain, if it has no marker behind what is known of it.
     fn certainly_open(&self) -> Option<i64> {
         if self.marked_below.is_some() { self.first_behind } else { Some(self.first) }
@@ -67,7 +67,7 @@ impl Open {
 }
 
 /// The open transactions by producer.
-type OpenTransactions = HashMap<i64, Open>;
+type OpenTransactions = HashMap<i64, OpenTransaction>;
 
 impl Transactions {
     /// Reads them from a log.
@@ -83,7 +83,8 @@ impl Transactions {
         let end = log.log_end_offset()?;
         let end_before = |first: Option<i64>| first.unwrap_or(end).max(log.log_start_offset());
         transactions.last_stable_offset = end_before(open.values().map(|open| open.first).min());
-        transactions.readable_end = end_before(open.values().filter_map(Open::certainly_open).min());
+        transactions.readable_end =
+            end_before(open.values().filter_map(OpenTransaction::certainly_open).min());
         for (producer_id, open) in open {
             if let Some(below) = open.marked_below {
                 transactions.undecided.entry(producer_id).or_default().push((open.first, below - 1));
@@ -143,7 +144,8 @@ impl Transactions {
             return Ok(Ok(()));
         }
         if !header.is_control() {
-            let open = open.entry(header.producer_id).or_insert_with(|| Open::at(header.base_offset));
+            let open =
+                open.entry(header.producer_id).or_insert_with(|| OpenTransaction::at(header.base_offset));
             if open.marked_below.is_some() {
                 open.first_behind.get_or_insert(header.base_offset);
             }
@@ -163,7 +165,7 @@ impl Transactions {
 
     /// A marker at `last` ends a transaction. What lies before a damaged stretch may have been ended in there already, and
     /// otherwise.
-    fn close(&mut self, producer_id: i64, open: Open, kind: ControlType, last: i64) {
+    fn close(&mut self, producer_id: i64, open: OpenTransaction, kind: ControlType, last: i64) {
         let aborted_from = open.marked_below.unwrap_or(open.first);
         if kind == ControlType::Abort {
             self.aborted.entry(producer_id).or_default().push((aborted_from, last));

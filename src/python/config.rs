@@ -8,7 +8,7 @@ use pyo3::types::PyType;
 
 use super::arguments::class_name;
 use super::error;
-use crate::config::{LogConfig, Setting, Source, Synonym, settings};
+use crate::config::{LogConfig, PropertySource, Setting, Synonym, settings};
 
 /// The configuration of an object with `to_properties()`; the default one of `None`.
 pub(super) fn config_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<LogConfig> {
@@ -25,7 +25,7 @@ pub(super) fn config_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<LogConfig>
     }
     let properties = given.call_method0("to_properties")?;
     let properties: BTreeMap<String, String> = properties.extract().map_err(|_| refused())?;
-    LogConfig::from_properties(&properties, Some(Source::Topic))
+    LogConfig::from_properties(&properties, Some(PropertySource::Topic))
         .map_err(|wrong| error::to_python(given.py(), wrong))
 }
 
@@ -66,8 +66,8 @@ pub(super) fn log_config_properties(
     overrides: Option<BTreeMap<String, String>>,
 ) -> PyResult<BTreeMap<String, String>> {
     let source = match kind {
-        Some("broker") => Some(Source::Broker),
-        Some(_) => Some(Source::Topic),
+        Some("broker") => Some(PropertySource::Broker),
+        Some(_) => Some(PropertySource::Topic),
         None => None,
     };
     LogConfig::from_properties(&properties, source)

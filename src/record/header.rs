@@ -143,8 +143,8 @@ impl BatchHeader {
         self.magic < 2 && self.attributes.is_compressed()
     }
 
-    /// Sets the base offset of a v0 or v1 wrapper from the entries in it, which are decompressed into `buffer`; also the last
-    /// offset if an old producer left it at zero. Does not change any other header.
+    /// Sets the base offset of a v0 or v1 wrapper from the entries in it, which are decompressed into `buffer`; also the
+    /// last offset if an old producer left it at zero. Does not change any other header.
     ///
     /// # Errors
     /// [`Malformed`] where the entries break the format.

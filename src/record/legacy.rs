@@ -1,7 +1,7 @@
 //! Formats v0 and v1: single messages, and wrappers whose value is a compressed run of messages.
 //!
-//! They differ in the offsets of the entries in a wrapper: in v0 these are absolute, in v1 relative to the wrapper's first
-//! entry. In both, the wrapper's own offset is that of its last entry. Kafka: `AbstractLegacyRecordBatch`.
+//! They differ in the offsets of the entries in a wrapper: in v0 these are absolute, in v1 they count from zero. In both,
+//! the wrapper's own offset is that of its last entry. Kafka: `AbstractLegacyRecordBatch`.
 
 use super::payload::Payload;
 use super::{Attributes, BatchHeader, Codec, Headers, LOG_OVERHEAD, PREFIX, RecordRef, codec};

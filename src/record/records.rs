@@ -103,7 +103,7 @@ impl Records {
     fn out_of_place(&self, offset: i64) -> Malformed {
         let expected =
             format!("records with rising offsets up to {}, the batch's last", self.header.last_offset);
-        Malformed::new(expected, format!("offset {offset} behind {}", self.previous))
+        Malformed::new(expected, format!("offset {offset} after {}", self.previous))
     }
 }
 

@@ -68,8 +68,8 @@ impl Analyzed {
     /// used.
     ///
     /// # Errors
-    /// [`Error::Config`] where [`BatchBuilder`] refuses a record or the batch. The caller checks the new batch's size against
-    /// its limit.
+    /// [`Error::Config`] where [`BatchBuilder`] refuses a record or the batch. The caller checks the new batch's size
+    /// against its limit.
     ///
     /// # Source
     /// Kafka: `LogValidator.buildRecordsAndAssignOffsets`.

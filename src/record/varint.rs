@@ -59,7 +59,8 @@ pub fn write(bytes: &mut Vec<u8>, value: i64) {
     bytes.push(low_byte(raw));
 }
 
-/// The number of bytes that [`write`](fn@write) appends for `value`: 1 to 10. Kafka: `ByteUtils.sizeOfVarint`, `sizeOfVarlong`.
+/// The number of bytes that [`write`](fn@write) appends for `value`: 1 to 10. Kafka: `ByteUtils.sizeOfVarint`,
+/// `sizeOfVarlong`.
 #[inline]
 pub fn size(value: i64) -> usize {
     // seven bits per byte, and one byte for zero: ⌈bits / 7⌉ without a division

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cordwood::config::{Allowed, CleanupPolicy, CompressionType, LogConfig, Setting, Source, settings};
+use cordwood::config::{
+    Allowed, CleanupPolicy, CompressionType, LogConfig, PropertySource, Setting, settings,
+};
 use cordwood::error::Error;
 use cordwood::types::TimestampType;
 use serde_json::Value;
@@ -32,7 +34,7 @@ fn words(error: Error) -> (String, String, String) {
 }
 
 fn topic_error(pairs: &[(&str, &str)]) -> (String, String, String) {
-    words(LogConfig::from_properties(&properties(pairs), Some(Source::Topic)).unwrap_err())
+    words(LogConfig::from_properties(&properties(pairs), Some(PropertySource::Topic)).unwrap_err())
 }
 
 /// Kafka's settings of which a log's files show nothing.
@@ -128,10 +130,10 @@ fn whole_sets_of_properties_mean_what_kafka_takes_them_for() {
             continue;
         }
         let config = match (&broker, &topic) {
-            (Some(broker), Some(topic)) => LogConfig::from_properties(broker, Some(Source::Broker))
+            (Some(broker), Some(topic)) => LogConfig::from_properties(broker, Some(PropertySource::Broker))
                 .and_then(|config| config.with_overrides(topic)),
-            (Some(broker), None) => LogConfig::from_properties(broker, Some(Source::Broker)),
-            (None, topic) => LogConfig::from_properties(topic.as_ref().unwrap(), Some(Source::Topic)),
+            (Some(broker), None) => LogConfig::from_properties(broker, Some(PropertySource::Broker)),
+            (None, topic) => LogConfig::from_properties(topic.as_ref().unwrap(), Some(PropertySource::Topic)),
         };
         if case["error"].is_null() && topic.as_ref().is_some_and(is_refused_here_alone) {
             assert!(config.is_err(), "{case}");
@@ -161,7 +163,7 @@ fn whole_sets_of_properties_mean_what_kafka_takes_them_for() {
             }
             assert_eq!(setting.text(&config), theirs, "{} of {case}", setting.name);
         }
-        let again = LogConfig::from_properties(&config.to_properties(), Some(Source::Topic)).unwrap();
+        let again = LogConfig::from_properties(&config.to_properties(), Some(PropertySource::Topic)).unwrap();
         assert_eq!(again, config, "{case}");
         taken += 1;
     }
@@ -237,10 +239,10 @@ fn a_broker_is_known_by_its_names() {
         &["node.id"],
         &["process.roles"],
     ] {
-        assert_eq!(Source::guess(names.iter().copied()), Source::Broker, "{names:?}");
+        assert_eq!(PropertySource::guess(names.iter().copied()), PropertySource::Broker, "{names:?}");
     }
     for names in [&[][..], &["segment.bytes"], &["compression.type", "logging"], &["message.max.bytes"]] {
-        assert_eq!(Source::guess(names.iter().copied()), Source::Topic, "{names:?}");
+        assert_eq!(PropertySource::guess(names.iter().copied()), PropertySource::Topic, "{names:?}");
     }
     let broker = properties(&[("node.id", "1"), ("segment.ms", "5"), ("log.roll.ms", "7")]);
     assert_eq!(LogConfig::from_properties(&broker, None).unwrap().segment_ms, 7);

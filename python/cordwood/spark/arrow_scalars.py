@@ -1,7 +1,7 @@
 """Python values as Arrow scalars, without an import of pandas.
 
-`pa.scalar`, and every function that takes a Python value, imports pandas to check for pandas types. That would cost every
-worker a third of a second and 40 MB before its first row.
+`pa.scalar`, and every function that takes a Python value, imports pandas to check for pandas types. That would cost
+every worker a third of a second and 40 MB before its first row.
 """
 
 import struct

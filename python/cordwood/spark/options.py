@@ -1,7 +1,7 @@
 """The options of the source: those of Spark's Kafka source, and cordwood's own.
 
-Options that Spark's Kafka source has keep their names, meanings and defaults. Spark passes options as strings, with their
-names in lower case.
+Options that Spark's Kafka source has keep their names, meanings and defaults. Spark passes options as strings, with
+their names in lower case.
 """
 
 import json
@@ -51,8 +51,8 @@ _BROKER_ONLY_NAMES = (
     "fetchOffset.retryIntervalMs",
 )
 
-# similarity from which a name counts as misspelt; of the settings of Kafka's clients, max.partition.fetch.bytes is the most
-# similar to an option of the source: 0.81
+# similarity from which a name counts as misspelt; of the settings of Kafka's clients, max.partition.fetch.bytes is the
+# most similar to an option of the source: 0.81
 _MISSPELT = 0.85
 
 
@@ -71,7 +71,7 @@ class SparkLogOptions:
     subscribe_pattern: str | None = None
     """Topics whose name contains a match of this regular expression (`topic_pattern`), except internal ones."""
     exclude_internal_topics: bool | None = None
-    """Whether internal topics are excluded unless named. `None`: only with `subscribe_pattern`, as in Spark's source."""
+    """Whether internal topics are excluded unless named. `None`: with `subscribe_pattern`, as in Spark's source."""
     assign: frozenset[PartitionName] | None = None
     """These partitions."""
 
@@ -97,8 +97,8 @@ class SparkLogOptions:
     include_headers: bool = False
     isolation_level: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
     cleanup_policy: Literal["delete", "compact"] | None = None
-    """Kafka's `cleanup.policy` of the topics: whether compaction may have left gaps between segments. `None`: decided by
-    the files (`Log.is_compacted`)."""
+    """Kafka's `cleanup.policy` of the topics: whether compaction may have left gaps between segments. `None`: the
+    files decide (`Log.is_compacted`)."""
     mode: Literal["FAILFAST", "DROPMALFORMED", "PERMISSIVE"] = "FAILFAST"
     max_batch_rows: int = 20_000
     max_batch_bytes: int = 8 << 20
@@ -109,9 +109,10 @@ class SparkLogOptions:
     def from_options(cls, options: Mapping[str, str]) -> "SparkLogOptions":
         """Check options as Spark passes them; names are case-insensitive.
 
-        *Errors*: `SparkLogError` with `CORDWOOD_BAD_OPTION` for an unknown option, with the nearest name, or all names if
-        none is similar; for a misspelt option of the source after the prefix `kafka.`, where the settings of a consumer are
-        accepted without effect; for a value that is not allowed; and for options that contradict each other.
+        *Errors*: `SparkLogError` with `CORDWOOD_BAD_OPTION` for an unknown option, with the nearest name, or all names
+        if none is similar; for a misspelt option of the source after the prefix `kafka.`, where the settings of a
+        consumer are accepted without effect; for a value that is not allowed; and for options that contradict each
+        other.
 
         >>> SparkLogOptions.from_options({"path": "data", "startingoffsets": '{"orders":{"0":23}}'}).starting_offsets
         {('orders', 0): 23}
@@ -175,8 +176,8 @@ class SparkLogOptions:
         named = [name for name, value in which.items() if value is not None]
         if len(named) > 1:
             raise bad_option(" and ".join(named), "at most one of subscribe, subscribePattern and assign", len(named))
-        # both may be given, as in Spark's Kafka source: the minimum decides when a micro-batch begins, the maximum where it
-        # ends
+        # both may be given, as in Spark's Kafka source: the minimum decides when a micro-batch begins, the maximum
+        # where it ends
         lowest, highest = self.min_offsets_per_trigger, self.max_offsets_per_trigger
         if lowest is not None and highest is not None and lowest > highest:
             raise bad_option("minOffsetsPerTrigger", f"at most maxOffsetsPerTrigger ({highest})", lowest)

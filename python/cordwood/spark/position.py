@@ -5,9 +5,9 @@ offset to read, the topic id, and leader epoch and checksum of the batch that ho
 Kafka compares topic id and leader epoch with those of its leader. The checksum detects what these do not: a log that
 was truncated and rewritten in the same epoch.
 
-Unknown fields are not compared: the topic id if there is no `partition.metadata`, the leader epoch in the formats v0 and
-v1, and both epoch and checksum if the batch was removed, by retention or compaction. A plain number, as in the offsets of
-Spark's Kafka source, is an offset without these fields.
+Unknown fields are not compared: the topic id if there is no `partition.metadata`, the leader epoch in the formats v0
+and v1, and both epoch and checksum if the batch was removed, by retention or compaction. A plain number, as in the
+offsets of Spark's Kafka source, is an offset without these fields.
 """
 
 from collections.abc import Callable, Mapping

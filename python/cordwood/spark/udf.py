@@ -55,8 +55,8 @@ def offset_for_time(
 ) -> "LookUp":
     """Return a UDF from a time (timestamp) to the first record at or after it, as `Log.offset_for_time`.
 
-    The parameters are those of `locate`. The UDF returns `struct<timestamp timestamp, offset bigint>`, and null for a null,
-    for a time before 1970 and for a time after the last record; with `on_missing="error"` the last two are
+    The parameters are those of `locate`. The UDF returns `struct<timestamp timestamp, offset bigint>`, and null for a
+    null, for a time before 1970 and for a time after the last record; with `on_missing="error"` the last two are
     `CORDWOOD_TIME_NOT_FOUND`. A timestamp_ntz is cast to timestamp by Spark: it is a time in the session's zone. Other
     types are `CORDWOOD_BAD_OPTION` in the query. For milliseconds in a bigint, use `timestamp_millis("ms")`.
 
@@ -168,7 +168,7 @@ def _same(answers: pa.StructArray) -> pa.StructArray:
 
 
 def _frame(answers: pa.StructArray) -> Any:  # noqa: ANN401  (a pandas.DataFrame)
-    """Convert the results to a pandas frame. With nulls, nullable integers are used, because floats would lose digits."""
+    """Convert the results to a pandas frame. Nulls need nullable integers, because floats would lose digits."""
     import pandas as pd  # noqa: PLC0415
 
     types = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()} if answers.null_count else {}

@@ -19,12 +19,12 @@ pub(super) struct Holder {
 }
 
 impl Holder {
-    /// For example "process 123 (java)". An OFD lock belongs to no process; `/proc` shows which descriptors hold one, for the
-    /// processes that this one may inspect.
-    pub(super) fn words(&self) -> String {
+    /// For example "process 123 (java)". An OFD lock belongs to no process; `/proc` shows which descriptors hold one, for
+    /// the processes that this one may inspect.
+    pub(super) fn description(&self) -> String {
         let own = std::process::id().to_string();
         if let Some(process) = self.process {
-            return words(&process.to_string());
+            return describe_process(&process.to_string());
         }
         if self.is_held_by(&own) {
             return "another handle of this process".to_owned();
@@ -34,7 +34,7 @@ impl Holder {
         names
             .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()))
             .find(|process| self.is_held_by(process))
-            .map_or_else(|| UNKNOWN.to_owned(), |process| words(&process))
+            .map_or_else(|| UNKNOWN.to_owned(), |process| describe_process(&process))
     }
 
     fn is_held_by(&self, process: &str) -> bool {
@@ -44,16 +44,16 @@ impl Holder {
         descriptors.filter_map(|entry| fs::read_to_string(entry.path()).ok()).any(|info| {
             // lock:	1: OFDLCK  ADVISORY  WRITE -1 fe:00:1234 0 EOF
             info.lines().filter(|line| line.starts_with("lock:")).any(|line| {
-                let mut words = line.split_whitespace().skip(2);
-                let is_fcntls = words.next() == Some("OFDLCK");
-                let is_in_the_way = words.nth(1) == Some("WRITE") || self.kind == Kind::Exclusive;
-                is_fcntls && is_in_the_way && words.nth(1) == Some(file.as_str())
+                let mut fields = line.split_whitespace().skip(2);
+                let is_ofd = fields.next() == Some("OFDLCK");
+                let is_conflicting = fields.nth(1) == Some("WRITE") || self.kind == Kind::Exclusive;
+                is_ofd && is_conflicting && fields.nth(1) == Some(file.as_str())
             })
         })
     }
 }
 
-fn words(process: &str) -> String {
+fn describe_process(process: &str) -> String {
     match fs::read_to_string(format!("/proc/{process}/comm")) {
         Ok(name) => format!("process {process} ({})", name.trim()),
         Err(_) => format!("process {process}"),

@@ -5,8 +5,9 @@
 //!   data/orders-0/.cordwood.lock   exclusive: one writer
 //! ```
 //!
-//! `flock` does not work here: the JVM's lock is an `fcntl` lock, and the two do not conflict. Nor does a plain `fcntl` lock:
-//! it belongs to the process, so a second handle of the process gets it too, and closing any descriptor of the file drops it.
+//! `flock` does not work here: the JVM's lock is an `fcntl` lock, and the two do not conflict. Nor does a plain `fcntl`
+//! lock: it belongs to the process, so a second handle of the process gets it too, and closing any descriptor of the file
+//! drops it.
 //!
 //! Only the process that took a lock releases it: unlocking in a forked child would release the parent's lock. A child's
 //! copy of the descriptor keeps the lock, so the copy is closed at the fork ([`descriptors`]). The lock files are never
@@ -49,12 +50,12 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, beside it), which is created
-    /// if it is missing. Never waits.
+    /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, beside it), which is
+    /// created if it is missing. Never waits.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another handle holds a lock, in this process or another; [`Error::Io`], also if the name is not that
-    /// of a regular file.
+    /// [`Error::Locked`] if another handle holds a lock, in this process or another; [`Error::Io`], also if the name is
+    /// not that of a regular file.
     pub fn exclusive(directory: &Directory, name: &str) -> Result<Self> {
         Self::take(directory, name, Kind::Exclusive)
     }
@@ -107,7 +108,7 @@ impl Lock {
         match opened {
             Ok(Some(descriptor)) => Ok(Self { descriptor: Some(descriptor), path }),
             Ok(None) => {
-                let found = refused.map_or_else(|| holder::UNKNOWN.to_owned(), |by| by.words());
+                let found = refused.map_or_else(|| holder::UNKNOWN.to_owned(), |by| by.description());
                 Err(Error::Locked { file: path, found })
             }
             Err(error) => Err(Error::io(path, "lock", error)),
@@ -120,7 +121,7 @@ pub(crate) const META_PROPERTIES: &str = "meta.properties";
 /// The name of the lock file in a data directory.
 pub(crate) const DATA_DIRECTORY_LOCK: &str = ".lock";
 /// The same file, relative to a partition directory.
-const DATA_DIRECTORYS: &str = "../.lock";
+const DATA_DIRECTORY_LOCK_FROM_PARTITION: &str = "../.lock";
 
 /// Whether a folder (or its parent, with `../`) is a Kafka data directory: then it contains one of these files.
 pub(crate) fn is_data_directory(folder: &Directory, up: &str) -> Result<bool> {
@@ -151,8 +152,9 @@ impl PartitionLocks {
     /// The name of the lock file in the partition directory.
     pub const NAME: &str = ".cordwood.lock";
 
-    /// Takes both locks: if the partition is in a Kafka data directory, a shared one on `../.lock`, which conflicts with a
-    /// broker's and not with those of other partitions' writers; and an exclusive one on the partition's own file. Never waits.
+    /// Takes both locks: if the partition is in a Kafka data directory, a shared one on `../.lock`, which conflicts with
+    /// a broker's and not with those of other partitions' writers; and an exclusive one on the partition's own file.
+    /// Never waits.
     ///
     /// # Errors
     /// As [`Lock::exclusive`].
@@ -171,19 +173,20 @@ impl PartitionLocks {
     /// As [`PartitionLocks::take`].
     pub fn probe(directory: &Directory) -> Result<()> {
         if directory.descriptor().is_some() && is_data_directory(directory, "../")? {
-            probe(directory, DATA_DIRECTORYS, Kind::Shared)?;
+            probe(directory, DATA_DIRECTORY_LOCK_FROM_PARTITION, Kind::Shared)?;
         }
         probe(directory, Self::NAME, Kind::Exclusive)
     }
 
-    /// Checks whether the data directory's lock file still has its name, and takes the lock again if not: a broker that stops
-    /// releases its lock and then deletes the file, which may have been locked in between.
+    /// Checks whether the data directory's lock file still has its name, and takes the lock again if not: a broker that
+    /// stops releases its lock and then deletes the file, which may have been locked in between.
     ///
     /// # Errors
     /// As [`PartitionLocks::take`].
     pub fn renew(&mut self, directory: &Directory) -> Result<()> {
         if self.data_directory.is_some()
-            && directory.identity_of(DATA_DIRECTORYS)?.map(|found| found.inode) != self.inode
+            && directory.identity_of(DATA_DIRECTORY_LOCK_FROM_PARTITION)?.map(|found| found.inode)
+                != self.inode
         {
             let (lock, inode) = shared(directory)?;
             (self.data_directory, self.inode) = (Some(lock), inode);
@@ -199,8 +202,8 @@ impl PartitionLocks {
 
 /// The lock that the writers of a data directory share, and the inode of its file.
 fn shared(directory: &Directory) -> Result<(Lock, Option<u64>)> {
-    let lock = Lock::shared(directory, DATA_DIRECTORYS)?;
-    Ok((lock, directory.identity_of(DATA_DIRECTORYS)?.map(|found| found.inode)))
+    let lock = Lock::shared(directory, DATA_DIRECTORY_LOCK_FROM_PARTITION)?;
+    Ok((lock, directory.identity_of(DATA_DIRECTORY_LOCK_FROM_PARTITION)?.map(|found| found.inode)))
 }
 
 /// Whether an exclusive lock on the file is held, or cannot be queried. Takes no lock; the descriptor may be read-only.
@@ -219,9 +222,9 @@ fn probe(directory: &Directory, name: &str, kind: Kind) -> Result<()> {
         Err(error) => Err(error.into()),
         Ok(descriptor) => is_refused(descriptor.as_fd(), kind),
     };
-    match probed.map_err(|error| Error::io(&path, "ask for the lock of", error))? {
+    match probed.map_err(|error| Error::io(&path, "query the lock of", error))? {
         None => Ok(()),
-        Some(holder) => Err(Error::Locked { file: path, found: holder.words() }),
+        Some(holder) => Err(Error::Locked { file: path, found: holder.description() }),
     }
 }
 
@@ -272,5 +275,5 @@ fn lock(folder: BorrowedFd<'_>, name: &str, kind: Kind) -> io::Result<Attempt> {
             Err(error) => return Err(error.into()),
         }
     }
-    Err(io::Error::other("somebody goes on deleting the lock's file"))
+    Err(io::Error::other("another process deletes the lock file repeatedly"))
 }

@@ -70,8 +70,8 @@ pub struct Fault {
     pub at: u64,
     /// The kind of failure.
     pub kind: FaultKind,
-    /// Whether every later operation fails, too. For [`FaultKind::Interrupted`], every second one; for [`FaultKind::Killed`],
-    /// all later operations fail in any case.
+    /// Whether every later operation fails, too. For [`FaultKind::Interrupted`], every second one; for
+    /// [`FaultKind::Killed`], all later operations fail in any case.
     pub forever: bool,
 }
 

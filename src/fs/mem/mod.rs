@@ -1,8 +1,9 @@
 //! An in-memory disk that crashes and fails, for tests. The writer uses it like the system's files.
 //!
 //! It stores the visible contents, the durable contents, and the changes between them (`state`). Every change is an
-//! [`Operation`]. A [`CrashPoint`] can be recorded before each; it yields the states in which a power loss may leave the disk
-//! ([`Image`]). An operation can be made to fail ([`Fault`]). Nothing here uses the system's clock or random numbers.
+//! [`Operation`]. A [`CrashPoint`] can be recorded before each; it yields the states in which a power loss may leave the
+//! disk ([`Image`]). An operation can be made to fail ([`Fault`]). Nothing here uses the system's clock or random
+//! numbers.
 
 mod crash;
 mod faults;

@@ -185,7 +185,7 @@ fn a_view_does_not_find_what_is_pushed_after_a_truncation_to_a_node_with_room() 
     let before = list.view();
     list.change(128..i64::MAX, []).unwrap();
     list.push(110, 110).unwrap();
-    assert_eq!(before.floor(127), Some(&99), "a key pushed later lies in the room of its second node");
+    assert_eq!(before.floor(127), Some(&99), "a key pushed later is in the free slots of its second node");
     assert_eq!(list.view().floor(127), Some(&110));
 }
 

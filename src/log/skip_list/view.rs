@@ -79,8 +79,8 @@ impl<V, const N: usize> View<V, N> {
 
     /// The values with keys in `[floor of start, end)`, in order: the segments that may have offsets in `[start, end)`.
     ///
-    /// If `start` has no floor, all with keys below `end`. Empty if `end` is not above `start` (if it is below, Kafka throws;
-    /// here the caller checks that).
+    /// If `start` has no floor, all with keys below `end`. Empty if `end` is not above `start` (if it is below, Kafka
+    /// throws; here the caller checks that).
     ///
     /// *Source*: `LogSegments.values`.
     pub fn between(&self, start: i64, end: i64) -> Iter<'_, V, N> {

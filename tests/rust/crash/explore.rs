@@ -1,4 +1,4 @@
-//! Every short sequence of operations, every point at which the power may go in it, and what may be left then.
+//! Every short sequence of operations, a power loss at every point in it, and the states in which it may leave the disk.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,10 +12,10 @@ use crate::found;
 use crate::judge::{Judge, Recovered, Tally};
 use crate::script::{Before, Call, Client, Op, Setup};
 
-/// How far it goes.
+/// The extent of the exploration.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// Of the longest sequences.
+    /// The length of the longest sequences.
     pub length: usize,
     /// Random sets of survivors at each point.
     pub random: u64,
@@ -28,13 +28,13 @@ pub const MODES: [FlushMode; 4] = [
     FlushMode::None,
 ];
 
-/// Every way to write, on a disk that tears small.
+/// All setups of the writer, on a disk with small sectors.
 pub fn setups() -> Vec<Setup> {
     let before = [Before::Nothing, Before::Closed, Before::Killed, Before::Shortened].into_iter();
     before.flat_map(|before| MODES.map(|flush| Setup { flush, sector: 16, before })).collect()
 }
 
-/// Hashes that were seen, by any thread.
+/// Hashes seen by any thread.
 pub struct Seen(Vec<Mutex<HashSet<u128>>>);
 
 impl Seen {
@@ -42,7 +42,7 @@ impl Seen {
         Self((0..64).map(|_| Mutex::default()).collect())
     }
 
-    /// Whether it is new.
+    /// Adds a hash; whether it is new.
     pub fn insert(&self, hash: u128) -> bool {
         self.0[(hash >> 64) as usize % 64].lock().unwrap().insert(hash)
     }
@@ -52,7 +52,7 @@ impl Seen {
     }
 }
 
-/// All sequences of exactly this length, shorter ones first where lengths are taken in order.
+/// All sequences of exactly this length.
 pub fn sequences(length: usize) -> Vec<Vec<Op>> {
     (0..length).fold(vec![Vec::new()], |shorter, _| {
         let longer = |ops: Vec<Op>| Op::ALL.map(|op| [&ops[..], &[op]].concat());
@@ -60,10 +60,10 @@ pub fn sequences(length: usize) -> Vec<Vec<Op>> {
     })
 }
 
-/// Is shown what recovery made of an image.
+/// Called with the result of each recovery.
 pub type Visit<'a> = &'a mut dyn FnMut(&mut Judge, &Recovered, &Image);
 
-/// The crash points of the last operation of a sequence: those of the ones before it are those of shorter sequences.
+/// The crash points of the last operation of a sequence: those of earlier operations belong to shorter sequences.
 pub fn explore_one(
     setup: Setup,
     sequence: &[Op],
@@ -118,14 +118,14 @@ fn look(
     }
 }
 
-/// Another one for each point.
+/// A different seed for each point.
 fn seed(setup: Setup, sequence: &[Op], number: usize) -> u64 {
     let mut hasher = DefaultHasher::new();
     (setup.flush.to_string(), setup.before, sequence, number).hash(&mut hasher);
     hasher.finish()
 }
 
-/// All of it, on so many threads.
+/// The whole exploration, on several threads.
 pub fn explore(setups: &[Setup], bounds: Bounds, threads: usize) -> (Tally, usize) {
     let work: Vec<_> = (0..=bounds.length)
         .flat_map(sequences)
@@ -141,7 +141,7 @@ pub fn explore(setups: &[Setup], bounds: Bounds, threads: usize) -> (Tally, usiz
     };
     let mut tally = Tally::default();
     if threads == 1 {
-        // what is planted, is planted in this thread
+        // a bug is seeded in this thread only
         tally = run();
     } else {
         std::thread::scope(|scope| {
@@ -162,8 +162,7 @@ fn nothing_acknowledged_is_lost_in_any_short_sequence() {
     assert!(distinct > 5_000, "{distinct} distinct images");
 }
 
-/// All that the project promises of crashes, and the figures of its table. It takes minutes, and is run by `make
-/// guarantees`.
+/// The exploration behind the guarantees, with the figures of their table. It takes minutes; `make guarantees` runs it.
 #[test]
 #[ignore = "takes minutes; `make guarantees` runs it"]
 fn nothing_acknowledged_is_lost_in_any_sequence_of_four() {

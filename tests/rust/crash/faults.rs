@@ -1,4 +1,4 @@
-//! Every file operation of some scripts fails once, or from then on: nothing acknowledged is missing afterwards, and after a
+//! Every file operation of some scripts fails, once or permanently. Afterwards nothing acknowledged is missing, and after a
 //! failed sync nothing is acknowledged.
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use crate::script::{Before, Call, Client, Op, Setup};
 pub const KINDS: [FaultKind; 4] =
     [FaultKind::InputOutput, FaultKind::NoSpace, FaultKind::Interrupted, FaultKind::ShortWrite];
 
-/// What the scripts do, and what is there before.
+/// The scripts, and the state of the log before them.
 pub const SCRIPTS: [(Before, &[Op]); 12] = [
     (Before::Nothing, &[Op::Reopen, Op::Append]),
     (Before::Nothing, &[Op::Reopen, Op::Append, Op::Append, Op::Flush, Op::Append]),
@@ -38,13 +38,13 @@ fn is_sync_of_a_log(operation: &Operation) -> bool {
 
 type Judged = HashSet<(u128, Vec<Expected>)>;
 
-/// A script under one fault. False where the fault comes too late to matter.
+/// Runs a script with one fault. False if the script ends before the fault.
 fn run(setup: Setup, script: &[Op], fault: Fault, judge: &mut Judge, judged: &mut Judged) -> bool {
     let words = |what: &str| format!("{} {:?} {script:?} {fault:?}: {what}", setup.flush, setup.before);
     let mut client = Client::of(setup);
     client.writer = None;
     client.disk.set_fault(Some(fault));
-    // of calls that failed and may have done their work, or a part of it
+    // calls that failed, and may have been done completely or in part
     let mut doubts: Vec<Expected> = Vec::new();
     let mut unsynced = false;
     let look = |client: &Client, doubts: &[Expected], judge: &mut Judge, judged: &mut Judged, when: &str| {
@@ -74,7 +74,7 @@ fn run(setup: Setup, script: &[Op], fault: Fault, judge: &mut Judge, judged: &mu
                 Some(_) => doubts.push(Expected::during(call.effect, &call.before, &call.wanted)),
             }
             if call.error.is_none() {
-                // what goes well says how the calls before it ended
+                // a successful call shows the outcome of the calls before it
                 doubts.clear();
             }
             unsynced |= call.error.is_some() && client.disk.failed().iter().any(is_sync_of_a_log);
@@ -88,14 +88,14 @@ fn run(setup: Setup, script: &[Op], fault: Fault, judge: &mut Judge, judged: &mu
     client.writer = None;
     client.disk.set_fault(None);
     let expected = look(&client, &doubts, judge, judged, "all");
-    // the process ends, the system lives on; what a sync failed for is not on the disk all the same
+    // the process ends and the system keeps running; data of a failed sync is not on the disk even so
     let is_shown = !seen_failing.iter().any(|failed| matches!(failed, Operation::Sync(_)));
     judge.tally.images += 1;
     judge.judge_disk(client.disk, &expected, is_shown, &|| words("the process ended"));
     has_come
 }
 
-/// All of it, and how many faults there were.
+/// Runs all scripts with all faults. Returns the number of faults.
 pub fn sweep(scripts: &[(Before, &[Op])], kinds: &[FaultKind]) -> (Tally, u64) {
     let mut faults = 0;
     let mut tally = Tally::default();

@@ -1,4 +1,4 @@
-//! Reads the files of a log, with the naive reader: the records, and where they are not as Kafka writes them.
+//! Reads the files of a log with the naive reader: the records, and deviations from Kafka's format.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,7 +9,7 @@ use crate::naive::{self, Batch};
 
 pub type Files = Vec<(String, Arc<Vec<u8>>)>;
 
-/// Stands for all that a record holds.
+/// A hash of a record's contents.
 pub fn fingerprint(
     timestamp: i64,
     key: Option<&[u8]>,
@@ -29,14 +29,14 @@ pub fn segments(files: &Files) -> Vec<(i64, &Arc<Vec<u8>>)> {
     found
 }
 
-/// Remembers batches that it has read: the same ones are in a million images.
+/// Caches batches: the same ones are in a million images.
 #[derive(Default)]
 pub struct Reader {
     batches: HashMap<Vec<u8>, Rc<Batch>>,
 }
 
 impl Reader {
-    /// Every batch of every segment. Strict: a segment ends with its last batch, and offsets rise.
+    /// Reads every batch of every segment. Strict: a segment ends with its last batch, and offsets rise.
     pub fn read(&mut self, files: &Files) -> Result<Vec<Rc<Batch>>, String> {
         let mut batches: Vec<Rc<Batch>> = Vec::new();
         for (base, bytes) in segments(files) {
@@ -69,8 +69,8 @@ impl Reader {
     }
 }
 
-/// Fails where the indexes of a log that was closed are not as Kafka leaves them: entries and nothing else, each of a batch
-/// that is there, and of each segment's largest timestamp.
+/// Fails if the indexes of a closed log differ from Kafka's: only entries, each of an existing batch, and the last time
+/// entry has the segment's largest timestamp.
 pub fn check_closed_indexes(files: &Files) -> Result<(), String> {
     for (base, bytes) in segments(files) {
         let index = |kind: &str| {
@@ -120,7 +120,7 @@ pub fn check_closed_indexes(files: &Files) -> Result<(), String> {
     Ok(())
 }
 
-/// The bytes of the batch at a position: of all that is left where its length says more.
+/// The bytes of the batch at a position, or all bytes from there if its length exceeds them.
 fn batch_at(bytes: &[u8], position: usize) -> &[u8] {
     let rest = &bytes[position..];
     let size = rest.get(8..12).map_or(0, |size| u32::from_be_bytes(size.try_into().unwrap()) as usize + 12);
@@ -150,7 +150,7 @@ pub fn checkpointed(files: &Files, name: &str) -> Option<i64> {
     text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
 }
 
-/// What was in the logs of one directory, is not in those of another, and was not kept in `quarantine/`.
+/// Bytes of the `.log` files of one directory that are neither in those of another nor in its `quarantine/`.
 pub fn not_kept(before: &Files, after: &Files) -> Option<String> {
     let now = segments(after);
     let kept: Vec<_> = after.iter().filter(|(name, _)| name.starts_with("quarantine/")).collect();
@@ -170,7 +170,7 @@ pub fn not_kept(before: &Files, after: &Files) -> Option<String> {
     None
 }
 
-/// Stands for all files but what was cut.
+/// A hash of all files outside `quarantine/`.
 pub fn hash_of_log(files: &Files) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (name, bytes) in files.iter().filter(|(name, _)| !name.starts_with("quarantine/")) {

@@ -1,4 +1,4 @@
-//! A full disk: what a call that fails for want of space has changed, which is nothing, and that space is all it needs.
+//! A full disk: a call that fails because there is no space changes nothing, and succeeds once there is space.
 
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
 use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
@@ -19,13 +19,13 @@ fn is_full(error: &cordwood::Error) -> bool {
     matches!(error, cordwood::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
 }
 
-/// No space from this operation on.
+/// A fault: no space from this operation on.
 fn from(at: u64) -> Fault {
     Fault { at, kind: FaultKind::NoSpace, forever: true }
 }
 
 #[test]
-fn a_first_opening_that_has_no_room_leaves_the_directory_as_it_was() {
+fn a_first_opening_without_disk_space_leaves_the_directory_unchanged() {
     let held: [&[(&str, &[u8])]; 2] = [
         &[],
         &[("partition.metadata", b"version: 0\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg"), ("notes.txt", b"kept")],
@@ -53,7 +53,7 @@ fn a_first_opening_that_has_no_room_leaves_the_directory_as_it_was() {
     }
 }
 
-/// A log in four segments, of which the first ones hold nothing that is left.
+/// A log in four segments, of which the first ones are below the log start.
 fn written(flush: FlushMode) -> Client {
     let setup = Setup { flush, sector: 16, before: Before::Nothing };
     let mut client = Client::of(setup);
@@ -65,7 +65,7 @@ fn written(flush: FlushMode) -> Client {
 
 type Calls = Vec<(String, Box<dyn Fn(&mut Client) -> Call>)>;
 
-/// What changes the structure of a log, at every offset that is of another kind.
+/// The calls that change the structure of a log, with one offset of each kind.
 fn calls() -> Calls {
     let mut calls: Calls = Vec::new();
     let Model { start, end, .. } = written(FlushMode::Always).model;
@@ -87,9 +87,9 @@ fn calls() -> Calls {
     calls
 }
 
-/// A call that finds no room changes nothing; when there is room, the writer goes on and the same call goes well.
+/// A call that finds no space changes nothing. Once there is space, the writer continues and the same call succeeds.
 #[test]
-fn a_call_that_has_no_room_changes_nothing_and_goes_well_when_it_has() {
+fn a_call_without_disk_space_changes_nothing_and_succeeds_once_there_is_space() {
     let mut refused = 0;
     for (name, call) in calls() {
         for flush in [FlushMode::Always, FlushMode::None] {
@@ -104,7 +104,7 @@ fn a_call_that_has_no_room_changes_nothing_and_goes_well_when_it_has() {
                 let Some(error) = called.error else { break };
                 assert!(is_full(&error), "{}: {error}", place());
                 refused += 1;
-                // what it is now, and what a process that is killed leaves
+                // the visible state, and the state after a kill
                 let writer = client.writer.as_mut().unwrap();
                 let bounds = (writer.log_start_offset(), writer.log_end_offset());
                 assert_eq!(bounds, (before.start, before.end), "{}", place());

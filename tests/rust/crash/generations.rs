@@ -1,4 +1,4 @@
-//! A log that lives on: random operations, a power loss in the middle of one, recovery, and on from what is left.
+//! Long-lived logs: random operations, a power loss during one, recovery, then more operations on the recovered log.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::explore::MODES;
 use crate::judge::{Judge, Tally};
 use crate::script::{Before, Call, Client, Op, Setup};
 
-/// The same numbers for the same seed.
+/// A pseudo-random generator with a seed.
 struct Random(u64);
 
 impl Random {
@@ -21,7 +21,7 @@ impl Random {
     }
 }
 
-/// What is done more often than other things.
+/// Operations with weights: frequent ones are listed several times.
 const OPS: [Op; 12] = [
     Op::Append,
     Op::Append,
@@ -37,7 +37,7 @@ const OPS: [Op; 12] = [
     Op::Reopen,
 ];
 
-/// One life: so many crashes, some operations before each.
+/// One log with a number of crashes and some operations before each.
 fn live(seed: u64, crashes: usize, tally: &mut Tally) {
     let mut random = Random(seed);
     let setup = Setup {
@@ -52,7 +52,7 @@ fn live(seed: u64, crashes: usize, tally: &mut Tally) {
     for _ in 0..crashes {
         let mut calls: Vec<Call> = Vec::new();
         for _ in 0..=random.below(6) {
-            // a writer that was closed is opened again
+            // reopens a closed writer
             let was_closed = calls.last().is_some_and(|call| call.name == "close");
             let op = if was_closed { Op::Reopen } else { OPS[random.below(OPS.len())] };
             write!(story, " {op:?}").unwrap();
@@ -110,7 +110,7 @@ fn lives(count: u64, crashes: usize, threads: u64) -> Tally {
 }
 
 #[test]
-fn a_log_that_crashes_again_and_again_loses_nothing() {
+fn a_log_that_crashes_repeatedly_loses_nothing() {
     assert!(lives(200, 20, 2).images >= 4_000);
 }
 

@@ -1,4 +1,4 @@
-//! Indexes that are written on a disk that fails: an entry that was refused is not there, and every other one is.
+//! Index writers on a failing disk: the index has every entry that was accepted, and no other.
 
 use cordwood::Result;
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
@@ -10,7 +10,7 @@ const NAME: &str = "00000000000000000100.index";
 const BASE: i64 = 100;
 const BYTES: u64 = 480;
 
-/// A writer of either kind, whose entries are a number and the offset that many above the base.
+/// A writer of either index. Entry `n` has the number n and the offset n above the base offset.
 trait Writer: Sized {
     const ENTRY: usize;
     fn open(disk: &MemoryDisk) -> Self;
@@ -101,10 +101,10 @@ fn held(disk: &MemoryDisk) -> Vec<u8> {
     files.iter().find(|(name, _)| name == NAME).unwrap().1.to_vec()
 }
 
-/// Entries, a truncation, more entries, another size, and a close, of which one call fails.
+/// Appends, a truncation, more appends, a resize and a close, of which one call fails.
 fn run<W: Writer>(fault: Fault) -> bool {
     let words = format!("entries of {} bytes, {fault:?}", W::ENTRY);
-    // small, so that what is written needs space and the failed half of it shows
+    // small sectors, so that each write needs space and a half-written one is noticed
     let disk = MemoryDisk::new(4);
     let mut index = W::open(&disk);
     let mut list: Vec<i32> = Vec::new();
@@ -113,7 +113,7 @@ fn run<W: Writer>(fault: Fault) -> bool {
     for number in 1..30 {
         match number {
             10 => {
-                // whether or not the file has been told, the entries are gone
+                // the entries are removed, whether or not the file was changed
                 let _ = index.truncate_to(6);
                 list.retain(|number| *number < 6);
             }
@@ -134,7 +134,7 @@ fn run<W: Writer>(fault: Fault) -> bool {
     }
     let is_over = disk.fault_is_over();
     disk.set_fault(None);
-    // the next call that writes the file mends what was left of one that failed
+    // the next call that writes the file repairs a half-done write
     index.add(30).unwrap();
     list.push(30);
     let mut expected: Vec<u8> = list.iter().flat_map(|number| W::bytes(*number)).collect();
@@ -148,7 +148,7 @@ fn run<W: Writer>(fault: Fault) -> bool {
 }
 
 #[test]
-fn an_index_on_a_disk_that_fails_has_the_entries_that_were_not_refused() {
+fn an_index_on_a_failing_disk_has_exactly_the_entries_that_were_accepted() {
     let mut faults = 0;
     for kind in KINDS {
         for forever in [false, true] {
@@ -166,7 +166,7 @@ fn an_index_on_a_disk_that_fails_has_the_entries_that_were_not_refused() {
 }
 
 #[test]
-fn an_index_that_has_no_room_for_its_length_leaves_no_file() {
+fn an_index_without_space_for_its_length_leaves_no_file() {
     let disk = MemoryDisk::new(16);
     for at in 0..2 {
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));

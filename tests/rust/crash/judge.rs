@@ -1,4 +1,4 @@
-//! Opens an image as a writer does, and judges what it finds there.
+//! Opens an image with a writer, and checks the recovered log.
 
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
@@ -12,27 +12,27 @@ use crate::found::{self, Files, Reader};
 use crate::model::{Expected, Fault};
 use crate::naive::Batch;
 
-/// What was looked at, and what was wrong.
+/// Counts of checks and violations.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
-    /// Images that were made.
+    /// Images created.
     pub images: u64,
-    /// Pairs of an image and what was expected of it that were judged: each once.
+    /// Distinct pairs of an image and its expectation that were checked.
     pub judged: u64,
     pub lost: u64,
     pub invented: u64,
     /// The log was not opened.
     pub unopened: u64,
-    /// Recovering again, or after another crash, gave something else.
+    /// A second recovery, or one after another crash, had a different result.
     pub unstable: u64,
-    /// Bytes were cut and not kept.
+    /// Bytes were cut and not kept in `quarantine/`.
     pub not_kept: u64,
-    /// A reader gave another answer than the naive one.
+    /// The reader's answer differed from the naive reader's.
     pub misread: u64,
-    /// Of recoveries that crashed themselves.
+    /// Recoveries after a crash during recovery.
     pub nested: u64,
     pub read: u64,
-    /// By kind: the first one, which is the shortest.
+    /// The first violation of each kind, which has the shortest sequence.
     pub examples: BTreeMap<&'static str, String>,
 }
 
@@ -73,7 +73,7 @@ impl Tally {
         self.examples.entry(kind).or_insert_with(|| format!("{}: {what}", place()));
     }
 
-    /// In words.
+    /// The counts as text.
     pub fn counts(&self) -> String {
         format!(
             "{} images, {} judged: {} lost, {} invented, {} unopened, {} unstable, {} not kept, {} misread; \
@@ -91,23 +91,23 @@ impl Tally {
         )
     }
 
-    /// Fails where anything was wrong.
+    /// Fails if there was a violation.
     pub fn assert_none(&self) {
         let examples: Vec<_> = self.examples.iter().map(|(kind, what)| format!("{kind}: {what}")).collect();
         assert_eq!(self.violations(), 0, "{}\n{}", self.counts(), examples.join("\n"));
     }
 }
 
-/// Judges images, and remembers what it has judged.
+/// Checks images, each distinct one once.
 pub struct Judge {
     options: WriterOptions,
     reader: Reader,
-    /// Logs as recovery left them that were looked at in all ways.
+    /// Recovered logs that were read completely.
     settled: HashSet<u64>,
     pub tally: Tally,
 }
 
-/// What recovery made of an image.
+/// A recovered log.
 pub struct Recovered {
     pub disk: MemoryDisk,
     /// Log start and end offset.
@@ -125,7 +125,7 @@ impl Judge {
         self.options.clone()
     }
 
-    /// Opens what is on a disk, and leaves it as a process does that is killed right after.
+    /// Opens the log on a disk, and leaves it as a process killed right after that does.
     pub fn recover(&self, disk: MemoryDisk) -> Result<Recovered, String> {
         let writer = LogWriter::open_in(disk.directory("/orders-0"), &self.options)
             .map_err(|error| error.to_string())?;
@@ -138,7 +138,7 @@ impl Judge {
         Ok(Recovered { bounds, files: shown.files(), hash: shown.hash(), disk })
     }
 
-    /// Judges an image. `place` says where it comes from. `process_only`: the system has lived on.
+    /// Checks an image. `place` describes its origin. `process_only`: only the process ended, not the system.
     pub fn judge(
         &mut self,
         image: &Image,
@@ -149,7 +149,7 @@ impl Judge {
         self.judge_disk(image.disk(), std::slice::from_ref(expected), process_only, place)
     }
 
-    /// Judges what is on a disk, of which one of several things may be expected.
+    /// Checks the log on a disk against several expectations, one of which must hold.
     pub fn judge_disk(
         &mut self,
         disk: MemoryDisk,
@@ -158,7 +158,7 @@ impl Judge {
         place: &dyn Fn() -> String,
     ) -> Option<Recovered> {
         self.tally.judged += 1;
-        // what the disk holds, not what is only seen after a sync has failed
+        // the durable contents, not those that are only visible after a failed sync
         let before = disk.crash_point().image(Survivors::All).files();
         let recovered = match self.recover(disk) {
             Ok(recovered) => recovered,
@@ -196,7 +196,7 @@ impl Judge {
         Some(recovered)
     }
 
-    /// What recovery left is durable, is left as it is by another one, and is read as it is.
+    /// Checks that the recovered log is durable, that another recovery does not change it, and that readers read it.
     fn settle(
         &mut self,
         recovered: &Recovered,
@@ -204,7 +204,7 @@ impl Judge {
         batches: &[Rc<Batch>],
         place: &dyn Fn() -> String,
     ) {
-        // after a close the indexes stay as the writer had them, which may be sparser than those that recovery builds
+        // after a close the indexes are the writer's, which may have fewer entries than those that recovery builds
         let rebuilt;
         let recovered = if was_closed {
             match self.recover(recovered.disk.fork()) {
@@ -243,7 +243,7 @@ impl Judge {
     }
 }
 
-/// Where two recovered logs are not the same, byte for byte; the second one was disturbed more.
+/// The differences between two recovered logs, by bytes. The second one had more crashes.
 pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
     if one.bounds != other.bounds {
         return Some(format!("{:?} was {:?}", other.bounds, one.bounds));
@@ -256,11 +256,11 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
     let names: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();
     let changed: Vec<_> = names
         .into_iter()
-        // staged in vain, and replaced when it is needed again
+        // a staged file that was not used; it is replaced when needed
         .filter(|name| !name.ends_with(".tmp") && one.get(*name) != other.get(*name))
-        // a cut that the crash undid in part is cut, and what is left of it kept, once more
+        // a cut that the crash undid in part is done again, and the rest is kept once more
         .filter(|name| !name.starts_with("quarantine/") || one.contains_key(*name))
-        // an index without its log is nobody's, and Kafka deletes it
+        // an index without its log is ignored, and Kafka deletes it
         .filter(|name| {
             let log = name.split('.').next().map(|base| format!("{base}.log")).unwrap_or_default();
             let is_index = name.ends_with(".index") || name.ends_with(".timeindex");
@@ -276,7 +276,7 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
     (!changed.is_empty()).then(|| changed.join(", "))
 }
 
-/// The answers of a reader with indexes, beside those of the naive one.
+/// Compares the answers of a reader with indexes with those of the naive reader.
 fn read_as_it_is(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), String> {
     let fail = |error: cordwood::Error| error.to_string();
     let log = Log::open_in(recovered.disk.directory("/orders-0"), LogOptions::default()).map_err(fail)?;
@@ -285,7 +285,7 @@ fn read_as_it_is(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), Str
     let data_end = batches.last().map_or(start, |batch| batch.last_offset + 1).max(start);
     let last_base = found::segments(&recovered.files).last().map_or(0, |(base, _)| *base);
     if read.0 != start || read.1 != data_end.max(last_base) || read.1 > end {
-        return Err(format!("the reader says {read:?}, the writer {:?}", recovered.bounds));
+        return Err(format!("the reader has {read:?}, the writer {:?}", recovered.bounds));
     }
     for offset in start..read.1 {
         let found = log.locate(offset).map_err(fail)?.map(|at| (at.batch_base_offset, at.size));

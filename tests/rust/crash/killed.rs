@@ -1,5 +1,5 @@
-//! The process ends at every operation of some scripts while the system lives on: the next one finds all that was appended,
-//! and what it finds survives a power loss.
+//! The process ends at every operation of some scripts while the system keeps running. The next process finds everything
+//! that was appended, and what it finds survives a power loss.
 
 use cordwood::fs::mem::{Fault, FaultKind};
 use cordwood::writer::FlushMode;
@@ -9,7 +9,7 @@ use crate::judge::{Judge, Tally};
 use crate::model::Expected;
 use crate::script::{Client, Op, Setup};
 
-/// Ends the process at an operation of a script. False where the script is over by then.
+/// Ends the process at an operation of a script. False if the script ends before.
 fn kill(setup: Setup, script: &[Op], at: u64, tally: &mut Tally) -> bool {
     let mut client = Client::of(setup);
     client.writer = None;
@@ -19,7 +19,7 @@ fn kill(setup: Setup, script: &[Op], at: u64, tally: &mut Tally) -> bool {
         let mut calls = Vec::new();
         client.apply(*op, &mut |call| calls.push(call));
         let cut = calls.iter().find(|call| call.error.is_some());
-        // of a call that returned, all is known: of records that were not synced, too
+        // after a call returned, all its records are expected, including those that are not synced
         expected = match cut {
             Some(call) => Expected::during(call.effect, &call.before, &call.wanted),
             None => Expected::after(&client.model),
@@ -32,7 +32,7 @@ fn kill(setup: Setup, script: &[Op], at: u64, tally: &mut Tally) -> bool {
     let is_over = client.disk.fault_is_over();
     client.writer = None;
     client.disk.set_fault(None);
-    // a judge of its own: one that knows the recovered log from elsewhere would not try what a power loss makes of it
+    // a new judge: one that has checked the same recovered log before would skip the power loss after it
     let mut judge = Judge::new(setup.options());
     judge.judge_disk(client.disk, &[expected], true, &|| {
         format!("{} {:?} {script:?} killed at operation {at}", setup.flush, setup.before)

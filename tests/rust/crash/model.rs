@@ -1,5 +1,5 @@
-//! What a client of the log knows: what it appended, what was acknowledged, what it took away. And what it may find after
-//! a crash.
+//! The model of a log from its client's calls: what was appended, acknowledged and removed; and the logs that are valid
+//! after a crash.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::RangeInclusive;
@@ -9,20 +9,20 @@ use std::rc::Rc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sent {
     pub offset: i64,
-    /// Of its batch: a batch is cut as a whole.
+    /// The base offset of its batch: a batch is cut as a whole.
     pub batch_end: i64,
-    /// Stands for all that it holds.
+    /// A hash of its contents.
     pub fingerprint: u64,
 }
 
-/// The log, as its client knows it after a call has returned.
+/// The log as its client knows it after a call has returned.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Model {
     pub start: i64,
     pub end: i64,
     /// Everything below was acknowledged as durable.
     pub durable: i64,
-    /// Rising.
+    /// In ascending order of offsets.
     pub records: Vec<Sent>,
 }
 
@@ -44,36 +44,36 @@ impl Model {
     }
 }
 
-/// What a call does to the log.
+/// The effect of a call on the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// Nothing goes.
+    /// No record is removed.
     Grows,
-    /// Records go from the front.
+    /// Records are removed from the start.
     Passes,
-    /// Records go from the end.
+    /// Records are removed from the end.
     Truncates,
-    /// All goes.
+    /// All records are removed.
     Restarts,
 }
 
-/// What may be found after a crash: in a call, or after it.
+/// The logs that are valid after a crash, during a call or after it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Expected {
     start: RangeInclusive<i64>,
-    /// Records below are there.
+    /// Records below this offset must exist.
     durable: i64,
-    /// Where only the process ends, records below are there.
+    /// If only the process ends, records below this offset must exist.
     returned: i64,
     end: i64,
     records: Rc<Vec<Sent>>,
-    /// Or the log is empty, and starts here.
+    /// An empty log that starts here is valid, too.
     restarted: Option<i64>,
-    /// Whether what recovery takes away has to be kept: it has not, where the client wanted it gone.
+    /// Whether bytes that recovery cuts must be kept: not if the client removed them.
     pub keeps_what_it_cuts: bool,
 }
 
-/// What was wrong.
+/// A violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
     Lost,
@@ -81,7 +81,7 @@ pub enum Fault {
 }
 
 impl Expected {
-    /// Exactly what is known.
+    /// After a call: exactly the model.
     pub fn after(model: &Model) -> Self {
         Self {
             start: model.start..=model.start,
@@ -94,7 +94,7 @@ impl Expected {
         }
     }
 
-    /// What lies between what was known before a call and what is known once it has returned.
+    /// During a call: any state between the model before it and the model after it.
     pub fn during(effect: Effect, before: &Model, after: &Model) -> Self {
         let mut expected = Self::after(before);
         match effect {
@@ -104,7 +104,7 @@ impl Expected {
             }
             Effect::Passes => expected.start = before.start..=after.start,
             Effect::Truncates => {
-                // a batch that is cut through goes as a whole
+                // a batch with a cut inside is removed as a whole
                 let kept = after.records.last().map_or(after.start, |sent| sent.offset + 1);
                 expected.durable = before.durable.min(kept);
                 expected.returned = kept;
@@ -120,7 +120,7 @@ impl Expected {
         expected
     }
 
-    /// The same, where more may have been written than was ever acknowledged.
+    /// The same, if more may have been written than was acknowledged.
     pub fn with_unsure(mut self, unsure: &[Sent]) -> Self {
         if let Some(last) = unsure.last() {
             self.end = self.end.max(last.offset + 1);
@@ -131,7 +131,7 @@ impl Expected {
         self
     }
 
-    /// What a client knows that has opened the log again, and found these bounds to be right.
+    /// The model after the log was opened again with these bounds.
     pub fn left(&self, (start, end): (i64, i64)) -> Model {
         let is_restarted = self.restarted == Some(start) && start == end;
         let there = self.records.iter().filter(|sent| !is_restarted && sent.offset < end);
@@ -144,8 +144,8 @@ impl Expected {
         hasher.finish()
     }
 
-    /// Judges a log by what it says and what its files hold: offsets and fingerprints. `process_only`: the system has
-    /// lived on.
+    /// Checks a log by its bounds and the contents of its files: offsets and hashes. `process_only`: only the process ended,
+    /// not the system.
     pub fn check(
         &self,
         (start, end): (i64, i64),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_down_to_the_durable_offset_is_right_and_nothing_else() {
+    fn only_a_prefix_down_to_the_durable_offset_is_accepted() {
         let expected = Expected::after(&model());
         for end in 3..=5 {
             expected.check((1, end), &records(1..end), false).unwrap();
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_truncated_does_not_come_back() {
+    fn truncated_records_do_not_come_back() {
         let before = model();
         let mut after = before.clone();
         after.truncate_to(2);

@@ -1,5 +1,5 @@
-//! The power goes again while the log is recovered, up to three times: what comes out is what the recovery would have
-//! left that was not disturbed, byte for byte.
+//! More power losses while the log is recovered, up to three. The result equals that of an undisturbed recovery, byte for
+//! byte.
 
 use cordwood::fs::mem::{Image, Survivors};
 use cordwood::writer::LogWriter;
@@ -8,7 +8,7 @@ use crate::explore::{MODES, Seen, explore_one, sequences};
 use crate::judge::{Judge, Recovered, Tally, differs};
 use crate::script::{Before, Setup};
 
-/// Crashes the recovery of an image at every operation, some times over.
+/// Crashes the recovery of an image at every operation, recursively.
 pub fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &mut Judge, place: &str) {
     let disk = image.disk();
     disk.record();
@@ -23,7 +23,7 @@ pub fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &
             .chain([Survivors::Random(number as u64), Survivors::Random(u64::from(depth) + 1000)]);
         for survivors in sets {
             let crashed = point.image(survivors);
-            // what it is to become is a part of what it is
+            // the expected result is part of the key
             if !seen.insert(crashed.hash() ^ whole.hash.rotate_left(depth * 7)) {
                 continue;
             }
@@ -37,7 +37,7 @@ pub fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &
                     }
                 }
             }
-            // one in a few goes deeper
+            // a sample is crashed again
             if depth > 1 && crashed.hash().is_multiple_of(5) {
                 crash(&crashed, whole, depth - 1, seen, judge, &place);
             }
@@ -45,7 +45,7 @@ pub fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &
     }
 }
 
-/// Of the images of all sequences of a length, one in `one_in` is recovered under crashes.
+/// Crashes the recovery of one in `one_in` images of all sequences of a length.
 fn nest(length: usize, one_in: u128, threads: usize) -> Tally {
     let before = [Before::Nothing, Before::Closed, Before::Killed];
     let setups = before
@@ -66,7 +66,7 @@ fn nest(length: usize, one_in: u128, threads: usize) -> Tally {
                     let mut judge = Judge::new(work[0].0.options());
                     for (setup, sequence) in work {
                         let mut visit = |judge: &mut Judge, recovered: &Recovered, image: &Image| {
-                            // a clean marker leaves indexes as they were, and is gone after a crash
+                            // with a clean marker the indexes are not rebuilt, and after a crash there is none
                             let was_closed = image.files().iter().any(|(name, _)| name == ".cordwood.clean");
                             if was_closed || !image.hash().is_multiple_of(one_in) {
                                 return;
@@ -88,7 +88,7 @@ fn nest(length: usize, one_in: u128, threads: usize) -> Tally {
 }
 
 #[test]
-fn a_crash_while_a_crash_is_recovered_changes_nothing() {
+fn a_crash_during_recovery_changes_nothing() {
     let tally = nest(2, 97, 2);
     println!("{{\"rig\": \"nested crashes\", \"recoveries\": {}}}", tally.nested);
     tally.assert_none();

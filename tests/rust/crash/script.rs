@@ -1,4 +1,4 @@
-//! A client that does a few things to a log, and notes what it was told.
+//! A client that runs operations on a log and records the results in the model.
 
 use cordwood::config::LogConfig;
 use cordwood::fs::mem::{CrashPoint, MemoryDisk, Operation};
@@ -9,19 +9,19 @@ use cordwood::{Error, Result};
 use crate::found::fingerprint;
 use crate::model::{Effect, Expected, Model, Sent};
 
-/// What sequences are made of.
+/// An operation of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
     /// A batch of two records, then one of one.
     Append,
     Flush,
     Roll,
-    /// The log start goes up by two, then retention by size.
+    /// Raises the log start by two, then applies retention by size.
     Retain,
-    /// The last two or five offsets go, which may cut a batch in two; the second time all goes.
+    /// Truncates the last two or five offsets, which may cut inside a batch; the second time all.
     Truncate,
     Close,
-    /// Without a close: as after `kill -9`.
+    /// Reopens without a close, as after `kill -9`.
     Reopen,
 }
 
@@ -32,7 +32,7 @@ impl Op {
 
 pub const NOW: i64 = 1_700_000_000_000;
 
-/// How the log is written, and what is there before the sequence begins.
+/// The writer's settings, and the log before the sequence begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
     pub flush: FlushMode,
@@ -40,15 +40,15 @@ pub struct Setup {
     pub before: Before,
 }
 
-/// What is there before a sequence begins.
+/// The log before a sequence begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Before {
     Nothing,
-    /// Segments that were closed in order.
+    /// Segments of a log that was closed.
     Closed,
     /// Segments of a writer that was killed.
     Killed,
-    /// Segments of which some were taken from either end, and which went on from there.
+    /// Segments of a log that was truncated at both ends and then appended to.
     Shortened,
 }
 
@@ -66,17 +66,17 @@ impl Setup {
     }
 }
 
-/// A call of the writer, and the points at which the power may go in it.
+/// A call of the writer, with its crash points.
 pub struct Call {
     pub name: &'static str,
     pub effect: Effect,
     pub error: Option<Error>,
-    /// What was known before, and what would be known had it returned in order.
+    /// The model before the call, and the model after a successful return.
     pub before: Model,
     pub wanted: Model,
-    /// Whether it said that something is durable.
+    /// Whether it acknowledged data as durable.
     pub acknowledges: bool,
-    /// Before each operation but the first, and after the last: what may be found there.
+    /// The crash points before each operation but the first, and after the last, with the logs that are valid there.
     pub points: Vec<(String, CrashPoint, Expected)>,
 }
 
@@ -86,7 +86,7 @@ pub struct Client {
     pub options: WriterOptions,
     pub writer: Option<LogWriter>,
     pub model: Model,
-    /// What a failed append may have left behind.
+    /// Records that a failed append may have left.
     pub unsure: Vec<Sent>,
     appends: i64,
     truncations: u32,
@@ -105,7 +105,7 @@ impl Client {
         }
     }
 
-    /// On an empty disk, or on one that has a log already; which is not looked at.
+    /// A client on an empty disk, or on one that has a log already, which is not checked.
     pub fn of(setup: Setup) -> Self {
         let mut client = Self::new(MemoryDisk::new(setup.sector), setup.options());
         let ops = match setup.before {
@@ -130,7 +130,7 @@ impl Client {
         client
     }
 
-    /// Does what an operation stands for, and shows every call.
+    /// Runs an operation, and reports every call.
     pub fn apply(&mut self, op: Op, see: &mut dyn FnMut(Call)) {
         match op {
             Op::Append => {
@@ -147,7 +147,7 @@ impl Client {
             Op::Truncate => {
                 self.truncations += 1;
                 see(if self.truncations.is_multiple_of(2) {
-                    // beyond the log's end, at its start, inside its last segment, below its start
+                    // in turn: beyond the log's end, at its start, inside its last segment, below its start
                     let (start, end) = (self.model.start, self.model.end);
                     let offsets = [end + 3, start, end - 1, start - 1];
                     self.restart_at(offsets[self.appends as usize % 4].max(0))
@@ -166,7 +166,7 @@ impl Client {
         }
     }
 
-    /// A batch of so many records, which no other one resembles.
+    /// Appends a batch of several records with unique contents.
     pub fn append(&mut self, count: i64) -> Call {
         let number = self.appends + 1;
         let values: Vec<_> = (0..count)
@@ -175,7 +175,7 @@ impl Client {
         self.append_values(&values)
     }
 
-    /// A batch of one record of this value.
+    /// Appends a batch of one record with this value.
     pub fn append_of(&mut self, value: &[u8]) -> Call {
         self.append_values(&[value.to_vec()])
     }
@@ -219,7 +219,7 @@ impl Client {
             },
         );
         self.unsure = match call.error {
-            // what failed before is not there: this one has its offset
+            // earlier failed appends are not in the log: this one has their offset
             None => Vec::new(),
             Some(Error::Poisoned { .. }) => std::mem::take(&mut self.unsure),
             Some(_) => sent(next),
@@ -251,7 +251,7 @@ impl Client {
             "apply_retention",
             Effect::Passes,
             |writer| writer.apply_retention(Some(NOW)),
-            // how far is seen when it returns
+            // the end is known when it returns
             |model| model.start = model.end,
             |model, plan| {
                 model.start = plan.log_start_offset;
@@ -302,8 +302,7 @@ impl Client {
         self.called("open", Effect::Grows, error, before, wanted)
     }
 
-    /// A call, and what the client knows once it has returned: `wanted` says what it would be, `returned` adds what the
-    /// call says itself.
+    /// Runs a call and updates the model: `want` applies its effect, `returned` its result.
     fn call<T>(
         &mut self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Bugs that are planted in the writer, one at a time: each must be found by one of the rigs, and nothing without it.
+//! Bugs seeded in the writer, one at a time. One of the rigs must catch each, and must find nothing without it.
 
 use cordwood::fs::mem::{FaultKind, MemoryDisk};
 use cordwood::fs::seeded_bugs::{SeededBug, seed};
@@ -13,14 +13,14 @@ use crate::model::Expected;
 use crate::script::{Before, Client, Op, Setup};
 use crate::tails::cut;
 
-/// Runs a rig with a bug and without. What is planted, is planted in this thread only.
+/// Runs a rig without and with a bug. A bug is seeded in this thread only.
 fn is_caught(bug: SeededBug, rig: impl Fn() -> Tally) {
     seed(None);
     rig().assert_none();
     seed(Some(bug));
     let tally = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&rig));
     seed(None);
-    // an assertion of the writer's own has noticed it, too
+    // an assertion in the writer may have caught it, too
     let Ok(tally) = tally else { return };
     assert!(tally.violations() > 0, "{bug:?} was not noticed: {}", tally.counts());
     println!("{bug:?}: {}\n    {}", tally.counts(), tally.examples.values().next().unwrap());
@@ -89,7 +89,7 @@ fn seeded_index_entries_not_written_is_caught() {
     is_caught(SeededBug::IndexEntriesNotWritten, short_sequences);
 }
 
-/// Whatever a checkpoint loses, what was deleted does not come back, and where that is not known the log is not opened.
+/// If a checkpoint is lost, deleted records do not come back; if that cannot be ensured, the log is not opened.
 #[test]
 fn seeded_empty_checkpoint_is_zero_is_caught() {
     is_caught(SeededBug::EmptyCheckpointIsZero, || {
@@ -111,7 +111,7 @@ fn seeded_empty_checkpoint_is_zero_is_caught() {
     });
 }
 
-/// A marker of an earlier close, beside a log that has gone on and was torn.
+/// A clean marker of an earlier close, in a log that was appended to and then torn.
 #[test]
 fn seeded_clean_marker_by_existence_is_caught() {
     is_caught(SeededBug::CleanMarkerByExistence, || {
@@ -143,7 +143,7 @@ fn seeded_clean_marker_by_existence_is_caught() {
     });
 }
 
-/// A reader that looks again after segments were replaced sees all of the new ones.
+/// A reader that is refreshed after segments were replaced sees all of the new ones.
 #[test]
 fn seeded_segments_replaced_one_by_one_is_caught() {
     is_caught(SeededBug::SegmentsReplacedOneByOne, || {
@@ -166,7 +166,7 @@ fn seeded_segments_replaced_one_by_one_is_caught() {
                 let what = format!("segments {held:?}, and a reader sees {seen:?}");
                 judge.tally.note("misread", &|| format!("after {op:?}"), &what);
             }
-            // every other reader is an old one
+            // every second reader is an old one
             if log.is_none() || op == Op::Append {
                 log = Some(later);
             }
@@ -176,7 +176,7 @@ fn seeded_segments_replaced_one_by_one_is_caught() {
 }
 
 #[test]
-fn every_bug_that_can_be_planted_has_its_test() {
+fn every_seeded_bug_has_a_test() {
     let names = include_str!("seeded_bugs.rs");
     for bug in SeededBug::ALL {
         assert!(names.contains(&format!("is_caught(SeededBug::{bug:?},")), "{bug:?} has no test");

@@ -1,4 +1,4 @@
-//! A log that gets shorter: on a full disk, under a reader, and with a broker that comes in between.
+//! Truncation and deletion: on a full disk, with a concurrent reader, and with a broker in between.
 
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
 use cordwood::log::{Log, LogOptions, ScanOptions, ScanStep};
@@ -23,7 +23,7 @@ fn append(writer: &mut LogWriter, count: usize) {
 }
 
 #[test]
-fn a_disk_too_full_to_note_a_new_log_start_leaves_the_log_as_it_is() {
+fn a_disk_too_full_for_a_new_log_start_leaves_the_log_unchanged() {
     let disk = MemoryDisk::new(16);
     let mut writer = open(&disk);
     for _ in 0..3 {
@@ -42,7 +42,7 @@ fn a_disk_too_full_to_note_a_new_log_start_leaves_the_log_as_it_is() {
 }
 
 #[test]
-fn a_reader_amid_a_truncation_below_the_log_start_finds_nothing_that_was_deleted() {
+fn a_reader_during_a_truncation_below_the_log_start_finds_no_deleted_record() {
     for at in 0.. {
         let disk = MemoryDisk::new(16);
         let mut writer = open(&disk);
@@ -67,7 +67,7 @@ fn a_reader_amid_a_truncation_below_the_log_start_finds_nothing_that_was_deleted
 }
 
 #[test]
-fn what_somebody_wrote_into_a_log_that_was_being_emptied_is_not_removed() {
+fn records_that_a_broker_wrote_into_a_log_being_emptied_are_not_removed() {
     let mut refused = 0;
     for at in 0.. {
         let disk = MemoryDisk::new(16);
@@ -84,7 +84,7 @@ fn what_somebody_wrote_into_a_log_that_was_being_emptied_is_not_removed() {
         if is_done {
             break;
         }
-        // a broker knows nothing of our files
+        // a broker ignores cordwood's files
         let names = directory.entries().unwrap().into_iter().map(|(name, _)| name);
         let names: Vec<_> = names.filter(|name| name.starts_with(".cordwood.")).collect();
         let ours = names.iter().map(|name| (name, directory.read_small(name, 4096).unwrap().unwrap()));

@@ -1,5 +1,5 @@
-//! Segments that overflow are split when they are recovered, and the power goes meanwhile: what comes out is what an
-//! undisturbed recovery leaves, and every record is in it.
+//! Segments that overflow are split during recovery, with power losses meanwhile. The result equals that of an undisturbed
+//! recovery and contains every record.
 
 use cordwood::fs::mem::{Fault, FaultKind, Image, MemoryDisk, Survivors};
 use cordwood::writer::{FlushMode, LogWriter};
@@ -20,11 +20,11 @@ fn batch(offset: i64) -> Built {
 /// Base offsets and the offsets of their one-record batches.
 fn layouts() -> Vec<Vec<(i64, Vec<i64>)>> {
     vec![
-        // in the middle, into two; its first batch lies at its base
+        // a middle segment, into two; its first batch is at its base offset
         vec![(0, vec![0, 1]), (10, vec![10, 11, FAR + 20, FAR + 21]), (2 * FAR, vec![2 * FAR])],
-        // the last one, into three
+        // the last segment, into three
         vec![(0, vec![0, 1, FAR + 1, FAR + 2, 2 * FAR + 9])],
-        // no part begins at its base; the first batch is out of its reach
+        // no part begins at its base offset; even the first batch is too far above it
         vec![(5, vec![FAR + 9, FAR + 10])],
         vec![(5, vec![7, 8, FAR + 9])],
     ]
@@ -41,7 +41,7 @@ fn disk_of(layout: &[(i64, Vec<i64>)]) -> MemoryDisk {
     disk
 }
 
-/// Each layout, the judge, and what an undisturbed recovery makes of it.
+/// Each layout, with a judge and the result of an undisturbed recovery.
 fn each(mut look: impl FnMut(&[(i64, Vec<i64>)], &Image, &Recovered, &mut Judge)) {
     let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Nothing };
     let mut judge = Judge::new(setup.options());
@@ -88,7 +88,7 @@ fn no_failed_operation_of_a_split_costs_a_record() {
                     drop(LogWriter::open_in(disk.directory("/orders-0"), &judge.options()));
                     let is_over = disk.fault_is_over();
                     disk.set_fault(None);
-                    // what the disk holds, not what is only seen after a sync has failed
+                    // the durable contents, not those that are only visible after a failed sync
                     let disk = disk.crash_point().image(Survivors::All).disk();
                     let again = judge
                         .recover(disk)

@@ -1,4 +1,4 @@
-//! Torn tails: the last batches cut at every byte, and what lay there before filled in.
+//! Torn tails: the last batches cut at every byte, followed by different fillings.
 
 use cordwood::fs::mem::MemoryDisk;
 use cordwood::writer::FlushMode;
@@ -8,15 +8,15 @@ use crate::judge::{Judge, Tally};
 use crate::model::{Expected, Model};
 use crate::script::{Before, Client, Op, Setup};
 
-/// What lies behind the cut.
+/// The bytes after the cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     Nothing,
     Zeros,
     Random,
-    /// The bytes of an earlier log, as they lay in the same place.
+    /// The bytes of an earlier log at the same position.
     Stale,
-    /// Zeros up to the next sector, then what was written: a lost sector.
+    /// Zeros up to the next sector, then the written bytes: a lost sector.
     Hole(usize),
 }
 
@@ -26,11 +26,11 @@ const FILLS: [Fill; 6] =
 const LOG: &str = "00000000000000000000.log";
 const WATERMARK: &str = ".cordwood.durable";
 
-/// A log in one segment, as a killed process leaves it, and after which batches it ends.
+/// A log in one segment, as a killed process leaves it, with the ends of its batches.
 struct Whole {
     client: Client,
     bytes: Vec<u8>,
-    /// Position, offset and watermark file after each batch.
+    /// Position, offset and contents of the durable offset file after each batch.
     ends: Vec<(usize, i64, Vec<u8>)>,
 }
 
@@ -55,7 +55,7 @@ fn write(sizes: &[usize], first: u8) -> Whole {
     Whole { client, bytes, ends }
 }
 
-/// Every cut in the last three batches (each `step`-th byte), with each filling.
+/// Cuts at every `step`-th byte of the last three batches, with each filling.
 pub fn cut(size: usize, step: usize) -> Tally {
     let whole = write(&[size / 2, size, size + 77, size - 33], b'n');
     let stale = write(&[size / 3, size + 900, size / 2, size * 2], b's').bytes;
@@ -83,13 +83,13 @@ pub fn cut(size: usize, step: usize) -> Tally {
         }
         let untouched = bytes.iter().zip(&whole.bytes).take_while(|(a, b)| a == b).count();
         let kept = whole.ends.iter().rev().find(|(end, _, _)| *end <= untouched).unwrap();
-        // everything before the torn batch was synced; or only the first batch; or nobody knows
+        // everything before the torn batch was synced; or only the first batch; or the durable offset is unknown
         for acknowledged in [Some(kept), Some(&whole.ends[1]), None] {
             let disk = image.disk();
             disk.put(LOG, &bytes);
             match acknowledged {
                 Some((_, _, watermark)) => disk.put(WATERMARK, watermark),
-                // without it, what valid batches follow is damage: an error, judged below
+                // without a durable offset, a torn batch before a valid one is damage: an error, tested below
                 None if matches!(fill, Fill::Hole(_) | Fill::Stale) => continue,
                 None => disk.take(WATERMARK),
             }
@@ -122,9 +122,9 @@ fn torn_tails_of_every_length_are_cut_at_the_last_whole_batch() {
     assert!(tally.images > 250_000, "{} tails", tally.images);
 }
 
-/// Where everything was acknowledged, a torn batch is damage: an error, and not a byte is changed.
+/// If everything was acknowledged, a torn batch is damage: an error, and no byte is changed.
 #[test]
-fn what_was_acknowledged_is_never_cut() {
+fn acknowledged_records_are_never_cut() {
     let whole = write(&[150, 200, 277, 167], b'n');
     let judge = Judge::new(whole.client.options.clone());
     let shown = whole.client.disk.shown();
@@ -138,10 +138,9 @@ fn what_was_acknowledged_is_never_cut() {
     }
 }
 
-/// A batch in the middle is damaged, above what is known to be durable nowhere: a valid batch follows, so it is no torn
-/// write.
+/// A batch in the middle is damaged, and there is no durable offset. A valid batch follows, so it is not a torn write.
 #[test]
-fn damage_before_a_valid_batch_is_never_cut_where_nobody_knows_what_was_acknowledged() {
+fn damage_before_a_valid_batch_is_never_cut_without_a_durable_offset() {
     let whole = write(&[150, 200, 277, 167], b'n');
     let judge = Judge::new(whole.client.options.clone());
     for position in whole.ends[1].0 + 12..whole.ends[2].0 {
@@ -152,16 +151,16 @@ fn damage_before_a_valid_batch_is_never_cut_where_nobody_knows_what_was_acknowle
         disk.take(WATERMARK);
         let before = disk.shown().files();
         let opened = judge.recover(disk.clone());
-        // a leader epoch or a magic may be wrong as well; in no case is anything cut
+        // the damage may be in the leader epoch or the magic, too; nothing is ever cut
         assert!(opened.is_err(), "byte {position} of the log: opened");
         assert!(before == disk.shown().files(), "byte {position} of the log: something was changed");
         assert_eq!(found::segments(&before).len(), 1);
     }
 }
 
-/// A read that fails while the log is recovered ends the opening, and changes nothing that cannot be done again.
+/// A read that fails during recovery fails the opening, and the next opening recovers the same log.
 #[test]
-fn a_failed_read_changes_nothing_that_matters() {
+fn a_failed_read_during_recovery_loses_nothing() {
     let whole = write(&[150, 200, 277, 167], b'n');
     let mut judge = Judge::new(whole.client.options.clone());
     let mut failures = 0;

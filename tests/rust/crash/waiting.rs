@@ -1,4 +1,4 @@
-//! Threads that wait for a sync while the log changes under them: a close, a truncation, a roll, a sync that fails.
+//! Threads that wait for a sync during another operation: a close, a truncation, a roll, a failed sync.
 
 use std::thread;
 
@@ -9,7 +9,7 @@ use cordwood::writer::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
 
 use crate::script::{Before, NOW, Setup};
 
-/// Nobody syncs but who is told to: a leader waits an hour for more bytes than there will be.
+/// Options with which no append syncs by itself: a leader waits an hour for more bytes than will come.
 const PATIENT: FlushMode = FlushMode::Group { ms: 3_600_000, bytes: u64::MAX - 1 };
 
 fn options(flush: FlushMode) -> WriterOptions {
@@ -24,7 +24,7 @@ fn append(appender: &Appender, value: &[u8]) -> Result<Appended, Error> {
     appender.append(&NewRecord { timestamp: NOW, key: None, value: Some(value), headers: &[] })
 }
 
-/// A thread that appends a record, once the record is written and, most likely, is waited for.
+/// A thread that appends a record. Returns once the record is written and the thread is probably waiting.
 fn appending(writer: &LogWriter, value: &'static [u8]) -> thread::JoinHandle<Result<Appended, Error>> {
     let appender = writer.appender();
     let end = writer.log_end_offset();
@@ -35,7 +35,7 @@ fn appending(writer: &LogWriter, value: &'static [u8]) -> thread::JoinHandle<Res
     thread
 }
 
-/// Where the log ends after each power loss that is tried.
+/// The log end offsets after each possible power loss.
 fn after_power_losses(disk: &MemoryDisk) -> Vec<i64> {
     let point = disk.crash_point();
     let all = point.survivors(8, 1).into_iter().chain([Survivors::None, Survivors::All]);
@@ -43,7 +43,7 @@ fn after_power_losses(disk: &MemoryDisk) -> Vec<i64> {
 }
 
 #[test]
-fn a_close_ends_the_wait_of_appends_and_leaves_the_next_writer_alone() {
+fn a_close_ends_the_wait_of_appends_and_does_not_affect_the_next_writer() {
     let disk = MemoryDisk::new(16);
     let mut writer = open(&disk, PATIENT);
     let waiting = [appending(&writer, b"first"), appending(&writer, b"second")];
@@ -51,7 +51,7 @@ fn a_close_ends_the_wait_of_appends_and_leaves_the_next_writer_alone() {
     let mut next = open(&disk, FlushMode::Always);
     next.truncate_to(1).unwrap();
     for thread in waiting {
-        // the close made them durable, if they had come to wait for it; else they find the log closed
+        // the close made them durable if they were waiting already; otherwise the log is closed
         match thread.join().unwrap() {
             Ok(appended) => assert!(appended.durable),
             Err(error) => assert_eq!(error.code(), "config", "{error}"),
@@ -65,13 +65,13 @@ fn a_close_ends_the_wait_of_appends_and_leaves_the_next_writer_alone() {
 }
 
 #[test]
-fn a_roll_and_a_log_start_that_moves_end_the_wait_of_appends() {
+fn a_roll_and_a_new_log_start_end_the_wait_of_appends() {
     for moves_start in [false, true] {
         let disk = MemoryDisk::new(16);
         let mut writer = open(&disk, PATIENT);
         let waiting = appending(&writer, b"first");
         if moves_start {
-            // which syncs under the lock: a flush would wait for the leader
+            // these sync under the lock: a flush would wait for the leader
             writer.delete_before(1).unwrap();
         } else {
             writer.roll().unwrap();
@@ -82,7 +82,7 @@ fn a_roll_and_a_log_start_that_moves_end_the_wait_of_appends() {
 }
 
 #[test]
-fn a_truncation_under_appends_that_wait_acknowledges_what_stays_and_only_that() {
+fn a_truncation_during_waiting_appends_acknowledges_only_the_records_that_remain() {
     let disk = MemoryDisk::new(16);
     let mut writer = open(&disk, PATIENT);
     let stays = appending(&writer, b"stays");
@@ -91,15 +91,15 @@ fn a_truncation_under_appends_that_wait_acknowledges_what_stays_and_only_that() 
     assert!(stays.join().unwrap().unwrap().durable);
     goes.join().unwrap().unwrap();
     assert_eq!((writer.log_end_offset(), writer.durable_offset()), (1, 1));
-    // no close: it would sync
+    // no close, because it would sync
     for end in after_power_losses(&disk) {
         assert_eq!(end, 1);
     }
 }
 
 #[test]
-fn after_a_sync_that_failed_for_one_thread_no_other_is_told_that_it_went_well() {
-    // the file's sync, counted by trying
+fn after_a_failed_sync_in_one_thread_no_other_thread_gets_a_success() {
+    // the number of the file's sync is found by trying
     for at in 0.. {
         let disk = MemoryDisk::new(16);
         let mut writer = open(&disk, PATIENT);
@@ -112,7 +112,7 @@ fn after_a_sync_that_failed_for_one_thread_no_other_is_told_that_it_went_well() 
         disk.set_fault(None);
         if has_failed_sync {
             rolled.unwrap_err();
-            // whoever waits, and whoever tries again
+            // the waiting threads, and a later attempt
             assert!(waiting.join().unwrap().is_err());
             for again in
                 [writer.flush(), writer.roll(), append(&writer.appender(), b"x").map(drop), writer.close()]
@@ -123,14 +123,14 @@ fn after_a_sync_that_failed_for_one_thread_no_other_is_told_that_it_went_well() 
             return;
         }
         assert!(is_over, "a roll that syncs nothing");
-        // the hour need not pass
+        // the leader does not wait for the whole hour
         let _ = writer.close();
         let _ = waiting.join().unwrap();
     }
 }
 
 #[test]
-fn a_truncation_that_fails_under_a_leader_that_waits_leaves_a_log_that_opens() {
+fn a_failed_truncation_during_a_leaders_wait_leaves_a_log_that_opens() {
     for at in 0.. {
         let disk = MemoryDisk::new(16);
         let mut writer = open(&disk, FlushMode::Always);
@@ -146,13 +146,13 @@ fn a_truncation_that_fails_under_a_leader_that_waits_leaves_a_log_that_opens() {
         let is_over = disk.fault_is_over();
         let failed = disk.failed().iter().map(ToString::to_string).collect::<Vec<_>>();
         disk.set_fault(None);
-        let told = waiting.join().unwrap();
+        let result = waiting.join().unwrap();
         let _ = goes.join().unwrap();
         let _ = writer.close();
         drop(writer);
         drop(truncated);
         let end = open(&disk, FlushMode::Always).log_end_offset();
-        assert!((if told.is_ok() { 4 } else { 3 }..=5).contains(&end), "{end} behind {failed:?}");
+        assert!((if result.is_ok() { 4 } else { 3 }..=5).contains(&end), "{end} after {failed:?}");
         if !is_over {
             break;
         }

@@ -1,4 +1,4 @@
-//! Builds what lies in a `.log`: batches v2, messages v0 and v1, wrappers around them. Bytes as Kafka writes them.
+//! Builds the contents of a `.log`, with the same bytes as Kafka: v2 batches, v0 and v1 messages, and wrappers.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use super::lz4;
 pub enum Codec {
     None,
     Gzip,
-    /// In the frames of snappy-java, as Kafka writes it.
+    /// In snappy-java's frames, as Kafka writes it.
     SnappyXerial,
     /// One block without frame, as some clients wrote it.
     SnappyRaw,
@@ -31,7 +31,7 @@ impl Codec {
         }
     }
 
-    /// `magic` is that of the message around the stream.
+    /// `magic` is that of the message that contains the stream.
     fn compress(self, magic: u8, bytes: &[u8]) -> Vec<u8> {
         match self {
             Self::None => bytes.to_vec(),
@@ -56,14 +56,14 @@ impl Codec {
     }
 }
 
-/// A record to be written. Its offset is that of the one before plus one, unless [`Rec::delta`] fixes it.
+/// A record to be written. Its offset is the previous record's plus one, unless [`Rec::delta`] sets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rec {
     pub timestamp: i64,
     pub key: Option<Vec<u8>>,
     pub value: Option<Vec<u8>>,
     pub headers: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-    /// From the base offset of the batch.
+    /// Relative to the base offset of the batch.
     pub offset_delta: Option<i32>,
 }
 
@@ -83,7 +83,7 @@ impl Rec {
         self
     }
 
-    /// One more header.
+    /// Adds a header.
     pub fn header(mut self, key: impl AsRef<[u8]>, value: Option<&[u8]>) -> Self {
         self.headers.push((key.as_ref().to_vec(), value.map(<[u8]>::to_vec)));
         self
@@ -100,7 +100,7 @@ pub const ABORT: i16 = 0;
 pub const COMMIT: i16 = 1;
 pub const LEADER_CHANGE: i16 = 2;
 
-/// The bytes of one batch (or of a run of uncompressed messages), and what an index has to know about them.
+/// The bytes of one batch (or of several uncompressed messages), with the data for index entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Built {
     pub bytes: Vec<u8>,
@@ -121,7 +121,7 @@ impl Built {
     }
 }
 
-/// A batch v2 to be built. Unset, it is Kafka's: no producer, leader epoch 0, `CreateTime`, not compressed.
+/// A v2 batch to be built. The defaults are Kafka's: no producer, leader epoch 0, `CreateTime`, not compressed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchV2 {
     pub base_offset: i64,
@@ -132,14 +132,14 @@ pub struct BatchV2 {
     pub base_sequence: i32,
     pub is_transactional: bool,
     pub is_control: bool,
-    /// The broker's time, in `maxTimestamp` and the attributes; the records keep their deltas.
+    /// The broker's time, in `maxTimestamp`, with its attribute bit; the records keep their deltas.
     pub log_append_time: Option<i64>,
-    /// In place of the base timestamp, with its attribute bit.
+    /// The delete horizon, in place of the base timestamp, with its attribute bit.
     pub delete_horizon: Option<i64>,
     pub records: Vec<Rec>,
-    /// Kept by compaction when the last records are gone; else that of the last record.
+    /// As kept by compaction when the last records were removed; default: that of the last record.
     pub last_offset_delta: Option<i32>,
-    /// Kept by compaction when every record is gone; else the largest of the records.
+    /// As kept by compaction when all records were removed; default: the records' largest.
     pub max_timestamp: Option<i64>,
 }
 
@@ -175,7 +175,7 @@ impl BatchV2 {
         Self::new(base_offset).transaction(producer_id, producer_epoch, -1).control(kind, timestamp, value)
     }
 
-    /// What compaction leaves of a batch without records: `last_offset_delta` and `max_timestamp` as they were.
+    /// A batch without records, as compaction leaves it: `last_offset_delta` and `max_timestamp` are kept.
     pub fn empty(base_offset: i64, last_offset_delta: i32, max_timestamp: i64) -> Self {
         Self {
             last_offset_delta: Some(last_offset_delta),
@@ -205,7 +205,7 @@ impl BatchV2 {
         self.producer(producer_id, producer_epoch, base_sequence)
     }
 
-    /// Makes it a control batch of one record of any type; the key is written here.
+    /// Makes it a control batch with one record of this type, and writes the key.
     pub fn control(mut self, kind: i16, timestamp: i64, value: impl AsRef<[u8]>) -> Self {
         self.is_control = true;
         let key = [0i16.to_be_bytes(), kind.to_be_bytes()].concat();
@@ -320,7 +320,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     out.extend(bytes.unwrap_or_default());
 }
 
-/// A zigzag varlong; of a number that fits an i32 it is also the varint.
+/// A zigzag varlong; for a number that fits an i32 it equals the varint.
 pub fn put_varlong(out: &mut Vec<u8>, n: i64) {
     let mut raw = ((n << 1) ^ (n >> 63)) as u64;
     while raw >= 0x80 {
@@ -330,19 +330,19 @@ pub fn put_varlong(out: &mut Vec<u8>, n: i64) {
     out.push(raw as u8);
 }
 
-/// Messages v0 or v1: one for each record, or one wrapper around all where there is a codec.
+/// v0 or v1 messages: one for each record, or one wrapper around all if there is a codec.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageSet {
     /// 0 or 1.
     pub magic: u8,
-    /// Of the first record.
+    /// The offset of the first record.
     pub base_offset: i64,
     pub codec: Codec,
     /// v1: the broker's time, in the wrapper or in each message.
     pub log_append_time: Option<i64>,
-    /// v0 and v1 know no headers.
+    /// v0 and v1 have no headers.
     pub records: Vec<Rec>,
-    /// The wrapper's offset, where it is not that of the last record.
+    /// The wrapper's offset, if it is not that of the last record.
     pub wrapper_offset: Option<i64>,
 }
 
@@ -383,7 +383,7 @@ impl MessageSet {
         self
     }
 
-    /// Each entry as it lies in the log: as many as there are records, or one wrapper.
+    /// The entries of the log: one for each record, or one wrapper.
     pub fn build(&self) -> Vec<Built> {
         assert!(!self.records.is_empty(), "a message set has records");
         let mut delta = -1;

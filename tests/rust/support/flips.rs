@@ -1,4 +1,4 @@
-//! Every one-bit flip and every truncation of a file, and what the crate then says against what it said before.
+//! Every one-bit flip and every truncation of a file: compares the crate's answers with those before the damage.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::reading::{IOS, all, files, folder, locate, options, time, write};
 type Located = Option<(i64, i64, u64, u64)>;
 type Timed = Option<(i64, i64)>;
 
-/// What the crate says about a log.
+/// The crate's answers about a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answers {
     pub batches: Vec<Batch>,
@@ -24,7 +24,7 @@ pub struct Answers {
     pub end: i64,
 }
 
-/// Of a log that is whole: every offset, every timestamp and its neighbours.
+/// The questions about an intact log: every offset, every timestamp and its neighbours.
 pub fn answers(dir: &Path) -> Answers {
     let log = Log::open(dir, options(Io::Mmap)).unwrap();
     let batches = all(&log, OnDamage::Raise).whole().batches;
@@ -43,29 +43,29 @@ pub fn answers(dir: &Path) -> Answers {
     Answers { batches, located, timed, end }
 }
 
-/// What became of the answers when the file was damaged.
+/// The change of the answers after the file was damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// All as before.
+    /// All answers are the same.
     Same,
-    /// Each as before or an error, at least one an error.
+    /// Each answer is the same or an error, and at least one is an error.
     Error,
-    /// The log is shorter, and a warning says so.
+    /// The log is shorter, with a warning.
     Shorter,
-    /// The last batch lies where no index could refer to it, which is legal, and a warning says so.
+    /// The last batch has offsets that no index can refer to, which is valid, with a warning.
     Far,
-    /// A wrong answer, and no word of it.
+    /// A wrong answer without an error or a warning.
     Undetected,
 }
 
-/// `Outcome`, and whether what skips damage lost more than the batch at fault or gave what was never there.
+/// An `Outcome`, and whether a scan that skips damage lost more than the damaged batch or returned false records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
     pub outcome: Outcome,
-    /// Base offsets of the batches that skipping lost.
+    /// Base offsets of the batches that a scan with skipping lost.
     pub lost: Vec<i64>,
     pub invented: bool,
-    /// What is wrong.
+    /// The violation.
     pub what: String,
 }
 
@@ -162,7 +162,7 @@ fn is_named(error: &Error) {
     );
 }
 
-/// What is done to a file.
+/// The damage to a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Damage {
     /// Counted from the highest bit of the first byte.
@@ -170,7 +170,7 @@ pub enum Damage {
     Truncate(usize),
 }
 
-/// Every damage to one file of the log in `dir`, on two threads, each with a copy of its own.
+/// All damage to one file of the log in `dir`, on two threads, each with its own copy.
 pub fn judge_every(dir: &Path, file: &str, whole: &Answers) -> Vec<(Damage, Judged)> {
     let files = files(dir);
     let bytes = &files[file];

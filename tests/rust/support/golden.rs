@@ -1,4 +1,4 @@
-//! The corpus: partitions that real Kafka left behind, and what its own classes say about them.
+//! The corpus: partitions written by real Kafka, with the results of Kafka's own classes.
 
 use std::fs;
 use std::io::Read;
@@ -15,12 +15,12 @@ pub struct Partition {
     /// The name of its directory.
     pub name: String,
     pub dir: PathBuf,
-    /// The folder of the files that say what is right.
+    /// The folder of the expected results.
     pub expected: PathBuf,
     /// From the checkpoint of the data directory.
     pub log_start_offset: Option<i64>,
     pub batches: u64,
-    /// Control records too.
+    /// Including control records.
     pub records: u64,
     pub control_records: u64,
     /// The case's entry in the manifest.
@@ -43,7 +43,7 @@ pub fn manifest() -> Value {
     serde_json::from_slice(&fs::read(root().join("MANIFEST.json")).unwrap()).unwrap()
 }
 
-/// Every partition of every case in which nothing was broken afterwards.
+/// Every partition of every intact case.
 pub fn intact() -> Vec<Partition> {
     let mut partitions = Vec::new();
     for manifest in manifest()["cases"].as_array().unwrap() {
@@ -69,7 +69,7 @@ pub fn intact() -> Vec<Partition> {
     partitions
 }
 
-/// A case made from an intact one by breaking something.
+/// A case made from an intact one by damage.
 #[derive(Debug, Clone)]
 pub struct Damaged {
     pub case: String,
@@ -77,7 +77,7 @@ pub struct Damaged {
     pub expected: PathBuf,
     /// The intact case.
     pub from: Partition,
-    /// What was done to it.
+    /// The damage.
     pub recipe: Vec<Value>,
 }
 

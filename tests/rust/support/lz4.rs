@@ -3,7 +3,7 @@
 const FLAGS_AND_BLOCK_SIZE: [u8; 2] = [0x60, 0x40];
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// A frame with the right header checksum (v1, v2) or with the wrong one that Kafka writes in v0 messages.
+/// A frame with the correct header checksum (v1, v2), or with the wrong one that Kafka writes in v0 messages.
 pub fn frame(bytes: &[u8], wrong_header_checksum: bool) -> Vec<u8> {
     let mut out = 0x184d_2204_u32.to_le_bytes().to_vec();
     out.extend(FLAGS_AND_BLOCK_SIZE);

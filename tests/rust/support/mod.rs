@@ -1,4 +1,4 @@
-//! What the tests stand on: a builder of logs, a naive reader to judge by, and the corpus that real Kafka wrote.
+//! Support for the tests: a builder of logs, a naive reader as the oracle, and the corpus that real Kafka wrote.
 #![allow(dead_code, reason = "each behaviour uses its own part")]
 
 pub mod batches;
@@ -9,7 +9,7 @@ pub mod naive;
 pub mod partition;
 pub mod reading;
 
-/// A property test of so many cases, the same ones in every run; a failure prints the case, shrunk.
+/// A property test with a number of cases, the same in every run; a failure prints the shrunk case.
 pub fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config {
         cases,

@@ -1,4 +1,4 @@
-//! Writes a partition directory: segments, and the indexes that Kafka would write beside them.
+//! Writes a partition directory: segments, with the indexes that Kafka would write.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use super::batches::{ABORT, Built, COMMIT};
 
-/// What the offset in an `.index` entry is.
+/// The offset in an `.index` entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryOffset {
-    /// Of the batch's last record: Kafka 4.
+    /// That of the batch's last record: Kafka 4.
     Last,
-    /// Of its first: 0.8 to 0.11.
+    /// That of the batch's first record: Kafka 0.8 to 0.11.
     Base,
 }
 
 /// How indexes are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Indexing {
-    /// An entry for a batch with more than this before it since the last entry.
+    /// The index interval: a batch gets an entry if more than this many bytes precede it since the last entry.
     pub interval_bytes: usize,
     pub entry_offset: EntryOffset,
-    /// The last segment's indexes are of this size, zeros at the end: a broker that runs, or was killed.
+    /// The last segment's indexes have this size, with zeros at the end, as with a running or killed broker.
     pub preallocated_bytes: Option<usize>,
-    /// Without, as 0.8 and 0.9 left it.
+    /// Without a time index, as Kafka 0.8 and 0.9 wrote it.
     pub has_time_index: bool,
 }
 
@@ -44,7 +44,7 @@ impl Indexing {
     }
 }
 
-/// The files of a segment but for the `.txnindex`.
+/// The files of a segment, except the `.txnindex`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SegmentFiles {
     pub log: Vec<u8>,
@@ -70,7 +70,7 @@ impl PartitionBuilder {
         self
     }
 
-    /// Batches into segments of at most `segment_bytes`, as Kafka rolls by size.
+    /// Distributes batches to segments of at most `segment_bytes`, as Kafka rolls by size.
     pub fn rolled(
         indexing: Indexing,
         segment_bytes: usize,
@@ -89,7 +89,7 @@ impl PartitionBuilder {
         Self { segments, indexing }
     }
 
-    /// Everything into `<parent>/<name>`, which must not exist. The path of it.
+    /// Writes everything to `<parent>/<name>`, which must not exist, and returns its path.
     pub fn write(&self, parent: &Path, name: &str) -> PathBuf {
         let dir = parent.join(name);
         fs::create_dir(&dir).unwrap();

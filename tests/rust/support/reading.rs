@@ -1,4 +1,4 @@
-//! Reads with the crate, and says what it got in the words of the naive reader, so that the two can be compared.
+//! Reads with the crate, and converts the results to the naive reader's types, so that the two can be compared.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::naive::{Batch, Codec, Control, Record, TimestampType};
 
 pub const IOS: [Io; 2] = [Io::Mmap, Io::Pread];
 
-/// A directory for a test's logs: in memory where there is room for it.
+/// A directory for a test's logs, in memory if there is space.
 pub fn folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
@@ -32,12 +32,12 @@ pub fn both(dir: &Path) -> [Log; 2] {
     IOS.map(|io| open(dir, io))
 }
 
-/// What a scan gave, up to its end or its error.
+/// The results of a scan, up to its end or its error.
 #[derive(Debug, Default)]
 pub struct Read {
-    /// With those of their records that are in the range.
+    /// Batches with their records in the range.
     pub batches: Vec<Batch>,
-    /// In their places: how many batches came before.
+    /// Damaged ranges, each with the number of batches before it.
     pub steps: Vec<(usize, DamagedRange)>,
     pub gaps: Vec<DamagedRange>,
     pub stats: ScanStats,
@@ -53,7 +53,7 @@ impl Read {
         self.records().map(|record| record.offset).collect()
     }
 
-    /// The same, of a scan that must not fail.
+    /// The same for a scan that must not fail.
     pub fn whole(self) -> Self {
         if let Some(error) = &self.error {
             panic!("{error}");
@@ -66,7 +66,7 @@ pub fn scan(log: &Log, options: ScanOptions) -> Read {
     read(log.scan(options))
 }
 
-/// What a scan that was just started gives.
+/// The results of a new scan.
 pub fn read(started: Result<Scan, Error>) -> Read {
     let mut read = Read::default();
     let mut scan = match started {
@@ -78,19 +78,19 @@ pub fn read(started: Result<Scan, Error>) -> Read {
             Ok(None) => break,
             Ok(Some(ScanStep::DamagedRange(gap))) => read.steps.push((read.batches.len(), gap)),
             Ok(Some(ScanStep::Batch(batch))) => {
-                let mut told = told(scan.segment().unwrap(), &batch);
+                let mut batch_read = converted(scan.segment().unwrap(), &batch);
                 loop {
                     match scan.next_record() {
                         Ok(None) => break,
-                        Ok(Some(record)) => told.records.push(told_record(&batch, &record)),
+                        Ok(Some(record)) => batch_read.records.push(converted_record(&batch, &record)),
                         Err(error) => {
-                            read.batches.push(told);
+                            read.batches.push(batch_read);
                             read.error = Some(error);
                             break 'steps;
                         }
                     }
                 }
-                read.batches.push(told);
+                read.batches.push(batch_read);
             }
             Err(error) => {
                 read.error = Some(error);
@@ -107,7 +107,7 @@ pub fn read(started: Result<Scan, Error>) -> Read {
     read
 }
 
-/// Everything, control records too, damage as told.
+/// Everything, including control records, with `on_damage` as given.
 pub fn all(log: &Log, on_damage: OnDamage) -> Read {
     scan(log, ScanOptions { include_control: true, on_damage, ..ScanOptions::default() })
 }
@@ -122,8 +122,8 @@ pub fn committed(log: &Log, on_damage: OnDamage) -> Read {
     scan(log, ScanOptions { isolation_level, on_damage, ..ScanOptions::default() })
 }
 
-/// A batch by its header, in the words of the naive reader.
-fn told(segment: i64, batch: &OurBatch) -> Batch {
+/// A batch header as the naive reader's type.
+fn converted(segment: i64, batch: &OurBatch) -> Batch {
     let header = &batch.header;
     Batch {
         segment,
@@ -160,7 +160,7 @@ fn told(segment: i64, batch: &OurBatch) -> Batch {
     }
 }
 
-fn told_record(batch: &OurBatch, record: &RecordRef<'_>) -> Record {
+fn converted_record(batch: &OurBatch, record: &RecordRef<'_>) -> Record {
     let coordinator_epoch = || i32::from_be_bytes(record.value.unwrap()[2..6].try_into().unwrap());
     let control = batch.header.is_control().then(|| match ControlType::parse(record.key).unwrap() {
         ControlType::Abort => Control::Abort { coordinator_epoch: coordinator_epoch() },
@@ -184,12 +184,12 @@ fn told_record(batch: &OurBatch, record: &RecordRef<'_>) -> Record {
     }
 }
 
-/// A batch of the naive reader as a scan of batches alone gives it.
+/// A batch of the naive reader as a scan with `batches_only` returns it.
 pub fn without_records(batch: &Batch) -> Batch {
     Batch { records: Vec::new(), ..batch.clone() }
 }
 
-/// Segment, base offset, position and size of the batch of an offset; `None` where nothing follows.
+/// Segment, base offset, position and size of the batch of an offset; `None` if no batch follows.
 pub fn locate(log: &Log, offset: i64) -> Result<Option<(i64, i64, u64, u64)>, Error> {
     let found = log.locate(offset)?;
     Ok(found.map(|at| (at.segment_base_offset, at.batch_base_offset, at.position, u64::from(at.size))))

@@ -47,14 +47,15 @@ _Options = Annotated[
 _Since = Annotated[str | None, typer.Option(help=f"The same as startingTimestamp: {FORMS}.")]
 _Until = Annotated[str | None, typer.Option(help="The same as endingTimestamp, in the same forms.")]
 _Master = Annotated[
-    str | None, typer.Option(help="Where Spark runs. By default as spark-submit or its settings say, else local[*].")
+    str | None,
+    typer.Option(help="Spark's master. By default that of spark-submit or Spark's settings, otherwise local[*]."),
 ]
-_Limit = Annotated[int, typer.Option(min=1, help="How many rows to print at most; -o writes all of them.")]
-_Json = Annotated[bool, typer.Option("--json", help="One JSON object a line instead of a table.")]
+_Limit = Annotated[int, typer.Option(min=1, help="Maximum number of rows to print; -o writes all of them.")]
+_Json = Annotated[bool, typer.Option("--json", help="One JSON object per line instead of a table.")]
 
 
 def _no_stream(output: str | None) -> str | None:
-    """Refuse `-`, which is standard output elsewhere: here a directory of that name would be made."""
+    """Refuse `-`, which is standard output in other commands: here it would create a directory of that name."""
     if output == "-":
         raise typer.BadParameter("the output is a directory of Parquet files, which cannot go to standard output")
     return output
@@ -73,7 +74,7 @@ _Output = Annotated[
 
 @app.callback()
 def cordwood_spark() -> None:
-    """Jobs over whole directories of Kafka partitions, in Spark. Nothing is ever written to them.
+    """Jobs over whole directories of Kafka partitions, in Spark. They never write to these directories.
 
     \b
     python -m cordwood.spark segments /mnt/snapshot
@@ -81,7 +82,7 @@ def cordwood_spark() -> None:
     python -m cordwood.spark export /mnt/snapshot /lake/orders --option subscribe=orders --since -2h
     python -m cordwood.spark resolve-offsets /var/lib/kafka --option subscribe=orders
 
-    On a cluster, give spark-submit a file with these lines, and the same arguments behind it:
+    On a cluster, give spark-submit a file with these lines, followed by the same arguments:
 
     \b
     import sys; from cordwood.spark.__main__ import main
@@ -107,12 +108,12 @@ def segments(  # noqa: PLR0913, PLR0917  (a command's options)
     output: _Output = None,
     master: _Master = None,
 ) -> None:
-    """Describe the segments: a row for each, with its range, bytes, times, codecs and the density of its index.
+    """Describe the segments: one row for each, with its range, bytes, times, codecs and the density of its index.
 
     \b
     python -m cordwood.spark segments /mnt/snapshot
     python -m cordwood.spark segments /mnt/snapshot --json | jq 'select(.indexState != "ok") | .segmentBaseOffset'
-    python -m cordwood.spark segments /mnt/snapshot --option mode=DROPMALFORMED    goes on behind damage
+    python -m cordwood.spark segments /mnt/snapshot --option mode=DROPMALFORMED    skips damage
     """  # noqa: D301
     options = _options(option, since, until)
     if output is not None:
@@ -127,7 +128,7 @@ def segments(  # noqa: PLR0913, PLR0917  (a command's options)
 @stop_when_unread
 def count(  # noqa: PLR0913, PLR0917
     path: _Path,
-    by: Annotated[Literal["partition", "key", "hour"], typer.Option(help="What a row is.")] = "partition",
+    by: Annotated[Literal["partition", "key", "hour"], typer.Option(help="The group of a row.")] = "partition",
     option: _Options = None,
     since: _Since = None,
     until: _Until = None,
@@ -138,8 +139,8 @@ def count(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Count the records of each partition, of each key, or of each topic and hour (UTC).
 
-    Gaps and control records are not counted, nor, with isolationLevel=read_committed, what was aborted. Keys come with
-    the most frequent one first.
+    Gaps and control records are not counted, nor are aborted records with isolationLevel=read_committed. Keys are
+    sorted by frequency, the most frequent first.
 
     \b
     python -m cordwood.spark count /mnt/snapshot
@@ -166,24 +167,26 @@ def export(  # noqa: PLR0913, PLR0917
     output: Annotated[
         str,
         typer.Argument(
-            callback=_no_stream, help="A directory that the driver and all executors see.", show_default=False
+            callback=_no_stream, help="A directory that the driver and all executors can open.", show_default=False
         ),
     ],
     option: _Options = None,
     since: _Since = None,
     until: _Until = None,
-    compression: Annotated[str, typer.Option(help="Of the Parquet files: zstd, snappy, gzip, lz4, none.")] = "zstd",
+    compression: Annotated[
+        str, typer.Option(help="Compression of the Parquet files: zstd, snappy, gzip, lz4, none.")
+    ] = "zstd",
     step_bytes: Annotated[
-        int | None, typer.Option(min=1, help="How much of the log is done at once; by default 1 GiB a core.")
+        int | None, typer.Option(min=1, help="Bytes of the log per step; by default 1 GiB per core.")
     ] = None,
     json: _Json = False,
     master: _Master = None,
 ) -> None:
     """Export records to Parquet, in directories topic=…/date=… (UTC), and check that all of them are there.
 
-    It may be interrupted anywhere: the same command goes on where it stopped, loses no row and writes none twice. The
-    offsets are those of the first start. A finished export that is repeated only checks its files. Rows are those from
-    the first record at or after --since up to the first at or after --until, as the log's order is.
+    It may be interrupted at any point: the same command continues where it stopped, loses no row and writes none twice.
+    The offsets are those of the first start. Repeating a finished export only checks its files. The rows are those from
+    the first record at or after --since to the first at or after --until (exclusive), in the log's order.
 
     \b
     python -m cordwood.spark export /mnt/snapshot /lake/orders --option subscribe=orders
@@ -198,7 +201,7 @@ def export(  # noqa: PLR0913, PLR0917
                 spark, path, output, compression=compression, step_bytes=step_bytes, progress=watch, **options
             )
         except KeyboardInterrupt:
-            say("interrupted; the same command goes on from here")
+            say("interrupted; the same command continues from here")
             raise
     if json:
         print_json(asdict(done))
@@ -213,7 +216,7 @@ def export(  # noqa: PLR0913, PLR0917
 @app.command("resolve-offsets")
 @stop_when_unread
 def resolve_offsets(path: _Path, option: _Options = None, since: _Since = None, until: _Until = None) -> None:
-    """Say which offsets options mean now, as JSON for startingOffsets and endingOffsets. Starts no Spark.
+    """Resolve options to offsets now, as JSON for startingOffsets and endingOffsets. Does not start Spark.
 
     \b
     python -m cordwood.spark resolve-offsets /var/lib/kafka --option subscribe=orders --since -2h
@@ -222,7 +225,7 @@ def resolve_offsets(path: _Path, option: _Options = None, since: _Since = None, 
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run a command; returns the exit code."""
+    """Run a command. Returns the exit code."""
     warnings = _Warnings()
     logging.getLogger().addHandler(warnings)
     try:
@@ -231,7 +234,7 @@ def run(argv: Sequence[str]) -> int:
         return _exit_code_of(error)
     except PySparkException as error:
         return _exit_code_of(errors.parse(error) or error)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last door: one paragraph, no traceback)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the outermost handler: a message, no traceback)
         return exit_code_of(error)
     finally:
         logging.getLogger().removeHandler(warnings)
@@ -239,13 +242,13 @@ def run(argv: Sequence[str]) -> int:
 
 
 class _Warnings(logging.Handler):
-    """Says what is logged as the commands say things."""
+    """Prints warnings of the log in the format of the commands."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
 
     def emit(self, record: logging.LogRecord) -> None:
-        # py4j tells the root logger of every Ctrl-C, with a traceback
+        # py4j logs every Ctrl-C to the root logger, with a traceback
         if record.name != "root":
             say(record.getMessage())
 
@@ -255,9 +258,9 @@ def _exit_code_of(error: errors.SparkLogError | PySparkException) -> int:
         say(str(error))
         return USAGE if error.code == errors.BAD_OPTION else FAILED
     if error.getCondition() == "JAVA_GATEWAY_EXITED":
-        say("Spark found no Java that it can use: install 17 or newer, and set JAVA_HOME if it is not on the path")
+        say("Spark found no supported Java: install 17 or newer, and set JAVA_HOME if it is not on the path")
         return FAILED
-    # what follows is the JVM's stack
+    # the rest is the JVM's stack trace
     say(f"Spark: {str(error).partition('JVM stacktrace')[0]}")
     return FAILED
 
@@ -281,7 +284,7 @@ def _options(given: list[str] | None, since: str | None, until: str | None) -> d
 @contextmanager
 def _session(job: str, master: str | None) -> Iterator[SparkSession]:
     spark = start(f"cordwood {job}", master)
-    # Spark's own handler cancels jobs from inside whatever call is waiting; `stop` does that too, and outside of it
+    # Spark's own handler cancels jobs from within the waiting call; `stop` cancels them too, outside that call
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield spark
@@ -292,7 +295,7 @@ def _session(job: str, master: str | None) -> Iterator[SparkSession]:
 def _give(  # noqa: PLR0913, PLR0917
     spark: SparkSession, rows: DataFrame, order: Sequence[Column], limit: int, json: bool, output: str | None
 ) -> None:
-    """Print rows, or have the executors write them."""
+    """Print rows, or let the executors write them."""
     with tasks_watched(spark):
         if output is not None:
             rows.write.mode("error").parquet(output)
@@ -318,7 +321,7 @@ def _print(columns: Sequence[str], rows: Sequence[Row]) -> None:
 
 
 def _plain(value: object) -> object:
-    # what Spark gives for binary depends on its version and settings
+    # the type that Spark returns for binary depends on its version and settings
     return bytes(value) if isinstance(value, bytearray) else value
 
 

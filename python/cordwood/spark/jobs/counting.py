@@ -1,4 +1,4 @@
-"""How many records there are, without moving them."""
+"""Counts of records, computed by the executors."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -56,20 +56,20 @@ _OFFSETS = Shape(StructType([StructField("offset", LongType())]), "records")
 
 
 def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Option) -> DataFrame:
-    """Count records: a row a partition, a key, or a topic and hour (UTC), with the column `records`.
+    """Count records: a row for each partition, each key, or each topic and hour (UTC), with the column `records`.
 
-    These are true counts, not differences of offsets: what compaction removed is not in them, nor are control records,
-    nor, with `isolationLevel="read_committed"`, what was aborted. A damaged stretch has no records. The hour is null
-    for records that have no timestamp.
+    These are exact counts, not differences of offsets: records that compaction removed, control records and, with
+    `isolationLevel="read_committed"`, aborted records are not counted. A damaged range has no records. The hour is null
+    for records without a timestamp.
 
-    *by*: `"partition"` gives `topic partition records offsetGap`, also for empty partitions; `"key"` gives `key
-    records`; `"hour"` gives `topic hour records`. `offsetGap` is how many offsets lie between segments, where no
-    segment has them: 0, unless compaction removed them, or data is lost and `failOnDataLoss=false` lets the count go
-    on.
+    *by*: `"partition"` returns `topic partition records offsetGap`, also for empty partitions; `"key"` returns `key
+    records`; `"hour"` returns `topic hour records`. `offsetGap` is the number of offsets between segments that are in
+    no segment: 0, unless compaction removed them, or data is lost and `failOnDataLoss=false` allows the count to
+    continue.
 
-    *Cost*: by partition, the batch headers are read, and the records only of batches whose header does not tell (cut by
-    the range, of formats v0 and v1, of transactions when only what was committed counts, and all of them in a `mode`
-    that passes over damage). By key and by hour every record is read, but only that column.
+    *Cost*: by partition, the batch headers are read. Records are read only where the header is not enough: batches cut
+    by the range, formats v0 and v1, transactions with read_committed, and all batches in a `mode` that skips damage. By
+    key and by hour every record is read, but only that column.
     """
     given = checked(path, options)
     match by:
@@ -83,29 +83,29 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
 
 
 def counts(spark: SparkSession, options: SparkLogOptions, *, warns: bool = True) -> DataFrame:
-    """Count the records of what the options choose: `topic partition records offsetGap`.
+    """Count the records that the options select: `topic partition records offsetGap`.
 
-    Without *warns* nothing is said of damage and of what is lost: for a count of what was read before.
+    Without *warns* there is no warning about damage or lost data: for a second count of the same range.
     """
     sums = [F.sum(name).alias(name) for name in ("records", "offsetGap")]
     return load(spark, options, CountSource if warns else _RecountSource).groupBy("topic", "partition").agg(*sums)
 
 
 class CountSource(LogDataSource):
-    """The source with counts instead of rows: planned as rows are, and with the same errors."""
+    """The source with counts instead of rows, with the same plan and the same errors."""
 
     @classmethod
     def name(cls) -> str:
-        """Give the format's name."""
+        """Return the format's name."""
         return "cordwood_counts"
 
     def schema(self) -> StructType:
-        """Give the columns: a row is a part of a partition."""
+        """Return the columns: a row is the count of a part of a partition."""
         super().schema()
         return _COUNTS
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  (there is one schema)
-        """Make the reader of a count."""
+        """Return the reader of a count."""
         return _CountReader(self.log_options, super().schema())
 
 
@@ -120,7 +120,7 @@ class _RecountSource(CountSource):
 
 class _CountReader(LogReader):
     def partitions(self) -> list[InputPartition]:
-        # every partition has a row, also one where nothing is to be read
+        # every partition has a row, also one with an empty range
         bounds = list(resolve(self.options))
         none = (Piece(bound.directory, cw.Split(bound.path, 0, 0), ()) for bound in bounds)
         return [*partitions_of(bounds, self.options), LogPartition(tuple(none))]
@@ -149,7 +149,7 @@ class _RecountReader(_CountReader):
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep warnings back, in a process that does nothing else meanwhile."""
+    """Suppress warnings, in a process that does nothing else meanwhile."""
     logger = logging.getLogger("cordwood")
     was, logger.disabled = logger.disabled, True
     try:
@@ -162,13 +162,13 @@ def _offset_gap(piece: Piece, options: SparkLogOptions) -> int:
     start, end = piece.split.start_offset, piece.split.end_offset
     if start >= end:
         return 0
-    # as it was counted
+    # the log as it was when it was counted
     log = open_log(piece.directory, options, refresh=False)
     return coded(piece.directory, partial(offsets_in_gaps, log, start, end))
 
 
 def records_of(piece: Piece, options: SparkLogOptions) -> int:
-    """Count the records of a piece, by the batch headers wherever they say it exactly.
+    """Count the records of a piece, from the batch headers where these are exact.
 
     *Errors*: those of `read_pieces`.
     """
@@ -176,11 +176,11 @@ def records_of(piece: Piece, options: SparkLogOptions) -> int:
     if start >= end:
         return 0
     if options.mode != "FAILFAST":
-        # of a batch that is passed over, the header would be counted
+        # a skipped batch would be counted by its header
         return _scanned(piece, options)
     records = 0
     unsure: list[tuple[int, int]] = []
-    # where it may begin later than planned, the first batch may have lost records
+    # if the range may begin later than planned, the first batch may have lost records
     is_whole = options.fail_on_data_loss
     for batch in read_pieces((piece,), replace(options, table="batches"), _HEADERS):
         first, last, count, is_transactional, is_control = batch.columns
@@ -191,7 +191,7 @@ def records_of(piece: Piece, options: SparkLogOptions) -> int:
             exact = pc.and_(exact, pc.greater(first, first[0]))
             is_whole = True
         records += pc.sum(count.filter(pc.and_not(exact, is_control)), min_count=0).as_py()
-        # control batches among them join what lies around, and a scan leaves them out
+        # control batches may be included, which joins the ranges beside them; a scan skips them
         rest = pc.invert(exact)
         unsure += zip(first.filter(rest).to_pylist(), last.filter(rest).to_pylist(), strict=True)
     parts = (part_of(piece.split, max(low, start), min(high, end), 0) for low, high in _joined(unsure))
@@ -218,7 +218,7 @@ def _scanned(piece: Piece, options: SparkLogOptions) -> int:
 
 
 def _without_damage(options: SparkLogOptions) -> SparkLogOptions:
-    # the rows of PERMISSIVE about damage are no records
+    # rows for damage with PERMISSIVE are not records
     return replace(options, mode="DROPMALFORMED") if options.mode == "PERMISSIVE" else options
 
 
@@ -232,7 +232,7 @@ def _records() -> Column:
 
 
 def _hour() -> Column:
-    # by arithmetic: the session's time zone may lie half an hour off
+    # by arithmetic: the session's time zone may have an offset of half an hour
     micros = F.unix_micros("timestamp")
     start = F.timestamp_micros(micros - F.pmod(micros, F.lit(_MICROS_AN_HOUR)))
     return F.when(micros != _NO_TIMESTAMP_MICROS, start).alias("hour")

@@ -1,4 +1,4 @@
-"""The jobs' own errors."""
+"""Errors of the jobs."""
 
 from cordwood import ConfigError, CordwoodError
 
@@ -6,8 +6,8 @@ __all__ = ["ExportError", "OutputError"]
 
 
 class ExportError(CordwoodError):
-    """An export that cannot go on, or whose files do not hold what the log holds; the message says what to do."""
+    """An export cannot continue, or its files differ from the log; the message says what to do."""
 
 
 class OutputError(ConfigError, ExportError):
-    """An output that no job may write to: another one is to be chosen."""
+    """No job may write to this output; choose another one."""

@@ -1,4 +1,4 @@
-"""The run of an export: step by step, each one checked, and all of it at the end. No Spark here."""
+"""The run of an export: every step is checked, and the whole export at the end. Does not use Spark."""
 
 import time
 from collections import Counter
@@ -17,58 +17,58 @@ __all__ = ["Export", "Progress", "carry_out"]
 
 @dataclass(frozen=True)
 class Export:
-    """What an export did, and what is in its output now."""
+    """The result of an export."""
 
     output: str
-    """The directory."""
+    """The output directory."""
 
     rows: int
-    """Rows in it; with `mode=PERMISSIVE` also those about damage."""
+    """Rows in the output; with `mode=PERMISSIVE` including rows for damage."""
 
     files: int
-    """Parquet files in it."""
+    """Parquet files in the output."""
 
     size: int
-    """Their bytes."""
+    """Size of these files, bytes."""
 
     ranges: int
     """Ranges of offsets that this call exported."""
 
     skipped: int
-    """Ranges that an earlier call had exported."""
+    """Ranges that earlier calls exported."""
 
     starting_offsets: str
     """Where the export starts, as `startingOffsets` takes it."""
 
     ending_offsets: str
-    """Where it ends (exclusive). As the `startingOffsets` of a next export it goes on from here."""
+    """Where it ends (exclusive). As the `startingOffsets` of the next export, that one continues from here."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far an export is."""
+    """The progress of an export."""
 
     steps_done: int
-    """Finished steps, those of earlier calls included."""
+    """Finished steps, including those of earlier calls."""
 
     steps: int
     """All steps."""
 
     size_done: int
-    """Bytes of the log, about, that are exported, by earlier calls too."""
+    """Approximate number of bytes of the log that are exported, including earlier calls."""
 
     size: int
-    """Bytes of the log, about, that the whole export reads."""
+    """Approximate number of bytes of the log that the whole export reads."""
 
     rows: int
-    """Rows in sight."""
+    """Published rows."""
 
     bytes_per_second: float
-    """Bytes of the log per second, by this call; 0 while it is too early to say."""
+    """Bytes of the log per second, in this call; 0 before the first step is finished."""
 
     @property
     def seconds_left(self) -> float | None:
-        """About how long it takes; `None` while it is too early to say."""
+        """Estimated seconds left; `None` before the first step is finished."""
         left = self.size - self.size_done
         return left / self.bytes_per_second if self.bytes_per_second > 0 else None
 
@@ -80,10 +80,10 @@ def carry_out(
     count: Callable[[Step], Counts],
     progress: Callable[[Progress], None],
 ) -> Export:
-    """Do the steps that are not done, and compare what is there with what the log holds.
+    """Run the steps that are not finished, and compare the output with the log.
 
-    *write* puts a step's files into a directory that is not there yet; *count* counts a step's records another way.
-    *Errors*: `ExportError` where the counts differ; what *write* and *count* raise.
+    *write* writes a step's files into a new directory; *count* counts a step's records independently.
+    *Errors*: `ExportError` if the counts differ; what *write* and *count* raise.
     """
     begun = time.monotonic()
     finished = journal.recover()
@@ -108,8 +108,8 @@ def carry_out(
         _compare(
             counts,
             _records(files),
-            f"in step {step.number}. Nothing of this step was published. Is {journal.output} the same directory for "
-            "the driver and for all executors, and is nobody rewriting the log? Then start again",
+            f"in step {step.number}. Nothing of this step was published. Check that {journal.output} is the same "
+            "directory for the driver and all executors, and that no process rewrites the log; then start again",
             staging,
         )
         finished[step.number] = journal.finish(step, staging, files, counts)
@@ -130,7 +130,7 @@ def carry_out(
 
 
 def _checked(journal: Journal, finished: Iterable[Finished]) -> tuple[int, int, int]:
-    """Compare what is in sight with what was recorded; returns rows, bytes and files."""
+    """Compare the published files with the records of the steps. Returns rows, bytes and files."""
     wanted: Counts = Counter()
     recorded: set[Path] = set()
     for record in finished:

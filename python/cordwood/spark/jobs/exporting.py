@@ -1,4 +1,4 @@
-"""From a log to partitioned Parquet, so that it can be interrupted anywhere and be repeated."""
+"""Export of a log to partitioned Parquet, which can be interrupted at any point and repeated."""
 
 import os
 import sys
@@ -28,10 +28,10 @@ __all__ = ["export"]
 _PIECE_BYTES = 128 << 20
 _PIECES_A_CORE = 8
 
-# every file needs them: to be placed, and to be counted
+# needed in every file, for its directory and its counts
 _PLACING = ("topic", "partition", "offset", "timestamp")
 
-# these change no row, and may be others at the next start
+# these change no row, and may differ at the next start
 _SAME_ROWS = (
     "cleanupPolicy",
     "maxPartitionBytes",
@@ -42,17 +42,17 @@ _SAME_ROWS = (
     "io",
 )
 
-# these may be given later on, for the steps that are left: what was planned may be gone, or turn out to be damaged
+# these may be set at a later start, for the remaining steps: planned data may be deleted or damaged meanwhile
 _RELAXED = {"failOnDataLoss": "false", "mode": "DROPMALFORMED"}
 
 _WRITER = {
     # Spark's default, INT96, is deprecated and ends in 2262
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # a task meets few dates: files side by side, instead of a sort of all rows by date
+    # a task has few dates: several open files instead of a sort of all rows by date
     "spark.sql.maxConcurrentOutputFileWriters": "8",
 }
 
-# by arithmetic, as a function of dates would ask the session for its time zone; -1 ms means: no timestamp
+# by arithmetic, because date functions use the session's time zone; -1 ms means no timestamp
 _DATE = """
     CASE WHEN unix_micros(timestamp) <> -1000 THEN date_from_unix_date(CAST(
         (unix_micros(timestamp) - pmod(unix_micros(timestamp), 86400000000)) DIV 86400000000 AS INT))
@@ -60,7 +60,7 @@ _DATE = """
 """
 
 
-def export(  # noqa: PLR0913  (what may be chosen, by name)
+def export(  # noqa: PLR0913  (options, by name)
     spark: SparkSession,
     path: Paths,
     output: str | os.PathLike[str],
@@ -72,28 +72,30 @@ def export(  # noqa: PLR0913  (what may be chosen, by name)
 ) -> Export:
     """Export records to Parquet under *output*, in directories `topic=…/date=…` (the UTC date of the timestamp).
 
-    The offsets are fixed when it first starts, and the work is cut into steps, a Spark job each. Interrupted at any
-    point and started again with the same arguments, it goes on behind the last finished step; no row is lost and none
-    is there twice. A finished export that is repeated reads no log: it checks its files and returns. What arrived
-    since is another export, with `startingOffsets` of this one's `ending_offsets`, to another output. Each step's
-    files are compared with the log's own counts before they come into sight; at the end all footers are, once more.
+    The offsets are fixed at the first start, and the work is divided into steps, one Spark job each. If it is
+    interrupted at any point and started again with the same arguments, it continues after the last finished step; no
+    row is lost or duplicated. Repeating a finished export reads no log: it checks its files and returns. Newer records
+    are another export, with this one's `ending_offsets` as `startingOffsets`, to another output. Each step's files are
+    compared with the log's own counts before they are published; at the end all footers are compared once more.
 
-    *output*: a path that the driver and the executors see at the same place: a local disk with a local master, else a
-    shared file system. It holds a directory `_cordwood`, which Spark and pyarrow pass over; a glob should say
-    `topic=*/date=*/*.parquet`. *step_bytes*: how much of the log a step reads; by default 1 GiB a core. *progress* is
-    called when it starts and after each step. *options*: those of the source; `failOnDataLoss=false` and
-    `mode=DROPMALFORMED` may also come later, for the steps that are left when retention or damage stopped it. The
-    columns `topic`, `partition`, `offset` and `timestamp` are always there. Records without a timestamp have the date
+    *output*: a path that is the same for the driver and the executors: a local disk with a local master, otherwise a
+    shared file system. It contains a directory `_cordwood`, which Spark and pyarrow ignore; a glob should be
+    `topic=*/date=*/*.parquet`. *step_bytes*: bytes of the log per step; by default 1 GiB per core. *progress* is called
+    at the start and after each step. *options*: those of the source; `failOnDataLoss=false` and `mode=DROPMALFORMED`
+    may be added at a later start, for the remaining steps, after retention or damage stopped the export. The columns
+    `topic`, `partition`, `offset` and `timestamp` are always written. Records without a timestamp have the date
     `__HIVE_DEFAULT_PARTITION__`, which readers show as null.
 
-    *Errors*: `ExportError` for an output that is in use or begun with other arguments, and for counts that differ, and
-    as `OutputError`, which is a `ConfigError` too, for an output that is foreign, Kafka's, or no path; whatever the
-    source raises.
+    *Errors*: `ExportError` for an output that is in use or was begun with other arguments, and for counts that differ;
+    `OutputError`, which is also a `ConfigError`, for an output that belongs to another program or to Kafka, or is not a
+    path; whatever the source raises.
     """
     given = checked(path, options)
     if given.table != "records":
-        raise ConfigError(f"an export is of records, not of table={given.table}: write that with Spark itself")
-    # absolute, for the plan; links stay links
+        raise ConfigError(
+            f"table={given.table}: expected records, because only records are exported (write other tables with Spark)"
+        )
+    # absolute, for the plan; links are not resolved
     given = replace(given, paths=tuple(os.path.abspath(local_path(one)) for one in given.paths))  # noqa: PTH100
     target = local_output(output, given.paths)
     target.mkdir(parents=True, exist_ok=True)
@@ -135,7 +137,7 @@ def _planned(spark: SparkSession, options: SparkLogOptions, step_bytes: int | No
 
 
 def _reading(options: SparkLogOptions, step: Step) -> SparkLogOptions:
-    """Narrow what is read to a step."""
+    """Restrict a read to a step."""
     columns = options.columns
     return replace(
         options,
@@ -155,7 +157,7 @@ def _reading(options: SparkLogOptions, step: Step) -> SparkLogOptions:
 def _write(spark: SparkSession, options: SparkLogOptions, staging: Path, compression: str) -> None:
     rows = load(spark, options).withColumn("date", F.expr(_DATE))
     with _settings(spark, _WRITER):
-        # not percent-encoded: Hadoop takes such an address as it is written
+        # not percent-encoded: Hadoop does not decode such a URL
         rows.write.partitionBy("topic", "date").option("compression", compression).parquet(f"file://{staging}")
 
 
@@ -175,7 +177,7 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
 
 
 def _relaxed(plan: Plan, options: SparkLogOptions, output: Path) -> dict[str, str]:
-    """Refuse to go on with something else than what was begun; return what is only taken less strictly from now on."""
+    """Refuse other arguments than those of the first start; return the options that are only relaxed."""
     relaxed = {}
     wanted = {"path": ", ".join(plan.source), **plan.options}
     found = {"path": ", ".join(options.paths), **_deciding(options)}
@@ -185,8 +187,8 @@ def _relaxed(plan: Plan, options: SparkLogOptions, output: Path) -> dict[str, st
             relaxed[name] = now
         elif was != now:
             message = (
-                f"the export to {output} was begun with {_said(name, was)}, not with {_said(name, now)}: start it "
-                "again as it was begun, or choose another output"
+                f"the export to {output} was begun with {_said(name, was)}, not with {_said(name, now)}: use the first "
+                "arguments again, or choose another output"
             )
             raise ExportError(message, code="export_arguments", file=str(output), expected=was, found=now)
     for folder, was in plan.topic_ids.items():
@@ -202,16 +204,16 @@ def _said(name: str, value: str | None) -> str:
 
 
 def _deciding(options: SparkLogOptions) -> dict[str, str]:
-    """Write the options down that decide which rows there are; the paths stand for themselves."""
+    """Format the options that determine the rows, without the paths."""
     written = options.to_options()
     return {name: written[name] for name in sorted(written) if name not in {*_SAME_ROWS, "path", "paths"}}
 
 
 def _topic_ids(folders: Iterable[str]) -> dict[str, str]:
-    """Read the topic ids of partition directories, where they have one."""
+    """Read the topic ids of the partition directories that have one."""
     ids = {}
     for folder in folders:
-        # one that is gone is for the reading to report
+        # a missing directory is reported when it is read
         with suppress(CordwoodError, OSError):
             if (found := open_cached(folder).topic_id) is not None:
                 ids[folder] = found

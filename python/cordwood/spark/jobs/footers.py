@@ -1,4 +1,4 @@
-"""How many records a Parquet file has of which partition, as its footer says. No Spark here."""
+"""The number of records of each partition in a Parquet file, from its footer. Does not use Spark."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -18,32 +18,32 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True)
 class FileRows:
-    """What one file of an export holds."""
+    """The contents of one file of an export."""
 
     rows: int
-    """Records, and rows about damage."""
+    """Records and rows for damage."""
 
     size: int
-    """Bytes of the file."""
+    """Size of the file, bytes."""
 
     records: dict[int, int]
-    """Records by partition. Rows about damage (with `_error`) are none."""
+    """Records by partition. Rows for damage (with `_error`) are not records."""
 
 
 def read_footer(path: Path) -> FileRows:
-    """Read a file's footer; only where it does not tell partitions apart, the column `partition` as well.
+    """Read a file's footer, and the column `partition` only if the footer's statistics are not enough.
 
-    *Errors*: `ExportError` where it is not a whole file of an export.
+    *Errors*: `ExportError` if it is not a complete file of an export.
     """
     try:
         return _read_footer(path)
     except (ArrowInvalid, KeyError) as error:
-        message = f"{path} is not as it was written ({error}): put it back, or export again to another output"
+        message = f"{path} was changed or damaged ({error}): restore it, or export again to another output"
         raise ExportError(message, code="export_damaged_file", file=str(path)) from error
 
 
 def read_footers(paths: Iterable[Path]) -> list[FileRows]:
-    """Read several, a few at a time, in their order."""
+    """Read several footers, in order, a few concurrently."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return list(pool.map(read_footer, paths))
 
@@ -57,7 +57,7 @@ def _read_footer(path: Path) -> FileRows:
             group = metadata.row_group(number)
             count = group.num_rows
             if "_error" in places:
-                # filled in rows about damage, null in records
+                # set in rows for damage, null in records
                 errors = group.column(places["_error"]).statistics
                 if errors is None or not errors.has_null_count:
                     return _counted(file, path)

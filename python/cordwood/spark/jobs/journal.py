@@ -1,21 +1,21 @@
-"""What an export has done, on disk: the plan, the steps that are finished, and how files come into sight.
+"""The journal of an export, on disk: the plan, the finished steps, and how files are published.
 
     output/
-      topic=orders/date=2024-05-01/part-00000-0000.parquet       what readers see
-      _cordwood/                                                 names with _ or . first are passed over by readers
+      topic=orders/date=2024-05-01/part-00000-0000.parquet       published files
+      _cordwood/                                                 readers ignore names that begin with _ or .
         export.json         the plan: source, options, offsets, steps. Written first, never changed
-        steps/00000.json    a step whose files are complete: which they are, and the log's own counts
-        staging/00001-7f3a…/topic=orders/…                       what Spark is writing, or has written
+        steps/00000.json    the record of a finished step: its files, and the log's own counts
+        staging/00001-7f3a…/topic=orders/…                       files that Spark is writing or has written
         lock
 
-A step goes: Spark writes into a fresh staging directory; its files are counted, and made durable; the record of the
-step is written (this is the moment when it is done); the files are renamed to their places; the staging directory is
-removed. Whatever happens in between, the next start finds one of two things. A staging directory that no record
-names is what a broken attempt left: it is removed, and the step is done again. One that a record names is complete:
-the rest of its files are renamed. So no file in sight ever holds half a step's rows twice, and none is ever taken
-away. Tasks that outlive their driver write into a staging directory that nobody reads.
+A step: Spark writes into a new staging directory; the rows of its files are counted, and the files made durable; the
+record of the step is written, which makes the step finished; the files are renamed to their final paths; the staging
+directory is removed. After an interruption the next start finds one of two states. A staging directory without a record
+is left from an interrupted attempt: it is removed, and the step is done again. One with a record is complete: its
+remaining files are renamed. So the published files never contain rows of a step twice, and no published file is ever
+removed. Tasks that outlive their driver write into a staging directory that is never read.
 
-No Spark here.
+Does not use Spark.
 """
 
 import errno
@@ -45,16 +45,16 @@ Counts = dict[tuple[str, int], int]
 
 @dataclass(frozen=True)
 class Plan:
-    """What is exported: fixed by the first start, and the same for all that follow."""
+    """What is exported. The first start fixes it for all later ones."""
 
     source: list[str]
     """Paths, absolute."""
 
     options: dict[str, str]
-    """As they were given, by lower-case names; those that change no row are left out."""
+    """The options that determine the rows, by name."""
 
     topic_ids: dict[str, str]
-    """Topic ids by partition directory, where the directory has one."""
+    """Topic ids by partition directory, for directories that have one."""
 
     starting_offsets: str
     """Where it starts, as `startingOffsets` takes it."""
@@ -63,7 +63,7 @@ class Plan:
     """Where it ends, exclusive."""
 
     steps: list[Step]
-    """In the order in which they are done."""
+    """The steps, in order."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Placed:
     """Its path in the staging directory."""
 
     place: str
-    """Its path in the output."""
+    """Its final path in the output."""
 
     rows: int
     """Rows in it."""
@@ -93,27 +93,27 @@ class Finished:
 
     files: list[Placed]
     counts: list[tuple[str, int, int]]
-    """Topic, partition, and the records that the log itself has in the step."""
+    """Topic, partition, and the number of records that the log has in the step."""
 
     relaxed: dict[str, str]
-    """The options that were less strict than the plan's."""
+    """The options that were relaxed against the plan."""
 
 
 class Journal:
-    """The state of one export, and the only one who changes its output."""
+    """The state of one export. All changes of its output are made here."""
 
     def __init__(self, output: Path) -> None:
-        """Take the output directory, which must exist; nothing is read or written yet."""
+        """Use an output directory, which must exist. Nothing is read or written yet."""
         self.output = output
         self.relaxed: dict[str, str] = {}
-        """The options that are less strict than the plan's, from now on."""
+        """The options that are relaxed against the plan from now on."""
         self._own = output / _OWN
         self._steps = self._own / "steps"
         self._staging = self._own / "staging"
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep a second export out, as long as this process lives. *Errors*: `ExportError` where there is one."""
+        """Lock the output against a second export until the process ends. *Errors*: `ExportError` if it is locked."""
         self._own.mkdir(exist_ok=True)
         with (self._own / "lock").open("ab") as file:
             try:
@@ -122,36 +122,36 @@ class Journal:
                 message = f"another export is writing to {self.output}: wait for it, or choose another output"
                 raise ExportError(message, code="export_locked", file=str(self.output)) from None
             except OSError as error:
-                # a file system without locks: one export at a time is then the caller's business
+                # a file system without locks: then the caller must run one export at a time
                 if error.errno not in {errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}:
                     raise
             yield
 
     def plan(self) -> Plan | None:
-        """Return the plan of the first start; `None` in a fresh directory. *Errors*: `OutputError` in a foreign one."""
+        """Return the plan of the first start; `None` in an empty output. *Errors*: `OutputError` in a foreign one."""
         path = self._own / "export.json"
         if path.exists():
             return _plan_from(_read(path), path)
         foreign = sorted(entry.name for entry in self.output.iterdir() if entry.name != _OWN)
         if foreign:
             message = (
-                f"{self.output} is no export of cordwood and is not empty (it has {foreign[0]!r}): choose a new "
-                "directory, or an empty one"
+                f"{self.output} is not an export of cordwood and is not empty (it has {foreign[0]!r}): choose a new or "
+                "an empty directory"
             )
             raise OutputError(message, code="export_foreign", file=str(self.output), found=foreign[0])
         return None
 
     def begin(self, plan: Plan) -> None:
-        """Write the plan down."""
+        """Write the plan."""
         self._steps.mkdir(exist_ok=True)
         self._staging.mkdir(exist_ok=True)
-        # the files of a step are only as durable as the directories above them
+        # the files of a step are durable only if the directories above them are
         _sync(self._own)
         _sync(self.output)
         _write(self._own / "export.json", {"format": _FORMAT, **asdict(plan)})
 
     def recover(self) -> dict[int, Finished]:
-        """Finish what an interrupted start left half done, remove what it left undone; return the finished steps."""
+        """Publish the files of finished steps, remove those of unfinished ones. Returns the finished steps."""
         finished: dict[int, Finished] = {}
         for path in sorted(self._steps.glob("*.json")):
             record = _finished_from(_read(path))
@@ -161,16 +161,16 @@ class Journal:
             if left.name in complete:
                 self._place(complete[left.name])
             else:
-                # a task that outlived its driver may still write there: what stays is passed over, and removed later
+                # a task that outlived its driver may still write there: the rest is ignored, and removed later
                 shutil.rmtree(left, ignore_errors=True)
         return finished
 
     def staging(self, step: Step) -> Path:
-        """Name a fresh directory for a step's files; whoever writes them makes it."""
+        """Return a new path for a step's files. The writer creates the directory."""
         return self._staging / f"{step.number:05}-{uuid.uuid4().hex}"
 
     def finish(self, step: Step, staging: Path, files: Mapping[Path, FileRows], counts: Counts) -> Finished:
-        """Make a step done, with these files of its staging directory, and bring them into sight."""
+        """Record a step as finished, with these files of its staging directory, and publish them."""
         placed = []
         for number, (path, found) in enumerate(sorted(files.items())):
             staged = path.relative_to(staging)
@@ -188,7 +188,7 @@ class Journal:
         return record
 
     def files(self) -> list[Path]:
-        """List the Parquet files in sight, in order: what a reader of the output takes."""
+        """List the published Parquet files in order, as a reader of the output finds them."""
         found = []
         for folder, folders, names in os.walk(self.output):
             folders[:] = [name for name in folders if not name.startswith(("_", "."))]
@@ -221,7 +221,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _write(path: Path, document: object) -> None:
-    """Write a file that is there as a whole or not at all, also after a power failure."""
+    """Write a file atomically and durably: after a power failure it is complete or missing."""
     unfinished = path.with_name(f".{path.name}.part")
     with unfinished.open("w", encoding="utf-8") as file:
         json.dump(document, file, indent=1)
@@ -242,8 +242,8 @@ def _sync(path: Path) -> None:
 def _plan_from(document: dict[str, Any], path: Path) -> Plan:
     if document.get("format") != _FORMAT:
         message = (
-            f"{path} has the format {document.get('format')!r}, and this version of cordwood writes {_FORMAT}: go on "
-            "with the version that began, or export to another output"
+            f"{path} has the format {document.get('format')!r}, and this version of cordwood writes {_FORMAT}: "
+            "continue with the version that began the export, or export to another output"
         )
         raise ExportError(
             message, code="export_format", file=str(path), expected=str(_FORMAT), found=str(document.get("format"))

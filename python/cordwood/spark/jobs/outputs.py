@@ -1,4 +1,4 @@
-"""Where a job may write: to a directory of its own, and never into a log or a data directory of Kafka's."""
+"""Checks of output paths: a job writes to its own directory, never into a log or a Kafka data directory."""
 
 import os
 import re
@@ -14,35 +14,35 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/")
 
 
 def local_output(output: str | os.PathLike[str], source: Iterable[str]) -> Path:
-    """Give the directory that an output names, absolute; links stay links.
+    """Return the absolute path of an output directory; links are not resolved.
 
-    *Errors*: `OutputError` for an address that is no local path, and for a directory inside the *source* or inside one
-    of Kafka's.
+    *Errors*: `OutputError` for a URL that is not a local path, and for a directory inside the *source* or inside a
+    Kafka directory.
     """
     text = os.fspath(output)
     if scheme := _scheme(text):
         message = (
-            f"{text}: an export goes to a directory that driver and executors see, and {scheme}: is none in this "
-            "version; export to a shared disk, and copy from there"
+            f"{text}: expected a directory that the driver and the executors can open, found the scheme {scheme}, "
+            "which this version does not support; export to a shared disk, and copy from there"
         )
         raise OutputError(message, code="export_output", file=text)
     target = Path(local_path(text)).absolute()
     real = target.resolve()
     for path in source:
         if real.is_relative_to(Path(path).resolve()):
-            message = f"{target} lies inside {path}, and nothing is ever written there: choose another output"
+            message = f"{target} is inside {path}, and nothing is ever written there: choose another output"
             raise OutputError(message, code="export_output", file=str(target))
     for folder in (real, *real.parents):
         if _is_kafkas(folder):
-            message = f"{target} lies inside Kafka's {folder}, where nothing is ever written: choose another output"
+            message = f"{target} is inside Kafka's {folder}, where nothing is ever written: choose another output"
             raise OutputError(message, code="export_output", file=str(target))
     return target
 
 
 def new_output(output: str, source: Iterable[str]) -> None:
-    """Refuse an output that Spark itself is to write, unless it can be a new directory.
+    """Check that an output that Spark writes itself is a new directory.
 
-    *Errors*: `OutputError`. What is no local path is left to Spark.
+    *Errors*: `OutputError`. Other paths than local ones are not checked.
     """
     if _scheme(output):
         return
@@ -58,7 +58,7 @@ def _scheme(text: str) -> str | None:
 
 
 def _is_kafkas(folder: Path) -> bool:
-    """Whether a directory is a partition's or a broker's, which stops when it finds a strange directory in its own."""
+    """Whether a directory is a partition or a data directory. A broker stops if it finds an unknown directory there."""
     try:
         if has_segments(str(folder)):
             return True
@@ -66,7 +66,7 @@ def _is_kafkas(folder: Path) -> bool:
         is_marked = ".lock" in names or any(name.endswith("-checkpoint") for name in names)
         return "meta.properties" in names or (is_marked and any(_holds_segments(folder / name) for name in names))
     except OSError:
-        # what is not there yet, or may not be looked at
+        # it does not exist yet, or cannot be read
         return False
 
 

@@ -1,4 +1,4 @@
-"""What a command says while it works: a bar on a terminal, else a line now and then. Both on stderr."""
+"""Progress of a command on stderr: a bar on a terminal, otherwise a line from time to time."""
 
 import sys
 import threading
@@ -32,7 +32,7 @@ class _Watch:
         self._bar: Bar | None = None
         if sys.stderr.isatty():
             columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-            # rows may go to the terminal meanwhile, and stay where they go
+            # rows may be printed to the terminal meanwhile; they are not redirected
             self._bar = Bar(
                 *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
             )
@@ -41,7 +41,7 @@ class _Watch:
         self._shown = False
 
     def show(self, text: str, done: float, whole: float) -> None:
-        """Say how far it is."""
+        """Show the progress."""
         now = time.monotonic()
         if self._bar is None:
             if now - self._said >= _LINE_SECONDS:
@@ -54,13 +54,13 @@ class _Watch:
             self._bar.start()
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None and self._shown:
             self._bar.stop()
 
 
 class ExportWatch:
-    """Shows the `Progress` of an export; a context manager that is called with it."""
+    """Shows the `Progress` of an export: a context manager, called with each progress."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -78,11 +78,11 @@ class ExportWatch:
         self._watch.end()
 
     def __call__(self, progress: Progress) -> None:
-        """Show this from now on."""
+        """Set the progress to show."""
         self._last = progress
 
     def _repeat(self) -> None:
-        # a step takes a while: whoever looks sees the time go on
+        # refreshed between steps, so that the time advances
         while not self._over.wait(_LOOK_SECONDS):
             last = self._last
             if last is not None:
@@ -90,7 +90,7 @@ class ExportWatch:
 
 
 def _in_words(progress: Progress) -> str:
-    """Write progress for a person.
+    """Format progress for a message.
 
     >>> _in_words(Progress(3, 40, 3 << 30, 40 << 30, 12_345_678, float(210 << 20)))
     'step 4 of 40, 12,345,678 rows, 210.0 MiB/s, 3 min left'

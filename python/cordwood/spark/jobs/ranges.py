@@ -1,4 +1,4 @@
-"""Ranges of offsets, and the steps that an export goes through them in. No Spark here."""
+"""Ranges of offsets, and the steps of an export. Does not use Spark."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -18,10 +18,10 @@ class Range:
     """A range of offsets of one partition, half-open."""
 
     topic: str | None
-    """`None` where the directory's name does not say it."""
+    """`None` if the directory is not named topic-partition."""
 
     partition: int | None
-    """`None` where the directory's name does not say it."""
+    """`None` if the directory is not named topic-partition."""
 
     path: str
     """The partition directory, absolute."""
@@ -29,42 +29,42 @@ class Range:
     start_offset: int
     end_offset: int
     size: int = 0
-    """About how many bytes of the log it is; 0 where nobody asked."""
+    """Approximate size in the log, bytes; 0 if not computed."""
 
     @property
     def named(self) -> tuple[str, int]:
-        """Topic and partition. *Errors*: `ConfigError` where the directory's name does not say them."""
+        """Topic and partition. *Errors*: `ConfigError` if the directory is not named topic-partition."""
         if self.topic is None or self.partition is None:
             raise ConfigError(
-                f"{self.path}: offsets are written by topic and partition, which a directory's name says: expected "
-                "a name such as orders-0"
+                f"{self.path}: offsets are written by topic and partition: expected a directory named topic-partition, "
+                "such as orders-0"
             )
         return self.topic, self.partition
 
 
 @dataclass(frozen=True)
 class Step:
-    """What is exported at once, by one Spark job: at most one range of a partition."""
+    """The part of an export that one Spark job does: at most one range of each partition."""
 
     number: int
     ranges: tuple[Range, ...]
 
     @property
     def size(self) -> int:
-        """About how many bytes of the log it reads."""
+        """Approximate number of bytes of the log that it reads."""
         return sum(part.size for part in self.ranges)
 
 
 def cut(whole: Range, piece_bytes: int, io: Io) -> Iterator[Range]:
-    """Cut a range at batch boundaries into pieces of about so many bytes; of an empty one nothing is left.
+    """Cut a range at batch boundaries into pieces of about *piece_bytes*; an empty range has no pieces.
 
-    Together the pieces hold every offset of the range once.
+    The pieces contain every offset of the range exactly once.
     """
     start, end = whole.start_offset, whole.end_offset
     if start >= end:
         return
     splits = open_cached(whole.path, io=io, refresh=False).plan(piece_bytes, start_offset=start, end_offset=end)
-    # the outer edges are those of the range, wherever the first and the last batch lie
+    # the outer edges are those of the range, not of the first and the last batch
     edges = [start, *(split.start_offset for split in splits[1:]), end]
     sizes = [split.size for split in splits] or [0]
     for (low, high), size in zip(pairwise(edges), sizes, strict=True):
@@ -72,9 +72,9 @@ def cut(whole: Range, piece_bytes: int, io: Io) -> Iterator[Range]:
 
 
 def plan_steps(ranges: Iterable[Range], *, piece_bytes: int, step_bytes: int, io: Io) -> list[Step]:
-    """Cut ranges into steps of `step_bytes` at most, or of one piece where that is larger, in their order.
+    """Cut ranges into steps of at most `step_bytes`, or of one piece if that is larger, in order.
 
-    What a partition has in a step is one range, as the source's options can say it.
+    A step has at most one range of a partition, because the source's options can express only one.
     """
     steps: list[Step] = []
     taken: list[Range] = []

@@ -1,4 +1,4 @@
-"""The source as the jobs use it: options from Python values, offsets that stay, and the table of segments."""
+"""The source for the jobs: options from Python values, fixed offsets, and the table of segments."""
 
 import json
 import os
@@ -32,17 +32,17 @@ Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """A data directory, a partition directory, or several."""
 
 Option: TypeAlias = str | int | bool | Mapping[str, object] | Sequence[object]
-"""The value of an option of the source. What is neither text nor a number becomes JSON."""
+"""The value of an option of the source. Values other than strings and numbers are written as JSON."""
 
 _CONNECT_PARALLELISM = 16
 
 
 class JobsDataSource(LogDataSource):
-    """The source under another name: what the user registered as `cordwood` stays as it is."""
+    """The source under another name, so that the registration of `cordwood` does not change."""
 
     @classmethod
     def name(cls) -> str:
-        """Give the format's name."""
+        """Return the format's name."""
         return "cordwood_jobs"
 
 
@@ -50,10 +50,10 @@ _known: dict[type[LogDataSource], WeakSet[SparkSession]] = {}
 
 
 def segments(spark: SparkSession, path: Paths, **options: Option) -> DataFrame:
-    """Describe the segments: a row for each, with its range, bytes, time span, codecs and the density of its index.
+    """Describe the segments: one row for each, with its range, bytes, time span, codecs and the density of its index.
 
-    `offsetGap` is how many offsets lie between a segment's end and the base offset of the next: offsets that compaction
-    removed, or records that are lost.
+    `offsetGap` is the number of offsets between a segment's end and the base offset of the next: offsets that
+    compaction removed, or lost records.
 
     *options* are those of the source. *Cost*: the batch headers are read, by the executors; nothing is decompressed.
     """
@@ -61,12 +61,12 @@ def segments(spark: SparkSession, path: Paths, **options: Option) -> DataFrame:
 
 
 def resolve_offsets(path: Paths, **options: Option) -> dict[str, str]:
-    """Fix where a reading starts and ends, as the options `startingOffsets` and `endingOffsets`.
+    """Resolve the start and end of a read to the options `startingOffsets` and `endingOffsets`.
 
-    Each action on a DataFrame plans for itself, so two actions on a directory that a broker is writing to see
-    different ends. With `spark.read.format("cordwood").options(**resolve_offsets(path)).load(path)` they see the same.
-    All options of the source that choose offsets and times are understood, and are in the answer: leave them out of
-    the reading. Needs no Spark session.
+    Each action on a DataFrame is planned separately, so two actions on a directory that a broker is writing to have
+    different ends. With `spark.read.format("cordwood").options(**resolve_offsets(path)).load(path)` they have the same.
+    All options of the source that choose offsets and times are accepted and resolved; do not pass them to the read
+    again. Needs no Spark session.
 
     >>> from cordwood.spark import jobs
     >>> jobs.resolve_offsets("tests/golden/01-plain/orders-0", startingTimestamp=1_700_000_010_000)
@@ -80,13 +80,13 @@ def resolve_offsets(path: Paths, **options: Option) -> dict[str, str]:
 
 
 def checked(path: Paths, options: Mapping[str, Option]) -> SparkLogOptions:
-    """Check options as Python has them."""
+    """Check options given as Python values."""
     paths = [path] if isinstance(path, str | os.PathLike) else path
     return SparkLogOptions.from_options({**texts(options), "paths": _json([os.fspath(one) for one in paths])})
 
 
 def texts(options: Mapping[str, Option]) -> dict[str, str]:
-    """Write options as Spark carries them: text.
+    """Format options as strings, as Spark passes them.
 
     >>> texts({"failOnDataLoss": False, "minPartitions": 4, "assign": {"orders": [0]}})
     {'failOnDataLoss': 'false', 'minPartitions': '4', 'assign': '{"orders":[0]}'}
@@ -95,19 +95,19 @@ def texts(options: Mapping[str, Option]) -> dict[str, str]:
 
 
 def ranges_of(options: SparkLogOptions) -> list[Range]:
-    """Resolve what the options ask for, as of now: a range of offsets for each partition, in their order."""
+    """Resolve the options now: a range of offsets for each partition, in order."""
     ranges = []
     for bound in resolve(options):
         end = bound.end_offset
         if options.isolation_level == "read_committed":
-            # an offset that was given may lie beyond what can be told to be committed
+            # a given offset may be above the last stable offset
             end = min(end, end_of(open_log(bound.directory, options, refresh=False), options))
         ranges.append(Range(bound.topic, bound.partition, bound.path, bound.start_offset, end))
     return ranges
 
 
 def load(spark: SparkSession, options: SparkLogOptions, source: type[LogDataSource] = JobsDataSource) -> DataFrame:
-    """Make the DataFrame of a reading."""
+    """Return the DataFrame of a read."""
     knowing = _known.setdefault(source, WeakSet())
     if spark not in knowing:
         spark.dataSource.register(source)
@@ -116,7 +116,7 @@ def load(spark: SparkSession, options: SparkLogOptions, source: type[LogDataSour
 
 
 def parallelism(spark: SparkSession) -> int:
-    """Say how many tasks run at once, about: Spark's default parallelism; a guess where a session does not tell."""
+    """Return the approximate number of concurrent tasks: Spark's default parallelism, or a guess with Spark Connect."""
     try:
         return spark.sparkContext.defaultParallelism
     except PySparkException:

@@ -1,4 +1,4 @@
-"""The session of a command: the one that spark-submit began, or one of its own, without Spark's chatter."""
+"""The session of a command: that of spark-submit, or a new one, without Spark's startup messages."""
 
 import os
 import re
@@ -14,7 +14,7 @@ __all__ = ["start"]
 
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 
-# what every start says, and what a worker says whose task was stopped because enough rows were there
+# messages of every start
 _CHATTER = re.compile(
     rb"WARNING: Using incubator modules: jdk\.incubator\.vector"
     rb"|Using Spark's default log4j profile: .*"
@@ -27,10 +27,10 @@ _CHATTER = re.compile(
 
 
 def start(name: str, master: str | None = None, settings: Mapping[str, str] | None = None) -> SparkSession:
-    """Start Spark, or take the session that `spark-submit` has prepared. Its time zone is UTC.
+    """Start Spark, or use the session of `spark-submit`. The session's time zone is UTC.
 
-    *settings* are Spark's own. Without *master* it is what spark-submit or Spark's settings say, else `local[*]`. A
-    session of our own has no web page, and leaves errors to the exceptions that carry them.
+    *settings* are Spark's own. The default of *master* is that of spark-submit or of Spark's settings, otherwise
+    `local[*]`. A new session has no web page, and logs no errors: the exceptions contain them.
     """
     builder = SparkSession.builder.appName(name).config("spark.ui.showConsoleProgress", "false")
     for key, value in (settings or {}).items():
@@ -41,7 +41,7 @@ def start(name: str, master: str | None = None, settings: Mapping[str, str] | No
         spark = builder.getOrCreate()
     else:
         if master is None or master.startswith("local"):
-            # workers are this Python, whatever `python3` is on the path
+            # workers use this Python, not the `python3` of the path
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         with _chatter_left_out():
@@ -52,7 +52,7 @@ def start(name: str, master: str | None = None, settings: Mapping[str, str] | No
 
 @contextmanager
 def _chatter_left_out() -> Iterator[None]:
-    """Let the processes that are started meanwhile write to stderr through us, who pass on what says something."""
+    """Filter the stderr of the processes that are started meanwhile: startup messages are dropped."""
     sys.stderr.flush()
     ours = os.dup(2)
     end_of_reading, end_of_writing = os.pipe()

@@ -1,6 +1,6 @@
-//! Numbers out of bytes, and the two checksums, bit by bit.
+//! Reading of numbers, and the two checksums, bit by bit.
 
-/// What is left of a slice that is read from the front.
+/// A slice that is read from its start.
 pub struct Cursor<'a>(pub &'a [u8]);
 
 impl<'a> Cursor<'a> {
@@ -47,13 +47,13 @@ impl<'a> Cursor<'a> {
         Ok(n)
     }
 
-    /// Bytes behind their length as an i32; −1 is null.
+    /// Bytes after their length as an i32; −1 is null.
     pub fn nullable(&mut self) -> Result<Option<Vec<u8>>, String> {
         let n = self.i32()?;
         self.of_length(n)
     }
 
-    /// Bytes behind their length as a varint; −1 is null.
+    /// Bytes after their length as a varint; −1 is null.
     pub fn nullable_varint(&mut self) -> Result<Option<Vec<u8>>, String> {
         let n = self.varint()?;
         self.of_length(n)
@@ -68,14 +68,14 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A zigzag varint of at most 5 bytes, and how many it has.
+/// A zigzag varint of at most 5 bytes, and its size.
 pub fn varint(bytes: &[u8]) -> Result<(i32, usize), String> {
     let (raw, used) = unsigned(bytes, 5)?;
     let raw = (raw & 0xffff_ffff) as u32; // Kafka shifts the bits above 32 out
     Ok(((raw >> 1) as i32 ^ -((raw & 1) as i32), used))
 }
 
-/// A zigzag varlong of at most 10 bytes, and how many it has.
+/// A zigzag varlong of at most 10 bytes, and its size.
 pub fn varlong(bytes: &[u8]) -> Result<(i64, usize), String> {
     let (raw, used) = unsigned(bytes, 10)?;
     Ok(((raw >> 1) as i64 ^ -((raw & 1) as i64), used))

@@ -1,4 +1,4 @@
-//! One compressed stream into bytes. The frames of xerial snappy and of lz4 are read here, their blocks by the crates.
+//! Decompression of one stream. Frames of xerial snappy and of lz4 are parsed here, their blocks by the libraries.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use super::bytes::Cursor;
 
 const XERIAL: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 
-/// `magic` is that of the message around the stream: the header checksum of lz4 under magic 0 is wrong, and not read.
+/// `magic` is that of the message that contains the stream: with magic 0 the header checksum of lz4 is wrong and ignored.
 pub fn decompress(codec: Codec, magic: u8, bytes: &[u8]) -> Result<Vec<u8>, String> {
     match codec {
         Codec::None => Ok(bytes.to_vec()),
@@ -93,7 +93,7 @@ fn lz4(magic: u8, bytes: &[u8]) -> Result<Vec<u8>, String> {
         return Err("content checksum".to_owned());
     }
     if !rest.0.is_empty() {
-        return Err(format!("{} bytes behind the frame", rest.0.len()));
+        return Err(format!("{} bytes after the frame", rest.0.len()));
     }
     Ok(out)
 }

@@ -75,7 +75,7 @@ fn unwrap(outer: &Message, mut plain: &[u8]) -> Result<Vec<Record>, String> {
     if inner.windows(2).any(|pair| pair[0].offset >= pair[1].offset) || inner[0].offset < 0 {
         return Err("inner offsets out of order".to_owned());
     }
-    // v0: absolute. v1: relative, and a wrapper at offset 0 starts at 0 whatever the last one says (old librdkafka)
+    // v0: absolute. v1: relative, and a wrapper at offset 0 starts at 0 whatever its last entry's offset (old librdkafka)
     let base = match (outer.magic, outer.offset) {
         (0, offset) if offset != last => return Err(format!("a wrapper at {offset} that ends at {last}")),
         (0, _) | (1, 0) => 0,
@@ -117,7 +117,7 @@ fn read_message(bytes: &[u8]) -> Result<Message, String> {
     let key = rest.nullable()?;
     let value = rest.nullable()?;
     if !rest.0.is_empty() {
-        return Err(format!("{} bytes behind the value", rest.0.len()));
+        return Err(format!("{} bytes after the value", rest.0.len()));
     }
     Ok(Message { offset, crc, magic, codec, timestamp_type, timestamp, key, value })
 }

@@ -1,7 +1,7 @@
-//! A naive reader of a partition directory: every byte of every segment in order, everything into memory.
+//! A naive reader of a partition directory: reads every byte of every segment, in order, into memory.
 //!
-//! Written from the format alone, sharing no code with the crate (nor with the builder), slow and strict: whatever is
-//! not as Kafka writes it is an `Err`. The answers to questions about a log are in `queries`.
+//! It is written from the format alone and shares no code with the crate or with the builder. It is slow and strict:
+//! every deviation from Kafka's format is an `Err`. Queries of a log are in `queries`.
 
 mod bytes;
 mod decompress;
@@ -15,7 +15,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Something that Kafka does not write.
+/// A deviation from Kafka's format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Irregular {
     /// Base offset of the segment.
@@ -72,7 +72,7 @@ pub enum TimestampType {
     LogAppendTime = 1,
 }
 
-/// What a control record says.
+/// The type of a control record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Control {
     Abort {
@@ -90,7 +90,7 @@ pub enum Control {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     pub offset: i64,
-    /// As a reader sees it: that of the batch under `LogAppendTime`.
+    /// As a reader returns it: the batch's with `LogAppendTime`.
     pub timestamp: i64,
     pub sequence: i32,
     pub key: Option<Vec<u8>>,
@@ -115,7 +115,7 @@ pub struct Batch {
     pub count: Option<i32>,
     pub codec: Codec,
     pub timestamp_type: TimestampType,
-    /// The field of a v2 batch as it stands there: the horizon, where there is one.
+    /// The raw field of a v2 batch: the delete horizon, if there is one.
     pub base_timestamp: Option<i64>,
     pub max_timestamp: i64,
     pub leader_epoch: i32,
@@ -135,13 +135,13 @@ pub struct Segment {
     pub base_offset: i64,
     /// Of the file, in bytes.
     pub size: u64,
-    /// Behind the last batch.
+    /// The position after the last batch.
     pub end: u64,
-    /// Zeros behind it: a preallocated last segment. `end + zero_tail == size` in a whole log.
+    /// Zeros after that, in a preallocated last segment. `end + zero_tail == size` in an intact log.
     pub zero_tail: u64,
 }
 
-/// A partition, read to the end.
+/// A partition, completely read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
     /// By base offset.
@@ -150,13 +150,13 @@ pub struct Log {
     pub batches: Vec<Batch>,
 }
 
-/// The whole partition, or the first thing that is wrong with it.
+/// The whole partition, or the first deviation.
 pub fn read(dir: &Path) -> Result<Log, Irregular> {
     let (log, irregular) = read_until_damage(dir);
     irregular.map_or(Ok(log), Err)
 }
 
-/// What lies before the first thing that is wrong, and that thing.
+/// The part before the first deviation, and that deviation.
 pub fn read_until_damage(dir: &Path) -> (Log, Option<Irregular>) {
     let files = segment_files(dir);
     let mut log = Log::default();
@@ -221,7 +221,7 @@ pub fn read_batch(bytes: &[u8]) -> Result<Batch, String> {
     }
 }
 
-/// Whether the batch may stand behind what was read so far.
+/// Checks that the batch may follow what was read before.
 fn follows(log: &Log, segment: i64, batch: &Batch) -> Result<(), String> {
     if batch.base_offset < segment {
         return Err(format!("base offset {} below that of the segment", batch.base_offset));

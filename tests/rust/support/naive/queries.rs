@@ -1,14 +1,14 @@
-//! Questions about a log, answered by looking at everything.
+//! Queries of a log, each by a walk through everything.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::{Batch, Control, Log, Record};
 
-/// Records of aborted transactions, told apart by their markers, and where the first open one starts.
+/// Aborted transactions, from their markers, and the start of the first open one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transactions {
-    /// Offsets of data records that an ABORT took back.
+    /// Offsets of data records of aborted transactions.
     pub aborted: HashSet<i64>,
     /// Producer, first offset, offset of the marker.
     pub aborted_ranges: Vec<(i64, i64, i64)>,
@@ -17,7 +17,7 @@ pub struct Transactions {
 }
 
 impl Log {
-    /// One above the last offset; that of the last segment's base if there are no batches behind it.
+    /// One above the last offset; the last segment's base offset if it has no batch.
     pub fn end_offset(&self) -> i64 {
         let last_base = self.segments.last().map_or(0, |segment| segment.base_offset);
         self.batches.last().map_or(0, |batch| batch.last_offset + 1).max(last_base)
@@ -28,7 +28,7 @@ impl Log {
         self.batches.iter().flat_map(|batch| &batch.records)
     }
 
-    /// The batch that holds the offset; in a gap the next one; none if nothing follows.
+    /// The batch that holds the offset; in a gap the next one; `None` if no batch follows.
     pub fn locate(&self, offset: i64) -> Option<&Batch> {
         self.batches.iter().find(|batch| batch.last_offset >= offset)
     }
@@ -38,8 +38,8 @@ impl Log {
         self.records().find(|record| record.offset >= log_start_offset && record.timestamp >= target)
     }
 
-    /// Data records (and control records if wanted) in a range of offsets and one of times; a record without a time
-    /// is outside every range of times.
+    /// Data records (optionally control records) in a range of offsets and one of times; a record without a timestamp is
+    /// outside every range of times.
     pub fn scan(
         &self,
         offsets: Range<i64>,
@@ -55,7 +55,8 @@ impl Log {
         })
     }
 
-    /// As [`Log::scan`], of committed transactions and outside of transactions only, up to the last stable offset.
+    /// Like [`Log::scan`], but only records of committed transactions and outside transactions, up to the last stable
+    /// offset.
     pub fn scan_committed(
         &self,
         offsets: Range<i64>,

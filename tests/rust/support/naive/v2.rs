@@ -74,7 +74,7 @@ pub fn read(bytes: &[u8]) -> Result<Batch, String> {
             batch.records.push(record);
         }
         if !rest.0.is_empty() {
-            return Err(format!("{} bytes behind the last record", rest.0.len()));
+            return Err(format!("{} bytes after the last record", rest.0.len()));
         }
         let largest = batch.records.iter().map(|record| record.timestamp).max();
         if largest != Some(max_timestamp) {
@@ -105,7 +105,7 @@ fn read_record(rest: &mut Cursor<'_>, batch: &Batch, last_offset_delta: i32) -> 
         headers.push((name, body.nullable_varint()?));
     }
     if !body.0.is_empty() {
-        return Err(format!("{} bytes behind the headers", body.0.len()));
+        return Err(format!("{} bytes after the headers", body.0.len()));
     }
     if !(0..=last_offset_delta).contains(&offset_delta) {
         return Err(format!("offset delta {offset_delta}, that of the batch {last_offset_delta}"));
@@ -148,7 +148,7 @@ fn read_control(key: Option<&[u8]>, value: Option<&[u8]>) -> Result<Control, Str
     }
 }
 
-/// After the largest comes 0.
+/// Sequences wrap from the largest to 0.
 fn sequence(base: i32, delta: i32) -> i32 {
     if base < 0 { -1 } else { ((i64::from(base) + i64::from(delta)) % (1 << 31)) as i32 }
 }
