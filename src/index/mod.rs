@@ -79,6 +79,7 @@
 //! [`Method::Warm`] the pages 10, 11, 12.
 
 mod appended;
+mod keyed_index;
 mod offset_index;
 mod offset_index_writer;
 mod preallocated;
@@ -94,6 +95,7 @@ mod tests;
 
 use std::path::Path;
 
+pub use keyed_index::{Entry, Index};
 pub use offset_index::OffsetIndex;
 pub use offset_index_writer::OffsetIndexWriter;
 pub use search::Method;
