@@ -17,12 +17,14 @@ pub mod retention;
 mod scan;
 mod segments;
 pub(crate) mod skip_list;
+mod split;
 mod transactions;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::error::{Error, Result};
+pub use crate::segment::{Change, PlannedSegment};
 use crate::segment::{OpenFiles, Warnings};
 use crate::types::{Interrupt, Io};
 
@@ -31,12 +33,12 @@ pub use continuity::OffsetGap;
 use live_segments::LiveSegments;
 use log_start::ClaimedStart;
 use lost_end::Synced;
-pub use plan::Split;
 pub(crate) use replacement::Replacement;
 #[cfg(feature = "arrow")]
 pub(crate) use scan::Uncommitted;
 pub use scan::{DamagedRange, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
+pub use split::Split;
 pub use transactions::AbortedRange;
 use transactions::{Outcome, Transactions};
 

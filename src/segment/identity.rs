@@ -1,8 +1,18 @@
 //! Which file a segment's `.log` is, and whether it is still the same one.
 
-use super::Segment;
+use super::walk::Batch;
+use super::{LOOKUP_READ, Segment};
 use crate::error::Result;
 use crate::fs::FileIdentity;
+
+/// The file that has the name of a segment's `.log`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FileNow {
+    Gone,
+    /// Another file than the one that the segment reads.
+    Another,
+    Same(FileIdentity),
+}
 
 impl Segment {
     /// The size of the `.log` in bytes, with preallocated space.
@@ -31,6 +41,29 @@ impl Segment {
     pub(crate) fn has_grown(&self) -> Result<bool> {
         let now = self.open_files.directory.identity_of(&self.files.log)?;
         Ok(now.map_or(0, |now| now.size) > self.file_size()?)
+    }
+
+    /// The file that has the name of the `.log` now, compared with the one that this segment reads.
+    pub(super) fn file_now(&self) -> Result<FileNow> {
+        let now = self.open_files.directory.identity_of(&self.files.log)?;
+        Ok(match (now, self.identity.get()) {
+            (None, _) => FileNow::Gone,
+            (Some(now), Some(known)) if known.inode != now.inode => FileNow::Another,
+            (Some(now), _) => FileNow::Same(now),
+        })
+    }
+
+    /// The checksum that the header of the first batch states; `None` where there is no whole header.
+    pub(super) fn first_batch_crc(&self) -> Result<Option<u32>> {
+        Ok(self.walk(-1, LOOKUP_READ)?.header_at(0)?.ok().map(|header| header.crc))
+    }
+
+    /// Whether the first batch has another checksum than `known`, and its bytes agree with it: a damaged checksum does not
+    /// make it another batch.
+    pub(super) fn has_another_first_batch(&self, known: u32) -> Result<bool> {
+        let mut walk = self.walk(-1, LOOKUP_READ)?;
+        let Ok(header) = walk.header_at(0)? else { return Ok(false) };
+        Ok(header.crc != known && walk.verify(&Batch { position: 0, header })?.is_ok())
     }
 
     /// Whether an earlier listing of the directory gave the same segment: the same files, the same neighbours, and what was
