@@ -37,6 +37,7 @@ __all__ = [
     "OffsetIndexWriter",
     "OffsetPosition",
     "PathInfo",
+    "PlannedSegment",
     "RebuiltIndex",
     "Record",
     "Records",
@@ -280,8 +281,9 @@ class Log:
         A time is int ms since the epoch, an aware datetime, or a text as the command line takes it:
         `"2024-05-01T10:00Z"`, `"2024-05-01"`, `"-2h"` (two hours ago), `"now"`.
 
-        *Errors*: `OffsetOutOfRangeError` for a start below the log start or above the log end (an end beyond is
-        clipped), `ConfigError` for a name that is not a column; damage is raised while reading. A codec that this
+        *Errors*: `LogChangedError` where a segment that *split* was planned from is gone, shortened or replaced;
+        `OffsetOutOfRangeError` for a start below the log start or above the log end (an end beyond is clipped);
+        `ConfigError` for a name that is not a column; damage is raised while reading. A codec that this
         version does not know is no damage: `UnsupportedFormatError`, whatever *on_damage* says.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
@@ -553,6 +555,7 @@ class Split:
         end_time: int | None = None,
         size: int = 0,
         aborted: Sequence[tuple[int, int, int]] | None = None,
+        segments: Sequence[PlannedSegment] | None = None,
     ) -> Self: ...
     @property
     def path(self) -> str:
@@ -579,6 +582,37 @@ class Split:
         With them a `read_committed` scan of the split opens no other segment. `None` where the plan was not made with
         `isolation_level="read_committed"`, where damage leaves one in doubt, and where they are more than 10,000.
         """
+    @property
+    def segments(self) -> list[PlannedSegment]:
+        """The segments that hold the range, in order, as they were when the split was planned.
+
+        `scan(split=…)` compares the log with them and raises `LogChangedError` where one is gone, shortened or
+        replaced. With an empty list nothing is compared.
+
+        >>> log = cw.Log("tests/golden/01-plain/orders-0")
+        >>> [segment.base_offset for split in log.plan(100_000) for segment in split.segments]
+        [0, 400, 807, 1217]
+        """
+
+@final
+class PlannedSegment:
+    """The state of one segment when a `Split` was planned. It holds for copies of the log and on other machines."""
+
+    def __new__(
+        cls, base_offset: int, size: int, first_batch_crc: int | None = None, is_last: bool = False
+    ) -> Self: ...
+    @property
+    def base_offset(self) -> int:
+        """The offset in the files' names."""
+    @property
+    def size(self) -> int:
+        """Bytes of its batches."""
+    @property
+    def first_batch_crc(self) -> int | None:
+        """The checksum of its first batch; `None` where it has no batch, or a damaged header: it is not compared."""
+    @property
+    def is_last(self) -> bool:
+        """Whether it was the last segment of the log, which may grow."""
 
 @final
 class Segment:

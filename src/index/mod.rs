@@ -81,6 +81,7 @@
 mod appended;
 pub(crate) mod entries;
 mod exclusive;
+mod keyed_index;
 mod offset_index;
 mod offset_index_writer;
 mod preallocated;
@@ -97,6 +98,7 @@ mod tests;
 use std::path::Path;
 
 pub use exclusive::Exclusive;
+pub use keyed_index::{Entry, Index};
 pub use offset_index::OffsetIndex;
 pub use offset_index_writer::OffsetIndexWriter;
 pub use search::Method;

@@ -4,10 +4,11 @@
 //! the one before it ended, so a gap means that a segment is missing or was cut. No file of a partition says whether it is
 //! compacted; what shows it is the data directory's checkpoint of the cleaner, or a batch that only compaction leaves.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::ArcSwap;
 
 use super::{Log, OnDamage, Ranges, ScanOptions, loader, metadata};
 use crate::error::{Error, Result};
@@ -26,8 +27,8 @@ pub(super) struct Continuity {
     searched: OnceLock<bool>,
     /// A segment was met that shows it.
     is_compacted: AtomicBool,
-    /// Base offsets of the segments after the gaps that were checked.
-    checked: Mutex<BTreeSet<i64>>,
+    /// Base offsets of the segments after the gaps that were checked, rising. Read without a lock, and replaced as a whole.
+    checked: ArcSwap<Vec<i64>>,
 }
 
 /// Offsets that lie between two segments, in none of them.
@@ -154,9 +155,16 @@ impl Log {
     pub(super) fn warn_of_gap(&self, segment: &Segment, end: i64, next: &Segment) -> Result<()> {
         let high = next.base_offset();
         let checked = &self.inner.continuity.checked;
-        if self.is_cleaned() || !checked.lock().unwrap_or_else(PoisonError::into_inner).insert(high) {
+        if checked.load().binary_search(&high).is_ok() || self.is_cleaned() {
             return Ok(());
         }
+        checked.rcu(|checked| {
+            let mut checked = checked.to_vec();
+            if let Err(place) = checked.binary_search(&high) {
+                checked.insert(place, high);
+            }
+            checked
+        });
         let segments = self.segments();
         let before = self.nearest_with_batches(segment.base_offset(), |base| segments.floor(base - 1))?;
         let after = self.nearest_with_batches(high, |base| segments.higher(base))?;

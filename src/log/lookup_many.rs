@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use super::Log;
 use super::lookup::or_nothing;
-use crate::error::{Error, Result};
-use crate::segment::{BatchTable, Bucket, Buckets, LOOKUP_READ, LogFile, Placed, Segment, TimeTable};
+use crate::error::Result;
+use crate::segment::{Bucket, Buckets, OffsetLookups, Placed, Segment, TimeLookups};
 use crate::types::{Location, TimestampOffset};
 
 /// How many look-ups are under way side by side: the memory that they touch is cold, and waiting for it is most of the time.
@@ -38,9 +38,9 @@ impl Log {
     /// [`Log::locate_many`], one answer after another.
     pub(crate) fn locate_each(&self, offsets: &[i64], mut give: impl FnMut(Option<Location>)) -> Result<()> {
         let (first, end) = self.asked(offsets)?;
-        let mut parts: Vec<OffsetPart<'_>> =
-            self.segments().between(first, end).map(|segment| OffsetPart::new(segment)).collect();
-        let bases: Vec<i64> = parts.iter().map(|part| part.segment.base_offset()).collect();
+        let segments: Vec<_> = self.segments().between(first, end).collect();
+        let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
+        let mut parts: Vec<_> = segments.into_iter().map(|segment| OffsetLookups::new(segment)).collect();
         let base = |place: usize| bases.get(place).copied().unwrap_or(i64::MAX);
         let Some(buckets) = Buckets::new(bases.iter().copied()) else { return Ok(()) };
         // the batch of the answer before: sorted offsets mostly lie in it
@@ -48,30 +48,25 @@ impl Log {
         for group in offsets.chunks(GROUP) {
             self.options().interrupt.check()?;
             let mut steps: [Step<Bucket>; GROUP] = [(NOWHERE, None); GROUP];
-            let table = |part: usize| parts.get(part).and_then(|part| part.table);
             for ((part, bucket), offset) in steps.iter_mut().zip(group) {
                 if (first..end).contains(offset) {
                     // the floor: one below the first base offset above
                     *part = buckets.find(offset + 1, base).wrapping_sub(1);
-                    *bucket = table(*part).map(|table| table.bucket(*offset));
+                    *bucket = parts.get(*part).and_then(|part| part.bucket(*offset));
                 }
             }
-            touch(&steps, |part, bucket| table(part).map_or(0, |table| table.touch(bucket)));
+            touch(&steps, |part, bucket| parts.get(part).map_or(0, |part| part.touch(bucket)));
             for ((part, bucket), offset) in steps.iter().copied().zip(group.iter().copied()) {
                 let answer = match parts.get_mut(part) {
                     None => None,
                     Some(_) if run.holds(offset) => Some(run.location),
-                    Some(part) => {
-                        let found =
-                            part.table.zip(bucket).and_then(|(table, bucket)| table.find(offset, bucket));
-                        match found.map_or_else(|| part.place(offset), |found| Ok(Some(found)))? {
-                            None => or_nothing(self.locate(offset))?,
-                            Some(found) => {
-                                run = found;
-                                Some(run.location)
-                            }
+                    Some(part) => match part.find(offset, bucket)? {
+                        None => or_nothing(self.locate(offset))?,
+                        Some(found) => {
+                            run = found;
+                            Some(run.location)
                         }
-                    }
+                    },
                 };
                 // in one place, so that it is compiled into the loop
                 give(answer);
@@ -121,20 +116,15 @@ impl Log {
             for ((part, place), timestamp) in steps.iter_mut().zip(group) {
                 if *timestamp >= 0 {
                     *part = parts.reaching(*timestamp)?;
-                    *place = parts.table(*part).map(|table| table.place(*timestamp));
+                    *place = parts.get(*part).and_then(|lookups| lookups.place(*timestamp));
                 }
             }
-            touch(&steps, |part, place| parts.table(part).map_or(0, |table| table.touch(place)));
+            touch(&steps, |part, place| parts.get(part).map_or(0, |lookups| lookups.touch(place)));
             for ((part, place), timestamp) in steps.iter().copied().zip(group.iter().copied()) {
                 let answer = match parts.parts.get_mut(part) {
                     None => None,
                     Some(of_segment) => {
-                        let found = match (of_segment.table, place) {
-                            (Some(table), Some(place)) => table.find(timestamp, place),
-                            _ => of_segment
-                                .ask()?
-                                .and_then(|table| table.find(timestamp, table.place(timestamp))),
-                        };
+                        let found = of_segment.lookups.find(timestamp, place)?;
                         match found.filter(|found| found.offset >= start) {
                             None => or_nothing(self.offset_for_time(timestamp))?,
                             found => {
@@ -160,51 +150,20 @@ fn touch<P: Copy>(steps: &[Step<P>; GROUP], load: impl Fn(usize, P) -> u32) {
     black_box(steps.iter().fold(0, loaded));
 }
 
-/// A segment among those that offsets are looked up in.
-struct OffsetPart<'a> {
-    segment: &'a Segment,
-    table: Option<&'a BatchTable>,
-    /// For what the table has to verify.
-    log: Option<LogFile>,
-}
-
-impl<'a> OffsetPart<'a> {
-    fn new(segment: &'a Segment) -> Self {
-        Self { segment, table: segment.batch_table(), log: None }
-    }
-
-    /// Where an offset lies that the table did not give at once; `None` where it is the single look-up's to say.
-    #[cold]
-    fn place(&mut self, offset: i64) -> Result<Option<Placed>> {
-        if self.table.is_none() {
-            self.table = match self.segment.ask_batch_table() {
-                Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
-                table => table.ok().flatten(),
-            };
-        }
-        let Some(table) = self.table else { return Ok(None) };
-        if self.log.is_none() {
-            self.log = self.segment.log_file(LOOKUP_READ).ok();
-        }
-        // what cannot be read now is the single look-up's to meet
-        Ok(self.log.as_mut().and_then(|log| table.verify(offset, log).ok().flatten()))
-    }
-}
-
 /// The segments that times are looked up in, as far as they were looked at.
 struct TimeParts<'a> {
     segments: Box<dyn Iterator<Item = &'a Segment> + 'a>,
     parts: Vec<TimePart<'a>>,
     /// The largest timestamp up to each part, which rises.
     largest: Vec<i64>,
-    /// Damage hides the largest timestamp of the segment behind them: later times have no answer.
+    /// Damage hides the largest timestamp of the segment after them: later times have no answer.
     ends_in_damage: bool,
 }
 
 struct TimePart<'a> {
     segment: &'a Segment,
-    table: Option<&'a TimeTable>,
-    /// Whether the offsets between the segment before and this one were looked for.
+    lookups: TimeLookups<'a>,
+    /// Whether the offsets between the segment before and this one were compared.
     is_gap_checked: bool,
 }
 
@@ -224,8 +183,8 @@ impl<'a> TimeParts<'a> {
     }
 
     #[inline]
-    fn table(&self, part: usize) -> Option<&'a TimeTable> {
-        self.parts.get(part).and_then(|part| part.table)
+    fn get(&self, part: usize) -> Option<&TimeLookups<'a>> {
+        self.parts.get(part).map(|part| &part.lookups)
     }
 
     /// [`Log::check_gap`] between the segment before a part and its own.
@@ -248,24 +207,13 @@ impl<'a> TimeParts<'a> {
             match segment.largest_record_timestamp() {
                 Ok(largest) => {
                     self.largest.push(self.largest.last().map_or(largest, |before| largest.max(*before)));
-                    let table = segment.time_table();
-                    self.parts.push(TimePart { segment, table, is_gap_checked: false });
+                    let lookups = TimeLookups::new(segment);
+                    self.parts.push(TimePart { segment, lookups, is_gap_checked: false });
                 }
                 Err(error) if error.is_damage() => self.ends_in_damage = true,
                 Err(error) => return Err(error),
             }
         }
         Ok(())
-    }
-}
-
-impl<'a> TimePart<'a> {
-    #[cold]
-    fn ask(&mut self) -> Result<Option<&'a TimeTable>> {
-        self.table = match self.segment.ask_time_table() {
-            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
-            table => table.ok().flatten(),
-        };
-        Ok(self.table)
     }
 }

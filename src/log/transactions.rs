@@ -118,9 +118,8 @@ impl Transactions {
                 },
                 Step::Damage(damage) => damage,
             };
-            let index = segment.or_warn(segment.offset_index());
-            let stretch = walk.resume(&damage, index.as_deref())?;
-            self.close_from_index(segment, stretch, open);
+            let span = segment.resume(walk, &damage)?;
+            self.close_from_index(segment, span, open);
             if !open.is_empty() && self.unsure.is_none() {
                 self.unsure = Some((segment.path(), damage.position, damage.offset, damage.malformed));
             }

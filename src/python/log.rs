@@ -12,9 +12,10 @@ use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::keywords::Keywords;
 use super::lookups::{Located, Timed};
-use super::results::{PyLocation, PyOffsetGap, PySplit, PyTimestampOffset};
+use super::results::{PyLocation, PyOffsetGap, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
+use super::split::PySplit;
 use super::{arrow_export, error, lookup_targets};
 use crate::arrow::{Column, ReaderOptions};
 use crate::error::{Error, Result};
@@ -208,7 +209,10 @@ impl PyLog {
         if let Some(split) = &split {
             options.scan.ranges = split.ranges().intersection(options.scan.ranges);
         }
-        self.ask(py, |log| log.check(&options.scan.ranges))?;
+        self.ask(py, |log| {
+            split.iter().try_for_each(|split| log.check_split(split))?;
+            log.check(&options.scan.ranges)
+        })?;
         let handle = Arc::clone(&self.handle);
         let source = split.map_or(Source::Log(Arc::clone(&handle)), |split| Source::Split(handle, split));
         Ok(PyScan::new(source, options))

@@ -33,6 +33,7 @@ mod results;
 mod retention;
 mod scan;
 mod segment;
+mod split;
 mod writer;
 
 use pyo3::prelude::*;
@@ -62,7 +63,7 @@ mod core_module {
     #[pymodule_export]
     use super::results::{
         PyAbortedTransaction, PyDamagedRange, PyLocation, PyOffsetGap, PyOffsetPosition, PyScanStats,
-        PySplit, PyTimestampOffset,
+        PyTimestampOffset,
     };
     #[pymodule_export]
     use super::retention::{PyRetentionPlan, plan_retention};
@@ -70,6 +71,8 @@ mod core_module {
     use super::scan::{PyRecords, PyScan};
     #[pymodule_export]
     use super::segment::{PySegment, PySegments};
+    #[pymodule_export]
+    use super::split::{PyPlannedSegment, PySplit};
     #[pymodule_export]
     use super::writer::{PyAppended, PyLogWriter};
 }

@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 
 use pyo3::prelude::*;
-use pyo3::types::{PySequence, PyTuple};
 
-use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
+use super::arguments;
 use crate::index::AbortedTransaction;
-use crate::log::{AbortedRange, DamagedRange, OffsetGap, ScanStats, Split};
+use crate::log::{DamagedRange, OffsetGap, ScanStats};
 use crate::types::{Location, OffsetPosition, TimestampOffset};
 
 #[doc = stub_doc!(Location)]
@@ -188,7 +187,7 @@ pub(super) fn aborted_transaction(
     })
 }
 
-const PRODUCER_ID: &str = "a producer id, a whole number within 64 bits";
+pub(super) const PRODUCER_ID: &str = "a producer id, a whole number within 64 bits";
 
 #[doc = stub_doc!(DamagedRange)]
 #[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "DamagedRange")]
@@ -279,93 +278,4 @@ impl PyScanStats {
             self.offset_gaps
         )
     }
-}
-
-#[doc = stub_doc!(Split)]
-#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Split")]
-#[derive(PartialEq, Eq, Hash, Clone)]
-pub(super) struct PySplit {
-    #[doc = stub_doc!(Split.path)]
-    path: OsString,
-    #[doc = stub_doc!(Split.start_offset)]
-    start_offset: i64,
-    #[doc = stub_doc!(Split.end_offset)]
-    end_offset: i64,
-    #[doc = stub_doc!(Split.start_time)]
-    start_time: Option<i64>,
-    #[doc = stub_doc!(Split.end_time)]
-    end_time: Option<i64>,
-    #[doc = stub_doc!(Split.size)]
-    size: u64,
-    #[doc = stub_doc!(Split.aborted)]
-    aborted: Option<Vec<AbortedRange>>,
-}
-
-impl From<Split> for PySplit {
-    fn from(split: Split) -> Self {
-        let Split { path, start_offset, end_offset, start_time, end_time, size, aborted } = split;
-        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size, aborted }
-    }
-}
-
-impl From<PySplit> for Split {
-    fn from(split: PySplit) -> Self {
-        let PySplit { path, start_offset, end_offset, start_time, end_time, size, aborted } = split;
-        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size, aborted }
-    }
-}
-
-#[pymethods]
-impl PySplit {
-    #[new]
-    #[pyo3(signature = (path, start_offset, end_offset, start_time=None, end_time=None, size=LEFT_OUT, aborted=None),
-        text_signature = "(path, start_offset, end_offset, start_time=None, end_time=None, size=0, aborted=None)")]
-    fn new(
-        path: &Bound<'_, PyAny>,
-        start_offset: &Bound<'_, PyAny>,
-        end_offset: &Bound<'_, PyAny>,
-        start_time: Option<&Bound<'_, PyAny>>,
-        end_time: Option<&Bound<'_, PyAny>>,
-        size: Defaulted<'_, '_>,
-        aborted: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        Ok(Self {
-            path: arguments::path(path)?.into_os_string(),
-            start_offset: arguments::offset("start_offset", start_offset)?,
-            end_offset: arguments::offset("end_offset", end_offset)?,
-            start_time: start_time.map(|given| arguments::time("start_time", given)).transpose()?,
-            end_time: end_time.map(|given| arguments::time("end_time", given)).transpose()?,
-            size: size.or(0, |given| arguments::whole("size", "a size in bytes, 0 or more", given))?,
-            aborted: aborted.map(aborted_ranges).transpose()?,
-        })
-    }
-
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Self { path, start_offset, end_offset, start_time, end_time, size, aborted } = self.clone();
-        let arguments = (path, start_offset, end_offset, start_time, end_time, size, aborted);
-        (py.get_type::<Self>(), arguments).into_pyobject(py).map(Bound::into_any)
-    }
-
-    fn __repr__(&self) -> String {
-        let Self { start_offset, end_offset, size, .. } = self;
-        let path = self.path.to_string_lossy();
-        format!("Split(path={path:?}, start_offset={start_offset}, end_offset={end_offset}, size={size})")
-    }
-}
-
-fn aborted_ranges(given: &Bound<'_, PyAny>) -> PyResult<Vec<AbortedRange>> {
-    let wanted = "a list of (producer id, first offset, last offset)";
-    let list = given.cast::<PySequence>().map_err(|_| wrong_type("aborted", wanted, given))?;
-    let mut ranges = Vec::new();
-    for (place, item) in list.try_iter()?.enumerate() {
-        let (item, argument) = (item?, format_args!("aborted[{place}]"));
-        let parts = item.cast::<PyTuple>().ok().filter(|parts| parts.len() == 3);
-        let parts = parts.ok_or_else(|| wrong_type(argument, "a tuple of three whole numbers", &item))?;
-        ranges.push((
-            arguments::whole(argument, PRODUCER_ID, &parts.get_item(0)?)?,
-            arguments::offset(argument, &parts.get_item(1)?)?,
-            arguments::offset(argument, &parts.get_item(2)?)?,
-        ));
-    }
-    Ok(ranges)
 }

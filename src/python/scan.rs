@@ -13,7 +13,8 @@ use super::arguments::{HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS
 use super::enter::enter;
 use super::handle::{DirHandle, LogHandle};
 use super::record::{OwnedRecord, PyRecord};
-use super::results::{PyDamagedRange, PyScanStats, PySplit};
+use super::results::{PyDamagedRange, PyScanStats};
+use super::split::PySplit;
 use super::{arrow_export, error};
 use crate::arrow::{Progress, Reader, ReaderOptions, java_string};
 use crate::error::Result;
@@ -57,7 +58,7 @@ impl PyScan {
                 Reader::new(std::iter::once(Ok(log)), options, progress)
             }
             Source::Split(handle, split) => {
-                let log = enter(py, || Ok(handle.log()?.for_split(split)))?;
+                let log = enter(py, || handle.log()?.for_split(split))?;
                 Reader::new(std::iter::once(Ok(log)), options, progress)
             }
             Source::Dir(directory, topics) => {

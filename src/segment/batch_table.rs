@@ -11,13 +11,13 @@ use super::buckets::{Bucket, Buckets};
 use super::lazy_table::Share;
 use super::walk::Step;
 use super::{LOOKUP_READ, LogFile, Segment};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::BatchHeader;
 use crate::types::Location;
 
 /// The batches of a segment that a walk found whole and in order.
 #[derive(Debug)]
-pub(crate) struct BatchTable {
+pub(super) struct BatchTable {
     segment: i64,
     /// In order; one more at the end, which starts where the data end.
     rows: Vec<Row>,
@@ -180,15 +180,60 @@ impl BatchTable {
     }
 }
 
-impl Segment {
-    /// The table of the segment's batches, where there is one.
-    pub(crate) fn batch_table(&self) -> Option<&BatchTable> {
-        self.batch_table.get()
+/// Look-ups of offsets in one segment, by its table where there is one.
+pub(crate) struct OffsetLookups<'a> {
+    segment: &'a Segment,
+    table: Option<&'a BatchTable>,
+    /// For batches of the table that are not verified yet.
+    log: Option<LogFile>,
+}
+
+impl<'a> OffsetLookups<'a> {
+    pub(crate) fn new(segment: &'a Segment) -> Self {
+        Self { segment, table: segment.batch_table.get(), log: None }
     }
 
-    /// The same for who is about to look an offset up without it.
-    pub(crate) fn ask_batch_table(&self) -> Result<Option<&BatchTable>> {
-        let price = self.file_size()? / BatchTable::LOG_BYTES_PER_LOOKUP;
-        self.batch_table.ask(price, || BatchTable::read(self))
+    /// Where in the table an offset of the segment is searched; `None` without a table.
+    #[inline]
+    pub(crate) fn bucket(&self, offset: i64) -> Option<Bucket> {
+        self.table.map(|table| table.bucket(offset))
+    }
+
+    /// Loads the memory that a search in a bucket reads. The result has no meaning.
+    #[inline]
+    pub(crate) fn touch(&self, bucket: Bucket) -> u32 {
+        self.table.map_or(0, |table| table.touch(bucket))
+    }
+
+    /// The batch of an offset, for which [`OffsetLookups::bucket`] gave the bucket; `None` where a single look-up has to
+    /// answer.
+    #[inline]
+    pub(crate) fn find(&mut self, offset: i64, bucket: Option<Bucket>) -> Result<Option<Placed>> {
+        let found = self.table.zip(bucket).and_then(|(table, bucket)| table.find(offset, bucket));
+        found.map_or_else(|| self.find_verified(offset), |found| Ok(Some(found)))
+    }
+
+    /// [`OffsetLookups::find`] where the table does not exist yet, or has not verified the batches.
+    #[cold]
+    fn find_verified(&mut self, offset: i64) -> Result<Option<Placed>> {
+        if self.table.is_none() {
+            let price = self.segment.file_size().map(|size| size / BatchTable::LOG_BYTES_PER_LOOKUP);
+            let table = |price| self.segment.batch_table.ask(price, || BatchTable::read(self.segment));
+            self.table = or_none(price.and_then(table))?;
+        }
+        let Some(table) = self.table else { return Ok(None) };
+        if self.log.is_none() {
+            self.log = self.segment.log_file(LOOKUP_READ).ok();
+        }
+        // the single look-up reports what cannot be read
+        Ok(self.log.as_mut().and_then(|log| table.verify(offset, log).ok().flatten()))
+    }
+}
+
+/// A table, or none where it cannot be made: the single look-up reports the error. Only an interrupt is passed on.
+pub(super) fn or_none<T>(table: Result<Option<T>>) -> Result<Option<T>> {
+    match table {
+        Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),
+        table => Ok(table.ok().flatten()),
     }
 }

@@ -1,14 +1,14 @@
 //! The files that the logs of this process keep open: each log its own, and all of them together no more than the process may
 //! have.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arc_swap::ArcSwapOption;
 
-use super::open_files::{Key, Opened};
+use super::file_slots::{FileSlots, Slot};
 use crate::error::{Error, Result};
+use crate::fs::names::FileKind;
 use crate::fs::{forks, forks_now, is_out_of_descriptors, max_open_files};
 
 /// Kept files at most, whatever the limit of descriptors: each mapping is one of the 65,530 that the system allows.
@@ -25,7 +25,8 @@ static BUDGET: ArcSwapOption<FileBudget> = ArcSwapOption::const_empty();
 struct FileBudget {
     /// Forks before it was made.
     forks: u32,
-    /// Counts uses, so that ages can be compared across pools.
+    /// Counts openings, by two, so that ages can be compared across pools. A use has the odd time after the last opening:
+    /// a use writes nothing that other threads read, and uses between two openings count as equally old.
     clock: AtomicU64,
     kept: AtomicUsize,
     /// Descriptors that stay open as long as their logs: directories and counts of truncations.
@@ -66,20 +67,28 @@ impl FileBudget {
         }
     }
 
-    /// Drops the files of all pools that were not used for the longest time, until `left` are kept.
+    /// Closes the files of all pools that were not used for the longest time, until `left` are kept.
     fn drop_oldest(&self, left: usize) {
         let pools: Vec<_> = lock(&self.pools).iter().filter_map(Weak::upgrade).collect();
-        let mut uses: Vec<u64> = pools
-            .iter()
-            .flat_map(|pool| lock(&pool.kept).values().map(|(used, _)| *used).collect::<Vec<_>>())
-            .collect();
-        let Some(excess) = uses.len().checked_sub(left).filter(|excess| *excess > 0) else { return };
-        let (_, newest_dropped, _) = uses.select_nth_unstable(excess - 1);
+        let mut ages = Vec::new();
+        for pool in &pools {
+            ages.extend(lock(&pool.kept).iter().map(|(slots, kind)| slots.last_use(*kind)));
+        }
+        let Some(excess) = ages.len().checked_sub(left).filter(|excess| *excess > 0) else { return };
+        let (older, newest_dropped, _) = ages.select_nth_unstable(excess - 1);
         let newest_dropped = *newest_dropped;
+        // many can have the time of the newest that has to go
+        let mut ties = excess - older.iter().filter(|used| **used < newest_dropped).count();
         for pool in pools {
-            let dropped: Vec<_> =
-                lock(&pool.kept).extract_if(|_, (used, _)| *used <= newest_dropped).collect();
+            let mut is_dropped = |(slots, kind): &mut Kept| {
+                let used = slots.last_use(*kind);
+                let is_tie = used == newest_dropped && ties > 0;
+                ties -= usize::from(is_tie);
+                used < newest_dropped || is_tie
+            };
+            let dropped: Vec<_> = lock(&pool.kept).extract_if(.., &mut is_dropped).collect();
             self.kept.fetch_sub(dropped.len(), Ordering::Relaxed);
+            close(dropped);
         }
     }
 }
@@ -95,11 +104,21 @@ pub(crate) fn with_descriptors<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// The kept files of one log, with the time of their last use.
+/// An open file: the slots of its segment, and which of them.
+type Kept = (Arc<FileSlots>, FileKind);
+
+/// Closes files. Outside of every lock, because the system may take long.
+fn close(files: Vec<Kept>) {
+    for (slots, kind) in files {
+        slots.close(kind);
+    }
+}
+
+/// The kept files of one log.
 #[derive(Debug)]
 pub(super) struct Pool {
     budget: Arc<FileBudget>,
-    kept: Mutex<HashMap<Key, (u64, Opened)>>,
+    kept: Mutex<Vec<Kept>>,
     /// Descriptors of the log that stay open as long as it does.
     held: AtomicUsize,
 }
@@ -125,34 +144,41 @@ impl Pool {
         self.budget.keep_limit();
     }
 
-    /// A kept file, which is used now.
-    pub(super) fn get(&self, key: Key) -> Option<Opened> {
-        let now = self.budget.clock.fetch_add(1, Ordering::Relaxed);
-        let mut kept = lock(&self.kept);
-        let (used, opened) = kept.get_mut(&key)?;
-        *used = now;
-        Some(opened.clone())
+    /// The open file of a slot, which is used now.
+    #[inline]
+    pub(super) fn get<T>(&self, slot: &Slot<T>) -> Option<Arc<T>> {
+        slot.get(self.budget.clock.load(Ordering::Relaxed) | 1)
     }
 
-    /// Keeps a file, in place of the one of the pool that was not used for the longest time where it holds `most` already,
-    /// and of those of all pools where the process holds too many.
-    pub(super) fn keep(&self, key: Key, opened: Opened, most: usize) {
-        let now = self.budget.clock.fetch_add(1, Ordering::Relaxed);
+    /// Keeps a file open, in place of the one of the pool that was not used for the longest time where it keeps `most`
+    /// already, and of those of all pools where the process keeps too many. Returns the file of another thread where that
+    /// was first.
+    pub(super) fn keep<T>(
+        &self,
+        (slots, kind): (&Arc<FileSlots>, FileKind),
+        slot: &Slot<T>,
+        opened: Arc<T>,
+        most: usize,
+    ) -> Arc<T> {
+        let now = self.budget.clock.fetch_add(2, Ordering::Relaxed) + 2;
         let mut kept = lock(&self.kept);
+        if let Some(first) = slot.get(now) {
+            return first;
+        }
         let mut dropped = Vec::new();
         while kept.len() >= most {
-            let Some(oldest) = kept.iter().min_by_key(|(_, (used, _))| *used).map(|(key, _)| *key) else {
-                break;
-            };
-            dropped.extend(kept.remove(&oldest));
+            let uses = kept.iter().map(|(slots, kind)| slots.last_use(*kind)).enumerate();
+            let Some((oldest, _)) = uses.min_by_key(|(_, used)| *used) else { break };
+            dropped.push(kept.swap_remove(oldest));
         }
-        dropped.extend(kept.insert(key, (now, opened)));
+        slot.set(Arc::clone(&opened), now);
+        kept.push((Arc::clone(slots), kind));
         self.budget.kept.fetch_add(1, Ordering::Relaxed);
         self.budget.kept.fetch_sub(dropped.len(), Ordering::Relaxed);
         drop(kept);
-        // files are closed outside the lock
-        drop(dropped);
+        close(dropped);
         self.budget.keep_limit();
+        opened
     }
 }
 

@@ -1,30 +1,14 @@
-//! What a walk over a segment's headers tells: its leader epochs, its gaps, and whether its index agrees.
+//! What the headers of a segment show: its leader epochs, and whether it was compacted.
 
-use super::walk::{Bounds, Preceding, Step};
-use super::{Batch, LOOKUP_READ, SCAN_READ, Segment, Walk};
+use super::walk::{Preceding, Step};
+use super::{Batch, SCAN_READ, Segment};
 use crate::error::Result;
-use crate::index::OffsetIndex;
 
 impl Segment {
-    /// Whether the last entry of the offset index is one that the log confirms; so is an index without entries.
-    pub(crate) fn confirms_last_entry(&self, index: &OffsetIndex) -> Result<bool> {
-        let mut walk = self.walk(-1, LOOKUP_READ)?;
-        let Some(last) = index.entries().checked_sub(1) else { return Ok(true) };
-        let last = index.entry(last)?;
-        let confirmed = self.last_confirmed(index, &mut walk)?;
-        Ok(confirmed == u64::try_from(last.position).ok() && confirmed.is_some())
-    }
-
     /// The leader epoch of the last batch; −1 where it has none, or there is no batch.
     pub(crate) fn last_epoch(&self) -> Result<i32> {
-        let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.file_size()? };
-        let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
         let index = self.or_warn(self.offset_index());
-        let indexed = index.as_deref().map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))?;
-        walk.position = indexed.unwrap_or(0);
-        if indexed.is_none() {
-            walk.before = Some(Preceding { last_offset: self.base_offset() - 1, leader_epoch: -1 });
-        }
+        let mut walk = self.walk_from_last_entry(index.as_deref())?;
         let mut epoch = -1;
         while let Step::Batch(batch) = walk.step()? {
             epoch = batch.header.leader_epoch;

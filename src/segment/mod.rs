@@ -6,12 +6,16 @@
 mod appender;
 mod batch_table;
 mod buckets;
+mod cuts;
 mod file_budget;
+mod file_slots;
+mod identity;
 mod index_reach;
 mod lazy_table;
 mod leader_epochs;
 mod log_file;
 mod open_files;
+mod planned;
 mod resync;
 mod roll;
 mod search;
@@ -34,18 +38,22 @@ use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
 use crate::record::BatchHeader;
 
 pub(crate) use appender::{SegmentAppender, SegmentLayout, SegmentState, remove_segment};
-pub(crate) use batch_table::{BatchTable, Placed};
+use batch_table::BatchTable;
+pub(crate) use batch_table::{OffsetLookups, Placed};
 pub(crate) use buckets::{Bucket, Buckets};
 pub(crate) use file_budget::with_descriptors;
+use file_slots::{FileSlots, Slot};
 use lazy_table::LazyTable;
-pub(crate) use log_file::LogFile;
-pub(crate) use open_files::{OpenFiles, Opened, TRUNCATIONS};
+use log_file::LogFile;
+pub(crate) use open_files::{OpenFiles, TRUNCATIONS};
+pub use planned::{Change, PlannedSegment};
 pub(crate) use resync::DamagedSpan;
 pub(crate) use roll::{RollParams, is_relative, should_roll};
 pub(crate) use search::Found;
 pub(crate) use staged::StagedSegment;
 pub(crate) use tail::Tail;
-pub(crate) use time_table::TimeTable;
+pub(crate) use time_table::TimeLookups;
+use time_table::TimeTable;
 pub use walk::Batch;
 pub(crate) use walk::{Bounds, Damage, Preceding, Step, Walk};
 
@@ -91,9 +99,8 @@ pub struct Segment {
     /// The next segment's base offset, or `i64::MAX` for the last.
     upper: i64,
     files: SegmentFiles,
-    /// Its number among the open files.
-    number: u64,
-    /// How many there had been before the directory was listed.
+    slots: Arc<FileSlots>,
+    /// The truncation count before the directory was listed.
     truncations: Option<u64>,
     open_files: Arc<OpenFiles>,
     warnings: Arc<Warnings>,
@@ -124,7 +131,7 @@ impl Segment {
             base_offset,
             upper: upper.unwrap_or(i64::MAX),
             files,
-            number: open_files.next_segment(),
+            slots: Arc::default(),
             truncations,
             open_files: Arc::clone(open_files),
             warnings: Arc::clone(warnings),
@@ -177,34 +184,6 @@ impl Segment {
         if self.is_last() { Ok(self.tail()?.end) } else { self.file_size() }
     }
 
-    /// The size of the `.log` in bytes, with preallocated space.
-    pub(crate) fn file_size(&self) -> Result<u64> {
-        Ok(self.identity()?.size)
-    }
-
-    fn identity(&self) -> Result<FileIdentity> {
-        if let Some(identity) = self.identity.get() {
-            return Ok(*identity);
-        }
-        let identity = self.open_log_file()?.identity();
-        Ok(*self.identity.get_or_init(|| identity))
-    }
-
-    /// Settles which file the `.log` is and how much of it counts, without opening it: what is appended from now on is
-    /// not seen, and another file of that name, or a shorter one, is a changed log.
-    pub(crate) fn pin_identity(&self) -> Result<()> {
-        let now = self.open_files.directory.identity_of(&self.files.log)?;
-        let now = now.ok_or_else(|| self.changed("no file"))?;
-        self.identity.get_or_init(|| now);
-        Ok(())
-    }
-
-    /// Whether the `.log` is longer than what counts of it: its indexes may then speak of what is not seen.
-    pub(crate) fn has_grown(&self) -> Result<bool> {
-        let now = self.open_files.directory.identity_of(&self.files.log)?;
-        Ok(now.map_or(0, |now| now.size) > self.file_size()?)
-    }
-
     /// Forgets what the system has of the `.log` in memory: what is read from now on is what the disk has.
     pub(crate) fn forget_cached(&self) -> Result<()> {
         self.open_log_file()?.forget_cached()
@@ -212,21 +191,21 @@ impl Segment {
 
     /// The bytes of the `.log`.
     pub(crate) fn log_bytes(&self) -> Result<Arc<FileBytes>> {
-        let opened = self.open_files.get((self.number, FileKind::Log), || {
-            let file = self.open_log_file()?;
-            let identity = *self.identity.get_or_init(|| file.identity());
-            // the last segment may grow; any other that is not the file it was has been replaced
-            if file.identity().inode != identity.inode || !self.is_last() && file.size() != identity.size {
-                return Err(self.changed("another file of that name"));
-            }
-            let size = identity.size;
-            let map = self.open_files.maps(self.is_last());
-            Ok(Opened::Log(Arc::new(FileBytes::new(file, Some(size), map)?)))
-        })?;
-        match opened {
-            Opened::Log(bytes) => Ok(bytes),
-            _ => Err(self.changed("another file")),
-        }
+        self.open_files.get(
+            &self.slots,
+            |slots| &slots.log,
+            FileKind::Log,
+            || {
+                let file = self.open_log_file()?;
+                let identity = *self.identity.get_or_init(|| file.identity());
+                // the last segment may grow; any other that is not the file it was has been replaced
+                if file.identity().inode != identity.inode || !self.is_last() && file.size() != identity.size
+                {
+                    return Err(self.changed("another file of that name"));
+                }
+                FileBytes::new(file, Some(identity.size), self.open_files.maps(self.is_last()))
+            },
+        )
     }
 
     /// A reader of the `.log` that reads `ahead` bytes at a time.
@@ -261,12 +240,13 @@ impl Segment {
     /// # Errors
     /// [`Error::Io`].
     pub fn offset_index(&self) -> Result<Option<Arc<OffsetIndex>>> {
-        let open =
-            |bytes| Ok(Opened::OffsetIndex(Arc::new(OffsetIndex::from_bytes(bytes, self.base_offset)?)));
-        Ok(match self.open_index(FileKind::OffsetIndex, self.files.offset_index.as_deref(), open)? {
-            Some(Opened::OffsetIndex(index)) => Some(index),
-            _ => None,
-        })
+        let open = |bytes| OffsetIndex::from_bytes(bytes, self.base_offset);
+        self.open_index(
+            self.files.offset_index.as_deref(),
+            |slots| &slots.offset_index,
+            FileKind::OffsetIndex,
+            open,
+        )
     }
 
     /// The time index, or `None` where there is no such file.
@@ -274,11 +254,13 @@ impl Segment {
     /// # Errors
     /// [`Error::Io`].
     pub fn time_index(&self) -> Result<Option<Arc<TimeIndex>>> {
-        let open = |bytes| Ok(Opened::TimeIndex(Arc::new(TimeIndex::from_bytes(bytes, self.base_offset)?)));
-        Ok(match self.open_index(FileKind::TimeIndex, self.files.time_index.as_deref(), open)? {
-            Some(Opened::TimeIndex(index)) => Some(index),
-            _ => None,
-        })
+        let open = |bytes| TimeIndex::from_bytes(bytes, self.base_offset);
+        self.open_index(
+            self.files.time_index.as_deref(),
+            |slots| &slots.time_index,
+            FileKind::TimeIndex,
+            open,
+        )
     }
 
     /// The transaction index, or `None` where there is no such file: then the segment holds no abort marker, or the file
@@ -287,29 +269,20 @@ impl Segment {
     /// # Errors
     /// [`Error::Io`].
     pub fn transaction_index(&self) -> Result<Option<Arc<TransactionIndex>>> {
-        let open = |bytes| {
-            Ok(Opened::TransactionIndex(Arc::new(TransactionIndex::from_bytes(bytes, self.base_offset))))
-        };
-        Ok(
-            match self.open_index(
-                FileKind::TransactionIndex,
-                self.files.transaction_index.as_deref(),
-                open,
-            )? {
-                Some(Opened::TransactionIndex(index)) => Some(index),
-                _ => None,
-            },
-        )
+        let name = self.files.transaction_index.as_deref();
+        let open = |bytes| Ok(TransactionIndex::from_bytes(bytes, self.base_offset));
+        self.open_index(name, |slots| &slots.transaction_index, FileKind::TransactionIndex, open)
     }
 
-    fn open_index(
+    fn open_index<T>(
         &self,
-        kind: FileKind,
         name: Option<&str>,
-        open: impl Fn(FileBytes) -> Result<Opened>,
-    ) -> Result<Option<Opened>> {
+        slot: impl Fn(&FileSlots) -> &Slot<T>,
+        kind: FileKind,
+        open: impl Fn(FileBytes) -> Result<T>,
+    ) -> Result<Option<Arc<T>>> {
         let Some(name) = name else { return Ok(None) };
-        let opened = self.open_files.get((self.number, kind), || {
+        let opened = self.open_files.get(&self.slots, slot, kind, || {
             let file = self.open_files.directory.open_file(name)?;
             open(FileBytes::new(file, None, self.open_files.maps(self.is_last()))?)
         });
@@ -319,20 +292,6 @@ impl Segment {
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
-    }
-
-    /// Whether an earlier listing of the directory gave the same segment: the same files, the same neighbours, and what was
-    /// read of it was read of the file that is there now, by its inode, size, modification time and change time.
-    ///
-    /// A file that was modified shortly before that listing counts as changed: of two changes within one tick of the file
-    /// system's clock the second leaves the same time, and a preallocated file keeps its size.
-    pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
-        let is_same = (self.base_offset, self.upper, &self.files, self.truncations)
-            == (old.base_offset, old.upper, &old.files, old.truncations);
-        // nothing was read of a segment without an identity
-        let Some(known) = old.identity.get().filter(|_| is_same) else { return Ok(is_same) };
-        Ok(known.is_older_than(old.listed)
-            && self.open_files.directory.identity_of(&self.files.log)?.as_ref() == Some(known))
     }
 
     /// An index for an answer that can do without it: one that cannot be opened becomes a warning.
@@ -349,8 +308,8 @@ impl Segment {
 
     /// A walk from the segment's first batch.
     pub(crate) fn walk(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
-        let before = Preceding { last_offset: self.base_offset - 1, leader_epoch };
-        Ok(Walk::new(self.log_file(read)?, self.bounds()?, 0, Some(before)))
+        let bounds = self.bounds()?;
+        Ok(Walk::new(self.log_file(read)?, bounds, 0, Some(bounds.before_first(leader_epoch))))
     }
 
     /// A walk from the segment's first batch that passes over damage, after a segment that ended with `leader_epoch`.

@@ -4,28 +4,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::file_budget::{Pool, with_descriptors};
+use super::file_slots::{FileSlots, Slot};
 use super::lazy_table::Budget;
 use crate::error::Result;
 use crate::fs::names::FileKind;
-use crate::fs::{Directory, FileBytes, SystemFile};
-use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
+use crate::fs::{Directory, SystemFile};
 use crate::types::{Interrupt, Io};
 
 /// A file that a writer makes when it opens a log, and a byte longer before and behind each truncation: what was opened
 /// before, or meanwhile, is not what is there any more.
 pub(crate) const TRUNCATIONS: &str = ".cordwood.truncations";
-
-/// Which file: the segment's number in this pool and the kind.
-pub(super) type Key = (u64, FileKind);
-
-/// A kept file, as what it was opened for. Kafka: `LazyIndex` does this for two of them.
-#[derive(Debug, Clone)]
-pub(crate) enum Opened {
-    Log(Arc<FileBytes>),
-    OffsetIndex(Arc<OffsetIndex>),
-    TimeIndex(Arc<TimeIndex>),
-    TransactionIndex(Arc<TransactionIndex>),
-}
 
 /// A partition's directory and the files of it that are open. What is in use stays open whatever the limits say; what is
 /// only kept is dropped, the longest unused first: beyond the log's own limit, and beyond that of the process.
@@ -38,7 +26,6 @@ pub(crate) struct OpenFiles {
     io: Io,
     broker_runs: AtomicBool,
     limit: usize,
-    segments: AtomicU64,
     opened: AtomicU64,
     kept: Arc<Pool>,
     truncations: OnceLock<SystemFile>,
@@ -53,7 +40,6 @@ impl OpenFiles {
             io,
             broker_runs: AtomicBool::new(false),
             limit: limit.max(1),
-            segments: AtomicU64::new(0),
             opened: AtomicU64::new(0),
             kept: Pool::new(),
             truncations: OnceLock::new(),
@@ -89,25 +75,27 @@ impl OpenFiles {
         self.truncations.get().map(SystemFile::size_now).transpose()
     }
 
-    /// A number for a new segment.
-    pub(crate) fn next_segment(&self) -> u64 {
-        self.segments.fetch_add(1, Ordering::Relaxed)
-    }
-
     /// How many times a file was opened.
     pub(crate) fn opened(&self) -> u64 {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// The kept file, or what `open` gives. See [`with_descriptors`].
-    pub(crate) fn get(&self, key: Key, open: impl Fn() -> Result<Opened>) -> Result<Opened> {
-        if let Some(kept) = self.kept.get(key) {
-            return Ok(kept);
+    /// The open file of a slot, or what `open` returns. See [`with_descriptors`].
+    ///
+    /// *Concurrency*: takes no lock where the file is open.
+    pub(crate) fn get<T>(
+        &self,
+        slots: &Arc<FileSlots>,
+        slot: impl Fn(&FileSlots) -> &Slot<T>,
+        kind: FileKind,
+        open: impl Fn() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        if let Some(file) = self.kept.get(slot(slots)) {
+            return Ok(file);
         }
-        // opened outside the lock: two threads may both open it, and one of the two is dropped
-        let opened = with_descriptors(open)?;
+        // opened outside the lock: of two threads that open it, one file is kept
+        let opened = Arc::new(with_descriptors(open)?);
         self.opened.fetch_add(1, Ordering::Relaxed);
-        self.kept.keep(key, opened.clone(), self.limit);
-        Ok(opened)
+        Ok(self.kept.keep((slots, kind), slot(slots), opened, self.limit))
     }
 }

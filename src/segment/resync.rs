@@ -14,6 +14,7 @@
 //!
 //! All of it is paid from the walk's budget of work; where that is used up, the rest of the segment counts as damaged.
 
+use super::Segment;
 use super::walk::{Batch, Damage, Walk};
 use crate::error::Result;
 use crate::index::OffsetIndex;
@@ -25,19 +26,26 @@ const CHUNK: usize = 128 << 10;
 /// The least that a look costs, however few bytes it takes.
 const LOOK: u64 = 4 << 10;
 
-/// A damaged stretch.
+impl Segment {
+    /// Moves a walk through this segment after damage, to the next whole batch or to the end, and returns what it skipped.
+    pub(crate) fn resume(&self, walk: &mut Walk, damage: &Damage) -> Result<DamagedSpan> {
+        walk.resume(damage, self.or_warn(self.offset_index()).as_deref())
+    }
+}
+
+/// The bytes and offsets that a walk skips where the log is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DamagedSpan {
     pub(crate) start_position: u64,
     pub(crate) end_position: u64,
     /// The first offset that may be missing.
     pub(crate) start_offset: i64,
-    /// The offset of the batch behind it; `None` where nothing valid follows in the segment.
+    /// The offset of the batch after it; `None` where nothing valid follows in the segment.
     pub(crate) end_offset: Option<i64>,
 }
 
 impl Walk {
-    /// Moves behind the damage, to the next whole batch or to the end of the segment, and names what was passed.
+    /// Moves after the damage, to the next whole batch or to the end of the segment, and returns what it skipped.
     pub(crate) fn resume(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<DamagedSpan> {
         let next = self.next_whole_batch(damage, index)?;
         self.position = next.map_or(self.bounds.end, |batch| batch.position);

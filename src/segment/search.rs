@@ -7,9 +7,6 @@ use crate::index::{Method, OffsetIndex, TimeIndex};
 use crate::record::Records;
 use crate::types::{OffsetPosition, TimestampOffset};
 
-/// How many of the last entries are tried for one that the log confirms.
-const TRIED_ENTRIES: u64 = 16;
-
 /// What a look-up by offset found in a segment.
 #[derive(Debug)]
 pub(crate) enum Found {
@@ -50,7 +47,7 @@ impl Segment {
     /// Whether the log agrees with an offset index entry: a batch lies at its position, and the entry's offset is that
     /// batch's last (as 4.x writes) or base offset (0.8 to 0.11), or the last offset of a batch behind it (an append of
     /// several batches, as followers got them before). Gives the position and whether one of the first two holds.
-    fn confirmed(&self, entry: OffsetPosition, walk: &mut Walk) -> Result<Option<(u64, bool)>> {
+    pub(super) fn confirmed(&self, entry: OffsetPosition, walk: &mut Walk) -> Result<Option<(u64, bool)>> {
         let Ok(position) = u64::try_from(entry.position) else { return Ok(None) };
         if position >= walk.bounds.end {
             return Ok(None);
@@ -74,30 +71,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// The position of the last entry that the log confirms, its batch's checksum included.
-    pub(super) fn last_confirmed(&self, index: &OffsetIndex, walk: &mut Walk) -> Result<Option<u64>> {
-        let end = walk.bounds.end;
-        let is_inside = |entry: OffsetPosition| u64::try_from(entry.position).is_ok_and(|at| at < end);
-        let mut entries = index.entries();
-        // a broker that writes meanwhile indexes what it appended after the log was opened
-        if !is_inside(index.last_entry()) && self.has_grown()? {
-            let inside = partition_point(entries, |slot| Ok(is_inside(index.entry(slot)?)));
-            entries = self.or_warn(inside.map(Some)).unwrap_or(0);
-        }
-        for slot in (0..entries).rev().take(usize::try_from(TRIED_ENTRIES).unwrap_or(1)) {
-            let Some(entry) = self.or_warn(index.entry(slot).map(Some)) else { return Ok(None) };
-            if let Some((position, _)) = self.confirmed(entry, walk)?
-                && let Ok(header) = walk.header_at(position)?
-                && walk.verify(&Batch { position, header })?.is_ok()
-            {
-                return Ok(Some(position));
-            }
-            self.warn_of_entry(index, entry);
-        }
-        Ok(None)
-    }
-
-    fn warn_of_entry(&self, index: &OffsetIndex, entry: OffsetPosition) {
+    pub(super) fn warn_of_entry(&self, index: &OffsetIndex, entry: OffsetPosition) {
         self.warn(format!(
             "{}: the entry (offset {}, position {}) does not agree with the log; answered without it",
             index.path().display(),
@@ -323,7 +297,7 @@ impl Segment {
 }
 
 /// The first of `count` slots that is not `inside`, where all before it are.
-fn partition_point(count: u64, inside: impl Fn(u64) -> Result<bool>) -> Result<u64> {
+pub(super) fn partition_point(count: u64, inside: impl Fn(u64) -> Result<bool>) -> Result<u64> {
     let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low.midpoint(high);

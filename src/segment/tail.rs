@@ -1,12 +1,18 @@
 //! The end of a segment: where its data stop and which offset comes next.
 //!
-//! Kafka learns the log end offset from the last index entry and a read behind it, and believes both. Here the walk starts
-//! at the last entry that its batch confirms, checks every batch behind it, and takes an end only where nothing valid
+//! Kafka takes the log end offset from the last index entry and a read after it, and verifies neither. Here the walk starts
+//! at the last entry that the log confirms, verifies every batch after it, and accepts an end only where no valid batch
 //! follows.
 
-use super::walk::{Bounds, Damage, Preceding, Step};
+use super::search::partition_point;
+use super::walk::{Batch, Bounds, Damage, Step};
 use super::{LOOKUP_READ, Segment, Walk};
 use crate::error::Result;
+use crate::index::OffsetIndex;
+use crate::types::OffsetPosition;
+
+/// How many of the last entries are compared with the log until one is confirmed.
+const TRIED_ENTRIES: usize = 16;
 
 /// Where a segment ends.
 #[derive(Debug, Clone)]
@@ -30,7 +36,7 @@ impl Segment {
         Ok(self.tail.get_or_init(|| tail))
     }
 
-    /// Words on what lies behind the data of the last segment, where something does.
+    /// A warning where bytes follow the data of the last segment.
     pub(crate) fn torn_tail(&self) -> Result<Option<String>> {
         let Tail { end_offset, cut: Some(cut), .. } = self.tail()? else { return Ok(None) };
         let left = self.file_size()?.saturating_sub(cut.position);
@@ -45,24 +51,15 @@ impl Segment {
     }
 
     fn find_tail(&self) -> Result<Tail> {
-        // all of the file: where in it the data end is what is asked
-        let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.file_size()? };
         let index = self.or_warn(self.offset_index());
-        let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
-        let last_indexed =
-            index.as_deref().map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))?;
-        if let Some(position) = last_indexed {
-            walk.position = position;
-        } else {
-            let before = Preceding { last_offset: bounds.base_offset - 1, leader_epoch: -1 };
-            walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, Some(before));
-        }
+        let mut walk = self.walk_from_last_entry(index.as_deref())?;
+        let end = walk.bounds.end;
         loop {
             self.open_files.interrupt.check()?;
             let before = walk.before;
             let damage = match walk.step_through()? {
                 Step::End => {
-                    return Ok(Tail { end: bounds.end, end_offset: walk.expected_offset(), cut: None });
+                    return Ok(Tail { end, end_offset: walk.expected_offset(), cut: None });
                 }
                 Step::Batch(batch) => match walk.verify(&batch)? {
                     Ok(()) => {
@@ -73,12 +70,55 @@ impl Segment {
                 },
                 Step::Damage(damage) => damage,
             };
-            let stretch = walk.resume(&damage, index.as_deref())?;
-            if stretch.end_offset.is_none() {
+            let span = walk.resume(&damage, index.as_deref())?;
+            if span.end_offset.is_none() {
                 let cut = self.is_last().then(|| damage.clone());
-                let end = if self.is_last() { damage.position } else { bounds.end };
+                let end = if self.is_last() { damage.position } else { end };
                 return Ok(Tail { end, end_offset: walk.expected_offset(), cut });
             }
         }
+    }
+
+    /// A walk from the batch of the last offset index entry that the log confirms, or from the first batch where there is no
+    /// such entry. It goes to the end of the file, not of the data, which may still be unknown.
+    pub(super) fn walk_from_last_entry(&self, index: Option<&OffsetIndex>) -> Result<Walk> {
+        let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.file_size()? };
+        let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
+        match index.map_or(Ok(None), |index| self.last_confirmed(index, &mut walk))? {
+            Some(position) => walk.position = position,
+            None => walk.before = Some(bounds.before_first(-1)),
+        }
+        Ok(walk)
+    }
+
+    /// The position of the last offset index entry that the log confirms, its batch's checksum included.
+    fn last_confirmed(&self, index: &OffsetIndex, walk: &mut Walk) -> Result<Option<u64>> {
+        let end = walk.bounds.end;
+        let is_inside = |entry: OffsetPosition| u64::try_from(entry.position).is_ok_and(|at| at < end);
+        let mut entries = index.entries();
+        // a broker that writes at the same time indexes what it appended after the log was opened
+        if !is_inside(index.last_entry()) && self.has_grown()? {
+            let inside = partition_point(entries, |slot| Ok(is_inside(index.entry(slot)?)));
+            entries = self.or_warn(inside.map(Some)).unwrap_or(0);
+        }
+        for slot in (0..entries).rev().take(TRIED_ENTRIES) {
+            let Some(entry) = self.or_warn(index.entry(slot).map(Some)) else { return Ok(None) };
+            if let Some((position, _)) = self.confirmed(entry, walk)?
+                && let Ok(header) = walk.header_at(position)?
+                && walk.verify(&Batch { position, header })?.is_ok()
+            {
+                return Ok(Some(position));
+            }
+            self.warn_of_entry(index, entry);
+        }
+        Ok(None)
+    }
+
+    /// Whether the log confirms the last entry of the offset index; true of an index without entries.
+    pub(crate) fn confirms_last_entry(&self, index: &OffsetIndex) -> Result<bool> {
+        let Some(last) = index.entries().checked_sub(1) else { return Ok(true) };
+        let last = index.entry(last)?;
+        let confirmed = self.last_confirmed(index, &mut self.walk(-1, LOOKUP_READ)?)?;
+        Ok(confirmed.is_some() && confirmed == u64::try_from(last.position).ok())
     }
 }

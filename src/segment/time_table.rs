@@ -6,6 +6,7 @@
 //! One reading of the segment makes the table: every batch verified, those decoded that may raise the largest time. Where
 //! it meets anything odd there is no table, and every question is answered on its own.
 
+use super::batch_table::or_none;
 use super::lazy_table::Share;
 use super::time_buckets::{Row, TimeBuckets};
 use super::walk::{Batch, Step};
@@ -16,7 +17,7 @@ use crate::types::TimestampOffset;
 
 /// The records of a segment that are later than all before them.
 #[derive(Debug)]
-pub(crate) struct TimeTable {
+pub(super) struct TimeTable {
     segment: i64,
     lines: TimeBuckets,
     _share: Share,
@@ -109,15 +110,45 @@ fn later(
     }
 }
 
-impl Segment {
-    /// The table of the segment's times, where there is one.
-    pub(crate) fn time_table(&self) -> Option<&TimeTable> {
-        self.time_table.get()
+/// Look-ups of times in one segment, by its table where there is one.
+pub(crate) struct TimeLookups<'a> {
+    segment: &'a Segment,
+    table: Option<&'a TimeTable>,
+}
+
+impl<'a> TimeLookups<'a> {
+    pub(crate) fn new(segment: &'a Segment) -> Self {
+        Self { segment, table: segment.time_table.get() }
     }
 
-    /// The same for who is about to look a time up without it.
-    pub(crate) fn ask_time_table(&self) -> Result<Option<&TimeTable>> {
-        let price = self.file_size()? / TimeTable::LOG_BYTES_PER_LOOKUP;
-        self.time_table.ask(price, || TimeTable::read(self))
+    /// Where in the table a time is searched; `None` without a table.
+    #[inline]
+    pub(crate) fn place(&self, target: i64) -> Option<usize> {
+        self.table.map(|table| table.place(target))
+    }
+
+    /// Loads the memory that a search at a place reads. The result has no meaning.
+    #[inline]
+    pub(crate) fn touch(&self, place: usize) -> u32 {
+        self.table.map_or(0, |table| table.touch(place))
+    }
+
+    /// The first record of the segment at or above a time, for which [`TimeLookups::place`] gave the place; `None` where a
+    /// single look-up has to answer.
+    #[inline]
+    pub(crate) fn find(&mut self, target: i64, place: Option<usize>) -> Result<Option<TimestampOffset>> {
+        match (self.table, place) {
+            (Some(table), Some(place)) => Ok(table.find(target, place)),
+            _ => self.find_anew(target),
+        }
+    }
+
+    /// [`TimeLookups::find`] where the table did not exist when the place was looked for.
+    #[cold]
+    fn find_anew(&mut self, target: i64) -> Result<Option<TimestampOffset>> {
+        let price = self.segment.file_size().map(|size| size / TimeTable::LOG_BYTES_PER_LOOKUP);
+        let table = |price| self.segment.time_table.ask(price, || TimeTable::read(self.segment));
+        self.table = or_none(price.and_then(table))?;
+        Ok(self.table.and_then(|table| table.find(target, table.place(target))))
     }
 }

@@ -74,6 +74,11 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
+    /// What a first batch has before it.
+    pub(super) fn before_first(&self, leader_epoch: i32) -> Preceding {
+        Preceding { last_offset: self.base_offset - 1, leader_epoch }
+    }
+
     /// Whether a batch reaches more than 2^31 - 1 above the base, where no index can refer to it. Kafka reads such batches,
     /// which old versions of its cleaner left; a flipped bit of a base offset looks the same.
     fn is_far(&self, header: &BatchHeader) -> bool {
@@ -194,7 +199,7 @@ impl Walk {
     /// What the batches before a place that was jumped to establish, from a walk from the segment's start: asked only
     /// where two headers contradict each other and nothing else says which one lies. `None` where damage lies between.
     fn found_before(&self) -> Result<Option<Preceding>> {
-        let start = Preceding { last_offset: self.bounds.base_offset - 1, leader_epoch: -1 };
+        let start = self.bounds.before_first(-1);
         let mut walk = Self::new(self.log.another(), self.bounds, 0, Some(start));
         while walk.position < self.position {
             let Step::Batch(_) = walk.step()? else { return Ok(None) };

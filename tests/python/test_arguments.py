@@ -157,6 +157,7 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "LogDir.__getitem__": on_dir("__getitem__", key="cities-0"),
     "LogDir.get": on_dir("get", key="cities-0"),
     "Split": lambda _: (cw.Split, {"path": PLAIN, "start_offset": 0, "end_offset": 5}),
+    "PlannedSegment": lambda _: (cw.PlannedSegment, {"base_offset": 0, "size": 5}),
     "Segments.floor": on_segments("floor", offset=5),
     "Segments.higher": on_segments("higher", offset=5),
     "Segments.between": on_segments("between", start=0, end=2**62),

@@ -49,6 +49,7 @@ mod old_wrappers;
 mod openings;
 mod oracle_on_golden;
 mod overflowed_segments;
+mod planned_splits;
 #[cfg(feature = "crash-disk")]
 mod poisoned_readers;
 mod refresh;

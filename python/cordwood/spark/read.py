@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -60,11 +59,12 @@ def _read(
     directory = piece.directory
     try:
         log = open_cached(directory.path, io=options.io, refresh=refresh)
-        if options.fail_on_data_loss:
-            _check_unchanged(piece, log, advice)
+        if options.table == "segments":
+            batches = _description(piece, log, options)
         else:
-            piece = _what_is_left(piece, log)
-        for batch in _batches(piece, log, options, shape):
+            piece = piece if options.fail_on_data_loss else _what_is_left(piece, log)
+            batches = _batches(piece, log, options, shape)
+        for batch in batches:
             if batch.num_rows:
                 yield shape.fill(batch, directory.topic, directory.partition)
         # damage has its own error, which the reading meets first
@@ -85,19 +85,39 @@ def _read(
     except (cw.CordwoodError, OSError) as error:
         # planned offsets and files were there: where they are not, somebody took them away
         is_gone = isinstance(error, cw.OffsetOutOfRangeError | FileNotFoundError)
-        code = SEGMENT_GONE if is_gone else None
-        raise SparkLogError.of(error, topic=directory.topic, partition=directory.partition, code=code) from error
+        told = _coded(error, piece, SEGMENT_GONE if is_gone else None)
+        if options.fail_on_data_loss and isinstance(error, cw.LogChangedError):
+            told = SparkLogError(
+                SEGMENT_GONE,
+                told.reason + advice,
+                topic=directory.topic,
+                partition=directory.partition,
+                segment=told.segment,
+            )
+        raise told from error
+
+
+def _coded(error: Exception, piece: Piece, code: str | None = None) -> SparkLogError:
+    return SparkLogError.of(error, topic=piece.directory.topic, partition=piece.directory.partition, code=code)
+
+
+def _description(piece: Piece, log: cw.Log, options: SparkLogOptions) -> Iterator[pa.RecordBatch]:
+    """Describe the segment of a piece; no row where it is gone and loss is allowed."""
+    [segment] = piece.split.segments
+    if options.fail_on_data_loss:
+        _compare(piece.split, log)
+    else:
+        _what_is_left(piece, log)
+    yield describe_segment(log, segment.base_offset, "raise" if options.mode == "FAILFAST" else "skip")
 
 
 def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) -> Iterator[pa.RecordBatch]:
     split = piece.split
     on_damage = _ON_DAMAGE[options.mode]
-    if options.table == "segments":
-        yield describe_segment(log, piece.segments[0][0], "raise" if on_damage == "raise" else "skip")
-        return
     if options.table == "batches":
         if on_damage == "report":
             on_damage = "skip"
+        _compare(split, log)
         scan = log.batches(start_offset=split.start_offset, end_offset=split.end_offset, on_damage=on_damage)
     else:
         scan = log.scan(
@@ -177,53 +197,36 @@ def _check_gaps(piece: Piece, log: cw.Log, options: SparkLogOptions) -> None:
         _logger.warning("%s", error)
 
 
-def _check_unchanged(piece: Piece, log: cw.Log, advice: str) -> None:
-    """Compare the log with the plan.
+def _compare(split: cw.Split, log: cw.Log) -> None:
+    """Compare the log with a plan, as the scan of a split does. Nothing is read.
 
-    A segment that vanished from the middle would look like a compacted one, a shortened last one like a shorter log.
+    *Errors*: `LogChangedError` where a segment that was planned is gone, shortened or replaced.
     """
-    for base_offset, size in piece.segments:
-        segment = log.segments.floor(base_offset)
-        if segment is None or segment.base_offset != base_offset:
-            found = f"it gone; {len(log.segments)} segments are left in {log.path}"
-        # the file as it is now: through an older mapping the bytes that are gone would end the process by a signal
-        elif (now := Path(segment.path).stat().st_size) < size:
-            found = f"{segment.path} shortened to {now}"
-        elif base_offset == log.segments[-1].base_offset and log.log_end_offset < piece.split.end_offset:
-            found = f"a log that ends at offset {log.log_end_offset}, before {piece.split.end_offset}"
-        else:
-            continue
-        raise SparkLogError(
-            SEGMENT_GONE,
-            f"expected the segment that was planned, {size} bytes, found {found}{advice}",
-            topic=piece.directory.topic,
-            partition=piece.directory.partition,
-            segment=base_offset,
-        )
+    start = max(split.start_offset, min(log.log_start_offset, split.end_offset))
+    log.scan(split=cw.Split(split.path, start, split.end_offset, segments=split.segments))
 
 
 def _what_is_left(piece: Piece, log: cw.Log) -> Piece:
-    """Say what of a piece is gone, and give the rest: its offsets behind the log start, in the log as it is now."""
+    """Warn of what has changed since the plan, and give the offsets at or above the log start, read as they are now."""
     try:
-        _check_unchanged(piece, log, "")
-    except (SparkLogError, FileNotFoundError) as error:
-        # compaction may have merged it into another one: what is left of its offsets is read
-        _logger.warning("%s", error)
-    split, start = piece.split, log.log_start_offset
-    if split.start_offset >= start:
-        return piece
-    reason = f"offsets {split.start_offset} to {start} were deleted since it was planned; left out"
-    directory = piece.directory
-    _logger.warning("%s", SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition))
-    start = min(start, split.end_offset)
-    return replace(piece, split=part_of(split, start, split.end_offset, split.size))
+        _compare(piece.split, log)
+    except cw.LogChangedError as error:
+        # compaction may have merged the segment into another one, which has what is left of its records
+        _logger.warning("%s", _coded(error, piece))
+    split, directory = piece.split, piece.directory
+    start = max(split.start_offset, log.log_start_offset)
+    if start > split.start_offset:
+        reason = f"offsets {split.start_offset} to {start} were deleted since it was planned; left out"
+        _logger.warning("%s", SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition))
+    left = cw.Split(split.path, min(start, split.end_offset), split.end_offset, size=split.size, aborted=split.aborted)
+    return replace(piece, split=left)
 
 
 def _by_segment(piece: Piece) -> Iterator[Piece]:
     split = piece.split
-    bases = [base for base, _ in piece.segments]
+    bases = [segment.base_offset for segment in split.segments]
     starts = [split.start_offset, *bases[1:]]
     ends = [*bases[1:], split.end_offset]
-    for segment, start, end in zip(piece.segments, starts, ends, strict=True):
+    for segment, start, end in zip(split.segments, starts, ends, strict=True):
         is_first = piece.is_first and start == split.start_offset
-        yield Piece(piece.directory, part_of(split, start, end, segment[1]), (segment,), is_first)
+        yield Piece(piece.directory, part_of(split, start, end, segment.size), is_first)

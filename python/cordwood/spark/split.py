@@ -5,7 +5,7 @@ A `Piece` is read by one task from its first to its last record; every record of
 
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -37,10 +37,9 @@ class Piece:
 
     directory: PartitionDirectory
     split: cw.Split
-    segments: tuple[tuple[int, int], ...]
-    """Base offset and size in bytes of each segment it reads, as planned: by these a task sees that one is gone."""
+    """Its segments are those of the plan: the scan of a task compares the log with them."""
     is_first: bool = True
-    """Whether damage that reaches in from before is reported here, and not by the piece before."""
+    """Whether damage that begins before the piece is reported here, and not by the piece before."""
 
 
 def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tuple[Piece, ...]]:
@@ -52,7 +51,7 @@ def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tupl
     """
     if options.table == "segments":
         return _packed(list(_whole_segments(bounds, options)), options.max_partition_bytes or _MOST_BYTES)
-    # as the log was when the range was found: splits, and the segments that they are compared with, are of one state
+    # planned from the log as it was when the range was found
     coarse = [part for bound in bounds if bound.start_offset < bound.end_offset for part in _coarse(bound, options)]
     total = sum(piece.split.size for piece in coarse)
     target = options.max_partition_bytes or min(_MOST_BYTES, max(_LEAST_BYTES, total // _cores()))
@@ -71,15 +70,13 @@ def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tupl
 
 
 def _coarse(bound: Bounds, options: SparkLogOptions) -> Iterator[Piece]:
-    """Give the whole range of a log, as one piece (none where nothing of it is committed)."""
+    """Plan the whole range of a log as one piece (none where nothing of it is committed)."""
     log = open_log(bound.directory, options, refresh=False)
     start = bound.start_offset
     if not options.fail_on_data_loss:
         start = max(start, min(log.log_start_offset, bound.end_offset))
     for split in _plan(replace(bound, start_offset=start), log, _ALL, options):
-        read = log.segments.between(split.start_offset, split.end_offset)
-        sizes = coded(bound.directory, partial(_sizes, read))
-        yield Piece(bound.directory, split, sizes, not bound.continues and split.start_offset == start)
+        yield Piece(bound.directory, split, not bound.continues and split.start_offset == start)
 
 
 def _finer(piece: Piece, target: int, options: SparkLogOptions) -> Iterator[Piece]:
@@ -114,16 +111,9 @@ def _plan(bound: Bounds, log: cw.Log, max_bytes: int, options: SparkLogOptions) 
 
 
 def narrowed(piece: Piece, split: cw.Split) -> Piece:
-    """Give the part of a piece that a split of it is, with the segments that it reads."""
-    bases = [base_offset for base_offset, _ in piece.segments]
-    first = max(bisect_right(bases, split.start_offset) - 1, 0)
-    last = max(bisect_left(bases, split.end_offset), first + 1)
-    is_first = piece.is_first and split.start_offset == piece.split.start_offset
-    return Piece(piece.directory, split, piece.segments[first:last], is_first)
-
-
-def _sizes(segments: Iterable[cw.Segment]) -> tuple[tuple[int, int], ...]:
-    return tuple((segment.base_offset, segment.size) for segment in segments)
+    """Narrow a piece to a split of its range. The segments stay those of the piece's plan, which may be older."""
+    part = part_of(piece.split, split.start_offset, split.end_offset, split.size, split.aborted)
+    return Piece(piece.directory, part, piece.is_first and split.start_offset == piece.split.start_offset)
 
 
 def _by_records(piece: Piece, most: int, options: SparkLogOptions) -> Iterator[Piece]:
@@ -173,9 +163,25 @@ def _first_header(log: cw.Log, offset: int) -> list[dict[str, Any]]:
     return headers
 
 
-def part_of(split: cw.Split, start_offset: int, end_offset: int, size: int) -> cw.Split:
-    """Narrow a split to offsets inside it; what it knows of transactions holds there too."""
-    return cw.Split(split.path, start_offset, end_offset, size=size, aborted=split.aborted)
+def part_of(
+    split: cw.Split,
+    start_offset: int,
+    end_offset: int,
+    size: int,
+    aborted: Sequence[tuple[int, int, int]] | None = None,
+) -> cw.Split:
+    """Narrow a split to offsets inside it. *aborted*: by default all transactions of the split."""
+    bases = [segment.base_offset for segment in split.segments]
+    first = max(bisect_right(bases, start_offset) - 1, 0)
+    last = max(bisect_left(bases, end_offset), first + 1)
+    return cw.Split(
+        split.path,
+        start_offset,
+        end_offset,
+        size=size,
+        aborted=split.aborted if aborted is None else aborted,
+        segments=split.segments[first:last],
+    )
 
 
 def _whole_segments(bounds: Iterable[Bounds], options: SparkLogOptions) -> Iterator[Piece]:
@@ -193,8 +199,9 @@ def _segments_of(bound: Bounds, log: cw.Log) -> list[Piece]:
         begins = segment.base_offset < bound.end_offset or segment.base_offset == end == bound.end_offset
         if begins and (end > bound.start_offset or following is None):
             start = min(max(segment.base_offset, log.log_start_offset), end)
-            split = cw.Split(bound.path, start, end, size=segment.size)
-            pieces.append(Piece(bound.directory, split, ((segment.base_offset, segment.size),)))
+            planned = cw.PlannedSegment(segment.base_offset, segment.size, is_last=following is None)
+            split = cw.Split(bound.path, start, end, size=segment.size, segments=[planned])
+            pieces.append(Piece(bound.directory, split))
     return pieces
 
 

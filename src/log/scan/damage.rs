@@ -1,95 +1,127 @@
-//! What a scan does where the log is damaged: an error, or a gap.
+//! What a scan does where the log is damaged: an error, or a damaged range.
 
 use std::sync::Arc;
 
 use super::damaged_range::rest_of;
-use super::{DamagedRange, OnDamage, Scan, ScanOptions};
+use super::{DamagedRange, OnDamage, Scan};
 use crate::error::{Malformed, Result};
 use crate::record::{Payload, Records};
 use crate::segment::{Batch, Damage, DamagedSpan, SCAN_READ, Segment};
 
 impl Scan {
-    /// The gap just added, where the scan reports gaps.
+    /// The damaged range that was just added, where the scan reports them.
     pub(super) fn reported(&self) -> Option<DamagedRange> {
-        self.damaged_ranges.last().filter(|_| self.options.on_damage == OnDamage::Report).cloned()
+        self.damaged_ranges.last().filter(|_| self.filter.options.on_damage == OnDamage::Report).cloned()
     }
 
-    /// Passes damage that the walk met. Damage outside the range is nobody's business; inside it is an error, or a gap,
-    /// which is given where the scan reports. Damage that takes no offset belongs to the range that ends there, or it would
-    /// belong to none.
-    pub(super) fn pass(&mut self, segment: &Segment, damage: &Damage) -> Result<Option<DamagedRange>> {
-        if damage.offset > self.end {
-            self.walk = None;
+    /// Skips damage that the walk found: an error, or a damaged range, which is given where the scan reports them.
+    ///
+    /// Damage outside the scan's range is neither. Damage that takes no offset belongs to the range that ends there, because
+    /// no range would have it otherwise.
+    pub(super) fn skip_damage(&mut self, damage: &Damage) -> Result<Option<DamagedRange>> {
+        let (start, end) = (self.filter.start, self.filter.end);
+        if damage.offset > end {
+            self.cursor.walk = None;
             return Ok(None);
         }
-        let index = segment.or_warn(segment.offset_index());
-        let Some(walk) = &mut self.walk else { return Ok(None) };
-        let stretch = walk.resume(damage, index.as_deref())?;
-        let end_offset = stretch.end_offset.unwrap_or(segment.upper());
-        self.next_offset = None;
-        // at the start of the log no range ends, so it belongs to the one that begins there
-        let begins_log = self.log.segments().first().is_some_and(|first| self.start <= first.base_offset());
-        if end_offset < self.start || end_offset == self.start && !begins_log {
+        let (Some(segment), Some(walk)) = (self.cursor.segment.as_ref(), &mut self.cursor.walk) else {
+            return Ok(None);
+        };
+        let span = segment.resume(walk, damage)?;
+        let end_offset = span.end_offset.unwrap_or(segment.upper());
+        self.cursor.next_offset = None;
+        // no range ends at the start of the log: the damage there belongs to the range that begins there
+        let begins_log = self.log.segments().first().is_some_and(|first| start <= first.base_offset());
+        if end_offset < start || end_offset == start && !begins_log {
             return Ok(None);
         }
-        if damage.offset == self.end && end_offset > self.end {
-            self.walk = None;
+        if damage.offset == end && end_offset > end {
+            self.cursor.walk = None;
             return Ok(None);
         }
-        if self.options.on_damage == OnDamage::Raise {
+        if self.filter.raises() {
             return Err(segment.corrupt(damage));
         }
         if let Some(uncommitted) = &mut self.uncommitted {
             uncommitted.misses();
         }
         let end_offset = if segment.is_last() { end_offset.min(segment.end_offset()?) } else { end_offset };
-        let start_offset = stretch.start_offset.max(self.start);
-        let stretch = DamagedSpan { start_offset, end_offset: Some(end_offset), ..stretch };
-        self.damaged_ranges.push(DamagedRange::new(segment, stretch, &damage.malformed));
+        let start_offset = span.start_offset.max(start);
+        let span = DamagedSpan { start_offset, end_offset: Some(end_offset), ..span };
+        self.damaged_ranges.push(DamagedRange::new(segment, span, &damage.malformed));
         Ok(self.reported())
     }
 
-    /// Behind the last batch of the log: a torn batch is named as a gap too, once; the zeros of a preallocated file are
-    /// not.
+    /// Skips a batch whose checksum holds and whose records cannot be decompressed.
+    pub(super) fn skip_batch(&mut self, batch: &Batch, malformed: &Malformed) -> Result<()> {
+        let Some(segment) = &self.cursor.segment else { return Ok(()) };
+        let from = batch.header.base_offset;
+        // a later version may be able to read it: that is no damage, and skipping it would lose records silently
+        if malformed.unsupported || self.filter.raises() {
+            return Err(malformed.clone().at(segment.path(), batch.position, Some(from)));
+        }
+        self.damaged_ranges.push(DamagedRange::new(segment, rest_of(batch, from), malformed));
+        Ok(())
+    }
+
+    /// Skips a batch whose transaction has no known outcome, because damage may have swallowed its marker.
+    pub(super) fn skip_undecided(&mut self, batch: &Batch) -> Result<()> {
+        if self.filter.raises()
+            && let Some(transactions) = &self.filter.transactions
+        {
+            transactions.ensure_decided()?;
+        }
+        let Some(segment) = &self.cursor.segment else { return Ok(()) };
+        let undecided = Malformed::new("the marker of its transaction", "damage where it may have been");
+        let span = rest_of(batch, batch.header.base_offset);
+        self.damaged_ranges.push(DamagedRange::new(segment, span, &undecided));
+        Ok(())
+    }
+
+    /// After the last batch of the log: a torn batch is a damaged range too, given once; the zeros of a preallocated file
+    /// are none.
     pub(super) fn damaged_tail(&mut self) -> Result<Option<DamagedRange>> {
         self.finished = true;
-        if self.options.on_damage == OnDamage::Raise {
+        if self.filter.raises() {
             return Ok(None);
         }
-        // a range that ends where the last segment starts asks nothing of that segment
-        let asked = |end: i64| self.options.ranges.end_offset.is_none_or(|given| given > end);
-        let Some(last) = self.log.segments().last().filter(|last| asked(last.base_offset())).cloned() else {
+        // a range that ends where the last segment starts does not include it
+        let includes = |end: i64| self.filter.options.ranges.end_offset.is_none_or(|given| given > end);
+        let Some(last) = self.log.segments().last().filter(|last| includes(last.base_offset())).cloned()
+        else {
             return Ok(None);
         };
         let tail = last.tail()?;
-        let Some(cut) = tail.cut.as_ref().filter(|_| self.end == tail.end_offset) else { return Ok(None) };
+        let Some(cut) = tail.cut.as_ref().filter(|_| self.filter.end == tail.end_offset) else {
+            return Ok(None);
+        };
         let end_position = last.file_size()?;
         if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
             return Ok(None);
         }
-        let stretch = DamagedSpan {
+        let span = DamagedSpan {
             start_position: cut.position,
             end_position,
             start_offset: tail.end_offset,
             end_offset: None,
         };
-        self.damaged_ranges.push(DamagedRange::new(&last, stretch, &cut.malformed));
+        self.damaged_ranges.push(DamagedRange::new(&last, span, &cut.malformed));
         Ok(self.reported())
     }
 }
 
-/// Gives up the rest of a batch, one of whose records breaks the format: an error, or a gap.
+/// Gives up the rest of the current batch, one of whose records breaks the format: an error, or a damaged range.
 #[cold]
 pub(super) fn break_off(
-    open: &mut Option<(Batch, Records, Payload)>,
+    current: &mut Option<(Batch, Records, Payload)>,
     segment: Option<&Arc<Segment>>,
-    options: &ScanOptions,
-    malformed: Malformed,
+    raises: bool,
+    malformed: &Malformed,
 ) -> Result<Option<DamagedRange>> {
-    let (Some((batch, records, _)), Some(segment)) = (open.take(), segment) else { return Ok(None) };
+    let (Some((batch, records, _)), Some(segment)) = (current.take(), segment) else { return Ok(None) };
     let from = records.expected_offset();
-    if options.on_damage == OnDamage::Raise {
-        return Err(malformed.at(segment.path(), batch.position, Some(from)));
+    if raises {
+        return Err(malformed.clone().at(segment.path(), batch.position, Some(from)));
     }
-    Ok(Some(DamagedRange::new(segment, rest_of(&batch, from), &malformed)))
+    Ok(Some(DamagedRange::new(segment, rest_of(&batch, from), malformed)))
 }

@@ -108,7 +108,7 @@ impl Uncommitted {
                     },
                 };
                 self.misses();
-                walk.resume(&damage, segment.or_warn(segment.offset_index()).as_deref())?;
+                segment.resume(&mut walk, &damage)?;
             }
             if !self.is_open_below(self.first) {
                 break;

@@ -122,7 +122,7 @@ class _CountReader(LogReader):
     def partitions(self) -> list[InputPartition]:
         # every partition has a row, also one with an empty range
         bounds = list(resolve(self.options))
-        none = (Piece(bound.directory, cw.Split(bound.path, 0, 0), ()) for bound in bounds)
+        none = (Piece(bound.directory, cw.Split(bound.path, 0, 0)) for bound in bounds)
         return [*partitions_of(bounds, self.options), LogPartition(tuple(none))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,124 @@
+//! Which segment and which batch a scan reads next.
+
+use std::sync::Arc;
+
+use super::Scan;
+use super::uncommitted::Uncommitted;
+use crate::error::Result;
+use crate::segment::{Batch, Preceding, SCAN_READ, Segment, Step, Walk};
+
+/// The place of a scan in its log.
+#[derive(Debug, Default)]
+pub(super) struct Cursor {
+    /// The segment that is read.
+    pub(super) segment: Option<Arc<Segment>>,
+    /// The walk through it; `None` before the first segment and between two.
+    pub(super) walk: Option<Walk>,
+    /// What the batches before the current one establish.
+    pub(super) before: Option<Preceding>,
+    /// The offset after the last batch of `segment`, once its end was reached.
+    segment_end: Option<i64>,
+    /// The base offset of the last segment that was considered; `None` before the first.
+    last_base_offset: Option<i64>,
+    /// The offset after the last batch; `None` after damage.
+    pub(super) next_offset: Option<i64>,
+    leader_epoch: Option<i32>,
+}
+
+impl Cursor {
+    /// The next batch of the segment, verified; `End` closes the walk.
+    ///
+    /// A batch is verified before it is skipped or ends the range: the position of the next batch, and the offsets that
+    /// are left for it, rest on its header.
+    pub(super) fn next_batch(&mut self) -> Result<Step> {
+        let Some(walk) = &mut self.walk else { return Ok(Step::End) };
+        self.before = walk.before;
+        match walk.step_through()? {
+            Step::End => {
+                self.leader_epoch = self.before.map_or(self.leader_epoch, |before| Some(before.leader_epoch));
+                self.segment_end = self.before.map(|before| before.last_offset + 1);
+                self.walk = None;
+                Ok(Step::End)
+            }
+            Step::Batch(batch) => Ok(match walk.verify(&batch)? {
+                Ok(()) => Step::Batch(batch),
+                Err(malformed) => Step::Damage(walk.reject(&batch, self.before, malformed)),
+            }),
+            damage @ Step::Damage(_) => Ok(damage),
+        }
+    }
+
+    /// Moves after a batch that is in the range. True where offsets are missing before it.
+    pub(super) fn pass(&mut self, batch: &Batch) -> bool {
+        let expected = self.next_offset.replace(batch.header.last_offset + 1);
+        expected.is_some_and(|expected| batch.header.base_offset > expected)
+    }
+}
+
+impl Scan {
+    /// Opens the next segment that may hold something of the range; false where there is none.
+    pub(super) fn next_segment(&mut self) -> Result<bool> {
+        loop {
+            let segments = self.log.segments();
+            let next = match self.cursor.last_base_offset {
+                None => segments.floor(self.filter.start).or(segments.first()),
+                Some(base_offset) => segments.higher(base_offset),
+            }
+            .cloned();
+            self.check_continuity(next.as_deref())?;
+            let Some(segment) = next.filter(|segment| segment.base_offset() < self.filter.end) else {
+                return Ok(false);
+            };
+            self.cursor.last_base_offset = Some(segment.base_offset());
+            if let Some(walk) = self.walk_in(&segment)? {
+                self.stats.segments_opened += 1;
+                self.cursor.walk = Some(walk);
+                self.cursor.segment = Some(segment);
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Compares the end of the segment that was read with its indexes and with the segment that follows.
+    fn check_continuity(&mut self, next: Option<&Segment>) -> Result<()> {
+        let end = self.cursor.segment_end.take();
+        let (Some(ended), Some(end)) = (&self.cursor.segment, end) else { return Ok(()) };
+        let high = ended.upper();
+        // a damaged range has the offsets after the last good batch then
+        let is_damaged =
+            end < high && self.damaged_ranges.last().is_some_and(|damaged| damaged.end_offset == Some(high));
+        if !is_damaged {
+            ended.check_indexes(end);
+        }
+        if let Some(next) = next.filter(|_| end < self.filter.end.min(high)) {
+            self.log.check_listing(ended, next)?;
+            if !is_damaged {
+                self.log.warn_of_gap(ended, end, next)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A walk through the part of a segment that may hold something of the range; `None` where all of it is too old.
+    fn walk_in(&self, segment: &Segment) -> Result<Option<Walk>> {
+        let from = self.filter.start.max(segment.base_offset());
+        let leader_epoch = self.cursor.leader_epoch.unwrap_or(-1);
+        // no marker may be skipped with what is too old
+        let is_waiting = self.uncommitted.as_ref().is_some_and(Uncommitted::is_waiting);
+        let walk = match self.filter.options.ranges.start_time.filter(|_| !is_waiting) {
+            Some(start_time) => {
+                match segment.largest_record_timestamp() {
+                    Ok(largest) if largest < start_time => return Ok(None),
+                    // where damage hides it, the scan reads the segment and reports the damage
+                    Err(error) if !error.is_damage() => return Err(error),
+                    _ => {}
+                }
+                segment.walk_to_time(start_time, from, SCAN_READ)?
+            }
+            None if from > segment.base_offset() => segment.walk_to(from, leader_epoch, SCAN_READ)?.0,
+            None if self.filter.raises() => segment.walk(leader_epoch, SCAN_READ)?,
+            None => segment.walk_after(leader_epoch, SCAN_READ)?,
+        };
+        Ok(Some(walk))
+    }
+}

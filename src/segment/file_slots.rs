@@ -1,0 +1,74 @@
+//! The open files of one segment. Kafka: `LazyIndex` does this for two of them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use arc_swap::ArcSwapOption;
+
+use crate::fs::FileBytes;
+use crate::fs::names::FileKind;
+use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
+
+/// A place for one open file. A look-up reads it without a lock.
+#[derive(Debug)]
+pub(crate) struct Slot<T> {
+    file: ArcSwapOption<T>,
+    /// The time of the last use, on the clock of the file budget.
+    last_use: AtomicU64,
+}
+
+impl<T> Default for Slot<T> {
+    fn default() -> Self {
+        Self { file: ArcSwapOption::empty(), last_use: AtomicU64::new(0) }
+    }
+}
+
+impl<T> Slot<T> {
+    /// The open file, which is used at the time `now`.
+    #[inline]
+    pub(super) fn get(&self, now: u64) -> Option<Arc<T>> {
+        let file = self.file.load_full()?;
+        // written only where it changes: threads that read the same file share the cache line
+        if self.last_use.load(Ordering::Relaxed) != now {
+            self.last_use.store(now, Ordering::Relaxed);
+        }
+        Some(file)
+    }
+
+    pub(super) fn set(&self, file: Arc<T>, now: u64) {
+        self.last_use.store(now, Ordering::Relaxed);
+        self.file.store(Some(file));
+    }
+}
+
+/// The open files of a segment. Shared by the segment, which reads them, and its pool, which closes them.
+#[derive(Debug, Default)]
+pub(crate) struct FileSlots {
+    pub(super) log: Slot<FileBytes>,
+    pub(super) offset_index: Slot<OffsetIndex>,
+    pub(super) time_index: Slot<TimeIndex>,
+    pub(super) transaction_index: Slot<TransactionIndex>,
+}
+
+impl FileSlots {
+    /// The time of the last use of a file.
+    pub(super) fn last_use(&self, kind: FileKind) -> u64 {
+        let last_use = match kind {
+            FileKind::Log | FileKind::Snapshot => &self.log.last_use,
+            FileKind::OffsetIndex => &self.offset_index.last_use,
+            FileKind::TimeIndex => &self.time_index.last_use,
+            FileKind::TransactionIndex => &self.transaction_index.last_use,
+        };
+        last_use.load(Ordering::Relaxed)
+    }
+
+    /// Closes a file as soon as nothing reads it any more.
+    pub(super) fn close(&self, kind: FileKind) {
+        match kind {
+            FileKind::Log | FileKind::Snapshot => self.log.file.store(None),
+            FileKind::OffsetIndex => self.offset_index.file.store(None),
+            FileKind::TimeIndex => self.time_index.file.store(None),
+            FileKind::TransactionIndex => self.transaction_index.file.store(None),
+        }
+    }
+}

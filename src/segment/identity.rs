@@ -1,0 +1,82 @@
+//! Which file a segment's `.log` is, and whether it is still the same one.
+
+use super::walk::Batch;
+use super::{LOOKUP_READ, Segment};
+use crate::error::Result;
+use crate::fs::FileIdentity;
+
+/// The file that has the name of a segment's `.log`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum FileNow {
+    Gone,
+    /// Another file than the one that the segment reads.
+    Another,
+    Same(FileIdentity),
+}
+
+impl Segment {
+    /// The size of the `.log` in bytes, with preallocated space.
+    pub(crate) fn file_size(&self) -> Result<u64> {
+        Ok(self.identity()?.size)
+    }
+
+    pub(super) fn identity(&self) -> Result<FileIdentity> {
+        if let Some(identity) = self.identity.get() {
+            return Ok(*identity);
+        }
+        let identity = self.open_log_file()?.identity();
+        Ok(*self.identity.get_or_init(|| identity))
+    }
+
+    /// Settles which file the `.log` is and how much of it counts, without opening it: what is appended from now on is
+    /// not seen, and another file of that name, or a shorter one, is a changed log.
+    pub(crate) fn pin_identity(&self) -> Result<()> {
+        let now = self.open_files.directory.identity_of(&self.files.log)?;
+        let now = now.ok_or_else(|| self.changed("no file"))?;
+        self.identity.get_or_init(|| now);
+        Ok(())
+    }
+
+    /// Whether the `.log` is longer than what counts of it: its indexes may then speak of what is not seen.
+    pub(crate) fn has_grown(&self) -> Result<bool> {
+        let now = self.open_files.directory.identity_of(&self.files.log)?;
+        Ok(now.map_or(0, |now| now.size) > self.file_size()?)
+    }
+
+    /// The file that has the name of the `.log` now, compared with the one that this segment reads.
+    pub(super) fn file_now(&self) -> Result<FileNow> {
+        let now = self.open_files.directory.identity_of(&self.files.log)?;
+        Ok(match (now, self.identity.get()) {
+            (None, _) => FileNow::Gone,
+            (Some(now), Some(known)) if known.inode != now.inode => FileNow::Another,
+            (Some(now), _) => FileNow::Same(now),
+        })
+    }
+
+    /// The checksum that the header of the first batch states; `None` where there is no whole header.
+    pub(super) fn first_batch_crc(&self) -> Result<Option<u32>> {
+        Ok(self.walk(-1, LOOKUP_READ)?.header_at(0)?.ok().map(|header| header.crc))
+    }
+
+    /// Whether the first batch has another checksum than `known`, and its bytes agree with it: a damaged checksum does not
+    /// make it another batch.
+    pub(super) fn has_another_first_batch(&self, known: u32) -> Result<bool> {
+        let mut walk = self.walk(-1, LOOKUP_READ)?;
+        let Ok(header) = walk.header_at(0)? else { return Ok(false) };
+        Ok(header.crc != known && walk.verify(&Batch { position: 0, header })?.is_ok())
+    }
+
+    /// Whether an earlier listing of the directory gave the same segment: the same files, the same neighbours, and what was
+    /// read of it was read of the file that is there now, by its inode, size, modification time and change time.
+    ///
+    /// A file that was modified shortly before that listing counts as changed: of two changes within one tick of the file
+    /// system's clock the second leaves the same time, and a preallocated file keeps its size.
+    pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
+        let is_same = (self.base_offset, self.upper, &self.files, self.truncations)
+            == (old.base_offset, old.upper, &old.files, old.truncations);
+        // nothing was read of a segment without an identity
+        let Some(known) = old.identity.get().filter(|_| is_same) else { return Ok(is_same) };
+        Ok(known.is_older_than(old.listed)
+            && self.open_files.directory.identity_of(&self.files.log)?.as_ref() == Some(known))
+    }
+}
