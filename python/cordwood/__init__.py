@@ -35,16 +35,19 @@ from cordwood._core import (
 )
 from cordwood.config import LogConfig
 from cordwood.errors import (
+    ClosedError,
     ConfigError,
     CordwoodError,
     CorruptLogError,
     ForkedHandleError,
     InternalError,
+    InvalidRecordError,
     LockedError,
     LogChangedError,
     LogNotFoundError,
     OffsetOutOfRangeError,
     PoisonedError,
+    RecordTooLargeError,
     UnsupportedFormatError,
 )
 from cordwood.flush import group, interval
@@ -53,12 +56,14 @@ from cordwood.types import TimestampType
 __all__ = [
     "AbortedTransaction",
     "Appended",
+    "ClosedError",
     "ConfigError",
     "CordwoodError",
     "CorruptLogError",
     "DamagedRange",
     "ForkedHandleError",
     "InternalError",
+    "InvalidRecordError",
     "Location",
     "LockedError",
     "Log",
@@ -73,6 +78,7 @@ __all__ = [
     "OffsetPosition",
     "PoisonedError",
     "Record",
+    "RecordTooLargeError",
     "Records",
     "RetentionPlan",
     "Scan",

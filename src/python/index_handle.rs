@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::enter::enter;
 use super::error;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result};
 use crate::fs::{Directory, Lock, PartitionLocks};
 
 /// An index that can be closed: `R` reads; `W` writes, and is an `R` as well.
@@ -69,7 +69,7 @@ impl<W: Send> Owned<W> {
             let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             match writer.as_mut() {
                 Some(locked) => work(&mut locked.writer),
-                None => Err(Error::config(self.name, "an open handle", "a closed one")),
+                None => Err(Error::Closed { handle: self.name }),
             }
         })
     }
@@ -174,7 +174,7 @@ impl<R: Send + Sync, W: Send + Deref<Target = R>> IndexHandle<R, W> {
 
 /// The directory of a file and the file's name in it.
 fn place(path: PathBuf) -> Result<(Directory, String)> {
-    let path = std::path::absolute(&path).map_err(|error| Error::io(path, "resolve", error))?;
+    let path = std::path::absolute(&path).map_err(|error| Error::io(path, IoAction::Resolve, error))?;
     let name = path
         .file_name()
         .and_then(|name| name.to_str())

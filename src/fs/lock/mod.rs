@@ -27,7 +27,7 @@ use rustix::io::Errno;
 use self::descriptors::Descriptor;
 pub(crate) use self::descriptors::{forks, forks_now};
 use super::Directory;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result};
 
 /// What a lock keeps out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Lock {
                 let found = refused.map_or_else(|| holder::UNKNOWN.to_owned(), |by| by.words());
                 Err(Error::Locked { file: path, found })
             }
-            Err(error) => Err(Error::io(path, "lock", error)),
+            Err(error) => Err(Error::io(path, IoAction::Lock, error)),
         }
     }
 }
@@ -220,7 +220,7 @@ fn probe(directory: &Directory, name: &str, kind: Kind) -> Result<()> {
         Err(error) => Err(error.into()),
         Ok(descriptor) => is_refused(descriptor.as_fd(), kind),
     };
-    match probed.map_err(|error| Error::io(&path, "ask for the lock of", error))? {
+    match probed.map_err(|error| Error::io(&path, IoAction::QueryLock, error))? {
         None => Ok(()),
         Some(holder) => Err(Error::Locked { file: path, found: holder.words() }),
     }

@@ -3,7 +3,7 @@
 use super::plan::{Cut, Recovery, RecoveryPlan, Work};
 use super::scan_segment::IndexBytes;
 use super::{quarantine, remove_newest_first, split};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, STAGED};
 use crate::log::Replacement;
@@ -49,7 +49,7 @@ pub(super) fn apply(directory: Directory, plan: RecoveryPlan, options: &WriterOp
     let durable_offset_file = DurableOffsetFile::open(&directory)?;
     let bases = sealed.iter().copied().chain([active.base_offset()]).collect();
     let live =
-        LiveSegments::new(bases).map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
+        LiveSegments::new(bases).map_err(|error| Error::io(directory.path(), IoAction::WatchForks, error))?;
     let mut partition = Partition {
         config: options.config.clone(),
         clock: options.clock,
