@@ -50,7 +50,7 @@ def read_pieces(
             except SparkLogError as error:
                 if options.fail_on_data_loss or error.code != SEGMENT_GONE:
                     raise
-                _logger.warning("%s; left out", error)
+                _logger.warning("%s; left out", error.sentence)
             seen.add(path)
 
 
@@ -174,7 +174,7 @@ def _check_gaps(piece: Piece, log: cw.Log, options: SparkLogOptions) -> None:
         )
         if options.fail_on_data_loss:
             raise error
-        _logger.warning("%s", error)
+        _logger.warning("%s", error.sentence)
 
 
 def _check_unchanged(piece: Piece, log: cw.Log, advice: str) -> None:
@@ -208,13 +208,14 @@ def _what_is_left(piece: Piece, log: cw.Log) -> Piece:
         _check_unchanged(piece, log, "")
     except (SparkLogError, FileNotFoundError) as error:
         # compaction may have merged it into another one: what is left of its offsets is read
-        _logger.warning("%s", error)
+        _logger.warning("%s", error.sentence if isinstance(error, SparkLogError) else error)
     split, start = piece.split, log.log_start_offset
     if split.start_offset >= start:
         return piece
     reason = f"offsets {split.start_offset} to {start} were deleted since it was planned; left out"
     directory = piece.directory
-    _logger.warning("%s", SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition))
+    gone = SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition)
+    _logger.warning("%s", gone.sentence)
     start = min(start, split.end_offset)
     return replace(piece, split=part_of(split, start, split.end_offset, split.size))
 
