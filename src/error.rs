@@ -1,58 +1,20 @@
-//! The one error type: what was wanted, what was found, where, and what to do next.
+//! The error type of the crate: the file, the position, what was expected and what was found.
 
 use std::fmt;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+mod io_action;
+mod malformed;
+mod size_limit;
+
+pub use io_action::IoAction;
+pub use malformed::{Malformed, Place};
+pub use size_limit::SizeLimit;
 
 /// `Result` with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-/// Bytes that break a rule of the format, as the pure decoders see them: they know neither file nor position.
-///
-/// [`Malformed::at`] makes it an [`Error::Corrupt`] (or [`Error::UnsupportedFormat`]).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Malformed {
-    /// What the format asks for.
-    pub expected: String,
-    /// What the bytes say.
-    pub found: String,
-    /// True where the bytes are well-formed but of a kind this version cannot read (a codec, a feature left out).
-    pub unsupported: bool,
-}
-
-impl Malformed {
-    /// Bytes that break a rule.
-    pub fn new(expected: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { expected: expected.into(), found: found.into(), unsupported: false }
-    }
-
-    /// Bytes that may be right but cannot be read by this version.
-    pub fn unsupported(expected: impl Into<String>, found: impl Into<String>) -> Self {
-        Self { expected: expected.into(), found: found.into(), unsupported: true }
-    }
-
-    /// Adds the place: the file, the position in it (bytes from its start) and the offset that was expected there.
-    pub fn at(self, file: impl Into<PathBuf>, position: u64, offset: Option<i64>) -> Error {
-        let place = Box::new(Place { file: file.into(), position, offset });
-        let Self { expected, found, unsupported } = self;
-        if unsupported {
-            Error::UnsupportedFormat { place, expected, found }
-        } else {
-            Error::Corrupt { place, expected, found }
-        }
-    }
-}
-
-/// Where in a log something was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// The file.
-    pub file: PathBuf,
-    /// Bytes from the start of `file`.
-    pub position: u64,
-    /// The offset (logical) that was expected or found there, if one is known.
-    pub offset: Option<i64>,
-}
 
 /// What is at a path where a log, or a file of one, was expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +22,7 @@ pub struct Place {
 pub enum NotFound {
     /// No directory.
     NoDirectory,
-    /// Something else than a directory.
+    /// A file instead of a directory.
     NoDirectoryButAFile,
     /// A directory without a segment.
     NoSegment,
@@ -79,63 +41,87 @@ impl fmt::Display for NotFound {
     }
 }
 
-/// Everything that can go wrong. Its words are facts: what to do next depends on the interface by which it was met.
+/// Every error of the crate. The sentences state facts; the advice on what to do next belongs to the interface (Python, the
+/// command line, Spark).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Bytes of a log or of an index break the format. Of a `.log` a scan that passes over damage reads what is left.
+    /// Bytes of a file break the format. A scan that skips damage reads the rest of a damaged
+    /// `.log`.
     #[error("{} is damaged at position {}{}: expected {expected}, found {found}",
              place.file.display(), place.position, offset_words(place.offset))]
     Corrupt {
-        /// Where.
+        /// The position of the damage.
         place: Box<Place>,
-        /// What the format asks for.
+        /// The rule of the format.
         expected: String,
-        /// What is there.
+        /// What the file holds.
         found: String,
     },
-    /// Bytes that this version cannot read, though they may be right.
+    /// Bytes of a file that this version does not support.
     #[error("{} holds at position {}{} something this version cannot read: expected {expected}, found {found}",
             place.file.display(), place.position, offset_words(place.offset))]
     UnsupportedFormat {
-        /// Where.
+        /// The position of the bytes.
         place: Box<Place>,
-        /// What can be read.
+        /// What this version supports.
         expected: String,
-        /// What is there.
+        /// What the file holds.
+        found: String,
+    },
+    /// A record, or bytes of a batch, that a log does not accept.
+    #[error("{argument}: expected {expected}, found {found}")]
+    InvalidRecord {
+        /// The part that is not accepted: `raw` (bytes that are no valid batch), `timestamp` or `key`.
+        argument: &'static str,
+        /// Bytes from the start of the bytes that were given to the batch; `None` for a record.
+        position: Option<u64>,
+        /// The rule.
+        expected: String,
+        /// What was given.
+        found: String,
+    },
+    /// A record, or a batch, that is larger than a limit.
+    #[error("{limit}: expected a batch of at most {max_bytes} bytes, found {found}")]
+    RecordTooLarge {
+        /// The limit.
+        limit: SizeLimit,
+        /// Its value, in bytes.
+        max_bytes: u64,
+        /// The size that was given.
         found: String,
     },
     /// An offset outside the log.
-    #[error("offset {offset} is outside {}, which {}", path.display(), range_words(*start, *end))]
+    #[error("offset {offset} is outside {}, which {}", path.display(),
+            range_words(*log_start_offset, *log_end_offset))]
     OffsetOutOfRange {
         /// The partition directory.
         path: PathBuf,
-        /// What was asked for.
+        /// The offset that was given.
         offset: i64,
-        /// The log start offset, inclusive.
-        start: i64,
-        /// The log end offset, exclusive.
-        end: i64,
+        /// Inclusive.
+        log_start_offset: i64,
+        /// Exclusive.
+        log_end_offset: i64,
     },
-    /// A file of the log was shortened, replaced or removed since the log was opened: it has to be opened again, or
-    /// refreshed.
+    /// A file of the log was shortened, replaced or removed after the log was opened. Open the log again, or refresh it.
     #[error("{} changed while it was read: expected {expected}, found {found}", file.display())]
     LogChanged {
         /// The file.
         file: PathBuf,
-        /// What was there when the log was opened.
+        /// The file as of the opening.
         expected: String,
-        /// What is there now.
+        /// The file now.
         found: String,
     },
     /// There is no log at the path.
     #[error("no log at {}: {found}; {advice}", path.display())]
     LogNotFound {
-        /// The path asked for.
+        /// The path that was given.
         path: PathBuf,
-        /// What is there instead.
+        /// What is at the path.
         found: NotFound,
-        /// What to do.
+        /// What to do next.
         advice: &'static str,
     },
     /// An argument or a setting that is not allowed.
@@ -153,9 +139,9 @@ pub enum Error {
     Io {
         /// The file.
         file: PathBuf,
-        /// The operation, as a verb: "open", "read", "list".
-        action: &'static str,
-        /// The system's own error.
+        /// The operation.
+        action: IoAction,
+        /// The system's error.
         source: io::Error,
     },
     /// Another process, or another handle of this one, holds a lock.
@@ -163,23 +149,29 @@ pub enum Error {
     Locked {
         /// The lock's file.
         file: PathBuf,
-        /// Who holds it, as far as the system tells.
+        /// The holder, as far as the system reports it.
         found: String,
     },
-    /// A write or a flush failed before, and what is on the disk is in doubt: the handle takes no more. Opening the log
-    /// again recovers what was acknowledged.
+    /// An earlier write or flush failed, so the state of the disk is not known and the handle accepts no more writes. Open
+    /// the log again: recovery keeps all acknowledged records.
     #[error("the log takes no more writes: {reason}")]
     Poisoned {
         /// What failed.
         reason: String,
     },
-    /// A handle that a fork has copied was used in the child.
-    #[error("{handle} was opened before a fork and belongs to the parent; open one in the child")]
-    Forked {
-        /// What was used.
+    /// A handle was used after it was closed.
+    #[error("{handle} is closed: expected an open handle")]
+    Closed {
+        /// The class of the handle.
         handle: &'static str,
     },
-    /// The caller's [`Interrupt`](crate::types::Interrupt) asked to stop; the source is the caller's own error.
+    /// A handle was used in a forked child of the process that opened it.
+    #[error("{handle} was opened before a fork and belongs to the parent; open one in the child")]
+    Forked {
+        /// The class of the handle.
+        handle: &'static str,
+    },
+    /// The caller's [`Interrupt`](crate::types::Interrupt) stopped the call; the source is the caller's error.
     #[error("interrupted: {0}")]
     Interrupted(Box<dyn std::error::Error + Send + Sync>),
 }
@@ -195,7 +187,7 @@ impl Error {
     }
 
     /// An [`Error::Io`].
-    pub fn io(file: impl Into<PathBuf>, action: &'static str, source: impl Into<io::Error>) -> Self {
+    pub fn io(file: impl Into<PathBuf>, action: IoAction, source: impl Into<io::Error>) -> Self {
         Self::Io { file: file.into(), action, source: source.into() }
     }
 
@@ -204,6 +196,8 @@ impl Error {
         match self {
             Self::Corrupt { .. } => "corrupt",
             Self::UnsupportedFormat { .. } => "unsupported_format",
+            Self::InvalidRecord { .. } => "invalid_record",
+            Self::RecordTooLarge { .. } => "record_too_large",
             Self::OffsetOutOfRange { .. } => "offset_out_of_range",
             Self::LogChanged { .. } => "log_changed",
             Self::LogNotFound { found: NotFound::NoSegment, .. } => "no_segment",
@@ -212,30 +206,32 @@ impl Error {
             Self::Io { .. } => "io",
             Self::Locked { .. } => "locked",
             Self::Poisoned { .. } => "poisoned",
+            Self::Closed { .. } => "closed",
             Self::Forked { .. } => "forked_handle",
             Self::Interrupted(_) => "interrupted",
         }
     }
 
-    /// The file or directory that the error speaks of.
+    /// The file or directory of the error; `None` where there is none.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(&place.file),
             Self::OffsetOutOfRange { path, .. } | Self::LogNotFound { path, .. } => Some(path),
             Self::LogChanged { file, .. } | Self::Io { file, .. } | Self::Locked { file, .. } => Some(file),
-            Self::Config { .. } | Self::Poisoned { .. } | Self::Forked { .. } | Self::Interrupted(_) => None,
-        }
-    }
-
-    /// Bytes from the start of [`Error::file`].
-    pub fn position(&self) -> Option<u64> {
-        match self {
-            Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(place.position),
             _ => None,
         }
     }
 
-    /// The offset (logical) that the error speaks of.
+    /// Bytes from the start of [`Error::file`]; of an [`Error::InvalidRecord`], from the start of the given bytes.
+    pub fn position(&self) -> Option<u64> {
+        match self {
+            Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(place.position),
+            Self::InvalidRecord { position, .. } => *position,
+            _ => None,
+        }
+    }
+
+    /// The offset (logical) of the error; `None` where there is none.
     pub fn offset(&self) -> Option<i64> {
         match self {
             Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => place.offset,
@@ -244,34 +240,54 @@ impl Error {
         }
     }
 
-    /// The argument or setting that is not allowed.
-    pub fn argument(&self) -> Option<&str> {
+    /// The offsets that the log holds, `[log start offset, log end offset)`; `None` for any error but
+    /// [`Error::OffsetOutOfRange`].
+    pub fn log_offsets(&self) -> Option<Range<i64>> {
         match self {
-            Self::Config { argument, .. } => Some(argument),
+            Self::OffsetOutOfRange { log_start_offset, log_end_offset, .. } => {
+                Some(*log_start_offset..*log_end_offset)
+            }
             _ => None,
         }
     }
 
-    /// What was wanted.
+    /// The argument or setting of the error; `None` where there is none.
+    pub fn argument(&self) -> Option<&str> {
+        match self {
+            Self::Config { argument, .. } => Some(argument),
+            Self::InvalidRecord { argument, .. } => Some(argument),
+            Self::RecordTooLarge { limit, .. } => limit.setting(),
+            _ => None,
+        }
+    }
+
+    /// What was expected; `None` where the error has no such part.
     pub fn expected(&self) -> Option<String> {
         match self {
             Self::Corrupt { expected, .. }
             | Self::UnsupportedFormat { expected, .. }
+            | Self::InvalidRecord { expected, .. }
             | Self::LogChanged { expected, .. }
             | Self::Config { expected, .. } => Some(expected.clone()),
-            Self::OffsetOutOfRange { start, end, .. } => Some(format!("{start} <= offset < {end}")),
+            Self::RecordTooLarge { max_bytes, .. } => Some(format!("a batch of at most {max_bytes} bytes")),
+            Self::OffsetOutOfRange { log_start_offset, log_end_offset, .. } => {
+                Some(format!("{log_start_offset} <= offset < {log_end_offset}"))
+            }
             Self::LogNotFound { .. } => Some("a partition directory".to_owned()),
             Self::Locked { .. } => Some("a lock that nobody else holds".to_owned()),
+            Self::Closed { .. } => Some("an open handle".to_owned()),
             Self::Forked { .. } => Some("a handle that this process opened".to_owned()),
             Self::Poisoned { .. } | Self::Io { .. } | Self::Interrupted(_) => None,
         }
     }
 
-    /// What was found.
+    /// What was found; `None` where the error has no such part.
     pub fn found(&self) -> Option<String> {
         match self {
             Self::Corrupt { found, .. }
             | Self::UnsupportedFormat { found, .. }
+            | Self::InvalidRecord { found, .. }
+            | Self::RecordTooLarge { found, .. }
             | Self::LogChanged { found, .. }
             | Self::Locked { found, .. }
             | Self::Config { found, .. } => Some(found.clone()),
@@ -279,7 +295,8 @@ impl Error {
             Self::LogNotFound { found, .. } => Some(found.to_string()),
             Self::Io { source, .. } => Some(source.to_string()),
             Self::Poisoned { reason } => Some(reason.clone()),
-            Self::Forked { .. } => Some("one that its parent opened".to_owned()),
+            Self::Closed { .. } => Some("a closed handle".to_owned()),
+            Self::Forked { .. } => Some("a handle that the parent process opened".to_owned()),
             Self::Interrupted(_) => None,
         }
     }

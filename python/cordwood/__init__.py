@@ -47,16 +47,19 @@ from cordwood._core import (
 )
 from cordwood.config import LogConfig
 from cordwood.errors import (
+    ClosedError,
     ConfigError,
     CordwoodError,
     CorruptLogError,
     ForkedHandleError,
     InternalError,
+    InvalidRecordError,
     LockedError,
     LogChangedError,
     LogNotFoundError,
     OffsetOutOfRangeError,
     PoisonedError,
+    RecordTooLargeError,
     UnsupportedFormatError,
 )
 from cordwood.types import TimestampType
@@ -64,6 +67,7 @@ from cordwood.types import TimestampType
 __all__ = [
     "AbortedTransaction",
     "Appended",
+    "ClosedError",
     "ConfigError",
     "CordwoodError",
     "CorruptLogError",
@@ -72,6 +76,7 @@ __all__ = [
     "FlushMode",
     "ForkedHandleError",
     "InternalError",
+    "InvalidRecordError",
     "Location",
     "LockedError",
     "Log",
@@ -90,6 +95,7 @@ __all__ = [
     "PoisonedError",
     "RebuiltIndex",
     "Record",
+    "RecordTooLargeError",
     "Records",
     "RecoveryCut",
     "RecoveryPlan",

@@ -917,8 +917,9 @@ class LogWriter:
         `None` is null (as a value: a tombstone), which is not the same as empty. *timestamp*: int ms, an aware datetime
         (a fraction of a millisecond is rounded up), a text, -1 for none; by default now.
 
-        *Errors*: `ConfigError` for what the settings refuse (`max.message.bytes`, its time, a compacted log's missing
-        key); `OSError` where it could not be written: it is not in the log then; `PoisonedError`.
+        *Errors*: `RecordTooLargeError`; `InvalidRecordError` for a time that is too far from the clock and for a
+        missing key in a compacted log; `OSError` where it could not be written: it is not in the log then;
+        `PoisonedError`; `ClosedError`.
         """
     def append_many(self, records: Iterable[Record | _Bytes]) -> Appended:
         """Append records, or bare values: as one batch if they fit, else as several.
@@ -960,7 +961,8 @@ class LogWriter:
         They get the next offsets and the writer's epoch, as from a leader. With *keep_offsets* they keep their own, as
         a follower's do: these have to rise, from the log end offset on, and may leave gaps.
 
-        *Errors*: as `append`, and `ConfigError` or `CorruptLogError` for bytes that break a rule of the format.
+        *Errors*: as `append`; `InvalidRecordError` also for bytes that break a rule of the format, with the position of
+        the batch in *raw*.
         *Source*: Kafka `UnifiedLog.appendAsLeader`, `appendAsFollower`.
         """
     def flush(self) -> None:

@@ -1,23 +1,26 @@
-"""Every error that cordwood raises of its own.
+"""The errors of cordwood.
 
-All are children of `CordwoodError` and carry where and what: the file, the position in it, the offset, what was
-expected and what was found. Where Python has a word for it (`FileNotFoundError`, `OSError`, `ValueError`), the error
-is that as well. What the system itself refuses (no permission, an I/O error) stays an `OSError`.
+All are subclasses of `CordwoodError`. Their attributes give the file, the position in it, the offset, what was
+expected and what was found. An error with a counterpart in Python (`FileNotFoundError`, `OSError`, `ValueError`) is a
+subclass of that, too. An error of the system (no permission, an I/O error) is a plain `OSError`.
 """
 
 from typing import Any
 
 __all__ = [
+    "ClosedError",
     "ConfigError",
     "CordwoodError",
     "CorruptLogError",
     "ForkedHandleError",
     "InternalError",
+    "InvalidRecordError",
     "LockedError",
     "LogChangedError",
     "LogNotFoundError",
     "OffsetOutOfRangeError",
     "PoisonedError",
+    "RecordTooLargeError",
     "UnsupportedFormatError",
 ]
 
@@ -27,7 +30,7 @@ def _restore(cls: "type[CordwoodError]", message: str, place: dict[str, Any]) ->
 
 
 class CordwoodError(Exception):
-    """The base of every error of cordwood's own. `str()` is a sentence that says what is wrong, and what to do.
+    """The base class. `str()` is a sentence that gives the cause, and what to do next.
 
     >>> error = CorruptLogError("bad checksum", file="0.log", position=61, offset=4)
     >>> str(error), error.position, error.expected
@@ -38,25 +41,31 @@ class CordwoodError(Exception):
     """A stable name for the kind of error, for programs: `"corrupt"`, `"offset_out_of_range"`, …"""
 
     file: str | None
-    """The file or directory that the error speaks of."""
+    """The file or directory."""
 
     position: int | None
-    """Bytes from the start of `file`."""
+    """Bytes from the start of `file`; of an `InvalidRecordError`, bytes from the start of the bytes that were given."""
 
     offset: int | None
-    """The offset (logical) that the error speaks of."""
+    """The offset (logical)."""
+
+    log_start_offset: int | None
+    """The first offset of the log, inclusive. Only an `OffsetOutOfRangeError` has it."""
+
+    log_end_offset: int | None
+    """The end of the log, exclusive. Only an `OffsetOutOfRangeError` has it."""
 
     expected: str | None
-    """What was wanted."""
+    """What was expected."""
 
     found: str | None
-    """What was there."""
+    """What was found."""
 
     argument: str | None
     """The argument or the setting that is not allowed."""
 
     advice: str | None
-    """What to do next, in the words of this interface. `args[0]` is the sentence without it."""
+    """What to do next. `args[0]` is the sentence without it."""
 
     def __init__(
         self,
@@ -66,33 +75,39 @@ class CordwoodError(Exception):
         file: str | None = None,
         position: int | None = None,
         offset: int | None = None,
+        log_start_offset: int | None = None,
+        log_end_offset: int | None = None,
         expected: str | None = None,
         found: str | None = None,
         argument: str | None = None,
         advice: str | None = None,
     ) -> None:
-        """Make the error; whatever is not known stays `None`."""
+        """Make the error. An attribute that is not known is `None`."""
         super().__init__(message)
         self.code = code
         self.file = file
         self.position = position
         self.offset = offset
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
         self.expected = expected
         self.found = found
         self.argument = argument
         self.advice = advice
 
     def __str__(self) -> str:
-        """Return the message and the advice; an `OSError` would put its errno before them."""
+        """Return the message and the advice, without the errno that `OSError` puts before them."""
         return f"{self.args[0]}; {self.advice}" if self.advice else str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a recipe: the class, the message, the attributes. Notes (PEP 678) are kept."""
+        """Pickle the class, the message, the attributes and the notes (PEP 678)."""
         place = {
             "code": self.code,
             "file": self.file,
             "position": self.position,
             "offset": self.offset,
+            "log_start_offset": self.log_start_offset,
+            "log_end_offset": self.log_end_offset,
             "expected": self.expected,
             "found": self.found,
             "argument": self.argument,
@@ -103,22 +118,41 @@ class CordwoodError(Exception):
 
 
 class CorruptLogError(CordwoodError):
-    """Bytes of a log or of an index break the format; `file` and `position` say where.
+    """Bytes of a file of a log break the format; `file` and `position` give the place.
 
-    `scan(on_damage="skip")` reads what is left.
+    `scan(on_damage="skip")` reads the rest.
     """
 
 
 class OffsetOutOfRangeError(CordwoodError):
-    """An offset below the log start offset, or above the log end offset."""
+    """An offset is below the log start offset or above the log end offset.
+
+    `log_start_offset` and `log_end_offset` give the two.
+    """
 
 
 class UnsupportedFormatError(CordwoodError):
-    """Bytes that may be right, but of a kind that this version cannot read."""
+    """This version does not support the format of the bytes: a codec, a version, a feature."""
+
+
+class InvalidRecordError(CordwoodError, ValueError):
+    """A log does not accept a record, or bytes that were given to `append_batches`.
+
+    `argument` is `"raw"` for bytes that are no valid batch, `"timestamp"` for a time that is too far from the clock,
+    and `"key"` for a missing key in a compacted log. `position` is that of the batch in the bytes. Damage in a file of
+    a log is a `CorruptLogError`.
+    """
+
+
+class RecordTooLargeError(CordwoodError, ValueError):
+    """A record or a batch is larger than `max.message.bytes`, than a segment, or than the largest batch that is read.
+
+    `argument` is the setting that limits the size, `None` for the largest batch that is read.
+    """
 
 
 class LogChangedError(CordwoodError):
-    """A file was shortened, replaced or removed since the log was opened: open it again, or call `refresh()`."""
+    """A file was shortened, replaced or removed after the log was opened: open it again, or call `refresh()`."""
 
 
 class LogNotFoundError(CordwoodError, FileNotFoundError):
@@ -126,20 +160,24 @@ class LogNotFoundError(CordwoodError, FileNotFoundError):
 
 
 class LockedError(CordwoodError, OSError):
-    """Another process, or another handle of this one, holds the lock."""
+    """Another process, or another handle of this process, holds the lock."""
+
+
+class ClosedError(CordwoodError, ValueError):
+    """A handle was used after it was closed, as a closed file in Python is a `ValueError`."""
 
 
 class ForkedHandleError(CordwoodError):
-    """A handle that cannot be used in a forked child was used in one."""
+    """A handle was used in a forked child of the process that opened it."""
 
 
 class PoisonedError(CordwoodError):
-    """A write or a flush failed before; the handle takes no more."""
+    """An earlier write or flush failed. The handle accepts no more writes: open the log again."""
 
 
 class ConfigError(CordwoodError, ValueError):
-    """An argument or a setting that is not allowed."""
+    """An argument or a setting is not allowed."""
 
 
 class InternalError(CordwoodError):
-    """A fault of cordwood itself. Please report it."""
+    """A defect of cordwood. Please report it."""

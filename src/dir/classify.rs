@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, NotFound, Result};
+use crate::error::{Error, IoAction, NotFound, Result};
 use crate::fs::names::{FileKind, PartitionName, SegmentFileName, Stage};
 #[cfg(feature = "python")]
 use crate::fs::names::{PartitionState, is_topic};
@@ -77,7 +77,8 @@ impl PathInfo {
 /// # Errors
 /// [`Error::LogNotFound`] where there is nothing; [`Error::Io`].
 pub fn classify(path: impl AsRef<Path>) -> Result<PathInfo> {
-    let path = std::path::absolute(&path).map_err(|error| Error::io(path.as_ref(), "resolve", error))?;
+    let path =
+        std::path::absolute(&path).map_err(|error| Error::io(path.as_ref(), IoAction::Resolve, error))?;
     match with_descriptors(|| Directory::open(&path, "give the path of a file or directory that exists")) {
         Ok(directory) => with_descriptors(|| of_directory(&directory)),
         Err(Error::LogNotFound { found: NotFound::NoDirectoryButAFile, .. }) => Ok(of_file(&path)),

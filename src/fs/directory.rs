@@ -9,7 +9,7 @@ use rustix::fs::AtFlags;
 
 use super::os::SystemFolder;
 use super::{Access, FileIdentity, FileType, Folder, SystemFile, WritableFile};
-use crate::error::{Error, NotFound, Result};
+use crate::error::{Error, IoAction, NotFound, Result};
 
 /// An open directory. Its files are opened relative to its descriptor, so it may be renamed meanwhile.
 #[derive(Debug, Clone)]
@@ -24,7 +24,7 @@ impl Directory {
     /// # Errors
     /// [`Error::LogNotFound`] if it does not exist or is a file; [`Error::Io`] if the system refuses.
     pub fn open(path: &Path, advice: &'static str) -> Result<Self> {
-        let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
+        let path = std::path::absolute(path).map_err(|error| Error::io(path, IoAction::Resolve, error))?;
         let not_found = |found| Error::LogNotFound { path: path.clone(), found, advice };
         match SystemFolder::open(&path) {
             Ok(folder) => Ok(Self { folder: Arc::new(folder), path }),
@@ -32,7 +32,7 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
                 Err(not_found(NotFound::NoDirectoryButAFile))
             }
-            Err(error) => Err(Error::io(path, "open", error)),
+            Err(error) => Err(Error::io(path, IoAction::Open, error)),
         }
     }
 
@@ -48,7 +48,7 @@ impl Directory {
     ) -> Result<Self> {
         let resolved = |directory: Self| {
             let path = std::fs::canonicalize(&directory.path)
-                .map_err(|error| Error::io(&directory.path, "resolve", error))?;
+                .map_err(|error| Error::io(&directory.path, IoAction::Resolve, error))?;
             Ok(Self { path, ..directory })
         };
         match Self::open(path, advice) {
@@ -87,7 +87,7 @@ impl Directory {
         self.folder.descriptor()
     }
 
-    fn fail(&self, name: &str, action: &'static str) -> impl Fn(io::Error) -> Error {
+    fn fail(&self, name: &str, action: IoAction) -> impl Fn(io::Error) -> Error {
         let path = if name.is_empty() { self.path.clone() } else { self.path_of(name) };
         move |error| Error::io(&path, action, error)
     }
@@ -100,7 +100,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`].
     pub fn entries(&self) -> Result<Vec<(String, FileType)>> {
-        self.folder.entries().map_err(self.fail("", "list"))
+        self.folder.entries().map_err(self.fail("", IoAction::List))
     }
 
     /// Opens a regular file of the directory for reading. Never blocks (a FIFO is refused) and does not follow symbolic
@@ -109,7 +109,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`], also where the entry is missing or is no regular file.
     pub fn open_file(&self, name: &str) -> Result<SystemFile> {
-        let handle = self.folder.open(name, Access::Read).map_err(self.fail(name, "open"))?;
+        let handle = self.folder.open(name, Access::Read).map_err(self.fail(name, IoAction::Open))?;
         SystemFile::new(handle, self.path_of(name))
     }
 
@@ -118,7 +118,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`].
     pub fn identity_of(&self, name: &str) -> Result<Option<FileIdentity>> {
-        self.folder.identity_of(name).map_err(self.fail(name, "stat"))
+        self.folder.identity_of(name).map_err(self.fail(name, IoAction::Stat))
     }
 
     /// The contents of a small file, or `None` if it does not exist. `../name` is a file beside the directory.
@@ -129,7 +129,7 @@ impl Directory {
         match self.open_file(name) {
             Ok(file) if file.size() > limit => {
                 let found = format!("{} bytes, more than {limit}", file.size());
-                Err(Error::io(file.path(), "read", io::Error::other(found)))
+                Err(Error::io(file.path(), IoAction::Read, io::Error::other(found)))
             }
             Ok(file) => {
                 let mut bytes = vec![0; usize::try_from(file.size()).unwrap_or(0)];
@@ -158,7 +158,7 @@ impl Directory {
         let Some(folder) = self.descriptor() else { return Ok(()) };
         let wanted = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
         rustix::fs::accessat(folder, c".", wanted, AtFlags::empty())
-            .map_err(|error| Error::io(&self.path, "write to", error))
+            .map_err(|error| Error::io(&self.path, IoAction::WriteTo, error))
     }
 
     /// Creates a regular file for writing.
@@ -166,7 +166,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`], also if the name exists.
     pub fn create(&self, name: &str) -> Result<WritableFile> {
-        let handle = self.folder.open(name, Access::Create).map_err(self.fail(name, "create"))?;
+        let handle = self.folder.open(name, Access::Create).map_err(self.fail(name, IoAction::Create))?;
         Ok(WritableFile::new(handle, self.path_of(name)))
     }
 
@@ -175,7 +175,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`], also where the entry is missing or is no regular file.
     pub fn open_writable(&self, name: &str) -> Result<WritableFile> {
-        let handle = self.folder.open(name, Access::Write).map_err(self.fail(name, "open"))?;
+        let handle = self.folder.open(name, Access::Write).map_err(self.fail(name, IoAction::Open))?;
         Ok(WritableFile::new(handle, self.path_of(name)))
     }
 
@@ -184,7 +184,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.folder.rename(from, to).map_err(self.fail(from, "rename"))
+        self.folder.rename(from, to).map_err(self.fail(from, IoAction::Rename))
     }
 
     /// Removes a file; open handles stay valid. A missing file is no error. Durable after [`Directory::sync`].
@@ -194,7 +194,7 @@ impl Directory {
     pub fn remove(&self, name: &str) -> Result<()> {
         match self.folder.remove(name) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done.map_err(self.fail(name, "remove")),
+            done => done.map_err(self.fail(name, IoAction::Remove)),
         }
     }
 
@@ -203,7 +203,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`].
     pub fn folder(&self, name: &str) -> Result<Self> {
-        let folder = self.folder.folder(name).map_err(self.fail(name, "create"))?;
+        let folder = self.folder.folder(name).map_err(self.fail(name, IoAction::Create))?;
         Ok(Self { folder, path: self.path_of(name) })
     }
 
@@ -212,7 +212,7 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`], also if it is missing or not empty.
     pub fn remove_folder(&self, name: &str) -> Result<()> {
-        self.folder.remove_folder(name).map_err(self.fail(name, "remove"))
+        self.folder.remove_folder(name).map_err(self.fail(name, IoAction::Remove))
     }
 
     /// The parent directory; `None` for an in-memory directory.
@@ -221,7 +221,7 @@ impl Directory {
     /// [`Error::Io`].
     pub fn parent(&self) -> Result<Option<Self>> {
         let path = self.path.parent().unwrap_or(Path::new("/")).to_owned();
-        let folder = self.folder.parent().map_err(self.fail("..", "open"))?;
+        let folder = self.folder.parent().map_err(self.fail("..", IoAction::Open))?;
         Ok(folder.map(|folder| Self { folder, path }))
     }
 
@@ -230,6 +230,6 @@ impl Directory {
     /// # Errors
     /// [`Error::Io`]: changes that were not yet durable may be lost, even if a later call succeeds.
     pub fn sync(&self) -> Result<()> {
-        self.folder.sync().map_err(self.fail("", "sync"))
+        self.folder.sync().map_err(self.fail("", IoAction::Sync))
     }
 }

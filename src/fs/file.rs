@@ -9,7 +9,7 @@ use memmap2::{Advice, Mmap};
 
 use super::Handle;
 use super::os::SystemHandle;
-use crate::error::{Error, NotFound, Result};
+use crate::error::{Error, IoAction, NotFound, Result};
 
 /// Identifies a file and its last change. Two are compared to detect a change, or another file with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub struct SystemFile {
 
 impl SystemFile {
     pub(super) fn new(handle: Arc<dyn Handle>, path: PathBuf) -> Result<Self> {
-        let identity = handle.identity().map_err(|error| Error::io(&path, "stat", error))?;
+        let identity = handle.identity().map_err(|error| Error::io(&path, IoAction::Stat, error))?;
         Ok(Self { handle, path, identity })
     }
 
@@ -61,14 +61,14 @@ impl SystemFile {
     /// # Errors
     /// [`Error::LogNotFound`] if it does not exist; [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
-        let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
+        let path = std::path::absolute(path).map_err(|error| Error::io(path, IoAction::Resolve, error))?;
         match SystemHandle::open(&path) {
             Ok(handle) => Self::new(Arc::new(handle), path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let advice = "give the path of one of a segment's files";
                 Err(Error::LogNotFound { path, found: NotFound::NoFile, advice })
             }
-            Err(error) => Err(Error::io(path, "open", error)),
+            Err(error) => Err(Error::io(path, IoAction::Open, error)),
         }
     }
 
@@ -87,7 +87,8 @@ impl SystemFile {
     /// # Errors
     /// [`Error::Io`].
     pub fn size_now(&self) -> Result<u64> {
-        let identity = self.handle.identity().map_err(|error| Error::io(&self.path, "stat", error))?;
+        let identity =
+            self.handle.identity().map_err(|error| Error::io(&self.path, IoAction::Stat, error))?;
         Ok(identity.size)
     }
 
@@ -96,7 +97,7 @@ impl SystemFile {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn forget_cached(&self) -> Result<()> {
-        self.handle.forget_cached(0).map_err(|error| Error::io(&self.path, "drop the cache of", error))
+        self.handle.forget_cached(0).map_err(|error| Error::io(&self.path, IoAction::DropCache, error))
     }
 
     /// The identity of the file when it was opened.
@@ -116,7 +117,7 @@ impl SystemFile {
                 expected: format!("{} bytes", self.identity.size),
                 found: format!("fewer than {} bytes", position + buffer.len() as u64),
             }),
-            Err(error) => Err(Error::io(&self.path, "read", error)),
+            Err(error) => Err(Error::io(&self.path, IoAction::Read, error)),
         }
     }
 }
@@ -221,7 +222,7 @@ impl FileBytes {
         let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
         buffer.resize(length.min(left), 0);
         let read = read_available(&*self.file.handle, buffer, position);
-        buffer.truncate(read.map_err(|error| Error::io(self.path(), "read", error))?);
+        buffer.truncate(read.map_err(|error| Error::io(self.path(), IoAction::Read, error))?);
         Ok(buffer)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::seeded_bugs::{self, SeededBug};
 use super::{FileIdentity, Handle};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result};
 
 /// An open regular file with one writer. Clones share the same open file.
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ impl WritableFile {
         &self.path
     }
 
-    fn fail(&self, action: &'static str) -> impl Fn(io::Error) -> Error {
+    fn fail(&self, action: IoAction) -> impl Fn(io::Error) -> Error {
         move |error| Error::io(&self.path, action, error)
     }
 
@@ -36,7 +36,7 @@ impl WritableFile {
     /// # Errors
     /// [`Error::Io`].
     pub fn identity(&self) -> Result<FileIdentity> {
-        self.handle.identity().map_err(self.fail("stat"))
+        self.handle.identity().map_err(self.fail(IoAction::Stat))
     }
 
     /// Fills `buffer` from `position` on.
@@ -44,7 +44,7 @@ impl WritableFile {
     /// # Errors
     /// [`Error::Io`], also if the file ends before.
     pub fn read_exact_at(&self, buffer: &mut [u8], position: u64) -> Result<()> {
-        super::file::read_exact(&*self.handle, buffer, position).map_err(self.fail("read"))
+        super::file::read_exact(&*self.handle, buffer, position).map_err(self.fail(IoAction::Read))
     }
 
     /// Writes all of `bytes` at `position`. Continues after an interruption, and once after a short write, so that the
@@ -56,13 +56,13 @@ impl WritableFile {
         let (mut rest, mut position) = (bytes, position);
         while !rest.is_empty() {
             match self.handle.write_at(rest, position) {
-                Ok(0) => return Err(self.fail("write")(io::ErrorKind::WriteZero.into())),
+                Ok(0) => return Err(self.fail(IoAction::Write)(io::ErrorKind::WriteZero.into())),
                 Ok(written) => {
                     rest = rest.get(written..).unwrap_or_default();
                     position += written as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.fail("write")(error)),
+                Err(error) => return Err(self.fail(IoAction::Write)(error)),
             }
         }
         Ok(())
@@ -73,7 +73,7 @@ impl WritableFile {
     /// # Errors
     /// [`Error::Io`].
     pub fn set_size(&self, size: u64) -> Result<()> {
-        self.handle.set_size(size).map_err(self.fail("resize"))
+        self.handle.set_size(size).map_err(self.fail(IoAction::Resize))
     }
 
     /// Extends the file to `size` by zeros with allocated blocks, so that writing there needs no space.
@@ -81,7 +81,7 @@ impl WritableFile {
     /// # Errors
     /// [`Error::Io`], for example if the disk is full.
     pub fn allocate(&self, size: u64) -> Result<()> {
-        self.handle.allocate(size).map_err(self.fail("allocate blocks for"))
+        self.handle.allocate(size).map_err(self.fail(IoAction::Allocate))
     }
 
     /// Allocates blocks for `length` bytes at `position`, so that writes there are faster. The file's size does not change;
@@ -98,11 +98,11 @@ impl WritableFile {
         // one at a time: of two concurrent calls, the system would report a failure to one only
         let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
         if *has_failed && !seeded_bugs::is(SeededBug::FsyncRetriedAfterError) {
-            return Err(self.fail("sync")(io::Error::other("an earlier sync of it has failed")));
+            return Err(self.fail(IoAction::Sync)(io::Error::other("an earlier sync of it has failed")));
         }
         self.handle.sync().map_err(|error| {
             *has_failed = true;
-            self.fail("sync")(error)
+            self.fail(IoAction::Sync)(error)
         })
     }
 
@@ -111,6 +111,6 @@ impl WritableFile {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn set_modified(&self, like: FileIdentity) -> Result<()> {
-        self.handle.set_modified(like.modified).map_err(self.fail("set the time of"))
+        self.handle.set_modified(like.modified).map_err(self.fail(IoAction::SetTime))
     }
 }

@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
 use super::{base_offset_of, checked_base_offset};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result};
 use crate::fs::{Directory, Lock, PartitionLocks};
 
 /// A writer of one index file, and its locks: no broker, no writer of the partition's log and no other writer of the file
@@ -28,7 +28,7 @@ impl<W> Exclusive<W> {
         base_offset: Option<i64>,
         open: impl FnOnce(&Directory, &str, i64) -> Result<W>,
     ) -> Result<Self> {
-        let path = std::path::absolute(path).map_err(|error| Error::io(path, "resolve", error))?;
+        let path = std::path::absolute(path).map_err(|error| Error::io(path, IoAction::Resolve, error))?;
         let name = path
             .file_name()
             .and_then(|name| name.to_str())

@@ -244,8 +244,8 @@ impl Log {
     fn out_of_range(&self, offset: i64) -> Error {
         match self.log_end_offset() {
             Ok(end) => {
-                let (path, start) = (self.path().to_owned(), self.log_start_offset());
-                Error::OffsetOutOfRange { path, offset, start, end }
+                let (path, log_start_offset) = (self.path().to_owned(), self.log_start_offset());
+                Error::OffsetOutOfRange { path, offset, log_start_offset, log_end_offset: end }
             }
             Err(error) => error,
         }

@@ -7,34 +7,35 @@ use pyo3::exceptions::{PyImportError, PyModuleNotFoundError, PyOSError, PyRuntim
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{Error, NotFound};
+use crate::error::{Error, NotFound, SizeLimit};
 
 /// The exception for an error.
 pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
     let class = match &error {
         Error::Corrupt { .. } => "CorruptLogError",
         Error::UnsupportedFormat { .. } => "UnsupportedFormatError",
+        Error::InvalidRecord { .. } => "InvalidRecordError",
+        Error::RecordTooLarge { .. } => "RecordTooLargeError",
         Error::OffsetOutOfRange { .. } => "OffsetOutOfRangeError",
         Error::LogChanged { .. } => "LogChangedError",
         Error::LogNotFound { .. } => "LogNotFoundError",
         Error::Config { .. } => "ConfigError",
         Error::Locked { .. } => "LockedError",
         Error::Poisoned { .. } => "PoisonedError",
+        Error::Closed { .. } => "ClosedError",
         Error::Forked { .. } => "ForkedHandleError",
         Error::Io { file, source, .. } => {
-            // Python makes the right child of OSError (PermissionError, …) of the number
+            // Python selects the subclass of OSError (PermissionError, …) by the number
             let file: OsString = file.clone().into();
-            return match source.raw_os_error() {
-                Some(number) => {
-                    let words = rustix::io::Errno::from_raw_os_error(number).to_string();
-                    PyOSError::new_err((number, strip_number(&words), file))
-                }
-                None => PyOSError::new_err(error.to_string()),
+            let Some(number) = source.raw_os_error() else { return PyOSError::new_err(error.to_string()) };
+            return match strerror(py, number) {
+                Ok(text) => PyOSError::new_err((number, text, file)),
+                Err(failed) => failed,
             };
         }
         Error::Interrupted(_) => {
             let Error::Interrupted(source) = error else { return PyRuntimeError::new_err("interrupted") };
-            // what the signal's handler raised: KeyboardInterrupt, mostly
+            // the exception that the signal's handler raised, such as KeyboardInterrupt
             return match source.downcast::<PyErr>() {
                 Ok(raised) => *raised,
                 Err(other) => PyRuntimeError::new_err(other.to_string()),
@@ -50,20 +51,20 @@ pub(super) fn internal(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no words");
+        .unwrap_or("a panic without a message");
     let message = format!("a defect of cordwood, please report it: {words}");
     make(py, "InternalError", &message, None).unwrap_or_else(|failed| failed)
 }
 
-/// The exception for a use of something closed.
-pub(super) fn closed(py: Python<'_>, what: &str) -> PyErr {
-    to_python(py, Error::config(what, "an open handle", "a closed one"))
+/// The exception for the use of a closed handle.
+pub(super) fn closed(py: Python<'_>, handle: &'static str) -> PyErr {
+    to_python(py, Error::Closed { handle })
 }
 
-/// A module of an extra.
+/// Imports a module of an extra.
 ///
 /// # Errors
-/// `ImportError` that names the extra where the module is not installed; any other exception of the import as it is.
+/// `ImportError` that names the extra where the module is not installed; any other exception of the import unchanged.
 pub(super) fn import<'py>(py: Python<'py>, module: &str, extra: &str) -> PyResult<Bound<'py, PyModule>> {
     py.import(module).map_err(|error| {
         if !is_missing(py, &error, module) {
@@ -77,7 +78,7 @@ pub(super) fn import<'py>(py: Python<'py>, module: &str, extra: &str) -> PyResul
     })
 }
 
-/// Whether an import failed because there is no module of this name, and not one that it imports.
+/// Whether an import failed because this module is not installed, rather than one that it imports.
 fn is_missing(py: Python<'_>, error: &PyErr, module: &str) -> bool {
     let name = || error.value(py).getattr("name")?.extract::<String>();
     error.is_instance_of::<PyModuleNotFoundError>(py) && name().is_ok_and(|name| name == module)
@@ -90,6 +91,9 @@ fn make(py: Python<'_>, class: &str, message: &str, error: Option<&Error>) -> Py
         attributes.set_item("file", error.file().map(|file| file.as_os_str().to_owned()))?;
         attributes.set_item("position", error.position())?;
         attributes.set_item("offset", error.offset())?;
+        let log_offsets = error.log_offsets();
+        attributes.set_item("log_start_offset", log_offsets.as_ref().map(|offsets| offsets.start))?;
+        attributes.set_item("log_end_offset", log_offsets.as_ref().map(|offsets| offsets.end))?;
         attributes.set_item("expected", error.expected())?;
         attributes.set_item("found", error.found())?;
         attributes.set_item("argument", error.argument())?;
@@ -99,10 +103,10 @@ fn make(py: Python<'_>, class: &str, message: &str, error: Option<&Error>) -> Py
     Ok(PyErr::from_value(class.call((message,), Some(&attributes))?))
 }
 
-/// What to do next, in the words of the Python interface.
+/// What to do next, in terms of the Python interface.
 fn advice(error: &Error) -> Option<&'static str> {
     match error {
-        // only of a segment something can be read after the damage
+        // a scan skips damage in a segment only
         Error::Corrupt { place, .. }
             if place.file.extension().is_some_and(|extension| extension == "log") =>
         {
@@ -113,11 +117,18 @@ fn advice(error: &Error) -> Option<&'static str> {
             Some("for a broker's data directory use LogDir")
         }
         Error::Poisoned { .. } => Some("open it again, which recovers what was acknowledged"),
+        Error::Closed { .. } => Some("open it again"),
+        Error::RecordTooLarge { limit: SizeLimit::MaxMessageBytes, .. } => {
+            Some("raise max_message_bytes of the LogConfig, or make the record smaller")
+        }
+        Error::RecordTooLarge { limit: SizeLimit::SegmentBytes, .. } => {
+            Some("raise segment_bytes of the LogConfig, or append less in one call")
+        }
         _ => None,
     }
 }
 
-/// "Permission denied (os error 13)" without the number, which Python adds itself.
-fn strip_number(words: &str) -> String {
-    words.split(" (os error").next().unwrap_or(words).to_owned()
+/// The system's text for an error number, as Python's own exceptions have it.
+fn strerror(py: Python<'_>, number: i32) -> PyResult<String> {
+    py.import("os")?.call_method1("strerror", (number,))?.extract()
 }

@@ -12,7 +12,7 @@
 //! Kafka: `MemoryRecordsBuilder`, `DefaultRecord.writeTo`, `DefaultRecordBatch.writeHeader`.
 
 use super::{Attributes, BatchHeader, Codec, MAX_BATCH_BYTES, V2_HEADER, codec, put, seal, varint};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SizeLimit};
 use crate::types::TimestampType;
 
 /// A record to be written, borrowed.
@@ -94,8 +94,8 @@ impl BatchBuilder {
     /// Adds a record. If the record is refused, the batch is unchanged.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative timestamp other than −1, a header name that is not UTF-8, and a record with which
-    /// the batch would exceed [`MAX_BATCH_BYTES`].
+    /// [`Error::Config`] for a negative timestamp other than −1 and a header name that is not UTF-8;
+    /// [`Error::RecordTooLarge`] for a record with which the batch would exceed [`MAX_BATCH_BYTES`].
     ///
     /// # Source
     /// Kafka: `MemoryRecordsBuilder.appendWithOffset`, `DefaultRecord.writeTo`.
@@ -112,7 +112,7 @@ impl BatchBuilder {
         // saturating: each part may be as long as the memory
         let size = varint::size(as_i64(body)).saturating_add(body);
         if size > MAX_BATCH_BYTES - self.size() {
-            return Err(self.too_large(size));
+            return Err(too_large(format!("{} bytes and {size} more", self.size())));
         }
         if self.count == 0 {
             self.plain.resize(V2_HEADER, 0);
@@ -190,7 +190,7 @@ impl BatchBuilder {
     ///
     /// # Errors
     /// [`Error::Config`] where there is no record, an offset or an epoch is out of its range, or the codec refuses (see
-    /// [`compress`](codec::compress)).
+    /// [`compress`](codec::compress)); [`Error::RecordTooLarge`] for a compressed batch above [`MAX_BATCH_BYTES`].
     ///
     /// # Source
     /// Kafka: `MemoryRecordsBuilder.close`, `DefaultRecordBatch.writeHeader`.
@@ -224,13 +224,7 @@ impl BatchBuilder {
         };
         // incompressible data grows a little
         let size = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= MAX_BATCH_BYTES);
-        let size = size.ok_or_else(|| {
-            Error::config(
-                "records",
-                format!("a batch of at most {MAX_BATCH_BYTES} bytes"),
-                bytes.len().to_string(),
-            )
-        })?;
+        let size = size.ok_or_else(|| too_large(format!("{} bytes", bytes.len())))?;
         let is_append_time = options.timestamp_type == TimestampType::LogAppendTime;
         let mut header = BatchHeader {
             magic: 2,
@@ -271,12 +265,11 @@ impl BatchBuilder {
             })
             .saturating_add(sized)
     }
+}
 
-    #[cold]
-    fn too_large(&self, size: usize) -> Error {
-        let expected = format!("a batch of at most {MAX_BATCH_BYTES} bytes");
-        Error::config("record", expected, format!("{} bytes and {size} more", self.size()))
-    }
+#[cold]
+fn too_large(found: String) -> Error {
+    Error::RecordTooLarge { limit: SizeLimit::Readable, max_bytes: MAX_BATCH_BYTES as u64, found }
 }
 
 /// Writes the 61 bytes of the header, with the header's own value as the checksum.

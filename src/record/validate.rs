@@ -15,12 +15,13 @@
 //!
 //! Kafka: `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`.
 
+use std::fmt;
 use std::ops::Range;
 
 use super::attributes::APPEND_TIME;
 use super::control::ControlType;
 use super::{BatchHeader, Codec, NewRecord, Records, V2_HEADER};
-use crate::error::{Error, Malformed, Result};
+use crate::error::{Error, Malformed, Result, SizeLimit};
 use crate::types::TimestampType;
 
 /// Who assigns the offsets of the batches.
@@ -85,8 +86,8 @@ impl Analyzed {
 /// Cost: one pass for the checksums and one over the records; compressed batches are decompressed.
 ///
 /// # Errors
-/// [`Error::Config`] for `raw` (bytes that break a rule), `max.message.bytes`, `timestamp` or `key`. It names the batch
-/// (from 0) and its position in `bytes`.
+/// [`Error::InvalidRecord`] for `raw` (bytes that break a rule), `timestamp` or `key`, with the position of the batch in
+/// `bytes`; [`Error::RecordTooLarge`] for `max.message.bytes`. Both name the batch, counted from 0.
 ///
 /// # Source
 /// Kafka: `UnifiedLog.analyzeAndValidateRecords`, `LogValidator.validateMessagesAndAssignOffsets`.
@@ -119,20 +120,20 @@ impl Validation {
     /// Validates one new record, as [`analyze`] does the records of a leader's batches.
     ///
     /// # Errors
-    /// [`Error::Config`] for `timestamp` (too far from the clock) or `key` (a compacted log needs one).
+    /// [`Error::InvalidRecord`] for `timestamp` (too far from the clock) or `key` (a compacted log needs one).
     ///
     /// # Source
     /// Kafka: `LogValidator.validateRecord`.
     #[inline]
     pub fn check(&self, record: &NewRecord<'_>) -> Result<()> {
-        self.check_fields(record.timestamp, record.key.is_some(), &|| String::new())
+        self.check_fields(record.timestamp, record.key.is_some(), None)
     }
 
-    /// `at` formats the place; it is called only for an error.
+    /// `place` is that of the record in a buffer of batches.
     #[inline]
-    fn check_fields(&self, timestamp: i64, has_key: bool, at: &dyn Fn() -> String) -> Result<()> {
+    fn check_fields(&self, timestamp: i64, has_key: bool, place: Option<RecordPlace>) -> Result<()> {
         if self.is_compacted && !has_key {
-            return Err(Error::config("key", "a key, as the log is compacted", format!("null{}", at())));
+            return Err(refused("key", "a key, as the log is compacted", "null", place));
         }
         if self.timestamp_type == TimestampType::LogAppendTime || timestamp == -1 {
             return Ok(());
@@ -144,7 +145,7 @@ impl Validation {
                 "a time no more than {} ms before and {} ms after {}",
                 self.before_max_ms, self.after_max_ms, self.now
             );
-            return Err(Error::config("timestamp", expected, format!("{timestamp}{}", at())));
+            return Err(refused("timestamp", expected, timestamp.to_string(), place));
         }
         Ok(())
     }
@@ -165,12 +166,11 @@ impl Validation {
         let mut index = 0u64;
         while let Some(record) = records.next(payload).map_err(|found| place.refuse_record(index, found))? {
             if is_leader {
-                let at = || format!(" in record {index}{}", place.words());
-                self.check_fields(record.timestamp, record.key.is_some(), &at)?;
+                let at = Some(RecordPlace { index, batch: place });
+                self.check_fields(record.timestamp, record.key.is_some(), at)?;
                 let has_own_time = self.timestamp_type == TimestampType::CreateTime && record.timestamp != -1;
                 if claims_append_time && !has_own_time {
-                    let found = format!("LogAppendTime{}", at());
-                    return Err(Error::config("timestamp", "CreateTime in a batch to append", found));
+                    return Err(refused("timestamp", "CreateTime in a batch to append", "LogAppendTime", at));
                 }
             } else if record.timestamp > header.max_timestamp {
                 let found = Malformed::new(
@@ -276,17 +276,46 @@ impl Place {
 
     #[cold]
     fn refuse(self, found: Malformed) -> Error {
-        Error::config("raw", found.expected, found.found + &self.words())
+        Error::InvalidRecord {
+            argument: "raw",
+            position: u64::try_from(self.position).ok(),
+            expected: found.expected,
+            found: found.found + &self.words(),
+        }
     }
 
     #[cold]
     fn refuse_record(self, index: u64, found: Malformed) -> Error {
-        Error::config("raw", found.expected, format!("{} in record {index}{}", found.found, self.words()))
+        refused("raw", found.expected, found.found, Some(RecordPlace { index, batch: self }))
     }
 
     #[cold]
     fn too_large(self, most: u32, size: u32) -> Error {
         let found = format!("{size} bytes{}", self.words());
-        Error::config("max.message.bytes", format!("a batch of at most {most} bytes"), found)
+        Error::RecordTooLarge { limit: SizeLimit::MaxMessageBytes, max_bytes: most.into(), found }
+    }
+}
+
+/// A record of a batch, counted from 0.
+#[derive(Debug, Clone, Copy)]
+struct RecordPlace {
+    index: u64,
+    batch: Place,
+}
+
+#[cold]
+fn refused(
+    argument: &'static str,
+    expected: impl Into<String>,
+    found: impl fmt::Display,
+    place: Option<RecordPlace>,
+) -> Error {
+    let words =
+        place.map_or_else(String::new, |place| format!(" in record {}{}", place.index, place.batch.words()));
+    Error::InvalidRecord {
+        argument,
+        position: place.and_then(|place| u64::try_from(place.batch.position).ok()),
+        expected: expected.into(),
+        found: format!("{found}{words}"),
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::partition::Partition;
 use super::{Appended, GroupCommit, Shared};
 use crate::config::CompressionType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SizeLimit};
 use crate::record::{
     Analyzed, BatchBuilder, BatchHeader, BatchOptions, Codec, MAX_BATCH_BYTES, NewRecord, Origin, Validation,
     analyze,
@@ -27,9 +27,10 @@ impl Appender {
     /// Appends one record, as a batch of its own, and holds nothing back. A timestamp of −1 stays "none".
     ///
     /// # Errors
-    /// [`Error::Config`] for a record that the settings refuse (`max.message.bytes`, its time, a compacted log's missing
-    /// key); [`Error::Io`] where it could not be written: it is not in the log then, and the writer goes on where
-    /// that is certain; else, and after a failed sync, [`Error::Poisoned`]; [`Error::Forked`] in a child of the process.
+    /// [`Error::RecordTooLarge`]; [`Error::InvalidRecord`] for a record that the settings refuse (its time, a missing key in
+    /// a compacted log); [`Error::Config`] for a record that no log accepts; [`Error::Io`] where it could not be written: it
+    /// is not in the log then, and the writer goes on where that is certain; else, and after a failed sync,
+    /// [`Error::Poisoned`]; [`Error::Closed`]; [`Error::Forked`] in a child of the process.
     pub fn append(&self, record: &NewRecord<'_>) -> Result<Appended> {
         self.append_many(std::slice::from_ref(record))
     }
@@ -160,15 +161,17 @@ impl Partition {
 
     fn append_records(&mut self, records: &[NewRecord<'_>], commit: &GroupCommit) -> Result<Appended> {
         let validation = self.validation(Origin::Leader, (self.clock)());
-        let limit = validation.max_message_bytes.min(self.config.segment_bytes);
         let is_compressed = !matches!(validation.codec, None | Some(Codec::None));
         // no codec makes what it cannot compress larger by as much
         let room = if is_compressed { MAX_BATCH_BYTES - (MAX_BATCH_BYTES >> 7) } else { MAX_BATCH_BYTES };
-        let most = usize::try_from(limit).unwrap_or(usize::MAX).min(room);
+        let bytes = |setting| usize::try_from(setting).unwrap_or(usize::MAX);
+        let (most, limit) = (bytes(validation.max_message_bytes), SizeLimit::MaxMessageBytes)
+            .min((bytes(self.config.segment_bytes), SizeLimit::SegmentBytes))
+            .min((room, SizeLimit::Readable));
         for (place, record) in records.iter().enumerate() {
             validation.check(record)?;
             if !is_compressed && records.len() > 1 {
-                check_alone(place, record, most)?;
+                check_alone(place, record, most, limit)?;
             }
         }
         let next = self.log_end_offset;
@@ -290,7 +293,7 @@ fn fill(builder: &mut BatchBuilder, records: &[NewRecord<'_>]) -> Result<()> {
 }
 
 /// Whether a record fits into a batch of its own, so that no batch before it is appended in vain.
-fn check_alone(place: usize, record: &NewRecord<'_>, most: usize) -> Result<()> {
+fn check_alone(place: usize, record: &NewRecord<'_>, most: usize, limit: SizeLimit) -> Result<()> {
     // more than a header and the lengths of a record take
     const BESIDE: usize = 128;
     let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
@@ -300,17 +303,19 @@ fn check_alone(place: usize, record: &NewRecord<'_>, most: usize) -> Result<()> 
     }
     let size = BatchBuilder::new().size_with(record);
     if size > most {
-        let expected = format!("records that fit into a batch of {most} bytes (max.message.bytes)");
         let found = format!("a batch of {size} bytes for record {place} alone; nothing was appended");
-        return Err(Error::config("records", expected, found));
+        return Err(Error::RecordTooLarge { limit, max_bytes: most as u64, found });
     }
     Ok(())
 }
 
 fn check_size(header: &BatchHeader, most: u32) -> Result<()> {
     if header.size > most {
-        let expected = format!("a batch of at most {most} bytes");
-        return Err(Error::config("max.message.bytes", expected, format!("{} bytes", header.size)));
+        return Err(Error::RecordTooLarge {
+            limit: SizeLimit::MaxMessageBytes,
+            max_bytes: most.into(),
+            found: format!("{} bytes", header.size),
+        });
     }
     Ok(())
 }

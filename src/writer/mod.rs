@@ -31,7 +31,7 @@ pub use recovery::{
 };
 
 use crate::config::LogConfig;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, PartitionLocks, forks, forks_now};
 use crate::log::live_segments::LiveSegments;
@@ -188,7 +188,7 @@ impl LogWriter {
         let live = Arc::downgrade(&partition.live);
         let commit = GroupCommit::new(partition.log_end_offset);
         let last_sync = Mutex::new(Instant::now());
-        let forks = forks().map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
+        let forks = forks().map_err(|error| Error::io(directory.path(), IoAction::WatchForks, error))?;
         let (partition, locks) = (Mutex::new(partition), Mutex::default());
         let shared =
             Shared { partition, commit, flush, forks, last_sync, interrupt: options.interrupt, locks };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Appended, GroupCommit};
 use crate::config::LogConfig;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result, SizeLimit};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged, WritableFile};
 use crate::index::entries::EntryRule;
@@ -88,7 +88,7 @@ impl Partition {
     /// Fails where the writer was closed.
     pub(super) fn check_open(&self) -> Result<()> {
         if self.is_closed {
-            return Err(Error::config("writer", "an open one", "one that was closed"));
+            return Err(Error::Closed { handle: "LogWriter" });
         }
         Ok(())
     }
@@ -116,11 +116,11 @@ impl Partition {
         let size = bytes.len() as u64;
         let most = u64::from(self.config.segment_bytes);
         if size > most {
-            return Err(Error::config(
-                "segment.bytes",
-                format!("batches of at most {most} bytes in one append"),
-                format!("{size} bytes"),
-            ));
+            return Err(Error::RecordTooLarge {
+                limit: SizeLimit::SegmentBytes,
+                max_bytes: most,
+                found: format!("{size} bytes in one append"),
+            });
         }
         if last.last_offset == i64::MAX {
             return Err(Error::config("offset", "an offset below 2^63 - 1", last.last_offset.to_string()));
@@ -128,7 +128,8 @@ impl Partition {
         if !is_relative(last.last_offset, first.base_offset) {
             let most = first.base_offset.saturating_add(i64::from(i32::MAX));
             let expected = format!("offsets up to {most} in one append: an index has no room for others");
-            return Err(Error::config("raw", expected, last.last_offset.to_string()));
+            let found = last.last_offset.to_string();
+            return Err(Error::InvalidRecord { argument: "raw", position: None, expected, found });
         }
         let max_timestamp = headers.iter().map(|header| header.max_timestamp).max().unwrap_or(-1);
         let params = RollParams {
@@ -146,7 +147,7 @@ impl Partition {
         let is_ahead = self.active.base_offset() > self.log_end_offset;
         self.assign_epochs(headers).inspect_err(|error| {
             // what was staged in vain is not there
-            if is_ahead || !matches!(error, Error::Io { action: "create" | "write", .. }) {
+            if is_ahead || !matches!(error, Error::Io { action: IoAction::Create | IoAction::Write, .. }) {
                 commit.poison(error);
             }
         })?;
@@ -305,8 +306,8 @@ impl Partition {
         Error::OffsetOutOfRange {
             path: self.path().to_owned(),
             offset,
-            start: self.log_start_offset,
-            end: self.log_end_offset,
+            log_start_offset: self.log_start_offset,
+            log_end_offset: self.log_end_offset,
         }
     }
 }

@@ -114,6 +114,9 @@ def test_the_errors_are_the_family_that_they_say() -> None:
         cw.LockedError,
         cw.ForkedHandleError,
         cw.PoisonedError,
+        cw.ClosedError,
+        cw.InvalidRecordError,
+        cw.RecordTooLargeError,
         cw.ConfigError,
         cw.InternalError,
     ):

@@ -281,7 +281,7 @@ def outcome(found: Any) -> tuple[list[int], list[str]]:
         try:
             table = found.table(again(split))
         except Exception as error:  # noqa: BLE001 - looked at by the caller
-            codes.append(errors.parse(str(error)[:60]).code)
+            codes.append(errors.parse(error).code)
         else:
             got += table["offset"].to_pylist()
     return sorted(got), codes

@@ -330,29 +330,6 @@ def test_the_package_that_spark_discovers_has_the_source() -> None:
 
 # ---------------------------------------------------------------- the text of errors
 
-TEXTS = [
-    ("[CORDWOOD_CORRUPT_BATCH] orders-3 segment 400 position 61: bad CRC", ("orders", 3, 400, 61)),
-    ("[CORDWOOD_CORRUPT_BATCH] a-b.c_d-0-17 segment 0 position 0: x", ("a-b.c_d-0", 17, 0, 0)),
-    ("[CORDWOOD_OFFSET_OUT_OF_RANGE] orders-3: offset 7", ("orders", 3, None, None)),
-    ("[CORDWOOD_NOT_FOUND] /data/orders-3: expected a directory", (None, None, None, None)),
-    ("[CORDWOOD_BAD_OPTION] startingOffsets: expected JSON", (None, None, None, None)),
-]
-
-
-@pytest.mark.parametrize(("text", "place"), TEXTS, ids=[text for text, _ in TEXTS])
-def test_codes_and_places_are_read_back_from_the_text_around_them(text: str, place: tuple[Any, ...]) -> None:
-    around = f"Traceback (most recent call last):\n  File 'x', line 3\ncordwood.Error: {text}\n\tat org.apache.spark\n"
-    for given in (text, around, ValueError(around)):
-        told = errors.parse(given)
-        assert (told.topic, told.partition, told.segment, told.position) == place
-        assert f"[{told.code}]" in text
-
-
-@pytest.mark.parametrize("text", ["", "nothing of ours", "[CORDWOOD", "[OTHER_CODE] orders-3: x"])
-def test_texts_of_others_have_no_code(text: str) -> None:
-    told = errors.parse(text)
-    assert told is None or told.code is None
-
 
 def test_an_error_of_a_reader_pickles_with_its_text_and_place() -> None:
     damaged = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"

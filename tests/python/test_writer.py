@@ -108,7 +108,7 @@ def test_times_are_ms_datetimes_or_now(writer: cw.LogWriter) -> None:
     with pytest.raises(TypeError):
         writer.append(b"", timestamp=1.5)  # type: ignore[arg-type]
     # more than an hour ahead, by message.timestamp.after.max.ms
-    with pytest.raises(cw.ConfigError):
+    with pytest.raises(cw.InvalidRecordError):
         writer.append(b"", timestamp=datetime.now(UTC) + timedelta(hours=2))
     assert writer.log_end_offset == 3
 
@@ -127,7 +127,7 @@ def test_many_records_are_one_batch_if_they_fit(writer: cw.LogWriter, path: Path
 def test_many_records_that_do_not_fit_are_several_batches(path: Path) -> None:
     with cw.LogWriter(path, config=cw.LogConfig(max_message_bytes=1000)) as writer:
         assert writer.append_many([b"x" * 100] * 50).last_offset == 49
-        with pytest.raises(cw.ConfigError, match=r"max\.message\.bytes"):
+        with pytest.raises(cw.RecordTooLargeError, match=r"max\.message\.bytes"):
             writer.append(b"x" * 1000)
     assert cw.Log(path).scan().to_arrow().num_rows == 50
     sizes = cw.Log(path).batches().to_arrow()["size"].to_pylist()
@@ -341,9 +341,9 @@ def test_a_closed_writer_says_so(path: Path) -> None:
     assert writer.closed
     assert "closed" in repr(writer)
     for use in every_use(writer):
-        with pytest.raises(cw.ConfigError, match="closed"):
+        with pytest.raises(cw.ClosedError, match="closed"):
             use()
-    with pytest.raises(cw.ConfigError, match="closed"), writer:
+    with pytest.raises(cw.ClosedError, match="closed"), writer:
         pass
     assert writer.path == str(path)
 

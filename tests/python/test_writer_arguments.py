@@ -141,13 +141,13 @@ def test_of_many_records_the_wrong_one_is_named(writer: Any) -> None:
 def test_of_many_records_one_that_is_too_large_leaves_nothing_behind(path: Path) -> None:
     large = cw.Record(b"", headers=[("h", b"x" * 1000)])
     with cw.LogWriter(path, config=cw.LogConfig(max_message_bytes=1000)) as writer:
-        with pytest.raises(cw.ConfigError, match=r"max\.message\.bytes.*record 40 alone; nothing was appended"):
+        with pytest.raises(cw.RecordTooLargeError, match=r"max\.message\.bytes.*record 40 alone; nothing was appended"):
             writer.append_many([*[b"x" * 100] * 40, large])
         assert writer.log_end_offset == 0
         # right up to the edge: 61 bytes are the header's
         fits = next(n for n in range(1000, 0, -1) if n + 61 + 9 <= 1000)
         assert writer.append_many([b"x" * fits, b"x" * fits]).last_offset == 1
-        with pytest.raises(cw.ConfigError):
+        with pytest.raises(cw.RecordTooLargeError):
             writer.append_many([b"x", b"x" * (fits + 1)])
         assert writer.log_end_offset == 2
 
@@ -237,5 +237,5 @@ def test_a_closed_writer_gives_its_files_back(tmp_path: Path) -> None:
     assert held() == []
     assert writer.closed
     writer.close()
-    with pytest.raises(cw.ConfigError, match="closed"):
+    with pytest.raises(cw.ClosedError, match="closed"):
         writer.append(b"v")

@@ -148,7 +148,7 @@ fn a_record_that_is_refused_leaves_the_batch_as_it_was() {
     let headers = [(&b"fine"[..], None), (&b"\xff"[..], None)];
     refuse(&mut builder, NewRecord { timestamp: 5000, headers: &headers, ..NewRecord::default() }, "headers");
     let huge = vec![0; MAX_BATCH_BYTES];
-    refuse(&mut builder, NewRecord { value: Some(&huge), ..NewRecord::default() }, "record");
+    refuse(&mut builder, NewRecord { value: Some(&huge), ..NewRecord::default() }, "batch size");
     let fits = MAX_BATCH_BYTES - builder.size() - 16;
     assert!(
         builder.size_with(&NewRecord { value: Some(&huge[..fits]), ..NewRecord::default() })

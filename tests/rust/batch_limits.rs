@@ -63,7 +63,7 @@ fn a_record_that_fits_into_no_batch_leaves_those_before_it_out_too() {
     let small = NewRecord { value: Some(&[0; 400]), ..NewRecord::default() };
     let large = NewRecord { value: Some(&[0; 1000]), ..NewRecord::default() };
     let refused = writer.append_many(&[small, small, small, large]).unwrap_err();
-    assert!(matches!(refused, Error::Config { .. }), "{refused}");
+    assert!(matches!(refused, Error::RecordTooLarge { max_bytes: 1000, .. }), "{refused}");
     assert!(refused.to_string().contains("record 3 alone"), "{refused}");
     assert_eq!(writer.log_end_offset(), 0);
     assert_eq!(writer.append_many(&[small, small, small]).unwrap().last_offset, 2);

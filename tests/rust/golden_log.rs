@@ -400,7 +400,10 @@ fn the_checkpoint_of_a_data_directory_hides_what_lies_below_it() {
         assert_eq!((log.log_start_offset(), start), (31, 31));
         assert_eq!((log.topic(), log.partition()), (Some("cities"), Some(1)));
         assert!(all(&log, OnDamage::Raise).whole().records().eq(naive.scan(31..i64::MAX, None, true)));
-        assert!(matches!(log.locate(30), Err(Error::OffsetOutOfRange { offset: 30, start: 31, .. })));
+        assert!(matches!(
+            log.locate(30),
+            Err(Error::OffsetOutOfRange { offset: 30, log_start_offset: 31, .. })
+        ));
         assert_eq!(time(&log, 0).unwrap(), timed(naive.offset_for_time(31, 0)));
         let warnings = log.warnings();
         let has_hidden = naive.segments[0].base_offset < 31;

@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use cordwood::error::{Error, Result};
+use cordwood::error::{Error, IoAction, Result};
 use cordwood::fs::{Directory, Lock, PartitionLocks};
 
 const NAME: &str = PartitionLocks::NAME;
@@ -152,7 +152,7 @@ fn a_link_a_pipe_and_a_directory_are_no_lock_files() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     for name in ["link", "pipe", "directory"] {
         for attempt in [Lock::exclusive(&directory, name), Lock::shared(&directory, name)] {
-            assert!(matches!(attempt.unwrap_err(), Error::Io { action: "lock", .. }), "{name}");
+            assert!(matches!(attempt.unwrap_err(), Error::Io { action: IoAction::Lock, .. }), "{name}");
         }
     }
     assert!(!elsewhere.exists(), "a link at the lock's name was followed");

@@ -119,7 +119,7 @@ fn what_is_appended_between_the_opening_and_the_first_question_is_not_seen() {
         }
         assert_eq!(log.log_end_offset().unwrap(), 100);
         assert_eq!(all(&log, OnDamage::Raise).whole().offsets(), (0..100).collect::<Vec<_>>());
-        assert!(matches!(log.locate(100), Err(Error::OffsetOutOfRange { end: 100, .. })));
+        assert!(matches!(log.locate(100), Err(Error::OffsetOutOfRange { log_end_offset: 100, .. })));
         assert_eq!(log.offset_for_time(990).unwrap().unwrap().offset, 99);
         assert_eq!(log.offset_for_time(991).unwrap(), None);
         assert_eq!(log.size().unwrap(), before);

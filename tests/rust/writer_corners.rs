@@ -77,7 +77,7 @@ fn offsets_too_far_apart_for_one_segment_are_refused_together_and_roll_one_after
         let end = writer.log_end_offset();
         let both = [batch(end), batch(end + FARTHEST + 1)].concat();
         let error = writer.append_batches(&both, true).unwrap_err();
-        assert!(matches!(error, Error::Config { .. }), "{error}");
+        assert!(matches!(error, Error::InvalidRecord { argument: "raw", .. }), "{error}");
         assert_eq!(bytes_of(&path), before);
         assert_eq!(writer.log_end_offset(), end);
         writer.append_batches(&batch(base), true).unwrap();

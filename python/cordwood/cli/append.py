@@ -13,8 +13,16 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from cordwood import Appended, ConfigError, CordwoodError, LogWriter, Record
-from cordwood.cli.exit_codes import UsageError, say
+from cordwood import (
+    Appended,
+    ConfigError,
+    CordwoodError,
+    InvalidRecordError,
+    LogWriter,
+    Record,
+    RecordTooLargeError,
+)
+from cordwood.cli.exit_codes import UsageError, say, sentence
 from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
@@ -140,7 +148,7 @@ def _appended(
             try:
                 records.append(made(line))
             except (ValueError, TypeError) as error:
-                wrong = _no_record(number, error)
+                wrong = _no_record(number, str(error))
                 break
         yield from _append(writer, records, first)
         if wrong is not None:
@@ -154,19 +162,19 @@ def _append(writer: LogWriter, records: list[Record], line: int) -> Iterator[App
     end = writer.log_end_offset
     try:
         yield writer.append_many(records)
-    except ConfigError as error:
+    except (ConfigError, InvalidRecordError, RecordTooLargeError) as error:
         # a batch that is only found too large once it is compressed may have others before it
         done = writer.log_end_offset - end
         rest, line = records[done:], line + done
         if len(rest) == 1:
-            raise _no_record(line, error) from None
+            raise _no_record(line, sentence(error)) from None
         half = len(rest) // 2
         yield from _append(writer, rest[:half], line)
         yield from _append(writer, rest[half:], line + half)
 
 
-def _no_record(line: int, error: Exception) -> LineError:
-    return LineError(f"line {line} is no record: {error}")
+def _no_record(line: int, cause: str) -> LineError:
+    return LineError(f"line {line} is no record: {cause}")
 
 
 def _read(source: int) -> bytes:

@@ -1,4 +1,4 @@
-"""How a command ends: an exit code, and at most one paragraph on stderr."""
+"""The exit codes of the commands, and the error messages on stderr, of one paragraph."""
 
 import errno
 import functools
@@ -9,7 +9,15 @@ from typing import ParamSpec
 
 import typer
 
-from cordwood import ConfigError, CordwoodError, CorruptLogError, LogChangedError, LogNotFoundError, PoisonedError
+from cordwood import (
+    ConfigError,
+    CordwoodError,
+    CorruptLogError,
+    LogChangedError,
+    LogNotFoundError,
+    PoisonedError,
+    RecordTooLargeError,
+)
 from cordwood.cli.terminal import escape
 from cordwood.times import TimeFormError
 
@@ -25,7 +33,7 @@ __all__ = [
     "stop_when_unread",
 ]
 
-# what the commands call an argument of the library
+# the options of the commands for arguments of the library
 _OPTIONS = {
     "columns": "--columns",
     "end_offset": "--end-offset",
@@ -46,15 +54,15 @@ _P = ParamSpec("_P")
 
 
 class UsageError(ValueError):
-    """Arguments that do not go together."""
+    """Arguments that exclude each other, or that do not have the expected form."""
 
 
 class UnreadOutputError(ValueError):
-    """The reader of a named output, such as a FIFO, is gone."""
+    """The reader of a named output, such as a FIFO, closed it."""
 
 
 class NothingFoundError(LookupError):
-    """The question was right and the answer is: nothing."""
+    """The arguments are valid and nothing matches them."""
 
 
 def say(paragraph: str) -> None:
@@ -63,7 +71,7 @@ def say(paragraph: str) -> None:
 
 
 def sentence(error: CordwoodError) -> str:
-    """Say what is wrong, and what to do about it from here."""
+    """Return the sentence of an error, with the advice for the command line."""
     facts = str(error.args[0])
     match error:
         case ConfigError(argument=str() as argument) if argument in _OPTIONS:
@@ -72,13 +80,15 @@ def sentence(error: CordwoodError) -> str:
             return f"{facts}; cordwood cat --on-damage skip reads what is left"
         case LogNotFoundError(code="no_segment"):
             return f"{facts}; cordwood ls shows the partitions of a data directory"
+        case RecordTooLargeError(argument=str() as setting):
+            return f"{facts}; --set {setting}=BYTES raises the limit"
         case LogChangedError() | PoisonedError():
             return f"{facts}; run the command again"
     return facts
 
 
 def exit_code_of(error: BaseException) -> int:
-    """Say what went wrong; returns the exit code."""
+    """Write the message of an error to stderr; return the exit code."""
     match error:
         case KeyboardInterrupt() | typer.Abort():
             return INTERRUPTED
@@ -100,29 +110,29 @@ def exit_code_of(error: BaseException) -> int:
         case OSError() | ImportError() | ValueError() | MemoryError():
             say(str(error) or type(error).__name__)
         case _:
-            say(f"a fault of cordwood itself, please report it: {type(error).__name__}: {error}")
+            say(f"a defect of cordwood, please report it: {type(error).__name__}: {error}")
     return FAILED
 
 
 def stop_when_unread(command: Callable[_P, None]) -> Callable[_P, None]:
-    """End a command quietly when the reader of standard output is gone (`cordwood cat … | head`)."""
+    """End a command without a message when the reader of standard output closed it (`cordwood cat … | head`)."""
 
     @functools.wraps(command)
     def run(*args: _P.args, **kwargs: _P.kwargs) -> None:
         if sys.stdout is None:
-            # it is closed: an error for what is written to it, and nothing else gets its descriptor
+            # standard output is closed: writing to it fails, and no other file gets its descriptor
             sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
         except OSError as error:
-            # all that is read, and every other output, has a name
+            # only errors of standard output have no file name
             if error.filename is not None or error.errno is None:
                 if error.errno == errno.EPIPE:
                     # typer exits without a message on a broken pipe
                     raise UnreadOutputError(f"{error.filename}: {error.strerror}") from error
                 raise
-            # what is still buffered has nowhere to go; without this Python complains when it exits
+            # drop the buffered output: Python would report an error for it at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno != errno.EPIPE:
                 raise type(error)(error.errno, error.strerror, "standard output") from error

@@ -1,22 +1,24 @@
-"""Errors that survive the way from a worker to the driver as text.
+"""Errors that cross from a Python worker to the driver, where Spark keeps only their text.
 
-Spark hands on only the text of an exception. So each message of this source begins with a fixed code, then where it
-happened, then what was wrong; `parse` reads that back.
+`str()` of each error has two parts, on one line: a sentence, and a JSON object with the code and the place. `parse`
+reads the object:
+
+    [CORDWOOD_CORRUPT_BATCH] orders-3 segment 400 position 61: bad checksum | cordwood: {"code": …, "topic": …}
 
 | code | what happened |
 |---|---|
 | `CORDWOOD_NOT_FOUND` | no such path, or no partition that matches |
-| `CORDWOOD_BAD_OPTION` | an option, a schema or a path that is not allowed |
-| `CORDWOOD_OFFSET_OUT_OF_RANGE` | an offset below the log start or above the log end |
-| `CORDWOOD_TIME_NOT_FOUND` | no record is that late |
-| `CORDWOOD_CORRUPT_BATCH` | bytes that break the format |
-| `CORDWOOD_UNSUPPORTED` | what this version cannot do: a codec or version that it cannot read, writing |
-| `CORDWOOD_SEGMENT_GONE` | data is lost: what was planned or read so far is gone, shortened or replaced, or a gap |
-| `CORDWOOD_IO` | the system refused: no permission, an I/O error |
-| `CORDWOOD_INTERNAL` | a fault of cordwood itself |
+| `CORDWOOD_BAD_OPTION` | an option, a schema or a path is not allowed |
+| `CORDWOOD_OFFSET_OUT_OF_RANGE` | an offset is below the log start or above the log end |
+| `CORDWOOD_TIME_NOT_FOUND` | no record has this time or a later one |
+| `CORDWOOD_CORRUPT_BATCH` | bytes break the format |
+| `CORDWOOD_UNSUPPORTED` | this version does not support it: a codec, a version of the format, writing |
+| `CORDWOOD_SEGMENT_GONE` | data is lost: a planned segment was deleted, shortened or replaced, or offsets are missing |
+| `CORDWOOD_IO` | an error of the system: no permission, an I/O error |
+| `CORDWOOD_INTERNAL` | a defect of cordwood |
 """
 
-import re
+import json
 from pathlib import PurePath
 from typing import Any
 
@@ -53,20 +55,16 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (OSError, IO),
 )
 
-# a topic may hold dots, dashes and digits, so the partition is what follows the last dash
-_MESSAGE = re.compile(
-    r"\[(?P<code>CORDWOOD_[A-Z_]+)\]"
-    r"(?: (?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)"
-    r"(?: segment (?P<segment>\d+))?(?: position (?P<position>\d+))?:)?"
-    r" (?P<reason>[^\n]*)"
-)
+_MARK = " | cordwood: "
+_PLACE = ("topic", "partition", "segment", "position")
+_DECODER = json.JSONDecoder()
 
 
 class SparkLogError(CordwoodError):
     """An error of the Spark source, with its code and its place.
 
-    `code` is one of the module's table, `topic` and `partition` say which log, `segment` is the segment's base offset
-    and `position` counts bytes from the start of its `.log`; each is `None` where it is not known.
+    `code` is one of the table of this module. `topic` and `partition` name the log, `segment` is the base offset of the
+    segment, and `position` counts bytes from the start of its `.log`; each is `None` where it is not known.
     """
 
     topic: str | None
@@ -74,7 +72,7 @@ class SparkLogError(CordwoodError):
     segment: int | None
     reason: str
 
-    def __init__(  # noqa: PLR0913  (an error carries all that is known)
+    def __init__(  # noqa: PLR0913  (all parts of the place)
         self,
         code: str,
         reason: str,
@@ -84,44 +82,44 @@ class SparkLogError(CordwoodError):
         segment: int | None = None,
         position: int | None = None,
     ) -> None:
-        """Make the error; the message is put together from all of it."""
-        place = ""
-        if topic is not None and partition is not None:
-            place = f" {topic}-{partition}"
-            place += "" if segment is None else f" segment {segment}"
-            place += "" if position is None else f" position {position}"
-            place += ":"
-        super().__init__(f"[{code}]{place} {reason}", code=code, position=position)
+        """Make the error and its sentence."""
+        # one line, which ends the search in the traceback around it
+        reason = " ".join(reason.splitlines())
+        place = {"topic": topic, "partition": partition, "segment": segment, "position": position}
+        super().__init__(_start(code, place) + reason, code=code, position=position)
         self.topic = topic
         self.partition = partition
         self.segment = segment
         self.reason = reason
 
+    @property
+    def sentence(self) -> str:
+        """The sentence, without the JSON object."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        """Return the sentence and the JSON object that `parse` reads."""
+        place = {name: value for name in _PLACE if (value := getattr(self, name)) is not None}
+        return f"{self.sentence}{_MARK}{json.dumps({'code': self.code, **place})}"
+
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as a recipe."""
-        place = {
-            "topic": self.topic,
-            "partition": self.partition,
-            "segment": self.segment,
-            "position": self.position,
-        }
-        return (_restore, (str(self.code), self.reason, place))
+        """Pickle the code, the reason and the place."""
+        return (_restore, (str(self.code), self.reason, {name: getattr(self, name) for name in _PLACE}))
 
     @classmethod
     def of(
         cls, error: Exception, *, topic: str | None = None, partition: int | None = None, code: str | None = None
     ) -> "SparkLogError":
-        """Give an error of the core its code (or another `code`) and the log that it happened in."""
+        """Convert an error of the core: with its code (or the given `code`) and the log where it occurred."""
         found = code or next(code for kind, code in _CODES if isinstance(error, kind))
         file = getattr(error, "file", None)
         stem = PurePath(file).name.partition(".")[0] if file else ""
         segment = int(stem) if stem.isdecimal() else None
         facts, advice = str(error), ""
         if isinstance(error, CordwoodError):
-            # the advice is that of the Python interface
+            # without its advice, which is for the Python interface
             facts = str(error.args[0])
             advice = "; mode=DROPMALFORMED reads what is left" if error.advice and found == CORRUPT_BATCH else ""
-        # one line, so that it can be told from the traceback around it
         reason = " ".join(facts.split()) + advice
         position = getattr(error, "position", None)
         return cls(found, reason, topic=topic, partition=partition, segment=segment, position=position)
@@ -132,30 +130,51 @@ def _restore(code: str, reason: str, place: dict[str, Any]) -> SparkLogError:
 
 
 def bad_option(option: str, expected: str, found: object) -> SparkLogError:
-    """Make the error for an option that is not allowed."""
+    """Make the error of an option that is not allowed."""
     return SparkLogError(BAD_OPTION, f"{option}: expected {expected}, found {found!r}")
 
 
 def parse(error: BaseException | str) -> SparkLogError | None:
-    """Read code and place back from an exception that Spark raised, or from its text; `None` where there is no code.
+    """Read the error of the source from an exception that Spark raised, or from its text; `None` for any other error.
 
-    >>> error = parse("... [CORDWOOD_CORRUPT_BATCH] orders-3 segment 400 position 61: bad checksum")
+    >>> failed = SparkLogError("CORDWOOD_CORRUPT_BATCH", "bad checksum", topic="orders", partition=3, segment=400)
+    >>> error = parse(f"Job aborted: {failed} SQLSTATE: 38000")
     >>> error.code, error.topic, error.partition, error.segment, error.position
-    ('CORDWOOD_CORRUPT_BATCH', 'orders', 3, 400, 61)
+    ('CORDWOOD_CORRUPT_BATCH', 'orders', 3, 400, None)
     """
     text = error if isinstance(error, str) else _text(error)
-    match = _MESSAGE.search(text)
-    if match is None:
+    for line in text.split("\n"):
+        sentence, mark, rest = line.rpartition(_MARK)
+        if mark and (found := _place_of(rest)) is not None:
+            code, place = found
+            _, start, reason = sentence.partition(_start(code, place))
+            return SparkLogError(code, reason if start else sentence, **place)
+    return None
+
+
+def _start(code: str, place: dict[str, Any]) -> str:
+    """Return the start of a sentence, before the reason."""
+    topic, partition = place["topic"], place["partition"]
+    if topic is None or partition is None:
+        return f"[{code}] "
+    words = [f" {name} {place[name]}" for name in ("segment", "position") if place[name] is not None]
+    return f"[{code}] {topic}-{partition}{''.join(words)}: "
+
+
+def _place_of(text: str) -> tuple[str, dict[str, Any]] | None:
+    """Read the JSON object at the start of a text; `None` where there is none of an error."""
+    try:
+        fields, _ = _DECODER.raw_decode(text)
+    except ValueError:
         return None
-    number = {name: None if (digits := match[name]) is None else int(digits) for name in _NUMBERS}
-    return SparkLogError(match["code"], match["reason"], topic=match["topic"], **number)
-
-
-_NUMBERS = ("partition", "segment", "position")
+    match fields:
+        case {"code": str() as code}:
+            return code, {name: fields.get(name) for name in _PLACE}
+    return None
 
 
 def _text(error: BaseException) -> str:
-    """All that an exception says: Spark keeps the worker's traceback apart from the message."""
+    """Return all texts of an exception: Spark keeps the traceback of a worker apart from the message."""
     parameters = getattr(error, "getMessageParameters", None)
     found = parameters() if callable(parameters) else None
     return "\n".join([str(error), *(str(value) for value in (found or {}).values())])

@@ -54,7 +54,7 @@ Warn: TypeAlias = Callable[[SparkLogError], None]
 
 def log_warning(error: SparkLogError) -> None:
     """Log what is left out, or lost."""
-    _logger.warning("%s", error)
+    _logger.warning("%s", error.sentence)
 
 
 def find_partitions(options: SparkLogOptions, warn: Warn = log_warning) -> list[PartitionDirectory]:

@@ -49,7 +49,7 @@ def read_pieces(
             except SparkLogError as error:
                 if options.fail_on_data_loss or error.code != SEGMENT_GONE:
                     raise
-                _logger.warning("%s; left out", error)
+                _logger.warning("%s; left out", error.sentence)
             seen.add(path)
 
 
@@ -194,7 +194,7 @@ def _check_gaps(piece: Piece, log: cw.Log, options: SparkLogOptions) -> None:
         )
         if options.fail_on_data_loss:
             raise error
-        _logger.warning("%s", error)
+        _logger.warning("%s", error.sentence)
 
 
 def _compare(split: cw.Split, log: cw.Log) -> None:
@@ -212,12 +212,13 @@ def _what_is_left(piece: Piece, log: cw.Log) -> Piece:
         _compare(piece.split, log)
     except cw.LogChangedError as error:
         # compaction may have merged the segment into another one, which has what is left of its records
-        _logger.warning("%s", _coded(error, piece))
+        _logger.warning("%s", _coded(error, piece).sentence)
     split, directory = piece.split, piece.directory
     start = max(split.start_offset, log.log_start_offset)
     if start > split.start_offset:
         reason = f"offsets {split.start_offset} to {start} were deleted since it was planned; left out"
-        _logger.warning("%s", SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition))
+        gone = SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition)
+        _logger.warning("%s", gone.sentence)
     left = cw.Split(split.path, min(start, split.end_offset), split.end_offset, size=split.size, aborted=split.aborted)
     return replace(piece, split=left)
 

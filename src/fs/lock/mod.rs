@@ -28,7 +28,7 @@ use rustix::io::Errno;
 use self::descriptors::Descriptor;
 pub(crate) use self::descriptors::{forks, forks_now};
 use super::Directory;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result};
 
 /// Which other locks a lock conflicts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Lock {
                 let found = refused.map_or_else(|| holder::UNKNOWN.to_owned(), |by| by.description());
                 Err(Error::Locked { file: path, found })
             }
-            Err(error) => Err(Error::io(path, "lock", error)),
+            Err(error) => Err(Error::io(path, IoAction::Lock, error)),
         }
     }
 }
@@ -222,7 +222,7 @@ fn probe(directory: &Directory, name: &str, kind: Kind) -> Result<()> {
         Err(error) => Err(error.into()),
         Ok(descriptor) => is_refused(descriptor.as_fd(), kind),
     };
-    match probed.map_err(|error| Error::io(&path, "query the lock of", error))? {
+    match probed.map_err(|error| Error::io(&path, IoAction::QueryLock, error))? {
         None => Ok(()),
         Some(holder) => Err(Error::Locked { file: path, found: holder.description() }),
     }

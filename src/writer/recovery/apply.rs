@@ -5,7 +5,7 @@ use super::existing_log::{Recovery, SegmentPlan};
 use super::plan::{EpochsFile, Plan, Work};
 use super::torn_write::Cut;
 use super::{remove_newest_first, split};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, SegmentFile};
 use crate::log::Replacement;
@@ -50,7 +50,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
     let durable_offset_file = DurableOffsetFile::open(&directory)?;
     let bases = sealed.iter().copied().chain([active.base_offset()]).collect();
     let live =
-        LiveSegments::new(bases).map_err(|error| Error::io(directory.path(), "watch forks for", error))?;
+        LiveSegments::new(bases).map_err(|error| Error::io(directory.path(), IoAction::WatchForks, error))?;
     let mut partition = Partition {
         config: options.config.clone(),
         clock: options.clock,

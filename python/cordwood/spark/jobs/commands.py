@@ -255,7 +255,7 @@ class _Warnings(logging.Handler):
 
 def _exit_code_of(error: errors.SparkLogError | PySparkException) -> int:
     if isinstance(error, errors.SparkLogError):
-        say(str(error))
+        say(error.sentence)
         return USAGE if error.code == errors.BAD_OPTION else FAILED
     if error.getCondition() == "JAVA_GATEWAY_EXITED":
         say("Spark found no supported Java: install 17 or newer, and set JAVA_HOME if it is not on the path")
