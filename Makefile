@@ -50,7 +50,7 @@ python: extension ## Python tests, and the examples of the README, the stub and 
 OLDEST_SPARK := 4.2.0
 oldest-spark: extension $(VENV)/spark-$(OLDEST_SPARK)/.installed ## the tests of shared sources and streams with the oldest Spark
 	PYTHONPATH=$(abspath $(VENV))/spark-$(OLDEST_SPARK) $(BIN)/python -m pytest \
-		tests/python/spark/test_spark_reuse.py tests/python/spark/test_spark_streams.py
+		tests/python/spark/test_reuse.py tests/python/spark/test_streams.py
 
 $(VENV)/spark-%/.installed: $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) pyspark==$*

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 try:
     from hypothesis import HealthCheck, settings
 except ImportError:  # the property tests say so themselves
@@ -35,10 +33,6 @@ from scripts import Command
 Copied = Callable[..., Path]
 
 BIG_BYTES = 512 << 20
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "strace: looks at system calls; needs strace")
 
 
 @pytest.fixture
