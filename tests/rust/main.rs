@@ -29,6 +29,8 @@ mod dir {
     mod lost_segments;
 }
 mod fs {
+    #[cfg(feature = "crash-disk")]
+    mod contract;
     mod lock;
     #[cfg(feature = "crash-disk")]
     mod memory_disk;
