@@ -13,6 +13,7 @@ from typing import Any
 
 import corpus
 import pytest
+from case_names import plain_repr
 from scripts import BECOME_NOBODY, run, write_script
 
 import cordwood as cw
@@ -27,7 +28,7 @@ def log() -> cw.Log:
     return cw.Log(PATH)
 
 
-@pytest.mark.parametrize("path", [3, None, 1.5, [], object()], ids=repr)
+@pytest.mark.parametrize("path", [3, None, 1.5, [], object()], ids=plain_repr)
 def test_a_path_of_another_type(path: Any) -> None:
     for opener in (cw.Log, cw.LogDir, cw.OffsetIndex, cw.TimeIndex, cw.TransactionIndex):
         with pytest.raises(TypeError):
@@ -154,7 +155,7 @@ def test_no_permission_is_the_operating_systems_error(script_environment: dict[s
         shutil.rmtree(top)
 
 
-@pytest.mark.parametrize("offset", ["5", None, b"5", [5], 5.0, 5.5, object()], ids=repr)
+@pytest.mark.parametrize("offset", ["5", None, b"5", [5], 5.0, 5.5, object()], ids=plain_repr)
 def test_offsets_of_another_type(log: cw.Log, offset: Any) -> None:
     with pytest.raises(WRONG_TYPE):
         log.locate(offset)
@@ -170,7 +171,7 @@ def test_offsets_of_another_type(log: cw.Log, offset: Any) -> None:
                 log.plan(1000, **{name: offset})
 
 
-@pytest.mark.parametrize("offset", [2**63, 2**64, -(2**63) - 1, 10**30], ids=repr)
+@pytest.mark.parametrize("offset", [2**63, 2**64, -(2**63) - 1, 10**30], ids=plain_repr)
 def test_offsets_beyond_64_bits(log: cw.Log, offset: int) -> None:
     for call in (
         lambda: log.locate(offset),
@@ -217,13 +218,13 @@ def test_a_naive_datetime_is_refused_by_name(log: cw.Log) -> None:
         log.offsets_for_times([datetime(2024, 5, 1)])  # noqa: DTZ001
 
 
-@pytest.mark.parametrize("target", ["5", None, 5.0, b"", [1]], ids=repr)
+@pytest.mark.parametrize("target", ["5", None, 5.0, b"", [1]], ids=plain_repr)
 def test_times_of_another_type(log: cw.Log, target: Any) -> None:
     with pytest.raises(TypeError):
         log.offset_for_time(target)
 
 
-@pytest.mark.parametrize("targets", [5, None, "12", [1, "2"], [1.5], object()], ids=repr)
+@pytest.mark.parametrize("targets", [5, None, "12", [1, "2"], [1.5], object()], ids=plain_repr)
 def test_many_targets_that_are_no_integers(log: cw.Log, targets: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         log.locate_many(targets)
@@ -248,7 +249,7 @@ def test_an_unknown_column_is_named_with_its_nearest(log: cw.Log, wrong: str, ne
     assert isinstance(raised.value, ValueError)
 
 
-@pytest.mark.parametrize("columns", ["offset", 5, [5], [None]], ids=repr)
+@pytest.mark.parametrize("columns", ["offset", 5, [5], [None]], ids=plain_repr)
 def test_columns_of_another_type(log: cw.Log, columns: Any) -> None:
     """A bare string is a list of letters to Python: refused, or taken as the one column it names."""
     try:

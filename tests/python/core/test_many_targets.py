@@ -11,6 +11,7 @@ from typing import Any
 import corpus
 import pyarrow as pa
 import pytest
+from case_names import plain_repr
 
 import cordwood as cw
 
@@ -91,7 +92,7 @@ def test_every_form_of_integers_is_taken(made: Callable[[list[int]], Any]) -> No
         pa.array([5, None], pa.int32()),
         pa.chunked_array([[5], [None]], pa.int64()),
     ],
-    ids=repr,
+    ids=plain_repr,
 )
 def test_what_is_missing_or_beyond_64_bits_has_no_answer(given: Any) -> None:
     check(given, [5, None])
@@ -157,7 +158,7 @@ NOW = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)
         (pa.table({"offset": [5]}), "struct"),
         (pa.scalar(5), "Int64Scalar"),
     ],
-    ids=repr,
+    ids=plain_repr,
 )
 def test_what_are_no_integers_is_named_with_what_to_do(given: Any, found: str) -> None:
     for name, ask in (("offsets", LOG.locate_many), ("timestamps", LOG.offsets_for_times)):
