@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from interop.kafka_classes import KafkaClasses, missing_tools
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).resolve().parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker("interop")
 
 
 @pytest.fixture(scope="session")
