@@ -281,9 +281,9 @@ def test_a_reader_beside_the_writer_never_sees_a_torn_batch(tmp_path: Path) -> N
                 end, turns = 0, 0
                 while not done.is_set() or turns == 0:
                     log = refreshed()
-                    assert log.log_end_offset >= end
-                    # what is deleted meanwhile says so
+                    # what is deleted meanwhile says so, also the last segment if the writer has rolled since
                     with suppress(cw.LogChangedError, cw.OffsetOutOfRangeError):
+                        assert log.log_end_offset >= end
                         end = whole_groups(log, end - 300)
                         turns += 1
             except BaseException as error:  # noqa: BLE001  (a thread's exception would be lost)
