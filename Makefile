@@ -16,18 +16,30 @@ CARGO := cargo
 # PyO3's build script asks this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test guarantees bench bench-append bench-spark wheel fmt lint rust python oldest-spark loom extension \
-	prerequisites clean
+.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-spark wheel fmt lint rust python interop \
+	oldest-spark loom extension release prerequisites clean
+
+# Which Python tests run where: `make python`, a part of `make test`, runs all but those with this mark, and `make interop`, a
+# part of `make test-all`, runs those. Tests in parallel share a process as tests/python/conftest.py says.
+LATER := interop
+PYTEST := $(BIN)/python -m pytest
+IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: extension ## the main jobs, on real data in the repository
+demo: release ## the main jobs, on real data in the repository
 	@$(BIN)/python tests/demo.py
 
-test: prerequisites lint rust loom python oldest-spark demo ## all that CI runs
-	$(BIN)/python tests/guarantees.py --tests-have-run
+test: prerequisites lint rust python ## before each commit: lints, Rust, Python, Spark, a short crash search; minutes
 	@echo "make test: all of it passed"
+
+test-all: test test-rest ## what CI runs: `test`, then `test-rest`
+
+# The guarantees come last: their other tests have run by then, and `--tests-have-run` leaves the rigs.
+test-rest: interop oldest-spark loom demo ## what `test` leaves out: Kafka, the oldest Spark, loom, the demo, the guarantees' rigs
+	$(BIN)/python tests/guarantees.py --tests-have-run
+	@echo "make test-rest: all of it passed"
 
 lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and the stub held against the built module
 	$(CARGO) fmt --check
@@ -42,15 +54,18 @@ rust: ## Rust tests and doc examples; the layer check is one of them
 	$(CARGO) test --locked --no-default-features --lib
 	$(CARGO) test --locked --features arrow,crash-disk
 
-python: extension ## Python tests, and the examples of the README, the stub and the docstrings
-	$(BIN)/python -m pytest
+python: extension ## Python tests but for `make interop`, and the examples of the README, the stub and the docstrings
+	$(PYTEST) $(IN_PARALLEL) -m "not ($(LATER))"
 	$(BIN)/python tests/doc_examples.py
+
+interop: prerequisites release ## the Python tests that compare with Kafka's own classes and a broker (a JVM, Maven)
+	$(PYTEST) -m "$(LATER)"
 
 # Beside the pinned version that `make python` uses: the oldest that pyproject.toml allows. Its directory comes first on the path.
 OLDEST_SPARK := 4.2.0
-oldest-spark: extension $(VENV)/spark-$(OLDEST_SPARK)/.installed ## the tests of shared sources and streams with the oldest Spark
+oldest-spark: release $(VENV)/spark-$(OLDEST_SPARK)/.installed ## the tests of shared sources and streams with the oldest Spark
 	PYTHONPATH=$(abspath $(VENV))/spark-$(OLDEST_SPARK) $(BIN)/python -m pytest \
-		tests/python/spark/test_spark_reuse.py tests/python/spark/test_spark_streams.py
+		tests/python/spark/test_reuse.py tests/python/spark/test_streams.py
 
 $(VENV)/spark-%/.installed: $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) pyspark==$*
@@ -72,7 +87,7 @@ loom: ## skip list and group commit under every interleaving; and seeded faults,
 		cat $(TARGET)/loom/seeded.log; echo "loom did not notice the seeded fault of $$part"; exit 1; }; done
 	@echo "loom noticed the seeded faults, as it has to"
 
-guarantees: prerequisites extension ## what the README guarantees: its tests, and its rigs at full length; writes the figures
+guarantees: prerequisites release ## what the README guarantees: its tests, and its rigs at full length; writes the figures
 	$(BIN)/python tests/guarantees.py --write
 
 bench: ## criterion; every answer is asserted
@@ -81,7 +96,7 @@ bench: ## criterion; every answer is asserted
 bench-append: ## writing and recovering beside Kafka's own classes (a JVM, Maven); ARGS are those of benches/append.rs
 	$(CARGO) bench --locked --bench append -- $(ARGS)
 
-bench-spark: extension ## what reading through Spark costs; ARGS are those of benches/spark/run.py
+bench-spark: release ## what reading through Spark costs; ARGS are those of benches/spark/run.py
 	$(BIN)/python benches/spark/run.py $(ARGS)
 
 wheel: $(VENV)/.tools ## an abi3 wheel in dist/
@@ -92,7 +107,9 @@ fmt: $(VENV)/.tools ## format Rust and Python
 	$(BIN)/ruff check --fix --quiet || true
 	$(BIN)/ruff format
 
-extension: $(VENV)/.extension ## .venv with cordwood in it, built again where a source changed
+extension: $(VENV)/.extension ## .venv with cordwood in it for tests, built again where a source changed
+
+release: $(VENV)/.release ## .venv with cordwood in it at full speed, as wheels have it
 
 clean: ## remove what was built here
 	rm -rf $(VENV) dist python/cordwood/_core*.so tests/interop/target benches/kafka/target
@@ -112,8 +129,17 @@ $(VENV)/.tools: requirements-dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements-dev.txt
 	@touch $@
 
-# Python files are used where they lie; only Rust has to be built again, and the stub, whose docstrings it has.
-$(VENV)/.extension: $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock build.rs python/cordwood/_core.pyi \
-		$(shell find src -name '*.rs')
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --locked
+# Python files are used in place; only Rust has to be built again, and the stub, from which its docstrings come. Tests use a build
+# that is quick to make and has every assertion; what measures or repeats for long uses one as wheels have it. One replaces the other.
+SOURCES := $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock build.rs python/cordwood/_core.pyi $(shell find src -name '*.rs')
+DEVELOP := VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
+
+$(VENV)/.extension: $(SOURCES)
+	$(DEVELOP)
+	@rm -f $(VENV)/.release
+	@touch $@
+
+$(VENV)/.release: $(SOURCES)
+	$(DEVELOP) --release
+	@rm -f $(VENV)/.extension
 	@touch $@

@@ -283,7 +283,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the README's list and table")
     parser.add_argument(
-        "--tests-have-run", action="store_true", help="run the rigs only, as the last step of `make test`"
+        "--tests-have-run", action="store_true", help="run the rigs only, as the last step of `make test-all`"
     )
     arguments = parser.parse_args()
     promised = tomllib.loads((ROOT / "tests" / "guarantees.toml").read_text())

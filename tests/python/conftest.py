@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
 try:
     from hypothesis import HealthCheck, settings
 except ImportError:  # the property tests say so themselves
@@ -37,8 +35,23 @@ Copied = Callable[..., Path]
 BIG_BYTES = 512 << 20
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "strace: looks at system calls; needs strace")
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in its own hook
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests with Kafka's classes, and decide which tests share a process of pytest-xdist: those of a file.
+
+    All tests with Spark share one, and all with Kafka's classes, so that each JVM is started once. They come first,
+    because they take longest.
+    """
+    order = {"spark": 0, "interop": 1}
+
+    def group(item: pytest.Item) -> str:
+        return next((name for name in order if item.get_closest_marker(name)), item.nodeid.partition("::")[0])
+
+    for item in items:
+        if item.path.parent.name == "interop":
+            item.add_marker("interop")
+        item.add_marker(pytest.mark.xdist_group(group(item)))
+    items.sort(key=lambda item: order.get(group(item), len(order)))
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
-//! The shape of the house (ARCHITECTURE.md): rooms use what lies below them, and nothing else.
+//! The layers (ARCHITECTURE.md): a module uses the modules below it and no others. And the tests have the layout of `src`.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From the lowest row to the highest. A room may use the rows below its own, and itself.
+/// From the lowest row to the highest. A module may use itself and the rows below its own.
 const ROWS: [&[&str]; 12] = [
     &["types", "error", "loom_shim"],
     &["config"],
@@ -19,8 +19,10 @@ const ROWS: [&[&str]; 12] = [
     &["inspect", "arrow"],
     &["python"],
 ];
-/// The words of every room: these two may use each other.
+/// What every module uses: these two may use each other.
 const WORDS: [&str; 2] = ["types", "error"];
+/// What `tests/rust` has beside folders for the modules of `src`.
+const OTHER_TESTS: [&str; 4] = ["crash", "layers.rs", "main.rs", "support"];
 const LINES: usize = 500;
 const EMPTY_NAMES: [&str; 8] =
     ["util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"];
@@ -40,7 +42,7 @@ impl Source {
         self.path == Path::new("lib.rs")
     }
 
-    /// The modules above and at this file, the room first: `index/slots.rs` is `[index, slots]`, `index/mod.rs` `[index]`.
+    /// The modules above and at this file, the outermost first: `index/slots.rs` is `[index, slots]`, `index/mod.rs` `[index]`.
     fn module(&self) -> Vec<String> {
         let path = self.path.with_extension("");
         let mut names: Vec<_> = path.iter().map(|name| name.to_str().unwrap().to_owned()).collect();
@@ -150,8 +152,8 @@ fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// The first names behind `crate::`, and the rooms behind as many `super::` as lead there. (In a module inside the file
-/// these lead elsewhere, so other names than those of rooms say nothing.)
+/// The first names behind `crate::`, and the modules behind as many `super::` as lead there. (In a module inside the file
+/// these lead elsewhere, so other names than those of modules say nothing.)
 fn names_below_the_root(source: &Source) -> Vec<String> {
     let code = code(&source.text);
     let tokens = tokens(&code);
@@ -198,7 +200,7 @@ fn group(tokens: &[&str]) -> Vec<String> {
     names
 }
 
-/// Of `pub use log::{Log, x::Scan}` in lib.rs: the room of each name, so that `crate::Log` is an arrow to `log`.
+/// Of `pub use log::{Log, x::Scan}` in lib.rs: the module of each name, so that `crate::Log` is an arrow to `log`.
 fn exports(sources: &[Source]) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
     for source in sources.iter().filter(|source| source.is_root()) {
@@ -215,11 +217,11 @@ fn exports(sources: &[Source]) -> BTreeMap<String, String> {
     exports
 }
 
-fn row(room: &str) -> Option<usize> {
-    ROWS.iter().position(|rooms| rooms.contains(&room))
+fn row(module: &str) -> Option<usize> {
+    ROWS.iter().position(|modules| modules.contains(&module))
 }
 
-/// Everything that is wrong with the arrows between rooms.
+/// Everything that is wrong with the arrows between modules.
 fn upward_arrows(sources: &[Source]) -> Vec<String> {
     let exports = exports(sources);
     let mut wrong = Vec::new();
@@ -228,7 +230,7 @@ fn upward_arrows(sources: &[Source]) -> Vec<String> {
         let from = &module[0];
         let file = source.path.display();
         let Some(own_row) = row(from) else {
-            wrong.push(format!("{file}: the room `{from}` has no row; see ROWS in tests/rust/layers.rs"));
+            wrong.push(format!("{file}: the module `{from}` has no row; see ROWS in tests/rust/layers.rs"));
             continue;
         };
         for name in names_below_the_root(source) {
@@ -237,7 +239,7 @@ fn upward_arrows(sources: &[Source]) -> Vec<String> {
                 Some(row) if row < own_row || to == from => {}
                 Some(_) if WORDS.contains(&&**to) && WORDS.contains(&&**from) => {}
                 Some(_) => wrong.push(format!("{file}: `{from}` uses `{to}`, which is not below it")),
-                None => wrong.push(format!("{file}: `crate::{name}` is of no room that has a row")),
+                None => wrong.push(format!("{file}: `crate::{name}` is in no module that has a row")),
             }
         }
     }
@@ -271,9 +273,17 @@ fn empty_names(source: &Source) -> Vec<String> {
 }
 
 #[test]
-fn rooms_use_only_what_lies_below_them() {
+fn modules_use_only_what_is_below_them() {
     let wrong = upward_arrows(&sources());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn tests_are_in_the_folder_of_the_module_that_they_test() {
+    for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rust")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        assert!(row(&name).is_some() || OTHER_TESTS.contains(&&*name), "tests/rust/{name}: no module of src");
+    }
 }
 
 #[test]
@@ -287,7 +297,7 @@ fn no_file_is_longer_than_can_be_read() {
 #[test]
 fn the_core_does_not_know_python() {
     for source in
-        sources().iter().filter(|source| source.module().first().is_none_or(|room| room != "python"))
+        sources().iter().filter(|source| source.module().first().is_none_or(|module| module != "python"))
     {
         let found = source.text.lines().position(|line| line.to_lowercase().contains("pyo3"));
         assert_eq!(found.map(|line| line + 1), None, "{} names PyO3", source.path.display());
@@ -345,7 +355,7 @@ fn a_downward_arrow_is_none() {
 }
 
 #[test]
-fn a_room_that_is_not_drawn_is_found() {
+fn a_module_without_a_row_is_found() {
     assert_eq!(check("shed/mod.rs", "").len(), 1);
     assert_eq!(check("log/mod.rs", "use crate::shed::Rake;").len(), 1);
 }

@@ -1,4 +1,4 @@
-//! The Rust tests: one binary, a module per behaviour.
+//! The Rust tests: one binary, with the modules of `src` and in each a file per behaviour. `tests/rust/crash` is another one.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -22,52 +22,68 @@
     reason = "nothing outside this binary sees it"
 )]
 
-mod batch_builder;
-mod batch_limits;
-mod batch_validation;
-mod builder_and_oracle;
-mod builder_on_golden;
-mod contradicted_replacements;
-mod counters;
-mod damage_in_values;
-mod damaged;
-mod damaged_lengths;
-mod damaged_markers;
-mod directories;
-mod exhaustive;
-mod gaps_between_segments;
-mod golden_log;
-mod index_cases;
+mod config {
+    mod log_config;
+}
+mod dir {
+    mod lost_segments;
+}
+mod fs {
+    #[cfg(feature = "crash-disk")]
+    mod contract;
+    mod lock;
+    #[cfg(feature = "crash-disk")]
+    mod memory_disk;
+}
+mod index {
+    mod cases;
+    mod time_index;
+}
 mod layers;
-mod locks;
-mod log_configs;
-mod lookups_many;
-mod lost_segments;
-#[cfg(feature = "crash-disk")]
-mod memory_disk;
-mod old_wrappers;
-mod openings;
-mod oracle_on_golden;
-mod overflowed_segments;
-mod planned_splits;
-#[cfg(feature = "crash-disk")]
-mod poisoned_readers;
-mod refresh;
-mod resync_work;
-mod searches;
-mod start_offsets;
+mod log {
+    mod contradicted_replacements;
+    mod counters;
+    mod damaged;
+    mod damaged_markers;
+    mod directories;
+    mod exhaustive;
+    mod gaps_between_segments;
+    mod golden;
+    mod lookup_many;
+    mod openings;
+    #[cfg(feature = "crash-disk")]
+    mod poisoned_readers;
+    mod refresh;
+    mod planned_splits;
+    mod searches;
+    mod start_offsets;
+    mod transactions;
+    mod truncated_readers;
+    #[cfg(feature = "crash-disk")]
+    mod unstable_listings;
+}
+mod record {
+    mod builder;
+    mod old_wrappers;
+    mod validation;
+}
+mod segment {
+    mod damage_in_values;
+    mod damaged_lengths;
+    mod overflowed;
+    mod resync_work;
+}
+mod state {
+    mod leader_epochs;
+}
 mod support;
-mod time_indexes;
-mod transactions;
-mod truncated_readers;
-#[cfg(feature = "crash-disk")]
-mod unstable_listings;
-mod vectors;
-mod writer;
-mod writer_corners;
-mod writer_epochs;
-mod writer_hints;
-mod writer_indexes;
-mod writer_missing;
-mod writer_places;
-mod writer_recovery_plan;
+mod writer {
+    mod batch_limits;
+    mod corners;
+    mod hints;
+    mod indexes;
+    mod log_writer;
+    mod missing;
+    mod places;
+    mod recovery_plan;
+}

@@ -3,22 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
-
-from kafka_classes import KafkaClasses, missing_tools
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here = Path(__file__).resolve().parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker("interop")
+from interop.kafka_classes import KafkaClasses, missing_tools
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from batches import GZIP, NONE, Rec, batch
-from twins import START, Step
+
+from interop.twins import START, Step
 
 Timestamps = Callable[[random.Random], Iterator[int]]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import corpus
 import pytest
-import scenarios
 from corpus import GOLDEN
-from kafka_classes import KafkaClasses, Row, digest
-from twins import START, Step, our_lines, write_with_cordwood
 
 import cordwood as cw
+from interop import scenarios
+from interop.kafka_classes import KafkaClasses, Row, digest
+from interop.twins import START, Step, our_lines, write_with_cordwood
 
 TOPIC = "tickets"
 PARTITION = f"{TOPIC}-0"

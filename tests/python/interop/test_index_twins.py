@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka_classes import KafkaClasses
 
 import cordwood as cw
+from interop.kafka_classes import KafkaClasses
 
 BASE = 32
 ENTRY = {"offset": 8, "time": 12}

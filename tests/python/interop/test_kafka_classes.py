@@ -10,10 +10,10 @@ from typing import Any
 import corpus
 import pytest
 from corpus import GOLDEN
-from kafka_classes import KafkaClasses, KafkaRefusedError, Row, digest
-from twins import our_lines
 
 import cordwood as cw
+from interop.kafka_classes import KafkaClasses, KafkaRefusedError, Row, digest
+from interop.twins import our_lines
 
 SMALL = corpus.partition("01-small")
 SETTINGS = corpus.cases()["01-small"]["settings"]

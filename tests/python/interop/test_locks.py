@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kafka_classes import KafkaClasses, KafkaRefusedError
 
 import cordwood as cw
+from interop.kafka_classes import KafkaClasses, KafkaRefusedError
 
 
 @pytest.fixture

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scenarios
-from kafka_classes import KafkaClasses
 from scripts import write_script
-from twins import START, Step, assert_the_same_files, contents, kafkas_names, our_lines, write_with_cordwood
 
 import cordwood as cw
+from interop import scenarios
+from interop.kafka_classes import KafkaClasses
+from interop.twins import START, Step, assert_the_same_files, contents, kafkas_names, our_lines, write_with_cordwood
 
 CODECS = ["uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from batches import Rec, batch, name
-from kafka_classes import KafkaClasses
-from twins import contents, our_lines
 
 import cordwood as cw
+from interop.kafka_classes import KafkaClasses
+from interop.twins import contents, our_lines
 
 FAR = 2**31 - 1
 SETTINGS = {"index.interval.bytes": 1, "segment.index.bytes": 4096, "retention.ms": -1}

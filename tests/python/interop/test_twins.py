@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scenarios
-from kafka_classes import KafkaClasses
-from twins import (
+
+import cordwood as cw
+from interop import scenarios
+from interop.kafka_classes import KafkaClasses
+from interop.twins import (
     START,
     Step,
     Written,
@@ -19,8 +21,6 @@ from twins import (
     write_with_cordwood,
     write_with_kafka,
 )
-
-import cordwood as cw
 
 COMBINATIONS = itertools.count()
 

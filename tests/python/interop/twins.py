@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from kafka_classes import KafkaClasses, Row
 
 import cordwood as cw
+from interop.kafka_classes import KafkaClasses, Row
 
 COLUMNS = ["offset", "timestamp_type", "timestamp", "leader_epoch", "key", "value", "headers"]
 COMPARED = ("*.log", "*.index", "*.timeindex", "*.txnindex", "leader-epoch-checkpoint", "partition.metadata")

@@ -8,6 +8,7 @@ pub mod lz4;
 pub mod naive;
 pub mod partition;
 pub mod reading;
+mod tests;
 
 /// A property test with a number of cases, the same in every run; a failure prints the shrunk case.
 pub fn fixed_seed(cases: u32) -> proptest::test_runner::Config {

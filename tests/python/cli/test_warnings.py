@@ -1,0 +1,164 @@
+"""The command line says what the logs that it read warn of."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+from core.test_damaged import BROKEN, Damage
+from corpus import Partition
+from scripts import Command
+
+import cordwood as cw
+from cli.test_words import PYTHONS
+
+PLAIN = corpus.partition("01-plain")
+MIDDLE = 807
+assert MIDDLE in PLAIN.bases[1:-1]
+
+
+def without_a_segment(path: Path) -> None:
+    for file in path.glob(f"{MIDDLE:020d}.*"):
+        file.unlink()
+
+
+def cut_at_a_batch(path: Path) -> None:
+    """Nothing but the last batch is missing, and no index says that it was there."""
+    last = max((b for b in corpus.batches(PLAIN) if b["segment"] == MIDDLE), key=lambda b: int(b["position"]))
+    file = path / f"{MIDDLE:020d}.log"
+    with file.open("r+b") as log:
+        log.truncate(last["position"])
+    for suffix in (".index", ".timeindex"):
+        file.with_suffix(suffix).unlink()
+
+
+HARMS = [without_a_segment, cut_at_a_batch]
+
+
+def missing(path: Path) -> range:
+    """The offsets that no file has, by Kafka's dump of the whole log."""
+    if not (path / f"{MIDDLE:020d}.log").exists():
+        return range(MIDDLE, PLAIN.bases[PLAIN.bases.index(MIDDLE) + 1])
+    last = max((b for b in corpus.batches(PLAIN) if b["segment"] == MIDDLE), key=lambda b: int(b["position"]))
+    return range(last["baseOffset"], last["lastOffset"] + 1)
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--format", "csv"),
+        ("--columns", "offset,magic"),
+        ("--on-damage", "skip"),
+        ("--on-damage", "report"),
+        ("--isolation", "read_committed"),
+        ("-o", "{tmp}/out.parquet"),
+    ],
+    ids=" ".join,
+)
+def test_cat_names_offsets_that_no_segment_has(
+    command: Command, copied: Any, tmp_path: Path, harm: Callable[[Path], None], options: tuple[str, ...]
+) -> None:
+    path = copied(PLAIN.path)
+    harm(path)
+    gone = missing(path)
+    code, _, error = command("cat", path, *(option.replace("{tmp}", str(tmp_path)) for option in options))
+    assert code == 0
+    assert error.count("\n") == 1
+    assert error.startswith("warning: ")
+    assert f"offsets {gone.start} to {gone.stop - 1} are missing" in error
+    assert not PYTHONS.search(error)
+
+
+@pytest.mark.parametrize("part", corpus.partitions(), ids=str)
+def test_cat_of_what_a_broker_left_warns_as_the_log_does(command: Command, part: Partition) -> None:
+    log = cw.Log(part.path)
+    log.scan().to_arrow()
+    code, _, error = command("cat", part.path, "--isolation", "read_uncommitted")
+    assert code == 0
+    assert error.splitlines() == [f"warning: {warning}" for warning in log.warnings]
+
+
+def test_what_is_not_read_is_not_warned_of(command: Command, copied: Any) -> None:
+    path = copied(PLAIN.path)
+    without_a_segment(path)
+    assert command("cat", path, "--end-offset", "100")[2] == ""
+
+
+@pytest.mark.parametrize("harm", HARMS, ids=lambda harm: harm.__name__)
+def test_a_cat_that_fails_warns_of_what_it_read_before(
+    command: Command, copied: Any, harm: Callable[[Path], None]
+) -> None:
+    path = copied(PLAIN.path)
+    harm(path)
+    last = path / f"{PLAIN.bases[-1]:020d}.log"
+    data = bytearray(last.read_bytes())
+    data[100] ^= 1
+    last.write_bytes(data)
+    code, _, error = command("cat", path)
+    assert code == 1
+    warning, said = error.splitlines()
+    assert warning.startswith("warning: ")
+    assert f"offsets {missing(path).start} to " in warning
+    assert said.startswith("cordwood: ")
+    assert f"{last} is damaged at position 0 " in said
+
+
+@pytest.mark.parametrize("on_damage", ["raise", "skip"])
+@pytest.mark.parametrize("damage", BROKEN, ids=str)
+def test_no_warning_repeats_the_error(command: Command, damage: Damage, on_damage: str) -> None:
+    code, _, error = command("cat", damage.path, "--on-damage", on_damage)
+    assert code == 1
+    lines = error.splitlines()
+    warnings = [line.removeprefix("warning: ") for line in lines if line.startswith("warning: ")]
+    others = [line for line in lines if not line.startswith("warning: ")]
+    assert len(warnings) == len(set(warnings))
+    assert others
+    assert all(line.startswith("cordwood: ") for line in others)
+    assert not any(warning in line for line in others for warning in warnings)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("find", "--offset", "450"),
+        ("find", "--time", "0"),
+        ("truncate", "--to", "460"),
+        ("truncate", "--to", "460", "--json"),
+        ("truncate", "--to", "460", "--yes"),
+        ("truncate", "--to", "0", "--yes"),
+        ("apply-retention", "--now", "2023-11-15"),
+        ("apply-retention", "--now", "2100-01-01"),
+        ("apply-retention", "--now", "2100-01-01", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_other_commands_warn_as_well(command: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """Of a segment's tail that is no data, and of nothing else."""
+    path = Path(shutil.copytree(PLAIN.path, tmp_path / "orders-0"))
+    last = path / f"{PLAIN.bases[-1]:020d}.log"
+    name, *options = arguments
+    code, out, error = command(name, path, *options)
+    assert (code, error) == (0, ""), error
+    shutil.rmtree(path)
+    shutil.copytree(PLAIN.path, path)
+    with last.open("ab") as file:
+        file.write(b"no batch")
+    code, torn_out, error = command(name, path, *options)
+    assert code == 0
+    assert torn_out.startswith(out[:20])
+    assert error.count("\n") == 1
+    assert error.startswith(f"warning: {last}: no whole batch follows position ")
+
+
+def test_ls_of_a_data_directory_notes_the_warnings_of_an_opening(command: Command) -> None:
+    _, out, error = command("ls", corpus.GOLDEN / "16-data-dir")
+    assert error == ""
+    notes = {line.split()[0]: line for line in out.splitlines()[1:] if line.startswith("cities")}
+    assert notes["cities-1"].rstrip().endswith("1 warning")
+    assert "warning" not in notes["cities-0"]

@@ -1,0 +1,93 @@
+"""The modules of the Spark package use those below them and none above."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+SPARK = Path(__file__).resolve().parents[3] / "python" / "cordwood" / "spark"
+
+# from the ground up; the package itself only says where things are
+ORDER = [
+    "errors",
+    "topic_pattern",
+    "option_parsing",
+    "arrow_scalars",
+    "suggestions",
+    "options",
+    "partitions",
+    "log_cache",
+    "offset_gaps",
+    "position",
+    "bounds",
+    "segments",
+    "schema",
+    "split",
+    "read",
+    "batch",
+    "stream",
+    "source",
+    "lookup",
+    "udf",
+    "jobs",
+    "__main__",
+]
+
+# what can be used, and tested, where there is no Spark
+WITHOUT_SPARK = [
+    "errors",
+    "topic_pattern",
+    "option_parsing",
+    "arrow_scalars",
+    "suggestions",
+    "options",
+    "partitions",
+    "log_cache",
+    "offset_gaps",
+    "position",
+    "bounds",
+    "segments",
+    "split",
+]
+
+
+def modules() -> Iterator[tuple[str, Path]]:
+    for path in sorted(SPARK.rglob("*.py")):
+        yield path.relative_to(SPARK).parts[0].removesuffix(".py"), path
+
+
+def imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield node.module or ""
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def upward(name: str, path: Path) -> Iterator[str]:
+    for module in imported(path):
+        package, _, used = module.removeprefix("cordwood.spark").lstrip(".").partition(".")
+        if module.startswith("cordwood.spark.") and ORDER.index(package) > ORDER.index(name):
+            yield f"{path.name} uses {package}{used and '.' + used}"
+
+
+def test_every_module_has_its_place() -> None:
+    assert {name for name, _ in modules()} == {*ORDER, "__init__"}
+
+
+def test_no_module_uses_one_above_it() -> None:
+    wrong = [use for name, path in modules() if name != "__init__" for use in upward(name, path)]
+    assert wrong == []
+
+
+def test_an_upward_use_is_seen(tmp_path: Path) -> None:
+    path = tmp_path / "worker.py"
+    path.write_text("from cordwood.spark.source import LogDataSource\n")
+    assert list(upward("log_cache", path)) == ["worker.py uses source"]
+
+
+def test_planning_needs_no_spark() -> None:
+    needs = {name: {module.partition(".")[0] for module in imported(path)} for name, path in modules()}
+    assert [name for name in WITHOUT_SPARK if "pyspark" in needs[name]] == []
+    assert "pyspark" in needs["source"]

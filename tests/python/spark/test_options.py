@@ -1,0 +1,220 @@
+"""The options of Spark's Kafka source, and ours: their names, what is refused and what is without effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import corpus
+import pytest
+from pyspark.sql.types import LongType, StructField, StructType
+
+from cordwood.spark.options import SparkLogOptions
+from spark.reading import CITIES, DATA, NAMES, PARTS, expected, got, made, plan, read, refuses, source, struct
+
+
+def test_names_of_options_are_taken_in_any_case() -> None:
+    part = PARTS["cities-0"]
+    options = {"STARTINGOFFSETS": {"cities": {"0": 260}}, "eNdInGoFfSeTs": {"cities": {"0": 264}}}
+    assert got(part.path, **options) == expected([part], {("cities", 0): (260, 264)})
+
+
+BAD: list[tuple[str, dict[str, Any]]] = [
+    ("startingOffsets", {"startingOffsets": {"cities": {"0": -3, "1": -2}}}),
+    ("startingOffsets", {"startingOffsets": {"cities": {"0": "five", "1": 31}}}),
+    ("startingOffsets", {"startingOffsets": {"cities": {"zero": 5, "1": 31}}}),
+    ("startingOffsets", {"startingOffsets": '{"cities":[0,1]}'}),
+    ("startingOffsets", {"startingOffsets": '{"cities"'}),
+    ("startingOffsets", {"startingOffsets": "sometimes"}),
+    ("startingOffsets", {"startingOffsets": '{"cities":{"0":1.5,"1":31}}'}),
+    ("startingOffsets", {"startingOffsets": '{"cities":{"0":true,"1":31}}'}),
+    ("endingOffsets", {"endingOffsets": "earliest"}),
+    ("endingOffsets", {"endingOffsets": {"cities": {"0": -2, "1": -1}}}),
+    ("endingOffsets", {"endingOffsets": {"cities": {"1": 40}}}),
+    ("Offsets", {"startingOffsets": {"cities": {"0": 1}}, "endingOffsets": {"cities": {"1": 40}}}),
+    ("startingOffsetsByTimestamp", {"startingOffsetsByTimestamp": "earliest"}),
+    ("endingOffsetsByTimestamp", {"endingOffsetsByTimestamp": {"cities": {"1": 5}}}),
+    ("startingTimestamp", {"startingTimestamp": "yesterday"}),
+    ("startingTimestamp", {"startingTimestamp": -5}),
+    ("endingTimestamp", {"endingTimestamp": "1e3"}),
+    ("startingOffsetsByTimestampStrategy", {"startingOffsetsByTimestampStrategy": "perhaps"}),
+    ("subscribe", {"assign": {"cities": [0]}}),
+    ("subscribe", {"subscribePattern": "c.*"}),
+    ("minPartitions", {"minPartitions": 0}),
+    ("minPartitions", {"minPartitions": "many"}),
+    ("maxRecordsPerPartition", {"maxRecordsPerPartition": 0}),
+    ("maxRecordsPerPartition", {"maxRecordsPerPartition": -1}),
+    ("maxPartitionBytes", {"maxPartitionBytes": 0}),
+    ("maxPartitionBytes", {"maxPartitionBytes": "lots"}),
+    ("maxBatchRows", {"maxBatchRows": 0}),
+    ("maxBatchBytes", {"maxBatchBytes": 0}),
+    ("includeHeaders", {"includeHeaders": "perhaps"}),
+    ("failOnDataLoss", {"failOnDataLoss": "perhaps"}),
+    ("mode", {"mode": "CAREFUL"}),
+    ("table", {"table": "chairs"}),
+    ("isolationLevel", {"isolationLevel": "serializable"}),
+    ("isolation", {"kafka.isolation.level": "serializable"}),
+    ("io", {"io": "punched cards"}),
+    ("columns", {"columns": "offset,colour"}),
+    ("columns", {"columns": "offset,offset"}),
+    ("columns", {"columns": " , "}),
+]
+
+
+@pytest.mark.parametrize(("named", "options"), BAD, ids=[f"{name}-{n}" for n, (name, _) in enumerate(BAD)])
+def test_a_bad_option_is_refused_by_name_at_load_and_with_the_users_schema_too(
+    named: str, options: dict[str, Any]
+) -> None:
+    options = {"subscribe": "cities", **options}
+    with refuses("CORDWOOD_BAD_OPTION", named):
+        source(DATA, **options).schema()
+    with refuses("CORDWOOD_BAD_OPTION", named):
+        source(DATA, **options).reader(schema=struct("offset")).partitions()
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("startingOfsets", "startingOffsets"),
+        ("startOffsets", "startingOffsets"),
+        ("maxRecordPerPartition", "maxRecordsPerPartition"),
+        ("includeHeader", "includeHeaders"),
+        ("isolation_level", "isolationLevel"),
+        ("subscribePatern", "subscribePattern"),
+        ("failOnDataloss_", "failOnDataLoss"),
+        ("groupIdPrefx", "groupIdPrefix"),
+        ("kafak.isolation.level", "kafka.isolation.level"),
+        ("kafka.isolation.levl", "kafka.isolation.level"),
+        ("kafka.isolationlevel", "isolationLevel"),
+        ("kafka.isolation_level", "isolationLevel"),
+        ("kafka.Isolation.Levels", "kafka.isolation.level"),
+        ("kafka.startingOffsets", "startingOffsets"),
+        ("kafka.starting.offsets", "startingOffsets"),
+        ("kafka.subscribe", "subscribe"),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_name_that_was_meant(typed: str, meant: str) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", typed.lower(), meant):
+        source(DATA, **{typed: "1"}).schema()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"startingOffsets": {"cities": {"0": 3}}}, "found none for cities-1"),
+        (
+            {"startingOffsets": {"cities": {"0": 3, "1": 40, "7": 0}, "towns": {"0": 1}}},
+            "found one for cities-7, towns-0",
+        ),
+        ({"endingOffsets": {"towns": {"0": 3}}}, "found none for cities-0, cities-1 and one for towns-0"),
+        (
+            {"startingOffsets": {"cities": {"0": 3, "1": 40}}, "endingOffsets": {"cities": {"0": 3}}},
+            "endingOffsets: expected an entry for each partition that startingOffsets names, found none for cities-1",
+        ),
+    ],
+    ids=["missing", "too many", "both", "of two options"],
+)
+def test_partitions_that_offsets_do_not_name_and_others_are_told_apart(options: dict[str, Any], words: str) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", "expected an entry for each partition", words):
+        source(DATA, subscribe="cities", **options).reader(schema=struct("offset")).partitions()
+
+
+@pytest.mark.parametrize("typed", ["zzzzqqqq", "colour"])
+def test_an_unknown_option_like_none_is_refused_with_all_that_there_are(typed: str) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", typed, "one of path, paths, subscribe, ", "maxTriggerDelay") as raised:
+        source(DATA, **{typed: "1"}).schema()
+    assert "did you mean" not in str(raised.value)
+
+
+@pytest.mark.parametrize("typed", ["leaderEpok", "LEADEREPOCH", "leader_epoch"])
+def test_an_unknown_column_is_refused_with_the_name_that_was_meant(typed: str) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", typed, "did you mean leaderEpoch?"):
+        source(DATA, columns=f"offset,{typed}").schema()
+
+
+@pytest.mark.parametrize("table", ["records", "batches"])
+def test_an_unknown_column_like_none_is_refused_with_all_that_there_are(table: str) -> None:
+    schema = StructType([StructField("zzzz", LongType())])
+    with refuses("CORDWOOD_BAD_OPTION", "zzzz", "one of ", "topic, partition", "leaderEpoch") as raised:
+        source(DATA, table=table).reader(schema=schema)
+    assert "did you mean" not in str(raised.value)
+
+
+BROKER_ONLY = {
+    "kafka.bootstrap.servers": "broker:9092",
+    "kafka.security.protocol": "SSL",
+    "kafka.group.id": "g",
+    "kafka.max.poll.records": "500",
+    # as like to options of ours as a consumer's get
+    "kafka.max.partition.fetch.bytes": "1048576",
+    "kafka.fetch.max.bytes": "1048576",
+    "kafka.partition.assignment.strategy": "range",
+    "kafka.auto.offset.reset": "latest",
+    "kafka.session.timeout.ms": "1",
+    "groupIdPrefix": "p",
+    "kafkaConsumer.pollTimeoutMs": "512",
+    "fetchOffset.numRetries": "3",
+    "fetchOffset.retryIntervalMs": "10",
+}
+
+
+@pytest.mark.parametrize("option", BROKER_ONLY)
+def test_an_option_that_only_a_broker_needs_is_accepted_and_said_to_be_without_effect(
+    option: str, said: Callable[[], list[str]]
+) -> None:
+    data = source(DATA, subscribe="cities", **{option: BROKER_ONLY[option]})
+    data.schema()
+    rows = made(data, struct(*NAMES)).rows()
+    assert rows == expected(CITIES)
+    assert [text for text in said() if option.lower() in text.lower()]
+
+
+def test_options_with_an_effect_are_not_warned_of(said: Callable[[], list[str]]) -> None:
+    options = {"kafka.isolation.level": "read_committed", "maxPartitionBytes": 1 << 20, "includeHeaders": True}
+    assert len(read(corpus.partition("11-transactions").path, **options)) > 0
+    assert said() == []
+
+
+def test_options_written_out_are_the_same_options() -> None:
+    """As text and back: what a job keeps of them says all."""
+    given = {
+        "path": str(DATA),
+        "assign": '{"cities":[1,0],"rivers.compact":[0]}',
+        "startingOffsets": '{"cities":{"0":-2,"1":40},"rivers.compact":{"0":3}}',
+        "endingOffsets": '{"cities":{"0":-1,"1":41},"rivers.compact":{"0":9}}',
+        "startingOffsetsByTimestamp": '{"cities":{"0":1,"1":40},"rivers.compact":{"0":3}}',
+        "endingTimestamp": "1700000000000",
+        "startingOffsetsByTimestampStrategy": "latest",
+        "failOnDataLoss": "FALSE",
+        "minPartitions": "7",
+        "maxRecordsPerPartition": "8",
+        "maxPartitionBytes": "9",
+        "columns": "offset, value",
+        "includeHeaders": "true",
+        "kafka.isolation.level": "read_committed",
+        "mode": "permissive",
+        "maxBatchRows": "10",
+        "maxBatchBytes": "11",
+        "io": "mmap",
+        "table": "records",
+    }
+    checked = SparkLogOptions.from_options(given)
+    written = checked.to_options()
+    assert all(isinstance(text, str) for text in written.values())
+    assert SparkLogOptions.from_options(written) == checked
+    assert SparkLogOptions.from_options({name.lower(): text for name, text in written.items()}) == checked
+    assert SparkLogOptions.from_options(SparkLogOptions.from_options({"path": "x"}).to_options()) is not None
+
+
+@pytest.mark.parametrize("given", [{"maxOffsetsPerTrigger": 5}, {"minOffsetsPerTrigger": 5, "maxTriggerDelay": "1m"}])
+def test_a_limit_for_streams_is_ignored_in_a_batch_with_a_warning(
+    given: dict[str, Any], said: Callable[[], list[str]]
+) -> None:
+    assert got(DATA, subscribe="cities", **given) == expected(CITIES)
+    assert f"without effect, because this is no stream: {', '.join(given)}" in said()
+
+
+@pytest.mark.parametrize("mode", ["failfast", "PERMISSIVE", "DropMalformed"])
+def test_modes_are_taken_in_any_case(mode: str) -> None:
+    part = PARTS["cities-0"]
+    assert len(plan(part.path, mode=mode).rows()) == 265

@@ -1,0 +1,236 @@
+"""Logs that are another one when a stream goes on: cut back and written again, deleted and created again, compacted."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import corpus
+import needs_pyspark  # noqa: F401
+import pytest
+from batches import Rec, batch, name
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cordwood as cw
+from cordwood.spark.position import Position, read_positions, write_positions
+from spark.reading import refuses
+from spark.streaming import EARLIEST, Engine, flat, offsets_of, rows_of, through_json
+
+IDS = ("aFsHoJ8mSkaI5w7rWQb5Qg", "6sc1tPBuS4ODmV6YKUWCjg")
+
+
+def write(
+    path: Path, first: int, end: int, *, epoch: int = 0, value: str = "old", topic_id: str | None = None, base: int = 0
+) -> None:
+    """Append a batch for each offset to the segment `base`."""
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / name(base)).open("ab") as file:
+        for offset in range(first, end):
+            file.write(batch(offset, [Rec(value.encode(), timestamp=1000 + offset)], leader_epoch=epoch))
+    if topic_id is not None:
+        (path / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
+
+
+def recreated(path: Path, **options: Any) -> None:
+    shutil.rmtree(path)
+    write(path, 0, 100, **options)
+
+
+def cut_back(path: Path, offset: int, **options: Any) -> None:
+    """As a follower does: what the new leader does not have goes, and what it has comes."""
+    batches = cw.Log(path).batches().to_arrow().to_pylist()
+    os.truncate(path / name(0), next(row["position"] for row in batches if row["base_offset"] == offset))
+    write(path, offset, 100, **options)
+
+
+CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "cut back, and written again in the next epoch": (
+        lambda path: cut_back(path, 20, epoch=1),
+        "leader epoch 1, not 0",
+    ),
+    "cut back, and written again in the same epoch": (
+        lambda path: cut_back(path, 20, value="new"),
+        "cut back and written again",
+    ),
+    "deleted, and created again": (lambda path: recreated(path, topic_id=IDS[1]), f"{IDS[1]}, not {IDS[0]}"),
+    "deleted, and created again without an id": (lambda path: recreated(path, value="new"), "written again"),
+    "deleted, and created again with the same records": (
+        lambda path: recreated(path, topic_id=IDS[1]),
+        f"{IDS[1]}, not {IDS[0]}",
+    ),
+    "cut back to less": (lambda path: os.truncate(path / name(0), 700), "the log ends at offset"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("when", ["running", "started again", "done again"])
+def test_a_log_that_was_replaced_is_data_loss(tmp_path: Path, change: str, when: str) -> None:
+    path = tmp_path / "t-0"
+    write(path, 0, 40, topic_id=IDS[0])
+    engine = Engine(path, maxOffsetsPerTrigger=30, **EARLIEST)
+    assert engine.batch() == rows_of("t", 0, range(30))
+    end = engine.latest()
+    happen, words = CHANGES[change]
+    happen(path)
+    if when == "started again":
+        engine = Engine(path, checkpoint=engine.at, **EARLIEST)
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "expected to go on from offset 30", words):
+        engine.read(engine.at, end) if when == "done again" else engine.batch()
+
+
+@pytest.mark.parametrize("change", [change for change in CHANGES if change != "cut back to less"])
+def test_a_log_that_was_replaced_is_read_on_with_one_warning_where_loss_is_allowed(
+    tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "t-0"
+    write(path, 0, 40, topic_id=IDS[0])
+    engine = Engine(path, failOnDataLoss=False, **EARLIEST)
+    assert engine.batch() == rows_of("t", 0, range(40))
+    CHANGES[change][0](path)
+    with caplog.at_level(logging.WARNING, "cordwood"):
+        assert flat(engine.all()) == rows_of("t", 0, range(40, 100))
+        assert engine.batch() is None
+    [warning] = [record.getMessage() for record in caplog.records]
+    assert warning.startswith("[CORDWOOD_SEGMENT_GONE] t-0: expected to go on from offset 40")
+    assert "load()" not in warning
+
+
+def test_a_log_that_was_cut_back_above_the_position_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    write(path, 0, 40)
+    engine = Engine(path, maxOffsetsPerTrigger=30, **EARLIEST)
+    assert engine.batch() == rows_of("t", 0, range(30))
+    cut_back(path, 30, epoch=3, value="new")
+    assert flat(engine.all()) == rows_of("t", 0, range(30, 100))
+
+
+def test_a_log_that_a_writer_truncated_and_wrote_again_is_data_loss(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    with cw.LogWriter(path) as writer:
+        for number in range(100):
+            writer.append(f"old {number}")
+    engine = Engine(path, **EARLIEST)
+    assert engine.batch() == rows_of("t", 0, range(100))
+    with cw.LogWriter(path) as writer:
+        writer.truncate_to(50)
+        for number in range(100):
+            writer.append(f"new {number}")
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 100", "cut back and written again"):
+        Engine(path, checkpoint=engine.at, **EARLIEST).batch()
+
+
+def test_retention_up_to_the_position_is_no_loss(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    write(path, 0, 10)
+    write(path, 10, 20, base=10)
+    engine = Engine(path, maxOffsetsPerTrigger=10, **EARLIEST)
+    assert engine.batch() == rows_of("t", 0, range(10))
+    (path / name(0)).unlink()
+    assert engine.batch() == rows_of("t", 0, range(10, 20))
+
+
+def compacted(path: Path) -> None:
+    """What Kafka's cleaner leaves of the first segment: a batch of three records with two, and gaps."""
+    batches = [
+        batch(0, [Rec(b"kept", timestamp=1000)]),
+        batch(27, [Rec(b"kept", timestamp=1027), Rec(b"kept", timestamp=1029)], count=2, last_offset_delta=2),
+    ]
+    (path / name(0)).write_bytes(b"".join(batches))
+
+
+@pytest.mark.parametrize("policy", [None, "compact", "compact,delete"])
+def test_a_compacted_log_is_the_same(tmp_path: Path, policy: str | None) -> None:
+    """The batch before the position is written anew, with another checksum and the same leader epoch."""
+    path = tmp_path / "t-0"
+    path.mkdir()
+    raws = [batch(n, [Rec(b"v", timestamp=1000 + n + i) for i in range(3)]) for n in range(0, 30, 3)]
+    (path / name(0)).write_bytes(b"".join(raws))
+    write(path, 30, 40, base=30)
+    options = EARLIEST if policy is None else {**EARLIEST, "cleanupPolicy": policy}
+    engine = Engine(path, maxOffsetsPerTrigger=30, **options)
+    assert engine.batch() == rows_of("t", 0, range(30))
+    compacted(path)
+    assert flat(engine.all()) == rows_of("t", 0, range(30, 40))
+
+
+def with_delete_horizon(path: Path) -> None:
+    """What Kafka's cleaner makes of a batch with a tombstone: no record goes, the base timestamp is the horizon."""
+    size = len(batch(0, [Rec(b"old", timestamp=1000)]))
+    raw = batch(29, [Rec(b"old", timestamp=1029)], attributes=0x40, base_timestamp=1_700_000_000_000)
+    with (path / name(0)).open("r+b") as file:
+        file.seek(29 * size)
+        rest = file.read()[size:]
+        file.seek(29 * size)
+        file.write(raw + rest)
+
+
+@pytest.mark.parametrize(("policy", "is_same"), [(None, True), ("compact", True), ("delete", False)])
+def test_a_batch_that_got_a_delete_horizon_is_the_same_unless_the_log_is_not_compacted(
+    tmp_path: Path, policy: str | None, is_same: bool
+) -> None:
+    path = tmp_path / "t-0"
+    write(path, 0, 40)
+    options = EARLIEST if policy is None else {**EARLIEST, "cleanupPolicy": policy}
+    engine = Engine(path, maxOffsetsPerTrigger=30, **options)
+    assert engine.batch() == rows_of("t", 0, range(30))
+    before = cw.Log(path).scan().to_arrow()
+    with_delete_horizon(path)
+    assert cw.Log(path).scan().to_arrow() == before
+    if is_same:
+        assert flat(engine.all()) == rows_of("t", 0, range(30, 40))
+        return
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 30", "or it is compacted", "cleanupPolicy=compact"):
+        engine.batch()
+
+
+def test_a_log_that_is_not_to_be_compacted_may_not_change(tmp_path: Path) -> None:
+    path = tmp_path / "t-0"
+    write(path, 0, 30)
+    write(path, 30, 40, base=30)
+    engine = Engine(path, maxOffsetsPerTrigger=30, cleanupPolicy="delete", **EARLIEST)
+    assert engine.batch() == rows_of("t", 0, range(30))
+    compacted(path)
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 30", "cut back and written again"):
+        engine.batch()
+
+
+@pytest.mark.parametrize("part", corpus.partitions(), ids=lambda part: f"{part.case}/{part.name}")
+def test_every_position_in_the_corpus_is_found_again(part: corpus.Partition) -> None:
+    """What a log says of a position is the same when it is asked again, and nothing in it contradicts itself."""
+    log = cw.Log(part.path)
+    for offset in {log.log_start_offset, log.log_end_offset, (log.log_start_offset + log.log_end_offset) // 2}:
+        position = Position.of(log, offset)
+        assert position.mismatch(Position.of(cw.Log(part.path), offset), lambda: False) is None
+        written = through_json(write_positions({(part.topic, part.number): position}))
+        assert read_positions(written) == {(part.topic, part.number): position}
+        assert offsets_of(written) == {part.topic: {str(part.number): offset}}
+
+
+NAMES = st.tuples(st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True), st.integers(0, 2**31 - 1))
+POSITIONS = st.builds(
+    Position,
+    st.integers(0, 2**63 - 1),
+    st.none() | st.sampled_from(IDS),
+    st.none() | st.integers(0, 2**31 - 1),
+    st.none() | st.integers(0, 2**32 - 1),
+)
+
+
+@given(st.dictionaries(NAMES, POSITIONS, max_size=5))
+def test_positions_are_read_back_from_what_spark_keeps(positions: dict[tuple[str, int], Position]) -> None:
+    assert read_positions(through_json(write_positions(positions))) == positions
+
+
+def test_the_offsets_of_sparks_kafka_source_are_positions_too() -> None:
+    assert read_positions({"t": {"0": 5, "11": 7}}) == {("t", 0): Position(5), ("t", 11): Position(7)}
+
+
+@pytest.mark.parametrize("value", ["5", None, 1.5, {}, {"offset": "5"}, {"offset": 5, "later": 1}, [5]])
+def test_values_that_are_not_offsets_are_refused(value: Any) -> None:
+    with refuses("CORDWOOD_BAD_OPTION", "checkpointLocation"):
+        read_positions({"t": {"0": value}})

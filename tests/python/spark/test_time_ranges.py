@@ -1,0 +1,107 @@
+"""Ranges by time.
+
+The oracle looks for the first record that is late enough, markers of transactions included, as Kafka's own search does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import corpus
+import pytest
+from corpus import Partition
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark.reading import CITIES, DATA, expected, got, offsets, plan, refuses
+
+
+def offset_at(part: Partition, time: int) -> int | None:
+    """The first record at or after the log start that is late enough; markers count."""
+    found = corpus.first_at_or_after(corpus.visible(part, control=True), time)
+    return None if found is None else found.offset
+
+
+TIMED = [
+    corpus.partition(case) for case in ("01-plain", "08-late", "09-append-time", "11-transactions", "13-delete-records")
+]
+
+
+def times_of(part: Partition) -> st.SearchStrategy[int]:
+    known = [r.timestamp for r in corpus.visible(part, control=True) if r.timestamp >= 0]
+    return st.builds(lambda time, step: max(0, time + step), st.sampled_from(known), st.integers(-1, 1))
+
+
+@settings(max_examples=20)
+@given(st.data())
+@pytest.mark.parametrize("part", TIMED, ids=str)
+@pytest.mark.parametrize("by", ["global", "partition"])
+def test_starts_and_ends_by_time_are_offsets_found_by_time(part: Partition, by: str, data: st.DataObject) -> None:
+    """Later records with earlier times belong to the range, as in Kafka; no match for an end is the end of the log."""
+    early, late = data.draw(times_of(part)), data.draw(times_of(part))
+    start, end = offset_at(part, early), offset_at(part, late)
+    assert start is not None
+    if by == "global":
+        options: dict[str, Any] = {"startingTimestamp": early, "endingTimestamp": late}
+    else:
+        at = str(part.number)
+        options = {
+            "startingOffsetsByTimestamp": {part.topic: {at: early}},
+            "endingOffsetsByTimestamp": {part.topic: {at: late}},
+        }
+    wanted = [r.offset for r in corpus.visible(part) if start <= r.offset < (1 << 62 if end is None else end)]
+    assert offsets(part.path, **options) == wanted
+
+
+FAR = 4_000_000_000_000
+
+
+def test_an_end_by_time_that_no_record_reaches_is_the_end_of_the_log() -> None:
+    assert got(DATA, subscribe="cities", endingTimestamp=FAR) == expected(CITIES)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"startingTimestamp": FAR}, {"startingOffsetsByTimestamp": {"cities": {"0": 0, "1": FAR}}}],
+    ids=["global", "partition"],
+)
+def test_a_start_by_time_that_no_record_reaches_is_an_error_or_the_latest(options: dict[str, Any]) -> None:
+    with refuses("CORDWOOD_TIME_NOT_FOUND", "cities-"):
+        plan(DATA, subscribe="cities", **options)
+    with refuses("CORDWOOD_TIME_NOT_FOUND"):
+        plan(DATA, subscribe="cities", startingOffsetsByTimestampStrategy="error", **options)
+    latest = got(DATA, subscribe="cities", startingOffsetsByTimestampStrategy="latest", **options)
+    assert latest == (expected([CITIES[0]]) if "startingOffsetsByTimestamp" in options else [])
+
+
+def test_records_without_times_are_found_by_no_start_time() -> None:
+    part = corpus.partition("17-v0-none")
+    with refuses("CORDWOOD_TIME_NOT_FOUND", "old.v0.none-0"):
+        plan(part.path, startingTimestamp=0)
+    assert len(offsets(part.path, endingTimestamp=0)) == 400
+
+
+def test_the_more_particular_start_wins() -> None:
+    """startingTimestamp, then startingOffsetsByTimestamp, then startingOffsets; for the ends the same."""
+    part = corpus.partition("01-plain")
+    times = [r.timestamp for r in corpus.visible(part)]
+    starts = {
+        "startingTimestamp": times[300],
+        "startingOffsetsByTimestamp": {"orders": {"0": times[200]}},
+        "startingOffsets": {"orders": {"0": 100}},
+    }
+    ends = {
+        "endingTimestamp": times[1300],
+        "endingOffsetsByTimestamp": {"orders": {"0": times[1200]}},
+        "endingOffsets": {"orders": {"0": 1100}},
+    }
+    for names, first in ((list(starts), 300), (list(starts)[1:], 200), (list(starts)[2:], 100)):
+        found = offsets(part.path, **{name: starts[name] for name in names})
+        assert found[0] == (100 if first == 100 else offset_at(part, times[first]))
+    for names, last in ((list(ends), 1300), (list(ends)[1:], 1200), (list(ends)[2:], 1100)):
+        found = offsets(part.path, **{name: ends[name] for name in names})
+        end = 1100 if last == 1100 else offset_at(part, times[last])
+        assert end is not None
+        assert found[-1] == end - 1
+    first, last = offset_at(part, times[300]), offset_at(part, times[1300])
+    assert offsets(part.path, **starts, **ends) == list(range(first or 0, last or 0))

@@ -1,0 +1,167 @@
+"""System calls that fail, or at which the process is killed, by strace: what was acknowledged is there all the same."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from scripts import run, write_script
+
+import cordwood as cw
+from writer.appending import APPENDER, check_recovered, start
+
+KILLS = int(os.environ.get("CORDWOOD_KILLS", "20"))
+# what changes files, and how often it may come before the process dies on entering it
+CALLS = [
+    ("pwrite64", 300),
+    ("fdatasync", 300),
+    ("fsync", 30),
+    ("ftruncate", 15),
+    ("fallocate", 15),
+    ("renameat", 15),
+    ("unlinkat", 30),
+    ("mkdirat", 2),
+]
+
+pytestmark = pytest.mark.strace
+
+
+@pytest.fixture(autouse=True)
+def _strace() -> None:
+    if shutil.which("strace") is None:
+        assert "CI" not in os.environ, "strace is missing, and here it must be there"
+        pytest.skip("strace is not installed")
+
+
+def tracer(injections: dict[str, str]) -> tuple[str, ...]:
+    injected = [word for call, how in injections.items() for word in ("-e", f"inject={call}:{how}")]
+    return ("strace", "-f", "-qqq", "-o", "/dev/null", "-e", f"trace={','.join(injections)}", *injected)
+
+
+@pytest.mark.parametrize("kill", range(KILLS))
+def test_what_was_acknowledged_survives_a_kill_at_any_system_call(
+    tmp_path: Path, kill: int, script_environment: dict[str, str]
+) -> None:
+    """The process dies on entering its nth write (or sync, …): while it makes the log, appends, rolls, recovers."""
+    choose = random.Random(kill)
+    path = tmp_path / "orders-0"
+    script = write_script(tmp_path, APPENDER)
+    told = b""
+    for generation in range(2):
+        flush = choose.choice(["always", cw.FlushMode.group(ms=0), "none", cw.FlushMode.interval(messages=50)])
+        call, most = choose.choice(CALLS)
+        how = {"flush": flush, "codec": "producer", "generation": generation, "threads": 1}
+        nth = choose.randrange(1, most)
+        # a call that does not come so often leaves it to that which says what was acknowledged
+        before = tracer({call: f"signal=SIGKILL:when={nth}", "write": "signal=SIGKILL:when=300"})
+        with start(script, path, **how, env=script_environment, before=before) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            told += process.stdout.read()
+            assert process.stderr.read() == b""
+        assert process.returncode != 0
+        check_recovered(path, told)
+
+
+FAULTY = """
+import errno, sys
+import cordwood as cw
+
+writer = cw.LogWriter(sys.argv[1], config=cw.LogConfig(segment_bytes=1500))
+for number in range(100):
+    try:
+        print("told", number, writer.append(b"%d/" % number + b"x" * 100).first_offset)
+    except cw.PoisonedError:
+        print("poisoned", number)
+    except OSError as error:
+        print("failed", number, errno.errorcode[error.errno])
+try:
+    writer.close()
+    print("closed")
+except (cw.PoisonedError, OSError) as error:
+    print("not closed", type(error).__name__)
+"""
+
+
+FAULTS = [
+    ("pwrite64", "ENOSPC", (3, 7, 8, 9, 30)),
+    ("pwrite64", "EIO", (8, 9, 33)),
+    ("fdatasync", "EIO", (3, 7, 8, 9, 30)),
+    ("fsync", "EIO", (2, 5, 9, 12)),
+    # the third only gives blocks back, and may fail
+    ("ftruncate", "EIO", (2, 4, 5, 6, 7)),
+    ("renameat", "EIO", (1, 3, 4, 6)),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "nth"), [(c, e, n) for c, e, numbers in FAULTS for n in numbers])
+def test_a_call_that_fails_is_an_error_and_loses_nothing(
+    tmp_path: Path, call: str, error: str, nth: int, script_environment: dict[str, str]
+) -> None:
+    path = tmp_path / "orders-0"
+    script = write_script(tmp_path, FAULTY)
+    try:
+        done = run(script, path, env=script_environment, before=tracer({call: f"error={error}:when={nth}"}))
+    except AssertionError as opening:
+        # it was a call of the opening
+        assert "OSError" in str(opening)  # noqa: PT017
+        lines = []
+    else:
+        lines = [line.split() for line in done.stdout.splitlines()]
+    said: dict[str, list[list[str]]] = {}
+    for word, *rest in lines:
+        said.setdefault(word, []).append(rest)
+    failed = {int(number) for number, _ in said.get("failed", [])}
+    assert failed or not lines or "not" in said, "nothing failed"
+    assert all(name == error for _, name in said.get("failed", []))
+    assert len(failed) <= 1
+    if said.get("poisoned"):
+        # what failed is the last word, and all that came after it was refused
+        first = min(int(number) for (number,) in said["poisoned"])
+        assert [int(number) for (number,) in said["poisoned"]] == list(range(first, 100))
+        assert "closed" not in said
+    with cw.LogWriter(path) as writer:
+        found = {
+            int(record.value.split(b"/")[0]): record.offset for record in writer.reader().records() if record.value
+        }
+        told = {int(number): int(offset) for number, offset in said.get("told", [])}
+        assert told.items() <= found.items()
+        # of what failed, it is unknown whether it is there; of what was refused, it is not
+        assert found.keys() - told.keys() <= failed
+        assert sorted(found.values()) == list(range(len(found)))
+        if not said.get("poisoned"):
+            assert found.keys() == told.keys()
+
+
+FULL = """
+import errno, os, resource, sys
+import cordwood as cw
+
+path = sys.argv[1]
+writer = cw.LogWriter(path)
+writer.append(b"before")
+log = os.path.join(path, f"{0:020}.log")
+size = os.path.getsize(log)
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, resource.RLIM_INFINITY))
+try:
+    writer.append(b"x" * 1000)
+    sys.exit("there was room")
+except OSError as error:
+    assert error.errno == errno.EFBIG, error
+assert os.path.getsize(log) == size, "the half that was written is still there"
+assert writer.log_end_offset == 1
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+assert writer.append(b"after").first_offset == 1
+writer.close()
+print(*(record.value.decode() for record in cw.Log(path).records()))
+"""
+
+
+def test_a_write_that_has_no_room_is_undone_and_the_writer_goes_on(
+    tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    script = write_script(tmp_path, FULL)
+    assert run(script, tmp_path / "orders-0", env=script_environment).stdout.split() == ["before", "after"]

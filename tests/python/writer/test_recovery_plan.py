@@ -1,0 +1,327 @@
+"""`LogWriter.plan_recovery` changes nothing, states what an opening does, and refuses what an opening refuses."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+import shutil
+import stat
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import corpus
+import pytest
+from core.test_read_only import MUTATING, SHARED_WRITE
+from scripts import BECOME_NOBODY, run, write_script
+
+import cordwood as cw
+
+Prepare = Callable[[Path, ExitStack], None]
+
+
+def state(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Names, modes, times and contents of everything."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        status = path.lstat()
+        content = path.read_bytes() if stat.S_ISREG(status.st_mode) else b""
+        found[str(path.relative_to(folder))] = (status.st_mode, status.st_mtime_ns, content)
+    return found
+
+
+def written(path: Path) -> None:
+    with cw.LogWriter(path, config=cw.LogConfig(segment_bytes=300)) as writer:
+        for number in range(20):
+            writer.append(b"x" * 50, timestamp=1_700_000_000_000 + number)
+
+
+def command(*arguments: object) -> tuple[int, str, str]:
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "COLUMNS": "400"}
+    line = [sys.executable, "-m", "cordwood.cli", *map(str, arguments)]
+    done = subprocess.run(line, capture_output=True, env=settings, timeout=60, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+@contextmanager
+def lock(path: Path) -> Iterator[None]:
+    """An exclusive lock as a broker's JVM has, in a process of its own."""
+    script = (
+        "import fcntl, struct, sys; f = open(sys.argv[1], 'a'); "
+        "fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == b"held\n"
+        yield
+        process.stdin.close()
+
+
+def producers(path: Path, _: ExitStack) -> None:
+    shutil.rmtree(path)
+    shutil.copytree(corpus.partition("10-idempotent").path, path)
+
+
+def other_writer(path: Path, stack: ExitStack) -> None:
+    written(path)
+    stack.enter_context(cw.LogWriter(path))
+
+
+def broker(path: Path, stack: ExitStack) -> None:
+    written(path)
+    (path.parent / "meta.properties").write_bytes(b"version=1\nbroker.id=1\n")
+    stack.enter_context(lock(path.parent / ".lock"))
+
+
+def damaged(path: Path, _: ExitStack) -> None:
+    written(path)
+    first = min(path.glob("*.log"))
+    data = bytearray(first.read_bytes())
+    data[70] ^= 1
+    first.write_bytes(data)
+    (path / ".cordwood.clean").unlink()
+    (path / ".cordwood.checkpoint").unlink()
+
+
+def truncated(path: Path, _: ExitStack) -> None:
+    written(path)
+    last = max(path.glob("*.log"))
+    os.truncate(last, 0)
+
+
+def segment_gone(path: Path, _: ExitStack) -> None:
+    written(path)
+    sorted(path.glob("*.log"))[2].unlink()
+
+
+def compacting(path: Path, _: ExitStack) -> None:
+    written(path)
+    (path / "00000000000000000000.log.swap").write_bytes(b"")
+
+
+def checkpoint(path: Path, _: ExitStack) -> None:
+    written(path)
+    (path / ".cordwood.checkpoint").write_bytes(b"garbage")
+
+
+def topic_id(path: Path, _: ExitStack) -> None:
+    written(path)
+    (path / "partition.metadata").write_bytes(b"garbage")
+
+
+def strange_name(path: Path, _: ExitStack) -> None:
+    (path.parent / "meta.properties").write_bytes(b"version=1\nbroker.id=1\n")
+    path.rename(path.parent / "strange")
+
+
+def no_directory(path: Path, _: ExitStack) -> None:
+    shutil.rmtree(path)
+    path.write_bytes(b"a file")
+
+
+REFUSED: list[Prepare] = [
+    producers, other_writer, broker, damaged, truncated, segment_gone, compacting, checkpoint, topic_id, no_directory,
+]  # fmt: skip
+
+
+def failure(call: Callable[[], object]) -> tuple[type, str, str | None]:
+    with pytest.raises((cw.CordwoodError, OSError)) as raised:
+        call()
+    # what to do about a path that is no directory depends on whether one would be made
+    facts = str(raised.value).partition("; ")[0]
+    return type(raised.value), facts, getattr(raised.value, "code", None)
+
+
+def outcome(call: Callable[[], object]) -> tuple[type, str] | None:
+    try:
+        call()
+    except cw.CordwoodError as error:
+        return type(error), str(error)
+    return None
+
+
+@pytest.mark.parametrize("prepare", REFUSED, ids=lambda prepare: prepare.__name__)
+def test_what_an_opening_refuses_is_refused_by_the_same_error(tmp_path: Path, prepare: Prepare) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    with ExitStack() as stack:
+        prepare(path, stack)
+        before = state(tmp_path)
+        found = failure(lambda: cw.LogWriter.plan_recovery(path))
+        assert state(tmp_path) == before
+        assert found == failure(lambda: cw.LogWriter(path))
+
+
+def test_a_name_that_kafka_does_not_take_is_refused_by_the_same_error(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    strange_name(path, ExitStack())
+    strange = tmp_path / "strange"
+    assert failure(lambda: cw.LogWriter.plan_recovery(strange)) == failure(lambda: cw.LogWriter(strange))
+
+
+def test_settings_that_an_opening_refuses_are_refused(tmp_path: Path) -> None:
+    written(tmp_path / "orders-0")
+    config = cw.LogConfig(segment_index_bytes=8)
+    check = failure(lambda: cw.LogWriter.plan_recovery(tmp_path / "orders-0", config=config))
+    assert check == failure(lambda: cw.LogWriter(tmp_path / "orders-0", config=config))
+    assert check[0] is cw.ConfigError
+
+
+@pytest.mark.parametrize("part", corpus.partitions(), ids=str)
+def test_of_every_golden_log_it_says_what_the_opening_of_a_copy_says(part: corpus.Partition, tmp_path: Path) -> None:
+    copy = tmp_path / part.name
+    shutil.copytree(part.path, copy)
+    for index in copy.glob("*index"):
+        index.unlink()
+    before = state(tmp_path)
+    told = outcome(lambda: cw.LogWriter.plan_recovery(copy))
+    assert state(tmp_path) == before
+    assert told == outcome(lambda: cw.LogWriter(copy).close())
+
+
+def torn(path: Path) -> None:
+    """A log as a killed process leaves it, with half a batch at its end and one index missing."""
+    written(path)
+    (path / ".cordwood.clean").unlink()
+    last = max(path.glob("*.log"))
+    with last.open("ab") as file:
+        file.write(b"\0\0\0\0\0\0\0\x14half a batch")
+    last.with_suffix(".timeindex").unlink()
+
+
+def test_a_plan_states_what_an_opening_then_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "orders-0"
+    torn(path)
+    last = max(path.glob("*.log"))
+    size, tail = last.stat().st_size, b"\0\0\0\0\0\0\0\x14half a batch"
+    before = state(tmp_path)
+    plan = cw.LogWriter.plan_recovery(path)
+    assert state(tmp_path) == before
+    assert (plan.is_clean, plan.closed_cleanly, plan.path) == (False, False, str(path))
+    assert (plan.log_start_offset, plan.log_end_offset) == (0, 20)
+    assert plan.segments == [int(log.stem) for log in sorted(path.glob("*.log"))]
+    (cut,) = plan.cuts
+    assert (cut.file, cut.start_position, cut.end_position) == (str(last), size - len(tail), size)
+    assert (cut.size, cut.start_offset, cut.end_offset) == (len(tail), 20, None)
+    assert [(index.file, index.reason) for index in plan.rebuilt_indexes] == [
+        (str(last.with_suffix(".timeindex")), "missing")
+    ]
+    assert (plan.file_changes, plan.splits, plan.rewrites_leader_epochs) == ([], [], False)
+    with caplog.at_level(logging.INFO, logger="cordwood"), cw.LogWriter(path) as writer:
+        assert writer.recovery == plan
+        assert hash(writer.recovery) == hash(plan)
+    assert cut.quarantine is not None
+    assert Path(cut.quarantine).read_bytes() == tail
+    assert [(line.levelname, line.getMessage()) for line in caplog.records] == [
+        ("WARNING", str(cut)),
+        ("INFO", str(plan.rebuilt_indexes[0])),
+    ]
+    caplog.clear()
+    again = cw.LogWriter.plan_recovery(path)
+    assert (again.is_clean, again.closed_cleanly) == (True, True)
+    with caplog.at_level(logging.INFO, logger="cordwood"), cw.LogWriter(path) as writer:
+        assert writer.recovery is None
+    assert not caplog.records
+
+
+def test_a_plan_names_the_files_that_it_deletes_and_renames(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    written(path)
+    first = min(path.glob("*.log"))
+    shutil.copy(first, f"{first}.swap")
+    (path / f"{max(path.glob('*.log')).name}.tmp").write_bytes(b"staged")
+    plan = cw.LogWriter.plan_recovery(path)
+    changes = {Path(change.file).name: (change.new_file, change.reason) for change in plan.file_changes}
+    assert changes[f"{first.name}.swap"] == (str(first), "committed")
+    assert changes[first.name] == (None, "replaced")
+    assert [reason for _, reason in changes.values()].count("staged") == 1
+    assert repr(plan.file_changes[0]).startswith("FileChange(file=")
+    assert repr(plan).startswith("RecoveryPlan(path=")
+
+
+def test_the_command_shows_the_plan_and_carries_it_out_with_yes(tmp_path: Path) -> None:
+    pytest.importorskip("typer")
+    path = tmp_path / "orders-0"
+    torn(path)
+    before = state(tmp_path)
+    plan = cw.LogWriter.plan_recovery(path)
+    code, shown, _ = command("recover", path)
+    assert code == 0
+    assert state(tmp_path) == before
+    for words in ("cut", "rebuild", "kept in quarantine/", "ends at offset 20", "nothing was written"):
+        assert words in shown
+    document = json.loads(command("recover", path, "--json")[1])
+    assert state(tmp_path) == before
+    assert document["dry_run"] is True
+    done = json.loads(command("recover", path, "--json", "--yes")[1])
+    assert done == document | {"dry_run": False}
+    (cut,) = done["cuts"]
+    assert Path(cut["quarantine"]).exists()
+    assert (cut["start_position"], cut["reason"]) == (plan.cuts[0].start_position, plan.cuts[0].reason)
+    code, shown, _ = command("recover", path)
+    assert code == 0
+    assert "nothing to recover" in shown
+    assert command("recover", tmp_path / "no-0")[0] == 1
+
+
+CHANGING = re.compile(r"O_CREAT|O_TRUNC|O_APPEND|O_TMPFILE|F_SETLK|F_OFD_SETLK")
+
+
+@pytest.mark.strace
+def test_no_system_call_of_a_plan_changes_the_directory(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    if shutil.which("strace") is None:
+        assert "CI" not in os.environ, "strace is missing, and here it must be there"
+        pytest.skip("strace is not installed")
+    path = tmp_path / "data" / "orders-0"
+    path.parent.mkdir()
+    torn(path)
+    text = "import sys\nimport cordwood as cw\nprint(cw.LogWriter.plan_recovery(sys.argv[1]).is_clean)\n"
+    script, output = write_script(tmp_path, text), tmp_path / "trace.txt"
+    tracer = ("strace", "-f", "-y", "-s", "300", "-e", "trace=%file,%desc,mmap,msync,fcntl", "-o", str(output))
+    assert run(script, path, env=script_environment, before=tracer).stdout.split() == ["False"]
+    trace = [line for line in output.read_text(errors="replace").splitlines() if str(path) in line]
+    assert len(trace) > 20
+    assert [line for line in trace if MUTATING.search(line) or SHARED_WRITE.search(line) or CHANGING.search(line)] == []
+
+
+def test_a_lock_is_asked_for_and_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    written(path)
+    cw.LogWriter.plan_recovery(path)
+    with (path / ".cordwood.lock").open("r+b") as file:
+        # an OFD lock that somebody else holds would refuse this one
+        fcntl.fcntl(file, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
+        assert failure(lambda: cw.LogWriter.plan_recovery(path))[0] is cw.LockedError
+    with cw.LogWriter(path):
+        pass
+
+
+def test_a_directory_that_may_not_be_written_is_refused(script_environment: dict[str, str]) -> None:
+    """As an unprivileged user; the error is the system's, as that of an opening is."""
+    top = Path(tempfile.mkdtemp(prefix="cordwood-"))
+    top.chmod(0o755)
+    written(top / "orders-0")
+    script = write_script(
+        top,
+        "import sys\nimport cordwood as cw\n"
+        "try:\n    cw.Log('/nowhere')\nexcept OSError:\n    pass\n"
+        + BECOME_NOBODY
+        + "for call in (cw.LogWriter.plan_recovery, cw.LogWriter):\n"
+        + "    try:\n        call(sys.argv[1])\n        print('opened')\n"
+        + "    except PermissionError as error:\n        print('denied', sys.argv[1] in error.filename)\n",
+    )
+    try:
+        assert run(script, top / "orders-0", env=script_environment).stdout.splitlines() == ["denied True"] * 2
+    finally:
+        shutil.rmtree(top)
