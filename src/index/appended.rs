@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use crate::fs::{Directory, WritableFile};
 
-/// A file that grows by a slot at a time, and is made when it gets its first.
+/// A file that grows by one slot at a time. The first append creates it.
 #[derive(Debug)]
 pub(super) struct Appended<const SIZE: usize> {
     directory: Directory,
@@ -17,7 +17,7 @@ pub(super) struct Appended<const SIZE: usize> {
 }
 
 impl<const SIZE: usize> Appended<SIZE> {
-    /// Opens the file if it is there.
+    /// Opens the file where it exists.
     pub(super) fn open(directory: &Directory, name: &str) -> Result<Self> {
         let file = match directory.open_writable(name) {
             Ok(file) => Some(file),
@@ -29,7 +29,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         Ok(Self { directory: directory.clone(), name: name.to_owned(), path, file, length })
     }
 
-    /// The path, whether or not there is a file.
+    /// The path, also where there is no file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -39,7 +39,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         self.length
     }
 
-    /// Reads what must be there.
+    /// Reads bytes of a slot that exists.
     pub(super) fn read<const N: usize>(&self, position: u64) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         if let Some(file) = &self.file {
@@ -48,7 +48,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         Ok(bytes)
     }
 
-    /// Writes a slot behind the last whole one. Where it fails, none was added.
+    /// Writes a slot after the last whole one. Where it fails, no slot is added.
     pub(super) fn append(&mut self, bytes: &[u8; SIZE]) -> Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -56,7 +56,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         };
         let end = self.length - self.length % SIZE as u64;
         if let Err(error) = file.write_all_at(bytes, end) {
-            // the part that was written is a fragment, which readers ignore; but it need not stay
+            // readers ignore a fragment of a slot, so that an error of removing it does not matter
             let _ = file.set_size(self.length);
             return Err(error);
         }
@@ -76,7 +76,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         Ok(())
     }
 
-    /// Makes contents and size durable. A file that is not there is no error.
+    /// Makes contents and size durable. A missing file is no error.
     pub(super) fn flush(&self) -> Result<()> {
         self.file.as_ref().map_or(Ok(()), WritableFile::sync)
     }

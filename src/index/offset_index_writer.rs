@@ -1,4 +1,4 @@
-//! `.index`, the half that writes.
+//! Writes an `.index` file.
 
 use std::ops::Deref;
 
@@ -11,11 +11,11 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::types::OffsetPosition;
 
-/// An offset index that its one owner appends to. It is an [`OffsetIndex`] as well: all that reads works on it.
+/// An offset index with one owner that appends to it. It is an [`OffsetIndex`] as well: every method that reads works on it.
 ///
 /// Dropped without [`OffsetIndexWriter::close`], it leaves the file at its full size.
 ///
-/// *Concurrency*: `&mut self` writes, `&self` reads; who shares it puts a lock around it.
+/// *Concurrency*: `&mut self` writes, `&self` reads; sharing it between threads needs a lock.
 /// *Source*: `OffsetIndex`, `AbstractIndex`.
 #[derive(Debug)]
 pub struct OffsetIndexWriter {

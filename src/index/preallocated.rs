@@ -6,10 +6,10 @@ use crate::error::{Error, Result};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
 
-/// What is written at a time over slots that were cut off, bytes.
+/// Bytes that are written at a time over slots that were cut off.
 static ZEROS: [u8; 4096] = [0; 4096];
 
-/// A file with room for more slots than are used. Entries are added in memory and written by position, several at a time.
+/// A file with free slots after its entries. Entries are added in memory and written by position, several at a time.
 ///
 /// ```text
 ///   0               written             used              length
@@ -25,19 +25,19 @@ static ZEROS: [u8; 4096] = [0; 4096];
 #[derive(Debug)]
 pub(super) struct Preallocated<const SIZE: usize> {
     file: WritableFile,
-    /// Bytes of the file. Where another program left a fragment at its end, more than its whole slots.
+    /// Bytes of the file: more than its whole slots where another program left a fragment at the end.
     length: u64,
     /// How many entries are in the file.
     written: u64,
     /// The entries after those.
     unwritten: Vec<u8>,
-    /// The file has zeros from this slot on. Above `written` where entries were cut off, or a write of entries failed, and
-    /// the file has not been told yet.
+    /// The file has zeros from this slot on. Above `written` where entries were cut off or a write failed, and the zeros are not
+    /// written yet.
     zeros_from: u64,
 }
 
 impl<const SIZE: usize> Preallocated<SIZE> {
-    /// Makes a file of `max_index_size` bytes, rounded down to whole slots. Leaves no file behind where it fails.
+    /// Creates a file of `max_index_size` bytes, rounded down to whole slots. Where it fails, no file is left.
     pub(super) fn create(directory: &Directory, name: &str, max_index_size: u64) -> Result<Self> {
         let length = Self::rounded(max_index_size);
         if length == 0 {
@@ -45,13 +45,13 @@ impl<const SIZE: usize> Preallocated<SIZE> {
             return Err(Error::config("max_index_size", expected, max_index_size.to_string()));
         }
         let file = directory.create(name)?;
-        // the first error is the one to tell
+        // only the first error is returned
         file.set_size(length).inspect_err(|_| drop(directory.remove(name)))?;
         Ok(Self::holding(file, length, 0))
     }
 
-    /// Opens a file, which is made (as by [`Preallocated::create`]) where there is none. How many slots are entries, too:
-    /// none of one that was made, all the whole ones of another.
+    /// Opens a file, or creates it as [`Preallocated::create`] does. Also returns the number of entries: 0 for a new file, all whole
+    /// slots of an existing one.
     pub(super) fn open(directory: &Directory, name: &str, max_index_size: u64) -> Result<(Self, u64)> {
         let file = match directory.open_writable(name) {
             Err(error) if super::is_missing(&error) => {
@@ -147,8 +147,8 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         Ok(())
     }
 
-    /// Makes the file `max_index_size` bytes long, rounded down to whole slots. Whether its size changed. Where it fails, it
-    /// is as it was.
+    /// Makes the file `max_index_size` bytes long, rounded down to whole slots. True where its size changed. Where it fails, the
+    /// file is unchanged.
     pub(super) fn resize(&mut self, max_index_size: u64) -> Result<bool> {
         let length = Self::rounded(max_index_size);
         let used = self.used();

@@ -1,4 +1,4 @@
-//! `.timeindex`, the half that writes.
+//! Writes a `.timeindex` file.
 
 use std::ops::Deref;
 
@@ -11,11 +11,11 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::types::TimestampOffset;
 
-/// A time index that its one owner appends to. It is a [`TimeIndex`] as well: all that reads works on it.
+/// A time index with one owner that appends to it. It is a [`TimeIndex`] as well: every method that reads works on it.
 ///
 /// Dropped without [`TimeIndexWriter::close`], it leaves the file at its full size.
 ///
-/// *Concurrency*: `&mut self` writes, `&self` reads; who shares it puts a lock around it.
+/// *Concurrency*: `&mut self` writes, `&self` reads; sharing it between threads needs a lock.
 /// *Source*: `TimeIndex`, `AbstractIndex`.
 #[derive(Debug)]
 pub struct TimeIndexWriter {

@@ -1,4 +1,4 @@
-//! `.txnindex`, the half that writes.
+//! Writes a `.txnindex` file.
 
 use std::ops::Deref;
 
@@ -9,20 +9,20 @@ use super::{AbortedTransaction, TransactionIndex, checked_base_offset};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 
-/// A transaction index that its one owner appends to. It is a [`TransactionIndex`] as well: all that reads works on it.
+/// A transaction index with one owner that appends to it. It is a [`TransactionIndex`] as well: every method that reads works on it.
 ///
-/// *Concurrency*: `&mut self` writes, `&self` reads; who shares it puts a lock around it.
+/// *Concurrency*: `&mut self` writes, `&self` reads; sharing it between threads needs a lock.
 /// *Source*: `TransactionIndex`.
 #[derive(Debug)]
 pub struct TransactionIndexWriter {
     index: TransactionIndex,
-    /// The last offset of the last entry, once that was looked at.
+    /// The last offset of the last entry, once it was read.
     last_offset: Option<i64>,
 }
 
 impl TransactionIndexWriter {
-    /// Opens a file; where there is none, the first append makes it. `base_offset`: the segment's. What lies behind the
-    /// last whole entry is ignored, and the next one replaces it.
+    /// Opens a file; where there is none, the first append makes it. `base_offset`: the segment's. Bytes after the
+    /// last whole entry are ignored, and the next append replaces them.
     ///
     /// # Errors
     /// [`Error::Config`] where `base_offset` is negative; [`Error::Io`].

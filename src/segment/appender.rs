@@ -1,4 +1,4 @@
-//! The writer's half of a segment: the `.log` that grows, and its two indexes beside it. Kafka: `LogSegment`, write side.
+//! The active segment: the `.log` that grows, and its two indexes. Kafka: `LogSegment`, write side.
 
 use super::roll::{RollState, is_relative};
 use crate::error::{Error, Result};
@@ -14,23 +14,23 @@ use crate::types::TimestampOffset;
 const MIN_RESERVED: u64 = 64 << 10;
 const MAX_RESERVED: u64 = 4 << 20;
 
-/// Index entries are written when the log has grown by so many bytes since, or so many entries are only in memory: a reader
-/// in another process walks no more than that from the last entry that it finds.
+/// Index entries are written once the log has grown by so many bytes, or so many entries are only in memory: a reader in another
+/// process walks at most that far from the last entry in the file.
 const MAX_UNINDEXED_BYTES: u64 = 256 << 10;
 const MAX_UNWRITTEN_ENTRIES: u64 = 512;
 
-/// The files of a segment that say where to find something in its `.log`.
+/// The files of a segment beside its `.log`.
 const BESIDE_LOG: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
 
-/// How a segment's files are made.
+/// How the files of a segment are created.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentLayout {
     pub(crate) entry_rule: EntryRule,
-    /// What the `.log` is made as large as: `segment.bytes` under `preallocate`, else 0.
+    /// The size of a new `.log`: `segment.bytes` with `preallocate`, else 0.
     pub(crate) initial_size: u64,
 }
 
-/// What a segment that is there already holds.
+/// The state of an existing segment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SegmentState {
     /// Bytes of data in the `.log`.
@@ -42,14 +42,14 @@ pub(crate) struct SegmentState {
 }
 
 impl SegmentState {
-    /// What an empty segment holds.
+    /// The state of an empty segment.
     pub(crate) fn nothing(base_offset: i64) -> Self {
         let largest = TimestampOffset { timestamp: -1, offset: base_offset };
         Self { size: 0, first_batch_timestamp: None, largest }
     }
 }
 
-/// The active segment, as its one writer has it.
+/// The active segment of a writer.
 #[derive(Debug)]
 pub(crate) struct SegmentAppender {
     base_offset: i64,
@@ -57,7 +57,7 @@ pub(crate) struct SegmentAppender {
     /// Of the data; a preallocated file is larger.
     size: u64,
     is_preallocated: bool,
-    /// Up to where the file has blocks, though it ends before; `None` where it is not asked for them.
+    /// The position up to which blocks are reserved, above the end of the file; `None` where none are reserved.
     reserved: Option<u64>,
     offset_index: OffsetIndexWriter,
     time_index: TimeIndexWriter,
@@ -70,7 +70,7 @@ pub(crate) struct SegmentAppender {
 }
 
 impl SegmentAppender {
-    /// Makes an empty segment. Its names are durable after the directory's sync. Where this fails, files of it may be left.
+    /// Creates an empty segment. Its names are durable after a sync of the directory. Where this fails, some files may be left.
     pub(crate) fn create(
         directory: &Directory,
         base_offset: i64,
@@ -78,17 +78,18 @@ impl SegmentAppender {
         now: i64,
         jitter_ms: i64,
     ) -> Result<Self> {
-        // of an earlier try, or of a crash: an index that is left would be taken for this one's
+        // left by an earlier attempt or a crash: an old index would count as an index of this segment
         remove_segment(directory, base_offset)?;
         let log = directory.create(&segment_file(base_offset, FileKind::Log))?;
         if layout.initial_size > 0 {
             log.allocate(layout.initial_size)?;
         }
         let held = SegmentState::nothing(base_offset);
-        Self::new(directory, base_offset, log, held, layout, now, jitter_ms)
+        let segment = Self::new(directory, base_offset, log, held, layout)?;
+        Ok(Self { created: now, jitter_ms, ..segment })
     }
 
-    /// Takes a segment that is there; its indexes must be right, and are made anew where they are missing.
+    /// Opens an existing segment. Its indexes must be right; a missing one is created empty.
     pub(crate) fn open(
         directory: &Directory,
         base_offset: i64,
@@ -98,7 +99,8 @@ impl SegmentAppender {
         jitter_ms: i64,
     ) -> Result<Self> {
         let log = directory.open_writable(&segment_file(base_offset, FileKind::Log))?;
-        Self::new(directory, base_offset, log, held, layout, now, jitter_ms)
+        let segment = Self::new(directory, base_offset, log, held, layout)?;
+        Ok(Self { created: now, jitter_ms, ..segment })
     }
 
     fn new(
@@ -107,8 +109,6 @@ impl SegmentAppender {
         log: WritableFile,
         held: SegmentState,
         layout: &SegmentLayout,
-        created: i64,
-        jitter_ms: i64,
     ) -> Result<Self> {
         let SegmentState { size, first_batch_timestamp, largest } = held;
         let name = |kind| segment_file(base_offset, kind);
@@ -116,7 +116,7 @@ impl SegmentAppender {
         let mut offset_index =
             OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
         let mut time_index = TimeIndexWriter::open(directory, &name(FileKind::TimeIndex), base_offset, max)?;
-        // under lowered settings they may hold more already: then they are full
+        // after the setting was lowered they may hold more entries: then they are full
         offset_index.resize(max.max(offset_index.entries() * offset_index.entry_size()))?;
         time_index.resize(max.max(time_index.entries() * time_index.entry_size()))?;
         Ok(Self {
@@ -130,8 +130,8 @@ impl SegmentAppender {
             due_entries: DueEntries::new(layout.entry_rule.interval_bytes, largest),
             indexed_size: size,
             first_batch_timestamp,
-            created,
-            jitter_ms,
+            created: 0,
+            jitter_ms: 0,
         })
     }
 
@@ -149,16 +149,16 @@ impl SegmentAppender {
         &self.log
     }
 
-    /// Blocks for what comes next. Without them each write has to find some for its pages, which takes a part of its time.
-    /// As much again as there is, so that a small log takes little.
+    /// Reserves blocks for the next writes, which are faster then. As many bytes as the log has, so that a small log takes little
+    /// space.
     fn reserve(&mut self, wanted: u64) {
         let length = self.size.clamp(MIN_RESERVED, MAX_RESERVED).max(wanted);
         let is_taken = self.log.reserve(self.size, length);
-        // where it cannot be had it is not asked for again
+        // where the reservation fails, it is not tried again
         self.reserved = is_taken.then_some(self.size.saturating_add(length));
     }
 
-    /// What the decision to roll looks at.
+    /// The state that the decision to roll depends on.
     pub(crate) fn roll_state(&self) -> RollState {
         RollState {
             base_offset: self.base_offset,
@@ -171,9 +171,9 @@ impl SegmentAppender {
         }
     }
 
-    /// Whether the indexes have room for the entries that an append of these batches makes. An empty segment takes any.
+    /// Whether the indexes have slots for the entries of these batches. An empty segment takes any batches.
     ///
-    /// Kafka looks before an append only whether an index is full already, and fails in the middle of one that fills it.
+    /// Kafka only checks before an append whether an index is full, and fails in the middle of an append that fills it.
     pub(crate) fn has_index_room(&self, headers: &[BatchHeader]) -> bool {
         let mut due_entries = self.due_entries;
         let entries = headers.iter().filter(|header| due_entries.is_due_for(header)).count() as u64;
@@ -182,8 +182,8 @@ impl SegmentAppender {
             && has_time_slot(self.time_index.entries() + before_last, self.time_index.max_entries(), false)
     }
 
-    /// Appends whole batches, which `headers` describe: all of them, or none where this fails. The second value of an
-    /// error is true where even that could not be had: then nobody knows what the file holds.
+    /// Appends whole batches, which `headers` describe: all of them, or none where this fails. The second value of an error is true
+    /// where the write could not be undone: the contents of the file are not known then.
     ///
     /// *Source*: `LogSegment.append`; an entry of the indexes for a batch, as 4.3.1 does it.
     pub(crate) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader]) -> Result<(), (Error, bool)> {
@@ -196,7 +196,7 @@ impl SegmentAppender {
             self.reserve(wanted);
         }
         if let Err(error) = self.log.write_all_at(bytes, self.size) {
-            // what cuts the file gives its blocks back
+            // cutting the file frees its reserved blocks
             self.reserved = self.reserved.map(|_| self.size);
             let is_undone =
                 seeded_bugs::is(SeededBug::NoTruncateAfterShortWrite) || self.log.set_size(self.size).is_ok();
@@ -226,8 +226,8 @@ impl SegmentAppender {
 
     /// Writes the index entries that are only in memory, so that readers find them.
     ///
-    /// An error is none of the caller's: the records are in the log and can be found without the entries, which stay in
-    /// memory and are written again by the next call. What cannot do without them, as [`SegmentAppender::seal`], fails.
+    /// An error is ignored: readers find the records without the entries, which stay in memory until the next call writes them.
+    /// [`SegmentAppender::seal`] does not ignore it.
     pub(crate) fn share_index_entries(&mut self) {
         if self.write_index_entries().is_ok() {
             self.indexed_size = self.size;
@@ -240,8 +240,8 @@ impl SegmentAppender {
         self.time_index.write()
     }
 
-    /// Takes from the indexes of a segment what they say of `offset` and beyond, and trims them: those of this one, or of an
-    /// earlier one, which is to be active again.
+    /// Removes the entries at or above `offset` from the indexes of a segment, and trims them: of this segment, or of an earlier one
+    /// that becomes active again.
     ///
     /// *Source*: `LogSegment.truncateTo`.
     pub(crate) fn truncate_indexes(
@@ -262,8 +262,7 @@ impl SegmentAppender {
         truncate(&mut offset_index, &mut time_index, offset)
     }
 
-    /// Ends the segment: its closing time entry is written, its files are as large as what they hold, and all of it is
-    /// durable.
+    /// Ends the segment: writes its closing time entry, trims its files, and makes all of it durable.
     ///
     /// *Source*: `LogSegment.onBecomeInactiveSegment`, and the flush behind it.
     pub(crate) fn seal(&mut self) -> Result<()> {
@@ -275,8 +274,8 @@ impl SegmentAppender {
         self.time_index.flush()
     }
 
-    /// Writes all index entries, and the time entry that ends a segment. Where it fails, as on a full disk, that entry is not
-    /// there, and the segment can go on.
+    /// Writes all index entries, and the closing time entry. Where it fails, as on a full disk, that entry is not added, and the
+    /// segment stays usable.
     pub(crate) fn write_last_index_entries(&mut self) -> Result<()> {
         self.write_index_entries()?;
         let largest = self.due_entries.largest();
@@ -290,13 +289,13 @@ impl SegmentAppender {
         self.trim_log()
     }
 
-    /// Cuts the zeros behind the data of a preallocated file.
+    /// Cuts the zeros after the data of a preallocated file.
     pub(crate) fn trim_log(&mut self) -> Result<()> {
         if self.is_preallocated {
             self.log.set_size(self.size)?;
             self.is_preallocated = false;
         } else if self.reserved.is_some_and(|reserved| reserved > self.size) {
-            // blocks that are not given back cost room and nothing else
+            // reserved blocks that are not freed only take space
             let _ = self.log.set_size(self.size);
             self.reserved = Some(self.size);
         }
@@ -304,7 +303,7 @@ impl SegmentAppender {
     }
 }
 
-/// Removes a segment's files, the `.log` last: what is left of one that was not removed as a whole can still be read.
+/// Removes the files of a segment, the `.log` last: after a crash in between, the segment can still be read.
 pub(crate) fn remove_segment(directory: &Directory, base_offset: i64) -> Result<()> {
     for kind in BESIDE_LOG {
         directory.remove(&segment_file(base_offset, kind))?;

@@ -1,15 +1,15 @@
-//! When the active segment is full, as a pure decision. Kafka: `LogSegment.shouldRoll`, `RollParams`.
+//! The decision whether an append begins a new segment. Kafka: `LogSegment.shouldRoll`, `RollParams`.
 
-/// What is to be appended, and the limits.
+/// The batches that are appended, and the limits.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RollParams {
     /// `LogConfig::max_segment_ms`.
     pub(crate) max_segment_ms: i64,
     /// `segment.bytes`.
     pub(crate) max_segment_bytes: u64,
-    /// The largest timestamp of what is appended, ms; −1 = none.
+    /// The largest timestamp of the batches, ms; −1 = none.
     pub(crate) max_timestamp: i64,
-    /// The last offset of what is appended.
+    /// The last offset of the batches.
     pub(crate) last_offset: i64,
     /// Its bytes.
     pub(crate) size: u64,
@@ -17,7 +17,7 @@ pub(crate) struct RollParams {
     pub(crate) now: i64,
 }
 
-/// What the decision looks at in the segment.
+/// The state of the segment that the decision depends on.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RollState {
     pub(crate) base_offset: i64,
@@ -26,13 +26,13 @@ pub(crate) struct RollState {
     pub(crate) first_batch_timestamp: Option<i64>,
     /// When the segment was opened, ms.
     pub(crate) created: i64,
-    /// Drawn once a segment, ms.
+    /// A random number of ms, the same for the life of the segment.
     pub(crate) jitter_ms: i64,
     pub(crate) is_offset_index_full: bool,
     pub(crate) is_time_index_full: bool,
 }
 
-/// Whether what is appended belongs into a new segment.
+/// Whether the append begins a new segment.
 ///
 /// In Kafka's order: the size; the time, of records where the first batch has one, else of the clock, and never of an
 /// empty segment; either index full; an offset too far from the base.

@@ -1,15 +1,14 @@
-//! An empty segment whose files exist under staged names, which no reader looks for.
+//! An empty segment whose files have staged names, which readers ignore.
 
 use super::appender::SegmentLayout;
 use crate::error::Result;
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, STAGED};
 
-/// The files of a new segment; the `.log` comes last, and with it the segment is there.
+/// The files of a new segment. The `.log` is last: with it the segment exists.
 const FILES: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::Log];
 
-/// The files of an empty segment, which wait for their names. All that needs space has been done. Dropped, they are
-/// removed.
+/// The staged files of an empty segment. Only renames are left, which need no space. The files are removed on drop.
 #[derive(Debug)]
 pub(crate) struct StagedSegment {
     directory: Directory,
@@ -17,7 +16,7 @@ pub(crate) struct StagedSegment {
 }
 
 impl StagedSegment {
-    /// Makes the files, the indexes without a length. Where this fails, none is left.
+    /// Creates the files; the indexes are empty. Where this fails, no file is left.
     pub(crate) fn make(directory: &Directory, base_offset: i64, layout: &SegmentLayout) -> Result<Self> {
         let staged = Self { directory: directory.clone(), base_offset };
         staged.remove()?;
@@ -30,8 +29,8 @@ impl StagedSegment {
         Ok(staged)
     }
 
-    /// Gives the files their names, which they take from those of a segment that has them: at no moment is there none. Their
-    /// names are durable after the directory's sync.
+    /// Renames the files to their final names, over those of an existing segment: at no time is there no segment. The names are
+    /// durable after a sync of the directory.
     pub(crate) fn put(self) -> Result<()> {
         self.directory.remove(&segment_file(self.base_offset, FileKind::TransactionIndex))?;
         for kind in FILES {
@@ -51,7 +50,7 @@ impl StagedSegment {
 
 impl Drop for StagedSegment {
     fn drop(&mut self) {
-        // those that have their names are not found under these
+        // a file that was renamed is not found under its staged name
         let _ = self.remove();
     }
 }

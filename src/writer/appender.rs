@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::partition::Partition;
-use super::{Appended, GroupCommit, Shared};
+use super::{Appended, Shared};
 use crate::config::CompressionType;
 use crate::error::{Error, Result, SizeLimit};
 use crate::record::{
@@ -24,13 +24,13 @@ impl Appender {
         Self { shared }
     }
 
-    /// Appends one record, as a batch of its own, and holds nothing back. A timestamp of −1 stays "none".
+    /// Appends one record as one batch, at once. A timestamp of −1 means none.
     ///
     /// # Errors
     /// [`Error::RecordTooLarge`]; [`Error::InvalidRecord`] for a record that the settings refuse (its time, a missing key in
     /// a compacted log); [`Error::Config`] for a record that no log accepts; [`Error::Io`] where it could not be written: it
-    /// is not in the log then, and the writer goes on where that is certain; else, and after a failed sync,
-    /// [`Error::Poisoned`]; [`Error::Closed`]; [`Error::Forked`] in a child of the process.
+    /// is not in the log then. Where that is not certain, and after a failed sync, later calls are [`Error::Poisoned`].
+    /// [`Error::Closed`]; [`Error::Forked`] in a forked child.
     pub fn append(&self, record: &NewRecord<'_>) -> Result<Appended> {
         self.append_many(std::slice::from_ref(record))
     }
@@ -45,14 +45,13 @@ impl Appender {
     pub fn append_many(&self, records: &[NewRecord<'_>]) -> Result<Appended> {
         let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
-            (partition.append_records(records, &self.shared.commit)?, partition.truncations)
+            (partition.append_records(records)?, partition.truncations)
         };
         self.settled(appended, truncations)
     }
 
-    /// Appends v2 batches as they are, one behind the other: with the next offsets and the writer's epoch, as a leader
-    /// does; or with those that they have (`keep_offsets`), as a follower does, where gaps are legal. All of them are there
-    /// afterwards, or none.
+    /// Appends v2 batches as they are, one after the other: with the next offsets and the writer's epoch, as a leader does; or with
+    /// their own (`keep_offsets`), as a follower does, where gaps are legal. All of them are appended, or none.
     ///
     /// # Errors
     /// As [`Appender::append`], and for bytes that break a rule of the format.
@@ -61,7 +60,7 @@ impl Appender {
     pub fn append_batches(&self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {
         let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
-            (partition.append_batches(raw, keep_offsets, &self.shared.commit)?, partition.truncations)
+            (partition.append_batches(raw, keep_offsets)?, partition.truncations)
         };
         self.settled(appended, truncations)
     }
@@ -80,7 +79,7 @@ impl Appender {
     pub fn flush(&self) -> Result<()> {
         let (end, truncations) = {
             let partition = self.shared.enter()?;
-            (partition.log_end_offset, partition.truncations)
+            (partition.ends.log_end_offset(), partition.truncations)
         };
         self.shared.wait_durable(end, truncations, None)
     }
@@ -96,7 +95,7 @@ impl Appender {
         }
         let truncations = {
             let partition = self.shared.enter()?;
-            if offset >= partition.log_end_offset {
+            if offset >= partition.ends.log_end_offset() {
                 return Err(partition.out_of_range(offset));
             }
             partition.truncations
@@ -104,14 +103,14 @@ impl Appender {
         self.shared.wait_durable(offset + 1, truncations, None)
     }
 
-    /// Everything below survives a power loss.
+    /// The durable offset: everything below survives a power loss.
     pub fn durable_offset(&self) -> i64 {
         self.shared.commit.durable()
     }
 
     /// The offset after the last record.
     pub fn log_end_offset(&self) -> i64 {
-        self.shared.lock().log_end_offset
+        self.shared.lock().ends.log_end_offset()
     }
 }
 
@@ -137,11 +136,11 @@ impl Partition {
         }
     }
 
-    /// How a batch of our own is written that begins at the log's end.
+    /// The options of a batch that the writer builds at the log end offset.
     fn batch_options(&self, validation: &Validation) -> BatchOptions {
         let codec = validation.codec.unwrap_or(Codec::None);
         BatchOptions {
-            base_offset: self.log_end_offset,
+            base_offset: self.ends.log_end_offset(),
             leader_epoch: self.leader_epoch,
             codec,
             level: self.level(codec),
@@ -159,7 +158,7 @@ impl Partition {
         }
     }
 
-    fn append_records(&mut self, records: &[NewRecord<'_>], commit: &GroupCommit) -> Result<Appended> {
+    fn append_records(&mut self, records: &[NewRecord<'_>]) -> Result<Appended> {
         let validation = self.validation(Origin::Leader, (self.clock)());
         let is_compressed = !matches!(validation.codec, None | Some(Codec::None));
         // no codec makes what it cannot compress larger by as much
@@ -174,13 +173,13 @@ impl Partition {
                 check_alone(place, record, most, limit)?;
             }
         }
-        let next = self.log_end_offset;
+        let next = self.ends.log_end_offset();
         let mut all =
             Appended { first_offset: next, last_offset: next - 1, max_timestamp: -1, durable: true };
-        // taken out, because the batch lies in it while the partition is changed
+        // taken out: it holds the batch while the partition changes
         let mut builder = std::mem::take(&mut self.builder);
         let mut append = |builder: &mut BatchBuilder, batch: &[NewRecord<'_>]| {
-            let appended = self.append_built(builder, batch, most, &validation, commit)?;
+            let appended = self.append_built(builder, batch, most, &validation)?;
             builder.clear();
             all.last_offset = appended.last_offset;
             all.max_timestamp = all.max_timestamp.max(appended.max_timestamp);
@@ -213,27 +212,26 @@ impl Partition {
         records: &[NewRecord<'_>],
         most: usize,
         validation: &Validation,
-        commit: &GroupCommit,
     ) -> Result<Appended> {
         let (header, bytes) = builder.seal(&self.batch_options(validation))?;
         if usize::try_from(header.size).is_ok_and(|size| size <= most) || records.len() < 2 {
             check_size(&header, validation.max_message_bytes)?;
-            return self.append(bytes, &[header], validation.now, commit);
+            return self.append(bytes, &[header], validation.now);
         }
-        // what cannot be compressed takes a little more than it did before
+        // a batch that does not compress gets a little larger
         let (front, back) = records.split_at(records.len() / 2);
         fill(builder, front)?;
-        let front = self.append_built(builder, front, most, validation, commit)?;
+        let front = self.append_built(builder, front, most, validation)?;
         fill(builder, back)?;
-        let back = self.append_built(builder, back, most, validation, commit)?;
+        let back = self.append_built(builder, back, most, validation)?;
         let max_timestamp = front.max_timestamp.max(back.max_timestamp);
         Ok(Appended { first_offset: front.first_offset, max_timestamp, ..back })
     }
 
-    fn append_batches(&mut self, raw: &[u8], keep_offsets: bool, commit: &GroupCommit) -> Result<Appended> {
+    fn append_batches(&mut self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {
         let leader_epoch = self.epochs.latest().unwrap_or(-1);
         let origin = if keep_offsets {
-            Origin::Follower { log_end_offset: self.log_end_offset, leader_epoch }
+            Origin::Follower { log_end_offset: self.ends.log_end_offset(), leader_epoch }
         } else {
             Origin::Leader
         };
@@ -241,14 +239,14 @@ impl Partition {
         let batches = analyze(raw, &validation)?;
         if keep_offsets {
             let headers: Vec<_> = batches.iter().map(|batch| batch.header).collect();
-            return self.append(raw, &headers, validation.now, commit);
+            return self.append(raw, &headers, validation.now);
         }
         let mut builder = std::mem::take(&mut self.builder);
         let stamped = self.stamped(raw, &batches, &validation, &mut builder);
         builder.clear();
         self.builder = builder;
         let (bytes, headers) = stamped?;
-        self.append(&bytes, &headers, validation.now, commit)
+        self.append(&bytes, &headers, validation.now)
     }
 
     /// A leader's batches with their offsets and epochs, compressed anew where the settings say so.
@@ -261,7 +259,7 @@ impl Partition {
     ) -> Result<(Vec<u8>, Vec<BatchHeader>)> {
         let mut bytes = Vec::with_capacity(raw.len());
         let mut headers = Vec::with_capacity(batches.len());
-        let mut next = self.log_end_offset;
+        let mut next = self.ends.log_end_offset();
         for batch in batches {
             let source = raw.get(batch.range.clone()).unwrap_or_default();
             let header = if batch.must_rebuild() {
@@ -286,13 +284,13 @@ impl Partition {
     }
 }
 
-/// Builds a batch anew.
+/// Builds a batch of these records.
 fn fill(builder: &mut BatchBuilder, records: &[NewRecord<'_>]) -> Result<()> {
     builder.clear();
     records.iter().try_for_each(|record| builder.append(record))
 }
 
-/// Whether a record fits into a batch of its own, so that no batch before it is appended in vain.
+/// Fails where a record does not fit into a batch alone, before any batch is appended.
 fn check_alone(place: usize, record: &NewRecord<'_>, most: usize, limit: SizeLimit) -> Result<()> {
     // more than a header and the lengths of a record take
     const BESIDE: usize = 128;

@@ -1,23 +1,23 @@
-//! How a log is closed, so that the next opening need not look for damage.
+//! How a log is closed, so that the next opening need not read it.
 
-use super::GroupCommit;
 use super::partition::Partition;
 use crate::error::Result;
-use crate::state::checkpoint::Checkpoint;
 use crate::state::clean_marker::CleanMarker;
 
 impl Partition {
-    /// Ends the log in order.
-    pub(super) fn close(&mut self, commit: &GroupCommit) -> Result<()> {
+    /// Seals the active segment, makes everything durable, and writes the clean marker last.
+    pub(super) fn close(&mut self) -> Result<()> {
         self.active.seal()?;
         self.directory.sync()?;
-        self.durable_offset_file.set(self.data_end)?;
-        commit.synced(self.log_end_offset);
-        self.checkpoint = Checkpoint { recovery_point: self.log_end_offset, ..self.checkpoint };
-        self.checkpoint.write(&self.directory)?;
+        self.durable_offset_file.set(self.ends.data_end())?;
+        let end = self.ends.log_end_offset();
+        self.ends.sync(end);
+        let checkpoint = self.ends.checkpoint_at(end);
+        checkpoint.write(&self.directory)?;
+        self.ends.set_checkpoint(checkpoint);
         if let Some(data_directory) = &self.data_directory {
-            data_directory.write_recovery_point(self.log_end_offset)?;
+            data_directory.write_recovery_point(end)?;
         }
-        CleanMarker::of(&self.directory, self.data_end)?.write(&self.directory)
+        CleanMarker::of(&self.directory, self.ends.data_end())?.write(&self.directory)
     }
 }

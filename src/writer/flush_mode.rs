@@ -11,19 +11,19 @@ pub enum FlushMode {
     /// Before each append returns; appends of several threads at once share one sync.
     #[default]
     Always,
-    /// As [`FlushMode::Always`], but the first of several appends waits for others before it syncs for all of them.
+    /// As [`FlushMode::Always`], but the first of several appends waits for others before it syncs for all.
     Group {
         /// How long it waits at most, ms.
         ms: u64,
         /// It stops waiting once this many bytes were appended.
         bytes: u64,
     },
-    /// An append returns at once; the one that finds so many records, or so much time, since the last sync syncs first.
-    /// Without either, Kafka's settings `flush.messages` and `flush.ms` say it.
+    /// An append returns at once, unless so many records or so much time passed since the last sync: then it syncs first. Without
+    /// either limit, Kafka's settings `flush.messages` and `flush.ms` are used.
     Interval {
         /// Records since the last sync.
         messages: Option<u64>,
-        /// Time since the last sync, ms; looked at by the next append only.
+        /// Time since the last sync, ms; checked only by the next append.
         ms: Option<u64>,
     },
     /// An append returns at once, and only `flush`, a roll and a close sync.

@@ -1,10 +1,10 @@
 //! Group commit: one `fdatasync` makes all appends durable that were written before it began.
 //!
-//! Whoever wants an offset durable and finds nobody syncing becomes the leader; the others wait. The leader takes the
-//! log's end and the file to sync, syncs without a lock held, publishes the end and wakes those whose appends it covered.
-//! Of those that came later it wakes one, the next leader: so each thread is woken once. That one waits a moment for those
-//! that the last sync has just let go: they are about to append again, and one sync for all is cheaper than two. `models`
-//! explores every interleaving of that under loom.
+//! A thread that waits for an offset becomes the leader where no other thread syncs; the others wait. The leader takes the log
+//! end offset and the file to sync, syncs without a lock, publishes the offset and wakes the threads whose appends it covered. Of
+//! the threads that came later it wakes one, the next leader, so that each thread is woken once. The next leader waits a moment
+//! for the threads that the last sync has just released: they are about to append again, and one sync for all is cheaper than
+//! two. `models` explores every interleaving under loom.
 
 #[cfg(test)]
 #[cfg(loom)]
@@ -24,47 +24,47 @@ use crate::types::Interrupt;
 #[derive(Debug)]
 pub(super) struct GroupCommit {
     state: Mutex<State>,
-    /// For those who wait for a sync of another thread: that of an even number, and that of an odd one.
+    /// For threads that wait for a sync of another thread: one for syncs with an even number, one for an odd number.
     done: [Event; 2],
-    /// For a leader that waits for others' bytes.
+    /// For a leader that waits for the bytes of other threads.
     gathered: Condvar,
-    /// Everything below is durable. Changed under the lock; an append that does not wait only looks at it.
+    /// The durable offset. Changed under the lock; an append that does not wait reads it without.
     durable: AtomicI64,
-    /// Whether there is a reason in the state.
+    /// Whether `State::poisoned` is set.
     is_poisoned: AtomicBool,
-    /// The log's end, as the last append left it.
+    /// The log end offset after the last append.
     end: AtomicI64,
     /// Threads that wait for the sync after the one that is under way.
     followers: AtomicU64,
     /// Bytes that were appended since the last sync began.
     waiting_bytes: AtomicU64,
-    /// What a leader waits for; out of reach where none does.
+    /// The bytes that a leader waits for; `u64::MAX` where none does.
     wanted_bytes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Somebody is syncing, or waits for others' bytes before that.
+    /// A leader syncs, or waits for the bytes of other threads before that.
     is_syncing: bool,
     /// How many syncs have begun.
     syncs: u64,
-    /// What the last of them covers, at least.
+    /// The offset that the last of them covers, at least.
     covered: i64,
     /// How many waited for that one, and how long it took.
     peers: u64,
     took: Duration,
-    /// Counts truncations: a sync that began before one says nothing of what came after.
+    /// Counts truncations: a sync that began before one does not cover appends after it.
     truncations: u64,
-    /// Where the last truncation cut.
+    /// The offset of the last truncation.
     truncated_to: i64,
-    /// Until when others' bytes are waited for, whoever leads.
+    /// When the leader, whichever thread it is, stops waiting for bytes.
     until: Option<Instant>,
-    /// Why nothing is acknowledged any more.
+    /// The first error after which nothing is acknowledged.
     poisoned: Option<String>,
 }
 
 impl State {
-    /// What was cut meanwhile is not there to be made durable; the rest is.
+    /// Lowers the offset to that of a truncation since `began`: truncated records cannot become durable.
     fn forget_truncated(&self, offset: &mut i64, began: &mut u64) {
         if self.truncations != *began {
             *began = self.truncations;
@@ -73,7 +73,7 @@ impl State {
     }
 }
 
-/// Whoever syncs for the others. One that panics leaves them an error, not waiting for ever.
+/// A thread that syncs for the others. If it panics, the others get an error instead of waiting forever.
 struct Leader<'a> {
     commit: &'a GroupCommit,
     is_done: bool,
@@ -89,7 +89,7 @@ impl Drop for Leader<'_> {
 }
 
 impl GroupCommit {
-    /// Of a log in which everything below `offset` is durable.
+    /// For a log in which everything below `offset` is durable.
     pub(super) fn new(offset: i64) -> Self {
         Self {
             state: Mutex::default(),
@@ -108,7 +108,7 @@ impl GroupCommit {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes everybody: those who wait for a sync, and a leader that waits for bytes.
+    /// Wakes all threads: those that wait for a sync, and a leader that waits for bytes.
     fn wake(&self) {
         self.gathered.notify_all();
         for done in &self.done {
@@ -116,7 +116,7 @@ impl GroupCommit {
         }
     }
 
-    /// What happens when the sync of this number is done.
+    /// The event of the sync with this number.
     fn done(&self, number: u64) -> &Event {
         let [even, odd] = &self.done;
         if number.is_multiple_of(2) { even } else { odd }
@@ -136,7 +136,7 @@ impl GroupCommit {
         Err(Error::Poisoned { reason: reason.unwrap_or_default() })
     }
 
-    /// From now on nothing is acknowledged. The first reason stays.
+    /// Poisons the writer: from now on nothing is acknowledged. The first reason is kept.
     pub(super) fn poison(&self, error: &Error) {
         let mut state = self.lock();
         self.poison_locked(&mut state, error);
@@ -149,19 +149,19 @@ impl GroupCommit {
         self.is_poisoned.store(true, Ordering::Release);
     }
 
-    /// Notes that bytes were appended, which a waiting leader may wait for; the log ends at `end` now.
+    /// Publishes an append: so many bytes, which a leader may wait for, and the new log end offset.
     pub(super) fn appended(&self, bytes: u64, end: i64) {
         self.end.store(end, Ordering::Release);
-        // both add, so one of them is the later: either the leader sees these bytes, or this thread sees the leader
+        // both threads add, so that one of them is later: either the leader sees these bytes, or this thread sees the leader
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
         if waiting >= self.wanted_bytes.load(Ordering::Acquire) {
-            // the leader holds the lock, or waits
+            // the lock: the leader then waits already, and is woken
             drop(self.lock());
             self.gathered.notify_all();
         }
     }
 
-    /// Everything below `offset` was synced under the writer's own lock.
+    /// Publishes that everything below `offset` was synced under the writer's lock.
     pub(super) fn synced(&self, offset: i64) {
         let state = self.lock();
         self.durable.fetch_max(offset, Ordering::AcqRel);
@@ -170,7 +170,7 @@ impl GroupCommit {
         self.wake();
     }
 
-    /// The log ends at `offset` now, which is lower than before.
+    /// Publishes a truncation to `offset`.
     pub(super) fn truncated(&self, offset: i64) {
         let mut state = self.lock();
         self.durable.fetch_min(offset, Ordering::AcqRel);
@@ -181,11 +181,12 @@ impl GroupCommit {
         self.wake();
     }
 
-    /// Returns once everything below `offset` is durable, by a sync of this thread or of another one. `began`: how many
-    /// truncations there had been when the log reached to `offset`. `sync` is given nothing locked and returns the offset
-    /// that it reached; `wait`: how long, and for how many bytes, a leader waits for others before that. `interrupt` is asked
-    /// now and then by those who wait; it may do anything, as Python's handlers of signals may, even append: so nothing is
-    /// locked then, and who asks leads nobody.
+    /// Returns once everything below `offset` is durable, by a sync of this thread or of another one.
+    ///
+    /// `began`: the number of truncations when the log reached `offset`. `wait`: how long, and for how many bytes, a leader waits
+    /// for other threads. `sync`: syncs, and returns the offset that it reached; it is called without a lock. `interrupt`: called
+    /// now and then by a thread that waits. It may run Python's signal handlers, which may append, so that this thread holds no
+    /// lock then and is not the leader.
     pub(super) fn wait_durable(
         &self,
         mut offset: i64,
@@ -204,7 +205,7 @@ impl GroupCommit {
             state.forget_truncated(&mut offset, &mut began);
             if self.durable() >= offset {
                 if is_next && !state.is_syncing {
-                    // who was woken to sync has no need to: another one may have
+                    // this thread was woken to lead and need not sync: another thread may have to
                     self.done(state.syncs + 1).wake_one();
                 }
                 return Ok(());
@@ -223,7 +224,7 @@ impl GroupCommit {
                 continue;
             }
             is_next = offset > state.covered;
-            // once for each sync, however often it looks whether it is interrupted
+            // once for each sync, however often the wait is interrupted
             if is_next && counted != Some(state.syncs) {
                 counted = Some(state.syncs);
                 self.followers.fetch_add(1, Ordering::Relaxed);
@@ -236,12 +237,24 @@ impl GroupCommit {
                 return Ok(());
             }
             if is_late {
-                // it may have been this thread's turn to lead
+                // this thread may have been woken to lead
                 interrupt.check().inspect_err(|_| done.wake_one())?;
             }
             state = self.lock();
         }
-        if wait.is_none() && state.peers > self.followers.load(Ordering::Relaxed) {
+        self.lead(state, offset, began, wait.is_none(), sync)
+    }
+
+    /// Syncs as the leader. `gathers`: first waits a moment for the threads that the last sync released.
+    fn lead<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        mut offset: i64,
+        mut began: u64,
+        gathers: bool,
+        sync: impl FnOnce() -> Result<i64>,
+    ) -> Result<()> {
+        if gathers && state.peers > self.followers.load(Ordering::Relaxed) {
             let (peers, patience) = (state.peers, (state.took / 4).min(Self::MAX_PATIENCE));
             drop(state);
             self.gather(peers, patience);
@@ -280,7 +293,7 @@ impl GroupCommit {
             }
         };
         let is_poisoned = state.poisoned.is_some();
-        // who is woken may want the lock
+        // a woken thread may need the lock
         drop(state);
         self.done(number).wake_all();
         if is_poisoned {
@@ -291,10 +304,10 @@ impl GroupCommit {
         done
     }
 
-    /// Ctrl-C is to be felt at once, and a look at it takes the interpreter's lock.
+    /// How often a waiting thread checks for an interrupt: a check takes Python's interpreter lock.
     const PAUSE: Duration = Duration::from_millis(50);
 
-    /// A leader's wait for others' bytes; false where it only paused.
+    /// Waits for the bytes of other threads; false where the wait is not over, and only an interrupt is to be checked.
     fn wait_for_bytes<'a>(
         &self,
         mut state: MutexGuard<'a, State>,
@@ -304,7 +317,7 @@ impl GroupCommit {
         bytes: u64,
     ) -> (MutexGuard<'a, State>, bool) {
         let now = Instant::now();
-        // of one that is too long to be said there is no end
+        // `None`: too long to be represented
         let until = state.until.or_else(|| now.checked_add(longest));
         state.until = until;
         self.wanted_bytes.store(bytes, Ordering::Release);
@@ -332,7 +345,7 @@ impl GroupCommit {
         (state, is_over)
     }
 
-    /// Leads no longer, and lets one of those lead who wait for the next sync.
+    /// Ends the leadership, and wakes one of the threads that wait for the next sync.
     fn step_down(&self, mut state: MutexGuard<'_, State>) {
         state.is_syncing = false;
         let next = state.syncs + 1;
@@ -340,10 +353,10 @@ impl GroupCommit {
         self.done(next).wake_one();
     }
 
-    /// A disk that stalled once must not keep a core busy.
+    /// The longest time to gather: a disk that stalled once must not keep a core busy.
     const MAX_PATIENCE: Duration = Duration::from_millis(1);
 
-    /// Waits until so many threads wait for the coming sync, or as long as that is worth.
+    /// Waits until so many threads wait for the next sync, for `patience` at most.
     fn gather(&self, peers: u64, patience: Duration) {
         let until = Instant::now() + patience;
         while self.followers.load(Ordering::Relaxed) < peers && GATHERS && Instant::now() < until {

@@ -1,17 +1,19 @@
 //! A durable log with one writer: append, roll, recover, retain, truncate. Kafka: `UnifiedLog`, `LocalLog`, write side.
 //!
 //! ```text
-//! LogWriter ─┐ (unique: structure)        ┌─ Partition   segments, epochs, checkpoints: under one lock
+//! LogWriter ─┐ (unique: structure)        ┌─ Partition   segments, ends, epochs: under one lock
 //! Appender ──┴─▶ Shared ──────────────────┤
-//!   (cloned: appends)                     └─ GroupCommit      who syncs, and how far everything is durable
+//!   (cloned: appends)                     └─ GroupCommit      which thread syncs, and the durable offset
 //! ```
 
 mod appender;
 mod close;
+mod ends;
 mod flush_mode;
 mod group_commit;
 mod options;
 mod partition;
+mod poison;
 mod recovery;
 mod restart;
 mod truncate;
@@ -42,8 +44,8 @@ use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
 use crate::types::Interrupt;
 
-/// What recovery derives from the last segment of a log: its end offset, and the bytes of both indexes. For a bench: nothing
-/// is forgotten before, nor written after.
+/// The end offset and the bytes of both indexes that recovery computes for the last segment of a log. For a benchmark: nothing is
+/// dropped from the page cache, and nothing is written.
 pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Vec<u8>; 2])> {
     let Some(segment) = log.segments().last() else { return Ok((0, [const { Vec::new() }; 2])) };
     let scanned = recovery::scan(segment, -1, None, Partition::entry_rule(config), Interrupt::NEVER)?;
@@ -52,12 +54,12 @@ pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Ve
     Ok((end_offset, [indexes.offset_index, indexes.time_index]))
 }
 
-/// What an append did. Kafka: `LogAppendInfo`.
+/// The result of an append. Kafka: `LogAppendInfo`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
     /// The offset of the first record.
     pub first_offset: i64,
-    /// The offset of the last record, inclusive; below `first_offset` where nothing was given.
+    /// The offset of the last record, inclusive; below `first_offset` where no record was given.
     pub last_offset: i64,
     /// The largest timestamp as it was stored, ms; −1 where no record has one.
     pub max_timestamp: i64,
@@ -65,17 +67,17 @@ pub struct Appended {
     pub durable: bool,
 }
 
-/// What a writer and its appenders share.
+/// The state that a writer shares with its appenders.
 #[derive(Debug)]
 struct Shared {
     partition: Mutex<Partition>,
-    commit: GroupCommit,
+    commit: Arc<GroupCommit>,
     flush: FlushMode,
-    /// How many forks there had been when it was opened: a forked child must not touch it.
+    /// The number of forks when the writer was opened: a forked child must not use it.
     forks: u32,
     last_sync: Mutex<Instant>,
     interrupt: Interrupt,
-    /// Held until the log is closed, or the last appender is gone.
+    /// Held until the log is closed or the last appender is dropped.
     locks: Mutex<Option<PartitionLocks>>,
 }
 
@@ -98,36 +100,36 @@ struct Shared {
 /// # }
 /// ```
 ///
-/// *Concurrency*: unique; [`LogWriter::appender`] gives handles for other threads. What is dropped without
-/// [`LogWriter::close`] is left as a killed process leaves it, and recovered when it is opened again. In a forked child
-/// every call that can fail is refused; what only gives a number may wait there for a thread that the child does not have.
+/// *Concurrency*: unique; [`LogWriter::appender`] returns handles for other threads. A log that is dropped without
+/// [`LogWriter::close`] is recovered when it is opened again. In a forked child every call that can fail is an error; a call that
+/// only returns a number may block there, because another thread of the parent held a lock.
 #[derive(Debug)]
 pub struct LogWriter {
     shared: Arc<Shared>,
     directory: Directory,
-    /// Gone when the log is closed.
+    /// Dropped when the log is closed.
     live: Weak<LiveSegments>,
     reader: Option<Log>,
     recovery: Option<RecoveryPlan>,
-    /// As its settings say; they lie under the lock, which `apply_retention` holds when it asks for a reader.
+    /// A copy of the setting: `apply_retention` holds the lock of the settings when it opens a reader.
     is_preallocated: bool,
     interrupt: Interrupt,
 }
 
 impl LogWriter {
-    /// Opens a partition directory for writing, or makes it. After an unclean stop the log is recovered first: what was
-    /// derived is built anew, and only a torn last write is cut, and kept in `quarantine/`. What the opening of a new log made
-    /// is removed again where it fails.
+    /// Opens a partition directory for writing, or creates it. After an unclean stop the log is recovered first: indexes are
+    /// rebuilt, and a torn write at the end is cut and kept in `quarantine/`; [`LogWriter::recovery`] returns what was changed.
+    /// Where the opening of a new log fails, the files that it created are removed.
     ///
     /// # Errors
     /// [`Error::Locked`] where another writer or a broker has it; [`Error::Corrupt`] where it is damaged, or a segment is
-    /// gone: nothing is changed then; [`Error::UnsupportedFormat`] where its batches have producer ids; [`Error::Config`],
-    /// also for a name that Kafka would delete or not start with, in a data directory of a broker's; [`Error::Io`].
+    /// missing: nothing is changed then; [`Error::UnsupportedFormat`] where its batches have producer ids; [`Error::Config`],
+    /// also for a directory name that Kafka does not accept in a data directory; [`Error::Io`].
     ///
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
         let advice = "make the folder that is to hold the partition directory first";
-        // what is refused makes no folder
+        // before the directory is created
         options.check()?;
         let mut is_made = false;
         let directory = Directory::open_or_create(path.as_ref(), advice, |folder, name| {
@@ -147,7 +149,7 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// [`LogWriter::open`] of a directory that is open already, without a lock: the caller says that there is no other
+    /// [`LogWriter::open`] of a directory that is open already, without a lock: the caller guarantees that there is no other
     /// writer.
     ///
     /// # Errors
@@ -186,7 +188,7 @@ impl LogWriter {
         };
         let (partition, recovery) = recovery::open(directory.clone(), options)?;
         let live = Arc::downgrade(&partition.live);
-        let commit = GroupCommit::new(partition.log_end_offset);
+        let commit = Arc::clone(partition.ends.commit());
         let last_sync = Mutex::new(Instant::now());
         let forks = forks().map_err(|error| Error::io(directory.path(), IoAction::WatchForks, error))?;
         let (partition, locks) = (Mutex::new(partition), Mutex::default());
@@ -203,12 +205,12 @@ impl LogWriter {
         })
     }
 
-    /// A handle that appends, for another thread.
+    /// Returns a handle that appends, for another thread.
     pub fn appender(&self) -> Appender {
         Appender::new(Arc::clone(&self.shared))
     }
 
-    /// The absolute path of the partition directory, behind symbolic links.
+    /// The absolute path of the partition directory, with symbolic links resolved.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
@@ -247,15 +249,15 @@ impl LogWriter {
 
     /// The offset after the last record. Kafka: `logEndOffset`.
     pub fn log_end_offset(&self) -> i64 {
-        self.shared.lock().log_end_offset
+        self.shared.lock().ends.log_end_offset()
     }
 
-    /// The lowest offset that is still there. Kafka: `logStartOffset`.
+    /// The log start offset: no record below exists. Kafka: `logStartOffset`.
     pub fn log_start_offset(&self) -> i64 {
-        self.shared.lock().log_start_offset
+        self.shared.lock().ends.log_start_offset()
     }
 
-    /// Everything below survives a power loss. Kafka: `recoveryPoint`.
+    /// The durable offset: everything below survives a power loss. Kafka: `recoveryPoint`.
     pub fn durable_offset(&self) -> i64 {
         self.shared.commit.durable()
     }
@@ -265,54 +267,54 @@ impl LogWriter {
         self.shared.lock().epochs.clone()
     }
 
-    /// Ends the active segment and begins a new one at the log's end. One that is empty stays.
+    /// Ends the active segment and begins a new one at the log end offset. An empty active segment stays.
     ///
     /// # Errors
     /// [`Error::Io`]: where the disk is full nothing has changed; [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.roll`.
     pub fn roll(&mut self) -> Result<()> {
-        self.change(|partition, commit| partition.roll(partition.log_end_offset, commit))
+        self.shared.enter()?.roll_at_end()
     }
 
-    /// Removes every batch that reaches to `offset` or beyond: the log ends at `offset` then. False where it ended there or
-    /// before already. A batch that holds `offset` goes as a whole. When this returns, the records do not come back.
+    /// Removes every batch with an offset at or above `offset`: the log ends at `offset` then. False where it ended there or below
+    /// already. A batch that holds `offset` is removed as a whole. The removal is durable when this returns.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] where the way to it is damaged; [`Error::Io`]: where the
+    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] where the log is damaged before it; [`Error::Io`]: where the
     /// disk is full nothing has changed (a segment that is cut in the middle, and is not the last, needs room for a copy);
     /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.truncateTo`.
     pub fn truncate_to(&mut self, offset: i64) -> Result<bool> {
-        self.change(|partition, commit| partition.truncate_to(offset, commit))
+        self.shared.enter()?.truncate_to(offset)
     }
 
     /// Removes every record; the log starts and ends at `offset` then.
     ///
     /// # Errors
-    /// [`Error::Config`] for an offset that cannot be; [`Error::Io`]: where the disk is full nothing has changed;
+    /// [`Error::Config`] for an offset out of range; [`Error::Io`]: where the disk is full nothing has changed;
     /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
     pub fn truncate_fully_and_start_at(&mut self, offset: i64) -> Result<()> {
-        self.change(|partition, commit| partition.truncate_fully_and_start_at(offset, commit))
+        self.shared.enter()?.truncate_fully_and_start_at(offset)
     }
 
-    /// Lets the log start at `offset`: records below are gone, and segments that hold none any more are deleted. False
-    /// where it started there or above already. When this returns, the records do not come back.
+    /// Moves the log start offset to `offset`: records below are removed, and segments without other records are deleted. False
+    /// where the log started there or above already. The removal is durable when this returns.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log's end; [`Error::Io`]: where the
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log end offset; [`Error::Io`]: where the
     /// disk is full nothing has changed; [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteRecords`.
     pub fn delete_before(&mut self, offset: i64) -> Result<bool> {
-        self.change(|partition, commit| partition.delete_before(offset, commit))
+        self.shared.enter()?.delete_before(offset)
     }
 
-    /// Deletes the segments that have had their time by the log's settings, and says which. `now`: ms since the epoch;
-    /// `None`: the clock's.
+    /// Deletes the segments that the retention settings allow to delete, and returns which. `now`: ms since the epoch; `None`: the
+    /// clock's time.
     ///
     /// # Errors
     /// Those of [`retention::plan`]; [`Error::Poisoned`].
@@ -320,25 +322,25 @@ impl LogWriter {
     /// *Source*: `UnifiedLog.deleteOldSegments`.
     pub fn apply_retention(&mut self, now: Option<i64>) -> Result<RetentionPlan> {
         let shared = Arc::clone(&self.shared);
-        let (mut partition, commit) = (shared.enter()?, &shared.commit);
-        // under the lock: what is appended after the decision is not to go with it
+        let mut partition = shared.enter()?;
+        // under the lock: records that are appended after the decision must not be deleted with it
         let log = self.open_reader()?;
         let mut plan = retention::plan(&log, &partition.config, now.unwrap_or_else(partition.clock))?;
         if plan.rolls {
-            let end = partition.log_end_offset;
-            // behind a truncation inside a batch the log ends above what the reader finds
-            plan.log_start_offset = end;
-            partition.roll(end, commit)?;
+            // after a truncation inside a batch the log ends above the data end that the reader finds
+            plan.log_start_offset = partition.ends.log_end_offset();
+            partition.roll_at_end()?;
         }
         if !plan.segments.is_empty() {
-            partition.delete_before(plan.log_start_offset, commit)?;
-            partition.remove_passed().inspect_err(|error| commit.poison(error))?;
+            partition.delete_before(plan.log_start_offset)?;
+            let removed = partition.remove_passed();
+            shared.commit.or_poison(removed)?;
         }
         Ok(plan)
     }
 
-    /// A reader of the log as it is now. It reads beside the writer, without its lock, and stays as it is;
-    /// [`Log::refresh`] gives a later one.
+    /// Returns a reader of the log as of now. It reads beside the writer, without its lock, and does not see later appends;
+    /// [`Log::refresh`] returns one that does.
     ///
     /// # Errors
     /// Those of [`Log::open`].
@@ -360,14 +362,14 @@ impl LogWriter {
             )?,
         };
         if self.is_preallocated {
-            // the size of the file does not say where it ends now
+            // the size of a preallocated file is not the end of its data
             log.log_end_offset()?;
         }
         Ok(self.reader.insert(log).clone())
     }
 
-    /// Makes everything durable and closes the log in order, so that the next opening need not look for damage. Appenders
-    /// are refused from then on. Closing twice is no error.
+    /// Makes everything durable and closes the log, so that the next opening need not read it. Appends are errors from then on.
+    /// Closing twice is no error.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again. Every later call is
@@ -377,22 +379,18 @@ impl LogWriter {
     pub fn close(&mut self) -> Result<()> {
         let closed = self.shared.check_process().and_then(|()| {
             let mut partition = self.shared.lock();
-            // also where the writer is poisoned: its locks are released below, and another writer may follow
+            // also where the writer is poisoned: its locks are released below, and another writer may open the log
             partition.live.withdraw();
             self.shared.commit.check().inspect_err(|_| partition.is_closed = true)?;
             if partition.is_closed {
                 return Ok(());
             }
             partition.is_closed = true;
-            partition.close(&self.shared.commit).inspect_err(|error| self.shared.commit.poison(error))
+            let closed = partition.close();
+            self.shared.commit.or_poison(closed)
         });
         *self.shared.locks.lock().unwrap_or_else(PoisonError::into_inner) = None;
         closed
-    }
-
-    fn change<T>(&mut self, change: impl FnOnce(&mut Partition, &GroupCommit) -> Result<T>) -> Result<T> {
-        let mut partition = self.shared.enter()?;
-        change(&mut partition, &self.shared.commit)
     }
 }
 
@@ -401,7 +399,7 @@ impl Shared {
         self.partition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partition, where no change of it has failed in the middle: what it says of the file is so then.
+    /// The partition, where no change of it has failed in the middle: only then does it match the files.
     fn lock_sound(&self) -> Result<MutexGuard<'_, Partition>> {
         let partition = self.lock();
         self.commit.check()?;
@@ -417,7 +415,7 @@ impl Shared {
         // before any lock: a thread that held one may not exist in a forked child
         self.check_process()?;
         let partition = self.partition.lock().unwrap_or_else(|panicked| {
-            // whoever panicked may have left it half changed
+            // the thread that panicked may have left it half changed
             self.commit.poison(&Error::config(
                 "writer",
                 "a change that ends",
@@ -430,7 +428,7 @@ impl Shared {
         Ok(partition)
     }
 
-    /// Returns once everything below `offset` is durable, to which the log reached after so many truncations.
+    /// Returns once everything below `offset` is durable. `truncations`: their number when the log reached `offset`.
     fn wait_durable(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
         self.commit.wait_durable(offset, truncations, wait, self.interrupt, || {
             let unsynced = self.lock_sound()?.unsynced();
@@ -447,7 +445,7 @@ impl Shared {
         })
     }
 
-    /// What an append owes before it returns; true where its records are durable then.
+    /// Waits as the flush mode requires before an append returns; true where its records are durable.
     fn await_flush(&self, appended: &Appended, truncations: u64) -> Result<bool> {
         let end = appended.last_offset + 1;
         match self.flush {

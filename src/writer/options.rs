@@ -1,4 +1,4 @@
-//! What a writer is opened with, looked at before anything is made.
+//! The options of a writer.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,14 +19,14 @@ pub struct WriterOptions {
     pub flush: FlushMode,
     /// The id of the topic, written to `partition.metadata`; a partition that has one keeps it.
     pub topic_id: Option<TopicId>,
-    /// What batches are stamped with, 0 or above and not below the latest epoch of the log; `None`: that one, and 0 in a new
-    /// log.
+    /// The leader epoch of the batches: 0 or above, and not below the latest epoch of the log; `None`: the latest one, and 0 in a
+    /// new log.
     pub leader_epoch: Option<i32>,
     /// The clock, ms since the epoch.
     pub clock: fn() -> i64,
-    /// Where jitter begins; any number.
+    /// The seed of the jitter.
     pub random: u32,
-    /// Asked during long work.
+    /// Called during long work.
     pub interrupt: Interrupt,
 }
 
@@ -45,7 +45,7 @@ impl Default for WriterOptions {
 }
 
 impl WriterOptions {
-    /// Whether a log can be opened with these options, as far as they can say it themselves.
+    /// Checks the options without the log.
     ///
     /// # Errors
     /// [`Error::Config`]: for a setting that is not allowed; for a `segment.index.bytes` that holds no entry, which Kafka

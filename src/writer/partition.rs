@@ -1,19 +1,20 @@
-//! The log as its one writer has it: what is under the writer's lock.
+//! The state of a log under its writer's lock: append and roll.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Appended, GroupCommit};
+use super::Appended;
+use super::ends::Ends;
 use crate::config::LogConfig;
-use crate::error::{Error, IoAction, Result, SizeLimit};
+use crate::error::{Error, Result, SizeLimit};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged, WritableFile};
 use crate::index::entries::EntryRule;
 use crate::log::live_segments::LiveSegments;
 use crate::record::{BatchBuilder, BatchHeader};
 use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, remove_segment, should_roll};
-use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
+use crate::state::checkpoint::DurableOffsetFile;
 use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
 
@@ -23,7 +24,7 @@ pub(super) struct Partition {
     pub(super) directory: Directory,
     pub(super) config: LogConfig,
     pub(super) clock: fn() -> i64,
-    /// What the log's own batches are stamped with.
+    /// The leader epoch of the batches that the writer builds.
     pub(super) leader_epoch: i32,
     pub(super) epochs: LeaderEpochs,
     /// The base offsets of the segments before the active one.
@@ -31,22 +32,17 @@ pub(super) struct Partition {
     pub(super) active: SegmentAppender,
     /// The same segments, for readers in this process.
     pub(super) live: Arc<LiveSegments>,
-    pub(super) log_start_offset: i64,
-    pub(super) log_end_offset: i64,
-    /// The offset after the last batch that lies in a file (or the base offset of an empty last segment): where the log
-    /// would be found to end. Lower than the log's end behind a truncation inside a batch.
-    pub(super) data_end: i64,
-    pub(super) checkpoint: Checkpoint,
+    pub(super) ends: Ends,
     pub(super) durable_offset_file: DurableOffsetFile,
     pub(super) data_directory: Option<DataDirectory>,
-    /// Counts truncations, as [`GroupCommit`] does.
+    /// Counts truncations, as [`GroupCommit`](super::GroupCommit) does.
     pub(super) truncations: u64,
     pub(super) builder: BatchBuilder,
     pub(super) random: u32,
     pub(super) is_closed: bool,
 }
 
-/// What is to be synced, and what that makes durable.
+/// What a sync has to cover, and what it makes durable.
 #[derive(Debug)]
 pub(super) struct Unsynced {
     pub(super) file: WritableFile,
@@ -60,7 +56,7 @@ impl Partition {
         self.directory.path()
     }
 
-    /// How segments are made under these settings.
+    /// How segment files are created under these settings.
     pub(super) fn layout(config: &LogConfig) -> SegmentLayout {
         SegmentLayout {
             entry_rule: Self::entry_rule(config),
@@ -93,19 +89,12 @@ impl Partition {
         Ok(())
     }
 
-    /// Appends whole batches, whose headers have their final offsets and epochs, at `now` (ms). All are there afterwards, or
-    /// none.
+    /// Appends whole batches, whose headers have their final offsets and epochs, at `now` (ms): all of them, or none.
     ///
     /// *Source*: `UnifiedLog.append`, from its step 4 on.
-    pub(super) fn append(
-        &mut self,
-        bytes: &[u8],
-        headers: &[BatchHeader],
-        now: i64,
-        commit: &GroupCommit,
-    ) -> Result<Appended> {
+    pub(super) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader], now: i64) -> Result<Appended> {
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
-            let next = self.log_end_offset;
+            let next = self.ends.log_end_offset();
             return Ok(Appended {
                 first_offset: next,
                 last_offset: next - 1,
@@ -114,54 +103,39 @@ impl Partition {
             });
         };
         let size = bytes.len() as u64;
-        let most = u64::from(self.config.segment_bytes);
-        if size > most {
-            return Err(Error::RecordTooLarge {
-                limit: SizeLimit::SegmentBytes,
-                max_bytes: most,
-                found: format!("{size} bytes in one append"),
-            });
-        }
-        if last.last_offset == i64::MAX {
-            return Err(Error::config("offset", "an offset below 2^63 - 1", last.last_offset.to_string()));
-        }
-        if !is_relative(last.last_offset, first.base_offset) {
-            let most = first.base_offset.saturating_add(i64::from(i32::MAX));
-            let expected = format!("offsets up to {most} in one append: an index has no room for others");
-            let found = last.last_offset.to_string();
-            return Err(Error::InvalidRecord { argument: "raw", position: None, expected, found });
-        }
+        self.check_limits(size, first, last)?;
         let max_timestamp = headers.iter().map(|header| header.max_timestamp).max().unwrap_or(-1);
         let params = RollParams {
             max_segment_ms: self.config.max_segment_ms(),
-            max_segment_bytes: most,
+            max_segment_bytes: u64::from(self.config.segment_bytes),
             max_timestamp,
             last_offset: last.last_offset,
             size,
             now,
         };
         if should_roll(&params, &self.active.roll_state()) || !self.active.has_index_room(headers) {
-            self.roll(first.base_offset, commit)?;
+            self.roll(first.base_offset)?;
         }
-        // a segment that was begun for what follows a gap must not be followed by what lies in that gap
-        let is_ahead = self.active.base_offset() > self.log_end_offset;
-        self.assign_epochs(headers).inspect_err(|error| {
-            // what was staged in vain is not there
-            if is_ahead || !matches!(error, Error::Io { action: IoAction::Create | IoAction::Write, .. }) {
-                commit.poison(error);
-            }
-        })?;
+        // after a roll before a gap of offsets, nothing below the new segment's base offset may be appended
+        let is_ahead = self.active.base_offset() > self.ends.log_end_offset();
+        // a staged file that fails is removed: nothing has changed
+        let mut staged = self.stage_new_epochs(headers);
+        if is_ahead {
+            staged = self.ends.commit().or_poison(staged);
+        }
+        if let Some((staged, epochs)) = staged? {
+            self.ends.commit().or_poison(staged.put())?;
+            self.epochs = epochs;
+        }
         self.active.append(bytes, headers).map_err(|(error, is_torn)| {
             if is_torn || is_ahead {
-                commit.poison(&error);
+                self.ends.commit().poison(&error);
             }
             error
         })?;
-        self.log_end_offset = last.last_offset + 1;
-        self.data_end = self.log_end_offset;
-        // what another leader wrote is not followed by a lower epoch
+        // a batch of another leader may have a higher epoch, and epochs do not fall
         self.leader_epoch = self.leader_epoch.max(last.leader_epoch);
-        commit.appended(size, self.log_end_offset);
+        self.ends.append(size, last.last_offset + 1);
         Ok(Appended {
             first_offset: first.base_offset,
             last_offset: last.last_offset,
@@ -170,19 +144,41 @@ impl Partition {
         })
     }
 
-    /// Notes the epochs that begin with these batches, before anything of them is written.
-    fn assign_epochs(&mut self, headers: &[BatchHeader]) -> Result<()> {
+    /// Fails where batches do not fit into one segment. `size`: of all of them, bytes.
+    fn check_limits(&self, size: u64, first: &BatchHeader, last: &BatchHeader) -> Result<()> {
+        let max = u64::from(self.config.segment_bytes);
+        if size > max {
+            return Err(Error::RecordTooLarge {
+                limit: SizeLimit::SegmentBytes,
+                max_bytes: max,
+                found: format!("{size} bytes in one append"),
+            });
+        }
+        if last.last_offset == i64::MAX {
+            return Err(Error::config("offset", "an offset below 2^63 - 1", last.last_offset.to_string()));
+        }
+        if !is_relative(last.last_offset, first.base_offset) {
+            let max = first.base_offset.saturating_add(i64::from(i32::MAX));
+            let expected = format!("offsets up to {max} in one append: an index has no room for others");
+            let found = last.last_offset.to_string();
+            return Err(Error::InvalidRecord { argument: "raw", position: None, expected, found });
+        }
+        Ok(())
+    }
+
+    /// Writes the history of leader epochs with those that begin with these batches, to replace the one that is there. `None`
+    /// where no epoch begins.
+    fn stage_new_epochs(&self, headers: &[BatchHeader]) -> Result<Option<(Staged, LeaderEpochs)>> {
         let latest = self.epochs.latest();
-        let timed = || headers.iter().filter(|header| header.leader_epoch >= 0);
-        if timed().all(|header| Some(header.leader_epoch) == latest) {
-            return Ok(());
+        let with_epoch = || headers.iter().filter(|header| header.leader_epoch >= 0);
+        if with_epoch().all(|header| Some(header.leader_epoch) == latest) {
+            return Ok(None);
         }
         let mut epochs = self.epochs.clone();
-        for header in timed() {
+        for header in with_epoch() {
             epochs.assign(header.leader_epoch, header.base_offset);
         }
-        std::mem::swap(&mut self.epochs, &mut epochs);
-        self.write_epochs().inspect_err(|_| self.epochs = epochs)
+        Ok(Some((self.stage_epochs(&epochs)?, epochs)))
     }
 
     /// Writes the history of leader epochs, durably.
@@ -190,52 +186,54 @@ impl Partition {
         self.stage_epochs(&self.epochs)?.put()
     }
 
-    /// Writes a history of leader epochs that is to replace the one that is there.
+    /// Writes the replacement of the history of leader epochs under a staged name.
     pub(super) fn stage_epochs(&self, epochs: &LeaderEpochs) -> Result<Staged> {
         epochs.stage(&self.directory)
     }
 
-    /// Ends the active segment and begins one at `base_offset`, or at the log's end where that is higher. An empty active
-    /// segment with that base is kept. Everything before is durable afterwards.
+    /// Ends the active segment and begins one at `base_offset`, or at the log end offset where that is higher. An empty active
+    /// segment with that base offset is kept. Everything before is durable afterwards.
     ///
-    /// What needs space comes first: where the disk has no room for it, nothing has changed.
+    /// The steps that need space come first: where the disk is full, nothing has changed.
     ///
     /// *Source*: `UnifiedLog.roll`, `LocalLog.roll`.
-    pub(super) fn roll(&mut self, base_offset: i64, commit: &GroupCommit) -> Result<()> {
-        let base_offset = base_offset.max(self.log_end_offset);
+    pub(super) fn roll(&mut self, base_offset: i64) -> Result<()> {
+        let base_offset = base_offset.max(self.ends.log_end_offset());
         if base_offset == self.active.base_offset() {
-            // only an empty one can have it: its indexes are too small to hold an entry, and stay so
+            // only an empty segment can have it: its indexes are too small for an entry
             return Ok(());
         }
         let jitter = self.jitter();
         let layout = Self::layout(&self.config);
         let now = (self.clock)();
-        // zeros behind the data of a segment that is not the last one would be damage
+        // zeros after the data of a segment that is not the last one would be damage
         self.active.trim_log()?;
         let made = SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter)
             .and_then(|fresh| Ok((fresh, self.stage_seal(base_offset)?)));
         let (fresh, checkpoint) = match made {
             Ok(made) => made,
             Err(error) => {
-                // what is left of it would end the segment before it, which goes on
+                // a file that is left would end the active segment at its base offset
                 let undone =
                     remove_segment(&self.directory, base_offset).and_then(|()| self.directory.sync());
-                undone.inspect_err(|error| commit.poison(error))?;
+                self.ends.commit().or_poison(undone)?;
                 return Err(error);
             }
         };
-        self.seal(checkpoint).inspect_err(|error| commit.poison(error))?;
-        self.checkpoint = Checkpoint { recovery_point: base_offset, ..self.checkpoint };
+        let sealed = self.seal(checkpoint);
+        self.ends.commit().or_poison(sealed)?;
         self.sealed.insert(self.active.base_offset());
         self.active = fresh;
         self.publish_segments();
-        if base_offset == self.log_end_offset {
-            // an empty segment says so by its name
-            self.data_end = base_offset;
-        }
-        commit.synced(self.log_end_offset);
-        // the segment that was active may hold nothing at or above the log start
-        self.remove_passed().inspect_err(|error| commit.poison(error))
+        self.ends.roll(base_offset);
+        // the segment that was active may hold nothing at or above the log start offset
+        let removed = self.remove_passed();
+        self.ends.commit().or_poison(removed)
+    }
+
+    /// Ends the active segment and begins one at the log end offset.
+    pub(super) fn roll_at_end(&mut self) -> Result<()> {
+        self.roll(self.ends.log_end_offset())
     }
 
     /// Base offsets of all segments, rising.
@@ -243,16 +241,15 @@ impl Partition {
         self.sealed.iter().copied().chain([self.active.base_offset()]).collect()
     }
 
-    /// Shows readers in this process which segments there are.
+    /// Publishes the list of segments to readers in this process.
     pub(super) fn publish_segments(&self) {
         self.live.set(self.bases());
     }
 
-    /// What needs space of the end of the active segment, before one that begins at `base_offset`: its last index entries,
-    /// and the checkpoint that says that recovery may begin with the new segment, which is empty.
+    /// The steps of a roll that need space: the last index entries of the active segment, and a checkpoint with the base offset of
+    /// the new segment as recovery point.
     fn stage_seal(&mut self, base_offset: i64) -> Result<Staged> {
-        let checkpoint = Checkpoint { recovery_point: base_offset, ..self.checkpoint };
-        let staged = checkpoint.stage(&self.directory)?;
+        let staged = self.ends.checkpoint_at(base_offset).stage(&self.directory)?;
         self.active.write_last_index_entries()?;
         Ok(staged)
     }
@@ -260,44 +257,41 @@ impl Partition {
     fn seal(&mut self, checkpoint: Staged) -> Result<()> {
         if seeded_bugs::is(SeededBug::RecoveryPointBeforeFsync) {
             checkpoint.put()?;
-            self.durable_offset_file.set(self.data_end)?;
+            self.durable_offset_file.set(self.ends.data_end())?;
             return self.active.seal();
         }
         self.active.seal()?;
-        self.durable_offset_file.note(self.data_end)?;
+        self.durable_offset_file.note(self.ends.data_end())?;
         // this also makes the names of the new segment's files durable
         checkpoint.put()
     }
 
-    /// What a sync of everything appended so far has to sync, and how far it will reach.
+    /// What a sync of everything appended so far has to cover.
     pub(super) fn unsynced(&mut self) -> Unsynced {
         self.active.share_index_entries();
         Unsynced {
             file: self.active.log().clone(),
-            log_end_offset: self.log_end_offset,
-            data_end: self.data_end,
+            log_end_offset: self.ends.log_end_offset(),
+            data_end: self.ends.data_end(),
             truncations: self.truncations,
         }
     }
 
-    /// A sync has been done.
+    /// Writes the durable offset after a sync.
     pub(super) fn note_synced(&mut self, synced: &Unsynced) -> Result<()> {
         if self.truncations != synced.truncations {
             return Ok(());
         }
-        // no news after a close, which noted the log's end: the file may be another writer's by then
+        // ignored after a close, which has written a higher offset: the file may belong to another writer by then
         self.durable_offset_file.note(synced.data_end)
     }
 
     /// Syncs everything under the lock.
-    pub(super) fn sync(&mut self, commit: &GroupCommit) -> Result<()> {
+    pub(super) fn sync(&mut self) -> Result<()> {
         let unsynced = self.unsynced();
-        unsynced
-            .file
-            .sync()
-            .and_then(|()| self.note_synced(&unsynced))
-            .inspect_err(|error| commit.poison(error))?;
-        commit.synced(unsynced.log_end_offset);
+        let synced = unsynced.file.sync().and_then(|()| self.note_synced(&unsynced));
+        self.ends.commit().or_poison(synced)?;
+        self.ends.sync(unsynced.log_end_offset);
         Ok(())
     }
 
@@ -306,8 +300,8 @@ impl Partition {
         Error::OffsetOutOfRange {
             path: self.path().to_owned(),
             offset,
-            log_start_offset: self.log_start_offset,
-            log_end_offset: self.log_end_offset,
+            log_start_offset: self.ends.log_start_offset(),
+            log_end_offset: self.ends.log_end_offset(),
         }
     }
 }

@@ -1,10 +1,8 @@
-//! How a log is emptied, to begin anew at an offset. Each step is durable before the next, so that what a crash leaves is the
-//! log as it was or an empty one, once it is opened again.
+//! Removal of every record; the log begins again at an offset. Each step is durable before the next: after a crash the next opening
+//! finds the old log or an empty one.
 
-use super::GroupCommit;
 use super::partition::Partition;
 use super::recovery::remove_newest_first;
-use super::truncate::poison_unless_full;
 use crate::error::{Error, Result};
 use crate::fs::Staged;
 use crate::segment::{SegmentAppender, SegmentState, StagedSegment};
@@ -12,15 +10,14 @@ use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
 
-/// The files of a log that begins anew, which wait for their names.
+/// The staged files of a log that begins again.
 struct StagedRestart {
-    /// In force while the old segments go, and after that.
+    /// The checkpoint while the old segments are removed, and the one after that.
     during: Staged,
     after: Staged,
-    checkpoint: Checkpoint,
     epochs: Staged,
     segment: StagedSegment,
-    /// Last, because others wait for them.
+    /// Staged last: other writers wait until they are in place.
     lines: Option<StagedLines>,
 }
 
@@ -28,30 +25,30 @@ impl Partition {
     /// Removes every record; the log starts and ends at `offset` then.
     ///
     /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
-    pub(super) fn truncate_fully_and_start_at(&mut self, offset: i64, commit: &GroupCommit) -> Result<()> {
+    pub(super) fn truncate_fully_and_start_at(&mut self, offset: i64) -> Result<()> {
         if !(0..i64::MAX).contains(&offset) {
             return Err(Error::config("offset", "an offset from 0 to 2^63 - 2", offset.to_string()));
         }
-        let staged = self.stage_restart(offset).inspect_err(|error| poison_unless_full(commit, error))?;
-        self.restart(offset, staged, commit).inspect_err(|error| commit.poison(error))
+        let staged = self.stage_restart(offset);
+        let staged = self.ends.commit().or_poison_unless_full(staged)?;
+        let restarted = self.restart(offset, staged);
+        self.ends.commit().or_poison(restarted)
     }
 
-    /// What needs space of a new beginning at `offset`, and the announcement of it. Where the disk has none, the log is as it
-    /// was.
+    /// The steps that need space, and the increment of the truncation count. Where the disk is full, the log is unchanged.
     fn stage_restart(&mut self, offset: i64) -> Result<StagedRestart> {
         let checkpoint =
             Checkpoint { recovery_point: offset, log_start_offset: offset, ..Checkpoint::default() };
-        // what was deleted is not to be seen while its files are still there
+        // deleted records must stay hidden while their files exist
         let during = Checkpoint {
-            log_start_offset: offset.max(self.log_start_offset),
+            log_start_offset: offset.max(self.ends.log_start_offset()),
             starting_at: Some(offset),
-            ended_at: Some(self.log_end_offset),
+            ended_at: Some(self.ends.log_end_offset()),
             ..checkpoint
         };
         let staged = StagedRestart {
             during: during.stage(&self.directory)?,
             after: checkpoint.stage_next(&self.directory)?,
-            checkpoint,
             epochs: self.stage_epochs(&LeaderEpochs::default())?,
             segment: StagedSegment::make(&self.directory, offset, &Self::layout(&self.config))?,
             // a reader takes the larger log start, so that of `during` holds until `after` is in place
@@ -61,9 +58,9 @@ impl Partition {
         Ok(staged)
     }
 
-    fn restart(&mut self, offset: i64, staged: StagedRestart, commit: &GroupCommit) -> Result<()> {
+    fn restart(&mut self, offset: i64, staged: StagedRestart) -> Result<()> {
         self.truncations += 1;
-        commit.truncated(offset.min(commit.durable()));
+        self.ends.begin_restart(offset);
         self.live.withdraw();
         // from here on the next opening completes this
         self.durable_offset_file.set(0)?;
@@ -74,8 +71,8 @@ impl Partition {
         self.remove_snapshots_above(-1)?;
         let mut old: Vec<_> = std::mem::take(&mut self.sealed).into_iter().collect();
         old.push(self.active.base_offset());
-        // otherwise its offsets would be among those that go
-        let is_ahead = offset > self.active.base_offset() && offset >= self.log_end_offset;
+        // only then are the new segment's offsets above those that are removed
+        let is_ahead = offset > self.active.base_offset() && offset >= self.ends.log_end_offset();
         if is_ahead {
             // zeros after the data of a segment that is not the last would be damage
             self.active.trim_log()?;
@@ -92,13 +89,9 @@ impl Partition {
             &self.directory,
             old.into_iter().rev().filter(|base_offset| *base_offset != offset),
         )?;
-        self.log_start_offset = offset;
-        self.log_end_offset = offset;
-        self.data_end = offset;
         self.durable_offset_file.set(offset)?;
-        commit.synced(offset);
+        self.ends.restart(offset);
         staged.after.put()?;
-        self.checkpoint = staged.checkpoint;
         self.publish_segments();
         self.bump_truncation_count()
     }

@@ -51,10 +51,10 @@ mod log {
     mod golden;
     mod lookup_many;
     mod openings;
+    mod planned_splits;
     #[cfg(feature = "crash-disk")]
     mod poisoned_readers;
     mod refresh;
-    mod planned_splits;
     mod searches;
     mod start_offsets;
     mod transactions;

@@ -5,26 +5,13 @@ from typing import Annotated
 
 import typer
 
-from cordwood import LogWriter, RecoveryPlan
+from cordwood import FileChange, LogWriter, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
-from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
+from cordwood.cli.terminal import Column, print_json, print_table, print_text
 
 __all__ = ["recover"]
 
-_COLUMNS: list[Column] = [("change", "left"), ("file", "left"), ("details", "text")]
-
-_REBUILT = {
-    "missing": "the file is missing",
-    "untrimmed": "the file is longer than its entries",
-    "differs": "the entries differ from the batches",
-}
-_CHANGED = {
-    "staged": "a temporary file of a truncation that did not finish",
-    "uncommitted": "a compaction or a split did not finish",
-    "replaced": "a compaction or a split replaces it",
-    "committed": "a compaction or a split is committed",
-    "emptied": "all records of the log were being removed",
-}
+_COLUMNS: list[Column] = [("file", "left"), ("change", "text")]
 
 
 def recover(
@@ -47,8 +34,9 @@ def recover(
     plan = LogWriter.plan_recovery(path, config=config)
     if yes:
         with LogWriter(path, config=config) as writer:
-            # the log may have changed since it was planned
-            plan = writer.recovery or plan
+            done = writer.recovery
+        # another process may have recovered the log since it was planned
+        plan = done or LogWriter.plan_recovery(path, config=config)
     if json:
         print_json(_document(plan) | {"dry_run": not yes})
         return
@@ -86,26 +74,11 @@ def _document(plan: RecoveryPlan) -> dict[str, object]:
 
 
 def _rows(plan: RecoveryPlan) -> list[list[str]]:
-    rows = []
-    for change in plan.file_changes:
-        if change.new_file is None:
-            rows.append(["delete", Path(change.file).name, _CHANGED[change.reason]])
-        else:
-            details = f"to {Path(change.new_file).name}: {_CHANGED[change.reason]}"
-            rows.append(["rename", Path(change.file).name, details])
-    for cut in plan.cuts:
-        kept = "only zeros" if cut.quarantine is None else f"kept in quarantine/{Path(cut.quarantine).name}"
-        where = f"positions {cut.start_position} to {cut.end_position} ({bytes_in_words(cut.size)})"
-        if cut.start_position == 0:
-            where = f"the whole segment ({bytes_in_words(cut.size)})"
-        details = f"{where}, from offset {cut.start_offset} on: {cut.reason}; {kept}"
-        rows.append(["cut", Path(cut.file).name, details])
-    for split in plan.splits:
-        bases = ", ".join(str(base) for base in split.base_offsets)
-        rows.append(["split", Path(split.file).name, f"into segments with the base offsets {bases}"])
-    rows += [["rebuild", Path(index.file).name, _REBUILT[index.reason]] for index in plan.rebuilt_indexes]
+    entries: list[FileChange | RecoveryCut | SegmentSplit | RebuiltIndex]
+    entries = [*plan.file_changes, *plan.cuts, *plan.splits, *plan.rebuilt_indexes]
+    rows = [[Path(entry.file).name, str(entry).removeprefix(f"{entry.file}: ")] for entry in entries]
     if plan.rewrites_leader_epochs:
-        rows.append(["rewrite", "leader-epoch-checkpoint", "it disagrees with the batches"])
+        rows.append(["leader-epoch-checkpoint", "rewritten: it disagrees with the batches"])
     return rows
 
 

@@ -16,6 +16,7 @@ use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::CleanMarker;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 use crate::writer::WriterOptions;
+use crate::writer::ends::Ends;
 use crate::writer::partition::Partition;
 
 /// The log after the work.
@@ -59,10 +60,7 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
         sealed: sealed.into_iter().collect(),
         active,
         live,
-        log_start_offset,
-        log_end_offset,
-        data_end,
-        checkpoint: Checkpoint { recovery_point: log_end_offset, log_start_offset, ..Checkpoint::default() },
+        ends: Ends::recovered(log_start_offset, data_end, log_end_offset),
         durable_offset_file,
         data_directory: plan.data_directory,
         truncations: 0,
@@ -232,16 +230,16 @@ impl Partition {
             None => drop(self.directory.create(TRUNCATIONS)?),
         }
         // lower than before only where nothing of what it named was lost
-        self.durable_offset_file.set(self.data_end)?;
+        self.durable_offset_file.set(self.ends.data_end())?;
         match epochs_file {
             EpochsFile::Keep => {}
             EpochsFile::Create => drop(self.directory.create(LEADER_EPOCH_CHECKPOINT)?),
             EpochsFile::Replace => self.write_epochs()?,
         }
         if let Some(data_directory) = &self.data_directory {
-            data_directory.lower(self.log_start_offset, self.log_end_offset)?;
+            data_directory.lower(self.ends.log_start_offset(), self.ends.log_end_offset())?;
         }
         // makes the names of what was made durable, too
-        self.write_checkpoint(self.checkpoint)
+        self.write_checkpoint(self.ends.checkpoint())
     }
 }

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use super::plan::removed;
 use super::preconditions;
 use super::quarantine::Quarantined;
-use super::recovery_plan::{
-    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryPlan, SegmentSplit,
-};
-use super::scan_segment::{self, IndexBytes, Scanned};
+use super::recovery_plan::{RebuildReason, RecoveryCut, RecoveryPlan};
+use super::scan_segment::{self, Scanned};
 use super::torn_write::{self, Cut, CutRange};
 use crate::error::{Error, Result};
-use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
+use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SegmentFile};
 use crate::log::{Log, Replacement};
 use crate::segment::{Segment, SegmentState};
@@ -58,27 +55,36 @@ pub(super) struct SegmentPlan {
 
 impl SegmentPlan {
     /// The base offsets of the segment after recovery: several where it is split.
-    fn base_offsets(&self) -> Vec<i64> {
+    pub(super) fn base_offsets(&self) -> Vec<i64> {
         match &self.scanned {
             Some(scanned) => scanned.parts.iter().map(|part| part.base_offset).collect(),
             None => vec![self.base_offset],
         }
     }
 
-    fn is_split(&self) -> bool {
+    pub(super) fn is_split(&self) -> bool {
         self.scanned.as_ref().is_some_and(|scanned| scanned.is_overflowed(self.base_offset))
     }
 }
 
 /// What the plan is made from.
-struct Existing<'a> {
-    directory: &'a Directory,
+pub(super) struct Existing<'a> {
+    pub(super) directory: &'a Directory,
     options: &'a WriterOptions,
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&'a DataDirectory>,
     segments: Vec<Arc<Segment>>,
-    replacement: Replacement,
-    replaced: Vec<SegmentFile>,
+    pub(super) replacement: Replacement,
+    pub(super) replaced: Vec<SegmentFile>,
+}
+
+/// The segments that stay, and what is cut.
+struct Decision {
+    closed_cleanly: bool,
+    segments: Vec<SegmentPlan>,
+    cut: Option<Cut>,
+    cuts: Vec<RecoveryCut>,
+    data_end: i64,
 }
 
 /// Makes the plan for a log.
@@ -99,48 +105,16 @@ pub(super) fn plan(
 impl Existing<'_> {
     fn plan(self) -> Result<(RecoveryPlan, Recovery)> {
         self.ensure_whole()?;
-        let marker = CleanMarker::read(self.directory)?;
-        let durable = durable_offset(self.directory, marker.as_ref())?;
         let recovery_point = self.recovery_point()?;
-        if let Some(checkpoint) = self.checkpoint {
-            preconditions::later_start(self.directory, &self.segments, checkpoint, self.data_directory)?;
-        }
-        let closed_cleanly = self.is_closed_cleanly(marker)?;
-        let from = self.first_unclean(closed_cleanly, recovery_point);
-        let (before, unclean) = self.segments.split_at_checked(from).unwrap_or_default();
-        if self.checkpoint.is_none() {
-            // the unclean segments are read anyway
-            preconditions::producers(before, self.options)?;
-        }
-        // not by the clean marker: a broker wrote what follows the end that it states, and that may be more than a torn write
-        let synced = DurableOffsetFile::read(self.directory)?;
-        let mut scanned = self.scan_unclean(before.last(), unclean, synced)?;
-        let (cut, mut cuts) = torn_write::find(self.directory, unclean, &mut scanned, synced)?.unzip();
-        let kept = from + scanned.len();
-        let Some(last) = kept.checked_sub(1).and_then(|last| self.segments.get(last)) else {
-            // the first segment is never cut as a whole
-            return Err(Error::config("path", "a directory with a segment", "none"));
-        };
-        let data_end = match scanned.last() {
-            Some(scanned) => scanned.end_offset,
-            None => last.end_offset()?,
-        };
-        if let Some(durable) = durable.filter(|durable| *durable > data_end) {
-            return Err(preconditions::missing(self.directory, durable, data_end));
-        }
-        let segments = self.segment_plans(before, unclean, scanned, closed_cleanly)?;
+        let Decision { closed_cleanly, segments, cut, mut cuts, data_end } = self.decide(recovery_point)?;
         let bases: Vec<_> = segments.iter().flat_map(SegmentPlan::base_offsets).collect();
         let log_start_offset = self.log_start_offset(bases.first().copied().unwrap_or(0), data_end)?;
         let log_end_offset = data_end.max(log_start_offset);
         let epochs = self.epochs(&segments, log_start_offset, log_end_offset)?;
-        let held = match segments.last().and_then(|last| last.scanned.as_ref()?.parts.last()) {
-            Some(part) => part.held,
-            None => scan_segment::held(last)?,
-        };
+        let held = self.state_of_last(&segments)?;
         let mut partly_replaced = Vec::new();
         if let Some(base_offset) = self.replacement.partly_replaced {
-            let cut = self.cut_of_replaced(base_offset, &mut partly_replaced)?;
-            cuts.get_or_insert_default().insert(0, cut);
+            cuts.insert(0, self.cut_of_replaced(base_offset, &mut partly_replaced)?);
         }
         let shown = RecoveryPlan {
             path: self.directory.path().to_owned(),
@@ -149,7 +123,7 @@ impl Existing<'_> {
             log_start_offset,
             log_end_offset,
             segments: bases,
-            cuts: cuts.unwrap_or_default(),
+            cuts,
             rebuilt_indexes: self.rebuilt_indexes(&segments),
             file_changes: self.file_changes(),
             splits: self.splits(&segments),
@@ -170,6 +144,48 @@ impl Existing<'_> {
             epochs,
         };
         Ok((shown, recovery))
+    }
+
+    /// Decides which segments stay, and what is cut.
+    fn decide(&self, recovery_point: i64) -> Result<Decision> {
+        let marker = CleanMarker::read(self.directory)?;
+        let durable = durable_offset(self.directory, marker.as_ref())?;
+        if let Some(checkpoint) = self.checkpoint {
+            preconditions::later_start(self.directory, &self.segments, checkpoint, self.data_directory)?;
+        }
+        let closed_cleanly = self.is_closed_cleanly(marker)?;
+        let from = self.first_unclean(closed_cleanly, recovery_point);
+        let (before, unclean) = self.segments.split_at_checked(from).unwrap_or_default();
+        if self.checkpoint.is_none() {
+            // the unclean segments are read anyway
+            preconditions::producers(before, self.options)?;
+        }
+        // not by the clean marker: a broker wrote what follows the end that it states, and that may be more than a torn write
+        let synced = DurableOffsetFile::read(self.directory)?;
+        let mut scanned = self.scan_unclean(before.last(), unclean, synced)?;
+        let (cut, cuts) = torn_write::find(self.directory, unclean, &mut scanned, synced)?.unzip();
+        let data_end = match (scanned.last(), before.last()) {
+            (Some(scanned), _) => scanned.end_offset,
+            (None, Some(last)) => last.end_offset()?,
+            // the first segment is never cut as a whole
+            (None, None) => return Err(Error::config("path", "a directory with a segment", "none")),
+        };
+        if let Some(durable) = durable.filter(|durable| *durable > data_end) {
+            return Err(preconditions::missing(self.directory, durable, data_end));
+        }
+        let segments = self.segment_plans(before, unclean, scanned, closed_cleanly)?;
+        Ok(Decision { closed_cleanly, segments, cut, cuts: cuts.unwrap_or_default(), data_end })
+    }
+
+    /// The state of the last segment after recovery, or of its last part.
+    fn state_of_last(&self, plans: &[SegmentPlan]) -> Result<SegmentState> {
+        if let Some(part) = plans.last().and_then(|last| last.scanned.as_ref()?.parts.last()) {
+            return Ok(part.held);
+        }
+        match plans.len().checked_sub(1).and_then(|last| self.segments.get(last)) {
+            Some(last) => scan_segment::held(last),
+            None => Err(Error::config("path", "a directory with a segment", "none")),
+        }
     }
 
     /// Fails where a segment that is to replace others is damaged: the others may be whole.
@@ -282,33 +298,6 @@ impl Existing<'_> {
         Ok(SegmentPlan { base_offset, scanned, rebuilt, is_unclean })
     }
 
-    /// The indexes of a segment whose files do not hold exactly these bytes.
-    fn stale_indexes(
-        &self,
-        base_offset: i64,
-        indexes: &IndexBytes,
-    ) -> Result<Vec<(FileKind, RebuildReason)>> {
-        let mut stale = Vec::new();
-        for (kind, bytes) in indexes.files() {
-            let reason = match self.name_now(base_offset, kind) {
-                Some(name) => stale_index(self.directory, &name, bytes)?,
-                None => Some(RebuildReason::Missing),
-            };
-            stale.extend(reason.map(|reason| (kind, reason)));
-        }
-        Ok(stale)
-    }
-
-    /// The name of a segment's file before a replacement is finished; `None` where finishing it leaves no such file.
-    fn name_now(&self, base_offset: i64, kind: FileKind) -> Option<String> {
-        let is_it = |file: &&SegmentFile| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
-        match self.replacement.committed.iter().find(is_it) {
-            Some(file) => Some(file.name.clone()),
-            None if self.replaced.iter().any(|file| is_it(&file)) => None,
-            None => Some(segment_file(base_offset, kind)),
-        }
-    }
-
     fn log_start_offset(&self, first_base_offset: i64, data_end: i64) -> Result<i64> {
         let own = self.checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
         let broker = self.data_directory.map(DataDirectory::log_start_offset).transpose()?.flatten();
@@ -359,72 +348,11 @@ impl Existing<'_> {
         Ok(epochs)
     }
 
-    fn cut_of_replaced(
-        &self,
-        base_offset: i64,
-        kept: &mut Vec<Quarantined>,
-    ) -> Result<super::recovery_plan::RecoveryCut> {
+    fn cut_of_replaced(&self, base_offset: i64, kept: &mut Vec<Quarantined>) -> Result<RecoveryCut> {
         let reason = "a compaction or a split replaces the segment, and ends at a lower offset".to_owned();
         let range = CutRange { position: 0, start_offset: base_offset, end_offset: None, reason };
         range.of(self.directory, &segment_file(base_offset, FileKind::Log), base_offset, kept)
     }
-
-    fn rebuilt_indexes(&self, plans: &[SegmentPlan]) -> Vec<RebuiltIndex> {
-        let rebuilt = plans
-            .iter()
-            .flat_map(|plan| plan.rebuilt.iter().map(|(kind, reason)| (plan.base_offset, *kind, *reason)));
-        rebuilt
-            .map(|(base_offset, kind, reason)| RebuiltIndex {
-                file: self.directory.path_of(&segment_file(base_offset, kind)),
-                reason,
-            })
-            .collect()
-    }
-
-    fn file_changes(&self) -> Vec<FileChange> {
-        let uncommitted = self.replacement.uncommitted.iter();
-        let uncommitted =
-            uncommitted.map(|name| removed(self.directory, name, FileChangeReason::Uncommitted));
-        let replaced =
-            self.replaced.iter().map(|file| removed(self.directory, &file.name, FileChangeReason::Replaced));
-        let committed = self.replacement.committed.iter().map(|file| {
-            let live = SegmentFileName { stage: Stage::Live, ..file.parsed };
-            FileChange {
-                file: self.directory.path_of(&file.name),
-                new_file: Some(self.directory.path_of(&live.to_string())),
-                reason: FileChangeReason::Committed,
-            }
-        });
-        uncommitted.chain(replaced).chain(committed).collect()
-    }
-
-    fn splits(&self, plans: &[SegmentPlan]) -> Vec<SegmentSplit> {
-        let split = plans.iter().filter(|plan| plan.is_split());
-        split
-            .map(|plan| SegmentSplit {
-                file: self.directory.path_of(&segment_file(plan.base_offset, FileKind::Log)),
-                base_offsets: plan.base_offsets(),
-            })
-            .collect()
-    }
-}
-
-/// What is wrong with an index file that is to hold exactly these bytes; `None` where it does.
-fn stale_index(directory: &Directory, name: &str, bytes: &[u8]) -> Result<Option<RebuildReason>> {
-    let Some(held) = directory.identity_of(name)? else { return Ok(Some(RebuildReason::Missing)) };
-    let size = bytes.len() as u64;
-    if held.size < size {
-        return Ok(Some(RebuildReason::Differs));
-    }
-    let mut found = vec![0; bytes.len()];
-    let read = directory.open_file(name).and_then(|file| file.read_exact_at(0, &mut found));
-    if held.size > size {
-        // it is written again whatever it holds, so that an error of reading it does not count
-        let is_prefix = read.is_ok() && found == bytes;
-        return Ok(Some(if is_prefix { RebuildReason::Untrimmed } else { RebuildReason::Differs }));
-    }
-    read?;
-    Ok((found != bytes).then_some(RebuildReason::Differs))
 }
 
 /// The live files that a committed replacement replaces, by base offset.

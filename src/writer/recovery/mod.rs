@@ -1,18 +1,18 @@
-//! How a writer finds its log: what is left of it is read, a plan says what is to be done, and the plan is carried out.
+//! Recovery of a log when it is opened for writing: a plan is made, then carried out.
 //!
 //! ```text
-//!   plan    reads everything, changes nothing; what a writer cannot go on with is an error (preconditions)
+//!   plan    reads everything, changes nothing; a log that a writer must not open is an error (preconditions)
 //!   apply   finishes a replacement of segments, cuts a torn write, splits, rebuilds indexes, each step durable
 //! ```
 //!
-//! Where the log is damaged, the error says so and the directory is as it was. What has to be cut is kept in `quarantine/`
-//! first.
+//! A damaged log is an error, and the directory is unchanged. Bytes that are cut are first kept in `quarantine/`.
 //!
-//! A torn write or a damaged record? What lies below the offset up to which the log was synced (`.cordwood.durable`) was
-//! whole once, so there it is damage: an error. Above it, nobody was told of it, and it is cut. Where that file does not
-//! exist, as in a directory that Kafka wrote, a write counts as torn only if no whole batch follows it.
+//! Damage below the durable offset (`.cordwood.durable`) is an error: these bytes were whole once. Damage above it is a torn write:
+//! it was never acknowledged, and it is cut. Where that file does not exist, as in a directory that Kafka wrote, damage counts as a
+//! torn write only if no whole batch follows it.
 
 mod apply;
+mod description;
 mod existing_log;
 mod plan;
 mod preconditions;
@@ -20,6 +20,7 @@ mod quarantine;
 mod recovery_plan;
 mod scan_segment;
 mod split;
+mod stale_indexes;
 mod torn_write;
 mod undo;
 
@@ -66,7 +67,7 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Rec
     Ok(plan.shown)
 }
 
-/// Removes segments, each durably before the next: whatever a crash leaves has no hole.
+/// Removes segments, each durably before the next: a crash leaves no gap between segments.
 pub(super) fn remove_newest_first(
     directory: &Directory,
     newest_first: impl Iterator<Item = i64>,

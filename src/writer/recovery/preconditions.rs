@@ -1,4 +1,4 @@
-//! What a writer does not open, found out before it changes anything.
+//! Logs that a writer must not open. All checks come before the first change.
 
 use std::sync::Arc;
 
@@ -13,8 +13,7 @@ use crate::state::data_directory::DataDirectory;
 use crate::types::Io;
 use crate::writer::WriterOptions;
 
-/// Refuses a directory without a segment that counts, but with what a replacement of some left: where the others went is
-/// not known.
+/// Refuses a directory without a live segment but with files of a replacement: the replaced segments are missing.
 pub(super) fn unfinished(directory: &Directory) -> Result<()> {
     for (name, _) in directory.entries()? {
         let stage = SegmentFileName::parse(&name).map(|parsed| parsed.stage);
@@ -27,8 +26,8 @@ pub(super) fn unfinished(directory: &Directory) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a log whose first segments are missing. A writer notes the log start before it deletes any; a broker does not, but
-/// takes the data directory's line away when it has deleted some.
+/// Refuses a log whose first segments are missing. A writer writes the log start offset before it deletes segments; a broker does
+/// not, but removes the partition's line of `log-start-offset-checkpoint` after it has deleted some.
 pub(super) fn later_start(
     directory: &Directory,
     segments: &[Arc<Segment>],
@@ -52,7 +51,7 @@ pub(super) fn later_start(
     Err(Malformed::new(expected, found).at(directory.path(), 0, Some(start)))
 }
 
-/// Refuses to go on with emptying a log in which somebody, a broker for one, has written since that was broken off.
+/// Refuses to finish the removal of every record where a broker has written to the log since.
 pub(super) fn written_since(directory: &Directory, checkpoint: Checkpoint) -> Result<()> {
     let (Some(starting_at), Some(ended_at)) = (checkpoint.starting_at, checkpoint.ended_at) else {
         return Ok(());
@@ -72,7 +71,7 @@ pub(super) fn written_since(directory: &Directory, checkpoint: Checkpoint) -> Re
     Err(Malformed::new(expected, format!("its end at offset {end}")).at(directory.path(), 0, Some(ended_at)))
 }
 
-/// Refuses a log in which batches have producer ids: what they may append next is not known here.
+/// Refuses a log whose batches have producer ids: producer state is not kept.
 pub(super) fn producers(segments: &[Arc<Segment>], options: &WriterOptions) -> Result<()> {
     for segment in segments {
         let mut walk = segment.walk(-1, SCAN_READ)?;
@@ -93,8 +92,8 @@ pub(super) fn missing(directory: &Directory, durable: i64, found: i64) -> Error 
     Malformed::new(expected, format!("its end at offset {found}")).at(directory.path(), 0, Some(found))
 }
 
-/// Refuses a batch before which offsets are missing, where the log was synced up to one of them: a batch ended there. A bit of
-/// this one's base offset may be flipped, which is under no checksum.
+/// Refuses a batch after a gap of offsets that contains the durable offset: a batch ended there. A bit of this batch's base offset
+/// may be flipped, which no checksum covers.
 pub(super) fn refuse_missing_end(segment: &Segment, end: i64, batch: &Batch, synced: i64) -> Result<()> {
     let base_offset = batch.header.base_offset;
     if !(end < synced && synced <= base_offset) {
@@ -109,7 +108,7 @@ pub(super) fn refuse_missing_end(segment: &Segment, end: i64, batch: &Batch, syn
     Err(Malformed::new(expected, found).at(segment.path(), batch.position, Some(base_offset)))
 }
 
-/// Refuses a batch with a producer id: what its producer may append next is not known here.
+/// Refuses a batch with a producer id: producer state is not kept.
 pub(super) fn refuse_producer(segment: &Segment, batch: &Batch) -> Result<()> {
     if batch.header.producer_id < 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! A segment read from its first byte to its last: what recovery learns of it, and builds its indexes from.
+//! Reads a segment from its first byte to its last, checks every batch, and builds its indexes.
 
 use super::preconditions::{refuse_missing_end, refuse_producer};
 use crate::error::Result;
@@ -9,10 +9,10 @@ use crate::segment::{
 };
 use crate::types::{Interrupt, TimestampOffset};
 
-/// What was found in a segment.
+/// A segment that was read.
 #[derive(Debug)]
 pub(in crate::writer) struct Scanned {
-    /// What the segment holds: one part, but more where offsets lie more than 2^31 - 1 above its base. It is split then.
+    /// One part, or several where offsets are more than 2^31 - 1 above the base offset: the segment is split then.
     pub(super) parts: Vec<Part>,
     /// The offset after the last batch; the base offset without one.
     pub(in crate::writer) end_offset: i64,
@@ -20,7 +20,7 @@ pub(in crate::writer) struct Scanned {
     pub(super) leader_epoch: i32,
     /// Where each leader epoch of its batches begins, in their order.
     pub(super) epochs: Vec<(i32, i64)>,
-    /// What ends the data before the file does, and whether nothing valid follows it.
+    /// The damage that ends the data before the end of the file, and whether no valid batch follows it.
     pub(super) cut: Option<(Damage, bool)>,
 }
 
@@ -31,7 +31,7 @@ pub(in crate::writer) struct Part {
     pub(super) base_offset: i64,
     /// Where it begins in the segment's `.log`.
     pub(super) start: u64,
-    /// What it holds, as a segment of its own.
+    /// Its state as a segment.
     pub(super) held: SegmentState,
     pub(in crate::writer) indexes: IndexBytes,
 }
@@ -47,13 +47,13 @@ impl Scanned {
         self.parts.into_iter().next().map(|part| part.indexes).unwrap_or_default()
     }
 
-    /// Whether the segment has to be split, so that every offset of it can be referred to.
+    /// Whether the segment has to be split, so that its indexes can refer to every offset.
     pub(super) fn is_overflowed(&self, base_offset: i64) -> bool {
         self.parts.len() > 1 || self.parts.first().is_some_and(|part| part.base_offset != base_offset)
     }
 }
 
-/// The contents of both indexes. Kafka: what `LogSegment.recover` writes.
+/// The bytes of both indexes, as `LogSegment.recover` writes them.
 #[derive(Debug, Default)]
 pub(in crate::writer) struct IndexBytes {
     pub(in crate::writer) offset_index: Vec<u8>,
@@ -152,10 +152,10 @@ impl PartBuilder {
 
 /// Reads a segment that follows one which ended with `leader_epoch`, and checks every batch.
 ///
-/// A segment with a batch more than 2^31 - 1 above its base is taken apart as Kafka splits it: each part begins with the
-/// offset of its first batch, and holds as many batches as reach no further above that.
+/// A segment with a batch more than 2^31 - 1 above its base offset is divided into parts as Kafka splits it: the base offset of a part
+/// is that of its first batch, and a part holds as many batches as its indexes can refer to.
 ///
-/// `synced`: an offset up to which the log was synced once, so that a batch ended there.
+/// `synced`: the durable offset, where a batch ended.
 ///
 /// *Source*: `LogSegment.recover`; `UnifiedLog.splitOverflowedSegment`.
 pub(in crate::writer) fn scan(
@@ -218,7 +218,7 @@ pub(in crate::writer) fn scan(
     })
 }
 
-/// What a segment holds that was closed in order, from its indexes and the headers behind their last entries.
+/// The state of a segment that was closed, from its indexes and the headers after their last entries.
 ///
 /// *Source*: `LogSegment.truncateTo`, its last step; `LogSegment.maxTimestampSoFar`.
 pub(in crate::writer) fn held(segment: &Segment) -> Result<SegmentState> {

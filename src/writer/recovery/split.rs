@@ -1,4 +1,4 @@
-//! Splits a segment whose offsets lie too far above its base for its indexes. Kafka: `UnifiedLog.splitOverflowedSegment`,
+//! Splits a segment whose offsets are too far above its base offset for its indexes. Kafka: `UnifiedLog.splitOverflowedSegment`,
 //! `LocalLog.replaceSegments`.
 
 use super::scan_segment::Part;
@@ -7,14 +7,14 @@ use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, SystemFile};
 use crate::segment::remove_segment;
 
-/// What is copied at a time, bytes.
+/// Bytes that are copied at a time.
 const CHUNK: u64 = 1 << 20;
 
-/// Puts the parts of a segment in its place, as segments of their own.
+/// Replaces a segment by its parts.
 ///
 /// The parts are written and synced under names that end in `.cleaned`; these become `.swap` from the highest base offset
 /// down, and from then on they count. The segment is deleted, and the names lose `.swap`. A crash at any point leaves the
-/// segment or its parts: what is left is finished or undone by the next opening, of ours or of a broker.
+/// segment or its parts: the next opening, by a writer or a broker, finishes or undoes the split.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), also where the disk has no room for a second copy of the segment: it is as it was then.
@@ -23,7 +23,7 @@ pub(super) fn split(directory: &Directory, base_offset: i64, parts: &[Part]) -> 
     let written =
         parts.iter().try_for_each(|part| write(directory, &source, part)).and_then(|()| directory.sync());
     if let Err(error) = written {
-        // uncommitted: where it cannot be deleted now, the next opening does
+        // uncommitted: the next opening deletes what cannot be deleted now
         for part in parts {
             for kind in FILES {
                 let _ = directory.remove(&name(part.base_offset, kind, Stage::Cleaned));
@@ -62,7 +62,7 @@ fn rename(directory: &Directory, base_offset: i64, from: Stage, to: Stage) -> Re
 fn write(directory: &Directory, source: &SystemFile, part: &Part) -> Result<()> {
     let cleaned = |kind| name(part.base_offset, kind, Stage::Cleaned);
     for kind in FILES {
-        // of an earlier try
+        // left by an earlier attempt
         directory.remove(&cleaned(kind))?;
     }
     let log = directory.create(&cleaned(FileKind::Log))?;

@@ -1,10 +1,10 @@
-//! What the first opening of a log makes, removed again where that fails: on a full disk, for one.
+//! Removes the files of a new log whose opening failed, for example on a full disk.
 
 use crate::error::Result;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, PartitionLocks};
 
-/// Opens a log. Where that fails in a directory without a segment, the files that it made are removed.
+/// Opens a log. Where that fails in a directory without a segment, the files that it created are removed.
 pub(super) fn where_it_fails<T>(directory: &Directory, open: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = directory.entries()?;
     let is_segment = |name: &str| {
@@ -15,7 +15,7 @@ pub(super) fn where_it_fails<T>(directory: &Directory, open: impl FnOnce() -> Re
         return open();
     }
     open().inspect_err(|_| {
-        // the first error is the one to tell
+        // only the first error is returned
         for (name, _) in directory.entries().unwrap_or_default() {
             // the lock is held on its file
             if name != PartitionLocks::NAME && before.iter().all(|(before, _)| *before != name) {
@@ -25,12 +25,12 @@ pub(super) fn where_it_fails<T>(directory: &Directory, open: impl FnOnce() -> Re
     })
 }
 
-/// Removes a partition directory that was made just now, with the lock that the caller holds in it. One that is not empty
+/// Removes a partition directory that was just created, with the lock file that the caller holds. A directory that is not empty
 /// stays.
 pub(in crate::writer) fn remove_directory(directory: &Directory) {
     let name = directory.path().file_name().and_then(|name| name.to_str());
     if let (Some(name), Ok(Some(parent))) = (name, directory.parent()) {
-        // a process that waits for the lock sees that its file is gone
+        // a process that waits for the lock finds that the file is removed
         let _ = directory.remove(PartitionLocks::NAME).and_then(|()| parent.remove_folder(name));
     }
 }

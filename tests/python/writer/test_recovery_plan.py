@@ -259,7 +259,7 @@ def test_the_command_shows_the_plan_and_carries_it_out_with_yes(tmp_path: Path) 
     code, shown, _ = command("recover", path)
     assert code == 0
     assert state(tmp_path) == before
-    for words in ("cut", "rebuild", "kept in quarantine/", "ends at offset 20", "nothing was written"):
+    for words in ("cut 20 bytes", "index rebuilt", "kept in", "ends at offset 20", "nothing was written"):
         assert words in shown
     document = json.loads(command("recover", path, "--json")[1])
     assert state(tmp_path) == before

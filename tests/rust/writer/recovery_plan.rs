@@ -12,9 +12,12 @@ use crate::support::golden;
 use crate::support::reading::{copy, files, folder};
 
 type Files = BTreeMap<String, Vec<u8>>;
+type Change = fn(&mut Files);
+/// Size, seconds and nanoseconds of modification and change time, bytes.
+type FileState = (u64, i64, i64, i64, i64, Vec<u8>);
 
 /// A change of the files of a closed log, and its name.
-const DAMAGES: [(&str, fn(&mut Files)); 12] = [
+const DAMAGES: [(&str, Change); 12] = [
     ("none", |_| ()),
     ("torn batch", |files| last_log(files).extend_from_slice(&[0, 0, 0, 0, 0, 0, 0, 77, 0, 0, 9])),
     ("cut in a batch", |files| {
@@ -73,7 +76,7 @@ fn is_index(name: &str) -> bool {
 }
 
 /// The name, size, times and bytes of everything below a folder.
-fn snapshot(folder: &Path) -> BTreeMap<PathBuf, (u64, i64, i64, i64, i64, Vec<u8>)> {
+fn snapshot(folder: &Path) -> BTreeMap<PathBuf, FileState> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

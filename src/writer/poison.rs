@@ -1,0 +1,28 @@
+//! Which failures end the writer. After a write or a sync that failed in the middle of a change the files are not known, so
+//! that the writer takes nothing more; opening the log again recovers what was acknowledged.
+
+use std::io::ErrorKind;
+
+use super::group_commit::GroupCommit;
+use crate::error::{Error, Result};
+
+impl GroupCommit {
+    /// Poisons the writer where a change failed in the middle.
+    pub(super) fn or_poison<T>(&self, changed: Result<T>) -> Result<T> {
+        changed.inspect_err(|error| self.poison(error))
+    }
+
+    /// Poisons the writer where the preparation of a change failed, unless only space was missing: nothing has changed then.
+    pub(super) fn or_poison_unless_full<T>(&self, prepared: Result<T>) -> Result<T> {
+        prepared.inspect_err(|error| {
+            if !is_full(error) {
+                self.poison(error);
+            }
+        })
+    }
+}
+
+fn is_full(error: &Error) -> bool {
+    const FULL: [ErrorKind; 3] = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
+    matches!(error, Error::Io { source, .. } if FULL.contains(&source.kind()))
+}

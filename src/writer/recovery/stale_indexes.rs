@@ -1,0 +1,55 @@
+//! Which index files recovery writes again.
+
+use super::existing_log::Existing;
+use super::recovery_plan::RebuildReason;
+use super::scan_segment::IndexBytes;
+use crate::error::Result;
+use crate::fs::names::{FileKind, segment_file};
+use crate::fs::{Directory, SegmentFile};
+
+impl Existing<'_> {
+    /// The indexes of a segment whose files do not hold exactly these bytes.
+    pub(super) fn stale_indexes(
+        &self,
+        base_offset: i64,
+        indexes: &IndexBytes,
+    ) -> Result<Vec<(FileKind, RebuildReason)>> {
+        let mut stale = Vec::new();
+        for (kind, bytes) in indexes.files() {
+            let reason = match self.name_now(base_offset, kind) {
+                Some(name) => stale_index(self.directory, &name, bytes)?,
+                None => Some(RebuildReason::Missing),
+            };
+            stale.extend(reason.map(|reason| (kind, reason)));
+        }
+        Ok(stale)
+    }
+
+    /// The name of a segment's file before a replacement is finished; `None` where finishing it leaves no such file.
+    fn name_now(&self, base_offset: i64, kind: FileKind) -> Option<String> {
+        let is_it = |file: &&SegmentFile| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
+        match self.replacement.committed.iter().find(is_it) {
+            Some(file) => Some(file.name.clone()),
+            None if self.replaced.iter().any(|file| is_it(&file)) => None,
+            None => Some(segment_file(base_offset, kind)),
+        }
+    }
+}
+
+/// What is wrong with an index file that is to hold exactly these bytes; `None` where it does.
+fn stale_index(directory: &Directory, name: &str, bytes: &[u8]) -> Result<Option<RebuildReason>> {
+    let Some(held) = directory.identity_of(name)? else { return Ok(Some(RebuildReason::Missing)) };
+    let size = bytes.len() as u64;
+    if held.size < size {
+        return Ok(Some(RebuildReason::Differs));
+    }
+    let mut found = vec![0; bytes.len()];
+    let read = directory.open_file(name).and_then(|file| file.read_exact_at(0, &mut found));
+    if held.size > size {
+        // it is written again whatever it holds, so that an error of reading it does not count
+        let is_prefix = read.is_ok() && found == bytes;
+        return Ok(Some(if is_prefix { RebuildReason::Untrimmed } else { RebuildReason::Differs }));
+    }
+    read?;
+    Ok((found != bytes).then_some(RebuildReason::Differs))
+}
