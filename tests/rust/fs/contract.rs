@@ -282,7 +282,7 @@ const MAX_POSITION: u64 = 2_000;
 fn change() -> impl Strategy<Value = Change> {
     let name = || 0..NAMES.len();
     let file = || 0..8_usize;
-    let bytes = || proptest::collection::vec(1..=255_u8, 0..700);
+    let bytes = || (1..=255_u8, 0..700_usize).prop_map(|(byte, count)| vec![byte; count]);
     prop_oneof![
         3 => name().prop_map(Change::Create),
         1 => name().prop_map(Change::Open),
@@ -303,11 +303,18 @@ struct Disk {
     open: Vec<WritableFile>,
 }
 
+/// Contents in a short form: runs of equal bytes, each with its length.
+type Runs = Vec<(u8, usize)>;
+
+fn runs(bytes: &[u8]) -> Runs {
+    bytes.chunk_by(|one, next| one == next).map(|run| (run[0], run.len())).collect()
+}
+
 /// What a directory shows.
 #[derive(Debug, PartialEq)]
 struct State {
-    named: Vec<(String, Vec<u8>)>,
-    open: Vec<Vec<u8>>,
+    named: Vec<(String, Runs)>,
+    open: Vec<Runs>,
 }
 
 impl Disk {
@@ -337,12 +344,12 @@ impl Disk {
     fn state(&self) -> State {
         let read = |name: String| {
             let bytes = contents(&self.directory, &name).unwrap();
-            (name, bytes)
+            (name, runs(&bytes))
         };
         let open = self.open.iter().map(|file| {
             let mut bytes = vec![0; usize::try_from(file.identity().unwrap().size).unwrap()];
             file.read_exact_at(&mut bytes, 0).unwrap();
-            bytes
+            runs(&bytes)
         });
         State { named: names(&self.directory).into_iter().map(read).collect(), open: open.collect() }
     }
