@@ -12,12 +12,11 @@ SPARK = Path(__file__).resolve().parents[2] / "python" / "cordwood" / "spark"
 ORDER = [
     "errors",
     "topic_pattern",
-    "option_text",
-    "scalars",
-    "spelling",
+    "option_parsing",
+    "arrow_scalars",
     "options",
     "partitions",
-    "worker",
+    "log_cache",
     "offset_gaps",
     "position",
     "bounds",
@@ -28,7 +27,7 @@ ORDER = [
     "batch",
     "stream",
     "source",
-    "question",
+    "lookup",
     "udf",
     "jobs",
     "__main__",
@@ -38,12 +37,11 @@ ORDER = [
 WITHOUT_SPARK = [
     "errors",
     "topic_pattern",
-    "option_text",
-    "scalars",
-    "spelling",
+    "option_parsing",
+    "arrow_scalars",
     "options",
     "partitions",
-    "worker",
+    "log_cache",
     "offset_gaps",
     "position",
     "bounds",
@@ -82,9 +80,9 @@ def test_no_module_uses_one_above_it() -> None:
 
 
 def test_an_upward_use_is_seen(tmp_path: Path) -> None:
-    path = tmp_path / "worker.py"
+    path = tmp_path / "log_cache.py"
     path.write_text("from cordwood.spark.source import LogDataSource\n")
-    assert list(upward("worker", path)) == ["worker.py uses source"]
+    assert list(upward("log_cache", path)) == ["log_cache.py uses source"]
 
 
 def test_planning_needs_no_spark() -> None:

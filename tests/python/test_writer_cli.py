@@ -388,7 +388,7 @@ def test_append_does_not_guess_what_json_is_meant_for(tmp_path: Path, line: str,
 RECORD_COLUMNS = ["offset", "timestamp", "timestamp_type", "key", "value", "headers"]
 OTHER_COLUMNS = [
     *["topic", "partition", "leader_epoch", "producer_id", "producer_epoch", "sequence", "is_transactional"],
-    *["is_control", "codec", "magic", "batch_base_offset", "position", "segment", "key_size", "value_size"],
+    *["is_control", "codec", "magic", "batch_base_offset", "position", "segment_base_offset", "key_size", "value_size"],
 ]
 
 
