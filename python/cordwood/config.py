@@ -38,14 +38,14 @@ class LogConfig:
     """Longest time between a segment's first record and its last, ms: at least 1; 7 days."""
 
     segment_jitter_ms: int = _DEFAULTS["segment_jitter_ms"]
-    """At most this much is taken from `segment_ms` at random, ms: at least 0; 0."""
+    """Largest random amount subtracted from `segment_ms`, ms: at least 0; 0."""
 
     segment_index_bytes: int = _DEFAULTS["segment_index_bytes"]
     """Size of each index file of the active segment, bytes: 4 to 2³¹-1; 10 MiB. Rounded down to whole entries; a
     `LogWriter` wants room for one: 12."""
 
     index_interval_bytes: int = _DEFAULTS["index_interval_bytes"]
-    """An index entry after more than this many bytes: 0 to 2³¹-1; 4096."""
+    """Bytes of batches between two index entries: 0 to 2³¹-1; 4096."""
 
     flush_messages: int = _DEFAULTS["flush_messages"]
     """Flush after this many records: at least 1; 2⁶³-1, which is never."""
@@ -54,10 +54,10 @@ class LogConfig:
     """Flush after this long, ms: at least 0; 2⁶³-1, which is never."""
 
     retention_bytes: int = _DEFAULTS["retention_bytes"]
-    """Oldest segments go while the log stays at least this large, bytes; -1 (or any other negative): never."""
+    """The oldest segments are deleted while the log stays at least this large, bytes; negative: never; -1."""
 
     retention_ms: int = _DEFAULTS["retention_ms"]
-    """Segments go when all their records are older, ms: at least -1; 7 days. -1: never."""
+    """A segment is deleted when all its records are older, ms: at least -1; 7 days. -1: never."""
 
     max_message_bytes: int = _DEFAULTS["max_message_bytes"]
     """Largest batch, bytes: 0 to 2³¹-1; 1 MiB + 12."""
@@ -69,21 +69,21 @@ class LogConfig:
     """Records younger than this are not compacted, ms: at least 0; 0. At most `max_compaction_lag_ms`."""
 
     max_compaction_lag_ms: int = _DEFAULTS["max_compaction_lag_ms"]
-    """A record is not left uncompacted for longer, ms: at least 1; 2⁶³-1, which is no limit."""
+    """Longest time that a record stays uncompacted, ms: at least 1; 2⁶³-1, which is no limit."""
 
     min_cleanable_dirty_ratio: float = _DEFAULTS["min_cleanable_dirty_ratio"]
     """Share of the log that must be dirty before it is compacted: 0 to 1; 0.5."""
 
     cleanup_policy: str = _DEFAULTS["cleanup_policy"]
-    """What becomes of old records: `"delete"`, `"compact"`, `"compact,delete"`, or `""`, which keeps everything."""
+    """How old records are removed: `"delete"`, `"compact"`, `"compact,delete"`, or `""`: nothing is removed."""
 
     file_delete_delay_ms: int = _DEFAULTS["file_delete_delay_ms"]
     """How long a broker keeps a deleted segment's files under their `.deleted` names, ms: at least 0; 1 minute. A
     `LogWriter` deletes them at once."""
 
     compression_type: str = _DEFAULTS["compression_type"]
-    """How batches are compressed: `"uncompressed"`, `"zstd"`, `"lz4"`, `"snappy"`, `"gzip"`, or `"producer"`: as the
-    batch came, and our own records not at all."""
+    """How batches are compressed: `"uncompressed"`, `"zstd"`, `"lz4"`, `"snappy"`, `"gzip"`, or `"producer"`: batches
+    keep their codec, and records appended one by one are not compressed."""
 
     compression_gzip_level: int = _DEFAULTS["compression_gzip_level"]
     """gzip's level: 1 to 9, or -1, zlib's own default; -1."""
@@ -95,26 +95,26 @@ class LogConfig:
     """Zstandard's level: -131072 to 22; 3."""
 
     preallocate: bool = _DEFAULTS["preallocate"]
-    """Whether the active segment's `.log` gets its full size when it is made: no."""
+    """Whether the `.log` of a new segment is created at full size: no."""
 
     message_timestamp_type: TimestampType = _DEFAULTS["message_timestamp_type"]
-    """What a record's timestamp means: `CreateTime` or `LogAppendTime`; the name will do, too."""
+    """What a record's timestamp means: `CreateTime` or `LogAppendTime`, or the name as a text."""
 
     message_timestamp_before_max_ms: int = _DEFAULTS["message_timestamp_before_max_ms"]
-    """A record's time may lie this far before now, ms: at least 0; 2⁶³-1, which is no limit."""
+    """Largest age of a record's timestamp when it is appended, ms: at least 0; 2⁶³-1, which is no limit."""
 
     message_timestamp_after_max_ms: int = _DEFAULTS["message_timestamp_after_max_ms"]
-    """A record's time may lie this far after now, ms: at least 0; 1 hour."""
+    """How far a record's timestamp may be in the future, ms: at least 0; 1 hour."""
 
     min_insync_replicas: int = _DEFAULTS["min_insync_replicas"]
-    """Replicas that must have a record before it counts as written: at least 1; 1. For a cluster; one log only keeps
-    it."""
+    """Replicas that must have a record before it is acknowledged: at least 1; 1. For a cluster; a single log does not
+    use it."""
 
     unclean_leader_election_enable: bool = _DEFAULTS["unclean_leader_election_enable"]
-    """Whether a replica that is behind may lead: no. For a cluster; one log only keeps it."""
+    """Whether an out-of-sync replica may become leader: no. For a cluster; a single log does not use it."""
 
     def __post_init__(self) -> None:
-        """Check every setting, alone and beside the others, and give each the one form of its value."""
+        """Check every setting, alone and with the others, and convert each value to its one form."""
         for field, value in _log_config_checked(vars(self)).items():
             object.__setattr__(self, field, value)
 
@@ -128,15 +128,16 @@ class LogConfig:
     ) -> Self:
         """Take the settings from a `.properties` file, or a mapping, of a broker or a topic.
 
-        `kind="broker"`: the broker's own names (`log.segment.bytes`); whatever else is there is ignored. Where a
-        setting has several names, Kafka's precedence holds: `log.roll.ms` over `log.roll.hours`.
+        `kind="broker"`: the broker's own names (`log.segment.bytes`); other names are ignored. Where a
+        setting has several names, Kafka's precedence applies: `log.roll.ms` over `log.roll.hours`.
 
         `kind="topic"`: a topic's overrides (`segment.bytes`). An unknown name is a `ConfigError` that names a
         near one, if any.
 
-        `None` takes it for a broker's where a name begins with `log.`, or is `broker.id`, `node.id` or `process.roles`.
+        `None`: a broker's where a name begins with `log.`, or is `broker.id`, `node.id` or `process.roles`; else a
+        topic's.
 
-        `overrides` are a topic's, upon the rest. What nobody names has its default.
+        `overrides` are a topic's and win over the rest. A setting that is not named has its default.
         """
         given_kind: object = kind
         if not isinstance(given_kind, str | None) or given_kind not in {"broker", "topic", None}:
