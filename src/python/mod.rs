@@ -24,7 +24,6 @@ mod index_writers;
 mod keywords;
 mod log;
 mod lookup_targets;
-mod lookups;
 mod names;
 mod record;
 mod record_input;
