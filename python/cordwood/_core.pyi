@@ -12,7 +12,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Se
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
-from typing import Literal, Protocol, Self, TypeAlias, TypeVar, final, overload
+from typing import Any, Literal, Protocol, Self, TypeAlias, TypeVar, final, overload
 
 import pandas as pd
 import polars as pl
@@ -57,9 +57,9 @@ __all__ = [
     "TransactionIndexWriter",
     "_has_segments",
     "_is_segment_file",
-    "_log_config_of",
-    "_log_config_properties",
-    "_log_config_settings",
+    "_log_config_checked",
+    "_log_config_from_properties",
+    "_log_config_to_properties",
     "_nearest",
     "_partition_name",
     "classify",
@@ -1586,16 +1586,19 @@ def _is_segment_file(name: str) -> bool:
 def _partition_name(name: str) -> tuple[str, int] | None:
     """Return the topic and the number in the name of a live partition directory; `None` for another name."""
 
-def _nearest(name: str, known: Sequence[str]) -> str | None:
-    """Return the known name with the fewest edits, in whatever case; `None` where a third of the letters differ."""
+def _nearest(name: str, known: Sequence[str], letters: int = 3) -> str | None:
+    """Return the known name with the fewest edits, in whatever case; `None` where none is near.
 
-def _log_config_settings() -> list[tuple[str, str, str, list[tuple[str, int, str | None]]]]:
-    """Return the core's table of settings: name, default, what is allowed, a broker's names with factors and limits."""
+    A name is near with at most one edit for each *letters* letters: a far-fetched guess misleads.
+    """
 
-def _log_config_properties(
+def _log_config_from_properties(
     properties: dict[str, str], kind: str | None = None, overrides: dict[str, str] | None = None
-) -> dict[str, str]:
-    """Return what the core makes of properties, as `LogConfig.from_properties(…).to_properties()` does."""
+) -> dict[str, Any]:
+    """Return the fields of a `LogConfig` that properties of a broker or a topic, and overrides of a topic, give."""
 
-def _log_config_of(config: object) -> dict[str, str]:
-    """Return the properties that the core makes of a configuration, or of `None`."""
+def _log_config_checked(fields: dict[str, object]) -> dict[str, Any]:
+    """Check fields of a `LogConfig`, alone and together, and return all of them in their one form."""
+
+def _log_config_to_properties(fields: dict[str, object]) -> dict[str, str]:
+    """Return fields of a `LogConfig` under their topic names."""

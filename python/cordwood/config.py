@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from cordwood import properties as files
-from cordwood.settings import SETTINGS, refused, shown
+from cordwood._core import _log_config_checked, _log_config_from_properties, _log_config_to_properties
+from cordwood.properties import refused, shown
 from cordwood.types import TimestampType
 
 __all__ = ["LogConfig"]
 
-_NEVER = 2**63 - 1
-_HOUR = 3_600_000
+# the core has the table of settings: names, defaults, limits, and which name of a broker's file wins
+_DEFAULTS = _log_config_from_properties({}, "topic")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,101 +30,93 @@ class LogConfig:
     allowed.
     """
 
-    segment_bytes: int = 1 << 30
+    segment_bytes: int = _DEFAULTS["segment_bytes"]
     """Largest size of a segment's `.log`, bytes: 14 to 2³¹-1; 1 GiB. Kafka calls one below 1 MiB
     `internal.segment.bytes`."""
 
-    segment_ms: int = 168 * _HOUR
+    segment_ms: int = _DEFAULTS["segment_ms"]
     """Longest time between a segment's first record and its last, ms: at least 1; 7 days."""
 
-    segment_jitter_ms: int = 0
-    """At most this much is taken from `segment_ms` at random, ms: at least 0; 0."""
+    segment_jitter_ms: int = _DEFAULTS["segment_jitter_ms"]
+    """Largest random amount subtracted from `segment_ms`, ms: at least 0; 0."""
 
-    segment_index_bytes: int = 10 << 20
+    segment_index_bytes: int = _DEFAULTS["segment_index_bytes"]
     """Size of each index file of the active segment, bytes: 4 to 2³¹-1; 10 MiB. Rounded down to whole entries; a
     `LogWriter` wants room for one: 12."""
 
-    index_interval_bytes: int = 4096
-    """An index entry after more than this many bytes: 0 to 2³¹-1; 4096."""
+    index_interval_bytes: int = _DEFAULTS["index_interval_bytes"]
+    """Bytes of batches between two index entries: 0 to 2³¹-1; 4096."""
 
-    flush_messages: int = _NEVER
+    flush_messages: int = _DEFAULTS["flush_messages"]
     """Flush after this many records: at least 1; 2⁶³-1, which is never."""
 
-    flush_ms: int = _NEVER
+    flush_ms: int = _DEFAULTS["flush_ms"]
     """Flush after this long, ms: at least 0; 2⁶³-1, which is never."""
 
-    retention_bytes: int = -1
-    """Oldest segments go while the log stays at least this large, bytes; -1 (or any other negative): never."""
+    retention_bytes: int = _DEFAULTS["retention_bytes"]
+    """The oldest segments are deleted while the log stays at least this large, bytes; negative: never; -1."""
 
-    retention_ms: int = 168 * _HOUR
-    """Segments go when all their records are older, ms: at least -1; 7 days. -1: never."""
+    retention_ms: int = _DEFAULTS["retention_ms"]
+    """A segment is deleted when all its records are older, ms: at least -1; 7 days. -1: never."""
 
-    max_message_bytes: int = (1 << 20) + 12
+    max_message_bytes: int = _DEFAULTS["max_message_bytes"]
     """Largest batch, bytes: 0 to 2³¹-1; 1 MiB + 12."""
 
-    delete_retention_ms: int = 24 * _HOUR
+    delete_retention_ms: int = _DEFAULTS["delete_retention_ms"]
     """How long compaction keeps tombstones and markers, ms: at least 0; 1 day."""
 
-    min_compaction_lag_ms: int = 0
+    min_compaction_lag_ms: int = _DEFAULTS["min_compaction_lag_ms"]
     """Records younger than this are not compacted, ms: at least 0; 0. At most `max_compaction_lag_ms`."""
 
-    max_compaction_lag_ms: int = _NEVER
-    """A record is not left uncompacted for longer, ms: at least 1; 2⁶³-1, which is no limit."""
+    max_compaction_lag_ms: int = _DEFAULTS["max_compaction_lag_ms"]
+    """Longest time that a record stays uncompacted, ms: at least 1; 2⁶³-1, which is no limit."""
 
-    min_cleanable_dirty_ratio: float = 0.5
+    min_cleanable_dirty_ratio: float = _DEFAULTS["min_cleanable_dirty_ratio"]
     """Share of the log that must be dirty before it is compacted: 0 to 1; 0.5."""
 
-    cleanup_policy: str = "delete"
-    """What becomes of old records: `"delete"`, `"compact"`, `"compact,delete"`, or `""`, which keeps everything."""
+    cleanup_policy: str = _DEFAULTS["cleanup_policy"]
+    """How old records are removed: `"delete"`, `"compact"`, `"compact,delete"`, or `""`: nothing is removed."""
 
-    file_delete_delay_ms: int = 60_000
+    file_delete_delay_ms: int = _DEFAULTS["file_delete_delay_ms"]
     """How long a broker keeps a deleted segment's files under their `.deleted` names, ms: at least 0; 1 minute. A
     `LogWriter` deletes them at once."""
 
-    compression_type: str = "producer"
-    """How batches are compressed: `"uncompressed"`, `"zstd"`, `"lz4"`, `"snappy"`, `"gzip"`, or `"producer"`: as the
-    batch came, and our own records not at all."""
+    compression_type: str = _DEFAULTS["compression_type"]
+    """How batches are compressed: `"uncompressed"`, `"zstd"`, `"lz4"`, `"snappy"`, `"gzip"`, or `"producer"`: batches
+    keep their codec, and records appended one by one are not compressed."""
 
-    compression_gzip_level: int = -1
+    compression_gzip_level: int = _DEFAULTS["compression_gzip_level"]
     """gzip's level: 1 to 9, or -1, zlib's own default; -1."""
 
-    compression_lz4_level: int = 9
+    compression_lz4_level: int = _DEFAULTS["compression_lz4_level"]
     """LZ4's level: 1 to 17; 9. A `LogWriter` compresses the same at every level."""
 
-    compression_zstd_level: int = 3
+    compression_zstd_level: int = _DEFAULTS["compression_zstd_level"]
     """Zstandard's level: -131072 to 22; 3."""
 
-    preallocate: bool = False
-    """Whether the active segment's `.log` gets its full size when it is made: no."""
+    preallocate: bool = _DEFAULTS["preallocate"]
+    """Whether the `.log` of a new segment is created at full size: no."""
 
-    message_timestamp_type: TimestampType = TimestampType.CreateTime
-    """What a record's timestamp means: `CreateTime` or `LogAppendTime`; the name will do, too."""
+    message_timestamp_type: TimestampType = _DEFAULTS["message_timestamp_type"]
+    """What a record's timestamp means: `CreateTime` or `LogAppendTime`, or the name as a text."""
 
-    message_timestamp_before_max_ms: int = _NEVER
-    """A record's time may lie this far before now, ms: at least 0; 2⁶³-1, which is no limit."""
+    message_timestamp_before_max_ms: int = _DEFAULTS["message_timestamp_before_max_ms"]
+    """Largest age of a record's timestamp when it is appended, ms: at least 0; 2⁶³-1, which is no limit."""
 
-    message_timestamp_after_max_ms: int = _HOUR
-    """A record's time may lie this far after now, ms: at least 0; 1 hour."""
+    message_timestamp_after_max_ms: int = _DEFAULTS["message_timestamp_after_max_ms"]
+    """How far a record's timestamp may be in the future, ms: at least 0; 1 hour."""
 
-    min_insync_replicas: int = 1
-    """Replicas that must have a record before it counts as written: at least 1; 1. For a cluster; one log only keeps
-    it."""
+    min_insync_replicas: int = _DEFAULTS["min_insync_replicas"]
+    """Replicas that must have a record before it is acknowledged: at least 1; 1. For a cluster; a single log does not
+    use it."""
 
-    unclean_leader_election_enable: bool = False
-    """Whether a replica that is behind may lead: no. For a cluster; one log only keeps it."""
+    unclean_leader_election_enable: bool = _DEFAULTS["unclean_leader_election_enable"]
+    """Whether an out-of-sync replica may become leader: no. For a cluster; a single log does not use it."""
 
     def __post_init__(self) -> None:
-        """Check every setting, alone and beside the others, and give each the one form of its value."""
-        for setting in SETTINGS:
-            value = getattr(self, setting.field)
-            try:
-                value = setting.allowed.check(value)
-            except ValueError:
-                raise refused(setting.field, str(setting.allowed), shown(value)) from None
-            object.__setattr__(self, setting.field, value)
-        if self.min_compaction_lag_ms > self.max_compaction_lag_ms:
-            most = f"at most max_compaction_lag_ms, which is {self.max_compaction_lag_ms}"
-            raise refused("min_compaction_lag_ms", most, str(self.min_compaction_lag_ms))
+        """Check every setting, alone and with the others, and convert each value to its one form."""
+        for field, value in _log_config_checked(vars(self)).items():
+            object.__setattr__(self, field, value)
 
     @classmethod
     def from_properties(
@@ -135,15 +128,16 @@ class LogConfig:
     ) -> Self:
         """Take the settings from a `.properties` file, or a mapping, of a broker or a topic.
 
-        `kind="broker"`: the broker's own names (`log.segment.bytes`); whatever else is there is ignored. Where a
-        setting has several names, Kafka's precedence holds: `log.roll.ms` over `log.roll.hours`.
+        `kind="broker"`: the broker's own names (`log.segment.bytes`); other names are ignored. Where a
+        setting has several names, Kafka's precedence applies: `log.roll.ms` over `log.roll.hours`.
 
         `kind="topic"`: a topic's overrides (`segment.bytes`). An unknown name is a `ConfigError` that names a
         near one, if any.
 
-        `None` takes it for a broker's where a name begins with `log.`, or is `broker.id`, `node.id` or `process.roles`.
+        `None`: a broker's where a name begins with `log.`, or is `broker.id`, `node.id` or `process.roles`; else a
+        topic's.
 
-        `overrides` are a topic's, upon the rest. What nobody names has its default.
+        `overrides` are a topic's and win over the rest. A setting that is not named has its default.
         """
         given_kind: object = kind
         if not isinstance(given_kind, str | None) or given_kind not in {"broker", "topic", None}:
@@ -153,30 +147,12 @@ class LogConfig:
         if not isinstance(overrides, (Mapping, type(None))):
             raise _no_instance("overrides", "a mapping", overrides)
         given = files.texts("properties", properties) if isinstance(properties, Mapping) else files.read(properties)
-        if kind is None:
-            kind = "broker" if files.is_brokers(given) else "topic"
-        values = files.of_broker(given) if kind == "broker" else files.of_topic(given)
-        config = cls._checked(values)
-        return (
-            config if overrides is None else cls._checked(values | files.of_topic(files.texts("overrides", overrides)))
-        )
+        topics = None if overrides is None else files.texts("overrides", overrides)
+        return cls(**_log_config_from_properties(given, kind, topics))
 
     def to_properties(self) -> dict[str, str]:
         """Give all settings under their topic names; `from_properties` makes the same of them."""
-        properties = {setting.name: setting.allowed.text(getattr(self, setting.field)) for setting in SETTINGS}
-        if self.segment_bytes < files.LEAST_SEGMENT_BYTES:
-            properties[files.INTERNAL_SEGMENT_BYTES] = properties.pop(files.SEGMENT_BYTES)
-        return properties
-
-    @classmethod
-    def _checked(cls, values: dict[str, Any]) -> Self:
-        """Make the configuration; what two settings say of each other is said in the words of properties."""
-        least = values.get("min_compaction_lag_ms", cls.min_compaction_lag_ms)
-        most = values.get("max_compaction_lag_ms", cls.max_compaction_lag_ms)
-        if least > most:
-            words = f"at most max.compaction.lag.ms, which is {most}"
-            raise refused("min.compaction.lag.ms", words, str(least))
-        return cls(**values)
+        return _log_config_to_properties(vars(self))
 
 
 def _no_instance(argument: str, wanted: str, found: object) -> TypeError:

@@ -1,31 +1,13 @@
-"""Properties: the files that Java's `java.util.Properties` reads, and what the names in them mean for a log."""
+"""Properties: the files that Java's `java.util.Properties` reads, as texts by name."""
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cordwood.settings import SETTINGS, Allowed, Flag, Integer, Setting, Synonym, refused, shown
+from cordwood.errors import ConfigError
 
-__all__ = ["is_brokers", "of_broker", "of_topic", "read", "texts"]
-
-SEGMENT_BYTES = "segment.bytes"
-# a topic's name for a segment size below 1 MiB; it wins over the other
-INTERNAL_SEGMENT_BYTES = "internal.segment.bytes"
-LEAST_SEGMENT_BYTES = 1 << 20
-
-_BROKERS = ("broker.id", "node.id", "process.roles")
-# Kafka's too, but nothing that a log's files show
-_IGNORED = (
-    "leader.replication.throttled.replicas",
-    "follower.replication.throttled.replicas",
-    "local.retention.bytes",
-    "local.retention.ms",
-    "remote.log.copy.disable",
-    "remote.log.delete.on.disable",
-)
-# has to be off: with it, what lies here is not the whole log
-_REMOTE_STORAGE = "remote.storage.enable"
+__all__ = ["read", "refused", "shown", "texts"]
 
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -97,7 +79,7 @@ def texts(argument: str, properties: Mapping[str, object]) -> dict[str, str]:
         if not isinstance(name, str):
             raise refused(argument, "names that are text", shown(name))
         if isinstance(value, bool):
-            given[name] = Flag().text(value)
+            given[name] = "true" if value else "false"
         elif isinstance(value, str | int | float):
             given[name] = shown(value, str)
         else:
@@ -105,109 +87,15 @@ def texts(argument: str, properties: Mapping[str, object]) -> dict[str, str]:
     return given
 
 
-def is_brokers(names: Mapping[str, str]) -> bool:
-    """Whether they are of a broker's file: a name begins with `log.`, or is one that every broker has."""
-    return any(name.startswith("log.") or name in _BROKERS for name in names)
+def refused(name: str, expected: str, found: str) -> ConfigError:
+    """Make the error for an argument or a property that is not allowed."""
+    sentence = f"{name}: expected {expected}, found {found}"
+    return ConfigError(sentence, code="config", argument=name, expected=expected, found=found)
 
 
-def of_broker(given: Mapping[str, str]) -> dict[str, object]:
-    """Take the fields out of a broker's properties."""
-    values: dict[str, object] = {}
-    for setting in SETTINGS:
-        # a name that loses is read all the same: a broker that cannot read it does not start
-        for synonym in setting.synonyms:
-            if synonym.name in given:
-                text = given[synonym.name]
-                value = _read(synonym.name, text, synonym.allowed or _limit(setting))
-                if setting.field not in values:
-                    values[setting.field] = _in_units(setting, synonym, text, value)
-    return values
-
-
-def of_topic(given: Mapping[str, str]) -> dict[str, object]:
-    """Take the fields out of a topic's overrides."""
-    known = {setting.name: setting for setting in SETTINGS}
-    values = {}
-    # in order, as the core goes through them: the same of several errors is the one that is raised
-    for name, text in sorted(given.items()):
-        if name == INTERNAL_SEGMENT_BYTES or name in _IGNORED:
-            continue
-        if name == _REMOTE_STORAGE:
-            _require_off(name, text)
-            continue
-        if name not in known:
-            raise refused(name, _known_setting(name), "an unknown name")
-        values[known[name].field] = _read(name, text, _limit(known[name]))
-    if INTERNAL_SEGMENT_BYTES in given:
-        setting = known[SEGMENT_BYTES]
-        values[setting.field] = _read(INTERNAL_SEGMENT_BYTES, given[INTERNAL_SEGMENT_BYTES], setting.allowed)
-    return values
-
-
-def _require_off(name: str, text: str) -> None:
+def shown(value: object, write: Callable[[object], str] = repr) -> str:
+    """Write a value; its class where Python does not write it, as a number of very many digits."""
     try:
-        is_on = Flag().parse(text)
+        return write(value)
     except ValueError:
-        is_on = True
-    if is_on:
-        raise refused(name, "false: there is no tiered storage here", f'"{text}"')
-
-
-def _in_units(setting: Setting, synonym: Synonym, text: str, value: object) -> object:
-    """Convert to the setting's own unit. A broker takes any negative retention time for -1, and none of 0."""
-    if not isinstance(setting.allowed, Integer) or not isinstance(value, int):
-        return value
-    number = value * synonym.factor
-    if setting.name == "retention.ms":
-        if number == 0:
-            raise refused(synonym.name, "1 or more, or -1 for no limit", f'"{text}"')
-        return max(number, -1)
-    try:
-        return setting.allowed.check(number)
-    except ValueError:
-        raise refused(synonym.name, str(setting.allowed), f'"{text}"') from None
-
-
-def _limit(setting: Setting) -> Allowed:
-    """Give what properties may say: less than the field may for the size of a segment."""
-    if setting.name == SEGMENT_BYTES and isinstance(setting.allowed, Integer):
-        return Integer(LEAST_SEGMENT_BYTES, setting.allowed.most)
-    return setting.allowed
-
-
-def _read(name: str, text: str, allowed: Allowed) -> object:
-    try:
-        return allowed.parse(text)
-    except ValueError:
-        expected = str(allowed)
-        if name.endswith(SEGMENT_BYTES) and name != INTERNAL_SEGMENT_BYTES:
-            expected += f"; for a smaller one, {INTERNAL_SEGMENT_BYTES} of a topic"
-        raise refused(name, expected, f'"{text}"') from None
-
-
-def _known_setting(name: str) -> str:
-    """Say what is expected instead of a name that no topic has."""
-    for setting in SETTINGS:
-        if any(synonym.name == name for synonym in setting.synonyms):
-            return f"a topic's setting: {name} is a broker's, and a topic's is {setting.name}"
-    nearest = _nearest(name, [*(setting.name for setting in SETTINGS), INTERNAL_SEGMENT_BYTES])
-    return "a topic's setting" if nearest is None else f"a topic's setting; the nearest is {nearest}"
-
-
-def _nearest(name: str, known: Iterable[str]) -> str | None:
-    """Give the known name with the fewest edits, by the rule of the core (`src/config/suggestions.rs`)."""
-    name, most = name.lower(), max(len(name) // 3, 1)
-    edits = {other: _edits(name, other.lower()) for other in known}
-    nearest = min(edits, key=edits.__getitem__)
-    return nearest if edits[nearest] <= most else None
-
-
-def _edits(one: str, other: str) -> int:
-    """Count the letters to put in, leave out or change to make one of the other (Levenshtein)."""
-    row = list(range(len(other) + 1))
-    for above, letter in enumerate(one):
-        following = [above + 1]
-        for at, wanted in enumerate(other):
-            following.append(min(row[at] + (letter != wanted), row[at + 1] + 1, following[at] + 1))
-        row = following
-    return row[-1]
+        return type(value).__name__

@@ -21,6 +21,8 @@
 mod batches;
 mod columns;
 mod headers;
+#[cfg(feature = "python")]
+mod lookups;
 mod new_records;
 mod reader;
 
@@ -30,6 +32,8 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 #[cfg(feature = "python")]
 pub(crate) use headers::java_string;
+#[cfg(feature = "python")]
+pub(crate) use lookups::{Located, Timed};
 pub use new_records::{HeaderPair, NewRecords};
 pub use reader::{Progress, Reader, ReaderOptions};
 

@@ -20,7 +20,11 @@ pub use properties::PropertySource;
 pub use settings::{Setting, Synonym, settings};
 #[cfg(feature = "arrow")]
 pub(crate) use suggestions::nearest;
+#[cfg(feature = "python")]
+pub(crate) use suggestions::nearest_within;
 pub use value::Allowed;
+#[cfg(feature = "python")]
+pub(crate) use value::Value;
 
 use crate::error::{Error, Result};
 use crate::types::TimestampType;

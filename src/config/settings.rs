@@ -28,12 +28,12 @@ impl Setting {
         self.value(config).to_string()
     }
 
-    pub(super) fn value(&self, config: &LogConfig) -> Value {
+    pub(crate) fn value(&self, config: &LogConfig) -> Value {
         (self.get)(config)
     }
 
     /// `None` where the value is of another type than the field.
-    pub(super) fn store(&self, config: &mut LogConfig, value: &Value) -> Option<()> {
+    pub(crate) fn store(&self, config: &mut LogConfig, value: &Value) -> Option<()> {
         (self.set)(config, value)
     }
 }

@@ -3,12 +3,21 @@
 /// The known name with the fewest edits to `name`, upper and lower case taken as equal. `None` where more than a third of
 /// the letters differ: a far-fetched guess misleads.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    nearest_within(name, known, 3)
+}
+
+/// As [`nearest`], with at most one edit for each `letters` letters of the name.
+pub(crate) fn nearest_within<'a>(
+    name: &str,
+    known: impl IntoIterator<Item = &'a str>,
+    letters: usize,
+) -> Option<&'a str> {
     let name = name.to_lowercase();
-    let most = (name.chars().count() / 3).max(1);
+    let max_edits = name.chars().count().checked_div(letters).unwrap_or(0).max(1);
     known
         .into_iter()
         .map(|known| (edits(&name, &known.to_lowercase()), known))
-        .filter(|(edits, _)| *edits <= most)
+        .filter(|(edits, _)| *edits <= max_edits)
         .min_by_key(|(edits, _)| *edits)
         .map(|(_, known)| known)
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A setting's value, whatever its type.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Value {
+pub(crate) enum Value {
     Integer(i64),
     Ratio(f64),
     Flag(bool),
@@ -81,7 +81,7 @@ pub enum Allowed {
 
 impl Allowed {
     /// The value of a text; `None` where it is of another type. Whether it is allowed is another question.
-    pub(super) fn parse(self, text: &str) -> Option<Value> {
+    pub(crate) fn parse(self, text: &str) -> Option<Value> {
         let text = trim(text);
         match self {
             Self::Integer { .. } | Self::IntegerOr { .. } => text.parse().ok().map(Value::Integer),
@@ -103,7 +103,7 @@ impl Allowed {
     }
 
     /// Whether a value of the right type is in range.
-    pub(super) fn admits(self, value: &Value) -> bool {
+    pub(crate) fn admits(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Integer { min, max }, Value::Integer(number)) => (min..=max).contains(number),
             (Self::IntegerOr { min, max, or }, Value::Integer(number)) => {

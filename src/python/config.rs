@@ -1,14 +1,15 @@
-//! `LogConfig` between the two languages: Python's class is Python's own, and comes here as properties.
+//! `LogConfig` between the two languages. The class is Python's; the table of settings is the core's.
 
 use std::collections::BTreeMap;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyType;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyType};
 
 use super::arguments::class_name;
 use super::error;
-use crate::config::{LogConfig, PropertySource, Setting, Synonym, settings};
+use crate::config::{Allowed, LogConfig, PropertySource, Setting, Value, settings};
+use crate::error::Error;
 
 /// The configuration of an object with `to_properties()`; the default one of `None`.
 pub(super) fn config_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<LogConfig> {
@@ -29,49 +30,107 @@ pub(super) fn config_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<LogConfig>
         .map_err(|wrong| error::to_python(given.py(), wrong))
 }
 
-type SynonymRow = (&'static str, i64, Option<String>);
-type SettingRow = (&'static str, String, String, Vec<SynonymRow>);
-
-// a test compares Python's table with it
-#[doc = stub_doc!(_log_config_settings)]
+#[doc = stub_doc!(_log_config_from_properties)]
 #[pyfunction]
-#[pyo3(name = "_log_config_settings")]
-pub(super) fn log_config_settings() -> Vec<SettingRow> {
-    fn synonym_row(synonym: &Synonym) -> SynonymRow {
-        (synonym.name, synonym.factor, synonym.allowed.map(|allowed| allowed.to_string()))
-    }
-    fn row(setting: &Setting) -> SettingRow {
-        let default = setting.text(&LogConfig::default());
-        let synonyms = setting.synonyms.iter().map(synonym_row).collect();
-        (setting.name, default, setting.allowed.to_string(), synonyms)
-    }
-    settings().map(row).collect()
-}
-
-#[doc = stub_doc!(_log_config_of)]
-#[pyfunction]
-#[pyo3(name = "_log_config_of", signature = (config))]
-pub(super) fn log_config_of(config: Option<&Bound<'_, PyAny>>) -> PyResult<BTreeMap<String, String>> {
-    config_of(config).map(|config| config.to_properties())
-}
-
-#[doc = stub_doc!(_log_config_properties)]
-#[pyfunction]
-#[pyo3(name = "_log_config_properties", signature = (properties, kind=None, overrides=None))]
+#[pyo3(name = "_log_config_from_properties", signature = (properties, kind=None, overrides=None))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]
-pub(super) fn log_config_properties(
-    py: Python<'_>,
+pub(super) fn from_properties<'py>(
+    py: Python<'py>,
     properties: BTreeMap<String, String>,
     kind: Option<&str>,
     overrides: Option<BTreeMap<String, String>>,
-) -> PyResult<BTreeMap<String, String>> {
+) -> PyResult<Bound<'py, PyDict>> {
     let source = match kind {
         Some("broker") => Some(PropertySource::Broker),
         Some(_) => Some(PropertySource::Topic),
         None => None,
     };
-    LogConfig::from_properties(&properties, source)
+    let config = LogConfig::from_properties(&properties, source)
         .and_then(|config| config.with_overrides(&overrides.unwrap_or_default()))
-        .map(|config| config.to_properties())
-        .map_err(|wrong| error::to_python(py, wrong))
+        .map_err(|wrong| error::to_python(py, wrong))?;
+    fields_of(py, &config)
+}
+
+#[doc = stub_doc!(_log_config_checked)]
+#[pyfunction]
+#[pyo3(name = "_log_config_checked")]
+pub(super) fn checked<'py>(fields: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+    fields_of(fields.py(), &config_of_fields(fields)?)
+}
+
+#[doc = stub_doc!(_log_config_to_properties)]
+#[pyfunction]
+#[pyo3(name = "_log_config_to_properties")]
+pub(super) fn to_properties(fields: &Bound<'_, PyDict>) -> PyResult<BTreeMap<String, String>> {
+    config_of_fields(fields).map(|config| config.to_properties())
+}
+
+fn config_of_fields(fields: &Bound<'_, PyDict>) -> PyResult<LogConfig> {
+    let py = fields.py();
+    let mut config = LogConfig::default();
+    for setting in settings() {
+        let Some(given) = fields.get_item(setting.field())? else { continue };
+        let value = value_of(setting, &given)?.filter(|value| setting.allowed.admits(value));
+        if value.and_then(|value| setting.store(&mut config, &value)).is_none() {
+            // Python cannot write a number of very many digits
+            let found = given.repr().map_or_else(|_| class_name(&given), |text| text.to_string());
+            let wrong = Error::config(setting.field(), setting.allowed.to_string(), found);
+            return Err(error::to_python(py, wrong));
+        }
+    }
+    config.validate().map_err(|wrong| error::to_python(py, wrong))?;
+    Ok(config)
+}
+
+/// The value that a field has in Python; `None` where it is of another type.
+fn value_of(setting: &Setting, given: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    let is_bool = given.is_instance_of::<PyBool>();
+    Ok(match setting.allowed {
+        // an array of NumPy has __index__, too, and raises
+        Allowed::Integer { .. } | Allowed::IntegerOr { .. } if !is_bool && given.hasattr("__index__")? => {
+            given.extract().ok().map(Value::Integer)
+        }
+        Allowed::Ratio
+            if !is_bool && (given.is_instance_of::<PyFloat>() || given.is_instance_of::<PyInt>()) =>
+        {
+            given.extract().ok().map(Value::Ratio)
+        }
+        Allowed::Flag if is_bool => given.extract().ok().map(Value::Flag),
+        Allowed::OneOf(_) | Allowed::ListOf(_) if given.is_instance_of::<PyString>() => {
+            given.extract().ok().and_then(|text: String| setting.allowed.parse(&text))
+        }
+        Allowed::OneOf(_)
+            if is_timestamp_type(setting) && given.is_instance(&timestamp_type(given.py())?)? =>
+        {
+            setting.allowed.parse(&given.getattr("name")?.extract::<String>()?)
+        }
+        _ => None,
+    })
+}
+
+fn fields_of<'py>(py: Python<'py>, config: &LogConfig) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    for setting in settings() {
+        let field = setting.field();
+        match setting.value(config) {
+            Value::Integer(number) => fields.set_item(field, number)?,
+            Value::Ratio(ratio) => fields.set_item(field, ratio)?,
+            Value::Flag(flag) => fields.set_item(field, flag)?,
+            Value::Word(word) if is_timestamp_type(setting) => {
+                fields.set_item(field, timestamp_type(py)?.get_item(word)?)?;
+            }
+            Value::Word(word) => fields.set_item(field, word)?,
+            words @ Value::Words(_) => fields.set_item(field, words.to_string())?,
+        }
+    }
+    Ok(fields)
+}
+
+/// Whether a setting's words are the names of `TimestampType`, an enum of Python.
+fn is_timestamp_type(setting: &Setting) -> bool {
+    setting.name == "message.timestamp.type"
+}
+
+fn timestamp_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("cordwood.types")?.getattr("TimestampType")
 }

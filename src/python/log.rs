@@ -11,13 +11,12 @@ use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::keywords::Keywords;
-use super::lookups::{Located, Timed};
 use super::results::{PyLocation, PyOffsetGap, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
 use super::split::PySplit;
 use super::{arrow_export, error, lookup_targets};
-use crate::arrow::{Column, ReaderOptions};
+use crate::arrow::{Column, Located, ReaderOptions, Timed};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, Split};
 

@@ -24,7 +24,6 @@ mod index_writers;
 mod keywords;
 mod log;
 mod lookup_targets;
-mod lookups;
 mod names;
 mod record;
 mod record_input;
@@ -43,7 +42,7 @@ use pyo3::prelude::*;
 #[pyo3(name = "_core", gil_used = true)]
 mod core_module {
     #[pymodule_export]
-    use super::config::{log_config_of, log_config_properties, log_config_settings};
+    use super::config::{checked, from_properties, to_properties};
     #[pymodule_export]
     use super::dir::PyLogDir;
     #[pymodule_export]

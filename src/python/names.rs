@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{self, PARTITION_STATES, word_of};
 use super::enter::enter;
-use crate::config::nearest as nearest_name;
+use crate::config::nearest_within;
 use crate::dir::{self, PathInfo, PathKind};
 use crate::fs::names::{SegmentFileName, Stage};
 
@@ -92,8 +92,8 @@ pub(super) fn is_segment_file(name: &str) -> bool {
 
 #[doc = stub_doc!(_nearest)]
 #[pyfunction]
-#[pyo3(name = "_nearest")]
+#[pyo3(name = "_nearest", signature = (name, known, letters=3))]
 #[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]
-pub(super) fn nearest(name: &str, known: Vec<String>) -> Option<String> {
-    nearest_name(name, known.iter().map(String::as_str)).map(str::to_owned)
+pub(super) fn nearest(name: &str, known: Vec<String>, letters: usize) -> Option<String> {
+    nearest_within(name, known.iter().map(String::as_str), letters).map(str::to_owned)
 }

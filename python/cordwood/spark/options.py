@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from cordwood._core import _nearest
 from cordwood.spark.errors import bad_option
 from cordwood.spark.option_parsing import (
     EARLIEST,
@@ -36,7 +37,6 @@ from cordwood.spark.option_parsing import (
     write_offsets,
     write_text,
 )
-from cordwood.spark.suggestions import nearest
 
 __all__ = ["EARLIEST", "LATEST", "PartitionName", "SparkLogOptions"]
 
@@ -51,9 +51,8 @@ _BROKER_ONLY_NAMES = (
     "fetchOffset.retryIntervalMs",
 )
 
-# similarity from which a name counts as misspelt; of the settings of Kafka's clients, max.partition.fetch.bytes is the
-# most similar to an option of the source: 0.81
-_MISSPELT = 0.85
+# at most one edit for so many letters; max.partition.fetch.bytes, a name of Kafka's clients, has 8 edits in 25 letters
+_MISSPELT_LETTERS = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +129,7 @@ class SparkLogOptions:
                 idle.append(key)
             else:
                 names = [known.name for known in _OPTIONS.values()]
-                meant = nearest(key, [*names, *_BROKER_ONLY_NAMES])
+                meant = _nearest(key, [*names, *_BROKER_ONLY_NAMES])
                 expected = f"a known option (did you mean {meant}?)" if meant else f"one of {', '.join(names)}"
                 raise bad_option(key, expected, text)
         if idle:
@@ -201,7 +200,7 @@ class _Option:
 def _check_brokers(key: str, text: str) -> None:
     """Refuse an option of the source that is misspelt or has the prefix `kafka.`: it would silently have no effect."""
     name = key.lower().removeprefix("kafka.")
-    meant = nearest(name, (known.removeprefix("kafka.") for known in _OPTIONS), likeness=_MISSPELT)
+    meant = _nearest(name, [known.removeprefix("kafka.") for known in _OPTIONS], _MISSPELT_LETTERS)
     if meant is not None:
         known = _OPTIONS.get(meant) or _OPTIONS[f"kafka.{meant}"]
         raise bad_option(key, f"a known option (did you mean {known.name}?)", text)

@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import TypeAlias
 
 import cordwood as cw
+from cordwood._core import _has_segments, _is_segment_file, _partition_name
 from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SEGMENT_GONE, SparkLogError
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.topic_pattern import topic_pattern
 
-__all__ = ["PartitionDirectory", "absolute", "find_partitions", "has_segments", "local_path", "log_warning"]
+__all__ = ["PartitionDirectory", "absolute", "find_partitions", "local_path", "log_warning"]
 
 _logger = logging.getLogger("cordwood")
 
-_SEGMENT = re.compile(r"\d{20,}\.log(\.swap)?")
-_SEGMENT_FILE = re.compile(r"\d{20,}\..*")
 # Kafka: Topic.isInternal, and the log of the controllers, which clients do not see as a topic
 _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"})
-_NAMED = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 
 
 @dataclass(frozen=True, order=True)
@@ -37,10 +35,8 @@ class PartitionDirectory:
     def at(cls, path: str) -> "PartitionDirectory":
         """Describe a directory by its name."""
         path = absolute(path)
-        named = _NAMED.fullmatch(Path(path).name)
-        if named is None or int(named["partition"]) >= 1 << 31:
-            return cls(None, None, path)
-        return cls(named["topic"], int(named["partition"]), path)
+        topic, partition = _partition_name(Path(path).name) or (None, None)
+        return cls(topic, partition, path)
 
 
 def absolute(path: str) -> str:
@@ -121,7 +117,7 @@ def _partitions(path: str, options: SparkLogOptions, warn: Warn) -> Iterator[Par
     """Partition directories with segments: the directory itself, or those in it."""
     directory = PartitionDirectory.at(path)
     try:
-        if has_segments(path):
+        if _has_segments(path):
             yield directory
             return
         data = _data_directory(path)
@@ -162,7 +158,7 @@ def _should_read(directory: PartitionDirectory, data: cw.LogDir, options: SparkL
     is a warning.
     """
     try:
-        if has_segments(directory.path):
+        if _has_segments(directory.path):
             return True
         if not _is_chosen(directory, options):
             return False
@@ -187,15 +183,9 @@ def _should_read(directory: PartitionDirectory, data: cw.LogDir, options: SparkL
 
 def _file_in_words(path: str) -> str:
     file = Path(path)
-    if _SEGMENT_FILE.fullmatch(file.name) is None:
+    if not _is_segment_file(file.name):
         return f"the file {file.name}"
     return f"the file {file.name} of a segment: load its directory, {file.parent}"
-
-
-def has_segments(path: str) -> bool:
-    """Say whether segments lie right in a directory: then it is a partition's."""
-    with os.scandir(path) as entries:
-        return any(_SEGMENT.fullmatch(entry.name) for entry in entries)
 
 
 def local_path(path: str) -> str:

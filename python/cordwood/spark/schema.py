@@ -29,10 +29,10 @@ from pyspark.sql.types import (
 )
 
 import cordwood as cw
+from cordwood._core import _nearest
 from cordwood.spark.arrow_scalars import scalar
 from cordwood.spark.errors import SparkLogError, bad_option
 from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.suggestions import nearest
 
 __all__ = ["Shape", "check_schema", "table_schema"]
 
@@ -165,7 +165,7 @@ def _type_of(options: SparkLogOptions, name: str) -> DataType:
     if name == ERROR and options.table == "records" and options.mode == "PERMISSIVE":
         return StringType()
     if name not in known:
-        meant = nearest(name, known)
+        meant = _nearest(name, list(known))
         hint = f" (did you mean {meant}?)" if meant else ""
         raise bad_option("columns", f"one of {', '.join(known)}{hint}", name)
     return known[name]

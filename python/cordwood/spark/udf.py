@@ -13,9 +13,10 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
 import cordwood as cw
+from cordwood._core import _has_segments
 from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
 from cordwood.spark.lookup import ACCEPTED_TYPES, NULL, LookupSpec, OnMissing, expected_type
-from cordwood.spark.partitions import absolute, has_segments, local_path
+from cordwood.spark.partitions import absolute, local_path
 
 __all__ = ["LookUp", "locate", "offset_for_time"]
 
@@ -119,7 +120,7 @@ def _path(path: str | os.PathLike[str] | None) -> str | None:
         return None
     try:
         local = local_path(os.fspath(path))
-        if has_segments(local):
+        if _has_segments(local):
             return absolute(local)
         found = "a directory without a segment (a .log named by 20 digits)"
     except OSError as error:

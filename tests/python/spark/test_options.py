@@ -86,7 +86,7 @@ def test_a_bad_option_is_refused_by_name_at_load_and_with_the_users_schema_too(
         ("kafak.isolation.level", "kafka.isolation.level"),
         ("kafka.isolation.levl", "kafka.isolation.level"),
         ("kafka.isolationlevel", "isolationLevel"),
-        ("kafka.isolation_level", "isolationLevel"),
+        ("kafka.isolation_level", "kafka.isolation.level"),
         ("kafka.Isolation.Levels", "kafka.isolation.level"),
         ("kafka.startingOffsets", "startingOffsets"),
         ("kafka.starting.offsets", "startingOffsets"),

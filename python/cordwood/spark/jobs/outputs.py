@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from cordwood._core import _has_segments
 from cordwood.spark.jobs.errors import OutputError
-from cordwood.spark.partitions import has_segments, local_path
+from cordwood.spark.partitions import local_path
 
 __all__ = ["local_output", "new_output"]
 
@@ -60,7 +61,7 @@ def _scheme(text: str) -> str | None:
 def _is_kafkas(folder: Path) -> bool:
     """Whether a directory is a partition or a data directory. A broker stops if it finds an unknown directory there."""
     try:
-        if has_segments(str(folder)):
+        if _has_segments(str(folder)):
             return True
         names = [entry.name for entry in folder.iterdir()]
         is_marked = ".lock" in names or any(name.endswith("-checkpoint") for name in names)
@@ -72,6 +73,6 @@ def _is_kafkas(folder: Path) -> bool:
 
 def _holds_segments(folder: Path) -> bool:
     try:
-        return folder.is_dir() and has_segments(str(folder))
+        return folder.is_dir() and _has_segments(str(folder))
     except OSError:
         return False

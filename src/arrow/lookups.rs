@@ -1,4 +1,4 @@
-//! The answers of many look-ups as columns, made as they are found.
+//! The answers of many look-ups as columns: a row for each target, null where there is no answer.
 
 use std::sync::Arc;
 
@@ -10,33 +10,33 @@ use crate::log::Log;
 use crate::types::{Location, TimestampOffset};
 
 /// The columns of `locate_many`.
-pub(super) struct Located {
+pub(crate) struct Located {
     /// The rows without an answer.
     unanswered: Vec<usize>,
-    segment: Vec<i64>,
+    segment_base_offset: Vec<i64>,
     batch_base_offset: Vec<i64>,
     position: Vec<i64>,
     size: Vec<i32>,
 }
 
 impl Located {
-    pub(super) fn read(log: &Log, offsets: &[i64]) -> Result<Self> {
+    pub(crate) fn read(log: &Log, offsets: &[i64]) -> Result<Self> {
         let rows = offsets.len();
         let mut located = Self {
             unanswered: Vec::new(),
-            segment: Vec::with_capacity(rows),
+            segment_base_offset: Vec::with_capacity(rows),
             batch_base_offset: Vec::with_capacity(rows),
             position: Vec::with_capacity(rows),
             size: Vec::with_capacity(rows),
         };
         let nothing = Location { segment_base_offset: 0, batch_base_offset: 0, position: 0, size: 0 };
         log.locate_each(offsets, |answer| {
-            let Location { segment_base_offset: segment, batch_base_offset, position, size } =
+            let Location { segment_base_offset, batch_base_offset, position, size } =
                 answer.unwrap_or(nothing);
             if answer.is_none() {
-                located.unanswered.push(located.segment.len());
+                located.unanswered.push(located.segment_base_offset.len());
             }
-            located.segment.push(segment);
+            located.segment_base_offset.push(segment_base_offset);
             located.batch_base_offset.push(batch_base_offset);
             located.position.push(position.cast_signed());
             // a batch's length is an i32 in the format
@@ -45,11 +45,11 @@ impl Located {
         Ok(located)
     }
 
-    pub(super) fn into_columns(self) -> [(&'static str, ArrayRef); 4] {
-        let nulls = nulls(&self.unanswered, self.segment.len());
+    pub(crate) fn into_columns(self) -> [(&'static str, ArrayRef); 4] {
+        let nulls = nulls(&self.unanswered, self.segment_base_offset.len());
         let long = |values: Vec<i64>| Arc::new(Int64Array::new(values.into(), nulls.clone())) as ArrayRef;
         [
-            ("segment_base_offset", long(self.segment)),
+            ("segment_base_offset", long(self.segment_base_offset)),
             ("batch_base_offset", long(self.batch_base_offset)),
             ("position", long(self.position)),
             ("size", Arc::new(Int32Array::new(self.size.into(), nulls.clone()))),
@@ -58,7 +58,7 @@ impl Located {
 }
 
 /// The columns of `offsets_for_times`.
-pub(super) struct Timed {
+pub(crate) struct Timed {
     /// The rows without an answer.
     unanswered: Vec<usize>,
     timestamp: Vec<i64>,
@@ -66,7 +66,7 @@ pub(super) struct Timed {
 }
 
 impl Timed {
-    pub(super) fn read(log: &Log, timestamps: &[i64]) -> Result<Self> {
+    pub(crate) fn read(log: &Log, timestamps: &[i64]) -> Result<Self> {
         let rows = timestamps.len();
         let mut timed = Self {
             unanswered: Vec::new(),
@@ -85,14 +85,14 @@ impl Timed {
         Ok(timed)
     }
 
-    pub(super) fn into_columns(self) -> [(&'static str, ArrayRef); 2] {
+    pub(crate) fn into_columns(self) -> [(&'static str, ArrayRef); 2] {
         let nulls = nulls(&self.unanswered, self.timestamp.len());
         let long = |values: Vec<i64>| Arc::new(Int64Array::new(values.into(), nulls.clone())) as ArrayRef;
         [("timestamp", long(self.timestamp)), ("offset", long(self.offset))]
     }
 }
 
-/// What is not answered is null.
+/// The rows without an answer are null.
 fn nulls(unanswered: &[usize], rows: usize) -> Option<NullBuffer> {
     if unanswered.is_empty() {
         return None;
