@@ -135,6 +135,7 @@ writer_class!(
 
         #[doc = stub_doc!(TransactionIndexWriter.append)]
         #[pyo3(signature = (aborted=None, /, *, producer_id=None, first_offset=None, last_offset=None, last_stable_offset=None))]
+        #[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
         fn append(
             &self,
             py: Python<'_>,

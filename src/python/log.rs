@@ -45,6 +45,7 @@ impl PyLog {
     #[new]
     #[pyo3(signature = (path, *, io=LEFT_OUT, log_start_offset=None, topic=None, partition=None, max_open_files=LEFT_OUT),
         text_signature = "(path, *, io='auto', log_start_offset=None, topic=None, partition=None, max_open_files=256)")]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's arguments")]
     fn new(
         py: Python<'_>,
         path: &Bound<'_, PyAny>,
