@@ -14,9 +14,9 @@
 //! | `is_transactional`, `is_control` | bool | |
 //! | `codec` | string | `none gzip snappy lz4 zstd` |
 //! | `magic` | int8 | 0, 1, 2 |
-//! | `batch_base_offset`, `position`, `segment` | int64 | of the batch, and the segment's base offset |
+//! | `batch_base_offset`, `position`, `segment_base_offset` | int64 | of the batch, and of its segment |
 //! | `key_size`, `value_size` | int32 | −1 where null |
-//! | `error` | string | only where a scan reports damage: one row a damaged stretch |
+//! | `error` | string | only if a scan reports damage: one row per damaged range |
 
 mod batches;
 mod columns;
