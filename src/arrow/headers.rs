@@ -17,7 +17,7 @@ enum Keys {
     Binary(BinaryBuilder),
 }
 
-/// Collects headers; null where a record has none.
+/// The column of headers under construction; null where a record has none.
 #[derive(Debug)]
 pub(super) struct HeadersBuilder {
     keys: Keys,
@@ -37,7 +37,7 @@ impl HeadersBuilder {
         Self { keys, values: BinaryBuilder::new(), ends: Vec::new(), validity, count: 0 }
     }
 
-    /// Adds a row; gives the bytes it took.
+    /// Adds a row; returns its size in bytes.
     pub(super) fn append(&mut self, headers: Headers<'_>) -> usize {
         let mut bytes = 0;
         self.validity.append(!headers.is_empty());
@@ -71,7 +71,7 @@ impl HeadersBuilder {
     }
 }
 
-/// Decodes UTF-8 as Java's `new String(bytes, UTF_8)` does, which is how Kafka's client makes a header's name.
+/// Decodes UTF-8 as Java's `new String(bytes, UTF_8)`, with which Kafka's client decodes the name of a header.
 ///
 /// The two differ from [`String::from_utf8_lossy`] in one case: three bytes that spell a surrogate become one U+FFFD.
 pub(crate) fn java_string(bytes: &[u8]) -> Cow<'_, str> {
@@ -102,7 +102,7 @@ mod tests {
     use super::java_string;
 
     #[test]
-    fn names_that_are_not_utf8_are_decoded_as_java_does() {
+    fn names_that_are_not_utf8_are_decoded_as_in_java() {
         // each right side is what `new String(bytes, UTF_8)` of JDK 17 gives
         for (bytes, decoded) in [
             (&b"plain"[..], "plain"),

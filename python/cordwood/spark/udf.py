@@ -106,7 +106,10 @@ def _taken(name: str, given: Column | str) -> Column:
     # known when the query is planned: what is left of it is the cast, or the error
     kind = sql.typeof(value)
     is_taken = kind.isin(*types, "void")
-    refusal = sql.concat(sql.lit(f"[{BAD_OPTION}] {name}: expected {expected_type(name)}, found "), kind)
+    # the JVM puts the type of the column into the text of the error
+    error = SparkLogError(BAD_OPTION, f"{name}: expected {expected_type(name)}, found \0")
+    before, _, after = str(error).partition("\0")
+    refusal = sql.concat(sql.lit(before), kind, sql.lit(after))
     return sql.when(is_taken, value.cast(wanted)).otherwise(sql.raise_error(refusal))
 
 
