@@ -274,9 +274,9 @@ class Log:
         `topic partition leader_epoch producer_id producer_epoch sequence is_transactional is_control codec magic
         batch_base_offset position segment_base_offset key_size value_size`; with an empty list the rows have no columns
         and can only be counted. *on_damage*: `"raise"` stops with a `CorruptLogError` at the place, `"skip"` leaves out
-        a damaged range and lists it in `damaged_ranges`, `"report"` also gives it a row with an `error` column.
-        *max_rows* and *max_bytes* bound a record batch. *split*: one of `plan()`. *limit*: the most rows in all; the
-        scan stops reading there, and one thread reads.
+        a damaged range and lists it in `damaged_ranges`, `"report"` also gives it a row: the column `error` is a struct
+        with the fields of `DamagedRange`, null for records. *max_rows* and *max_bytes* bound a record batch. *split*:
+        one of `plan()`. *limit*: the most rows in all; the scan stops reading there, and one thread reads.
 
         A time is int ms since the epoch, an aware datetime, or a text as the command line takes it:
         `"2024-05-01T10:00Z"`, `"2024-05-01"`, `"-2h"` (two hours ago), `"now"`.
@@ -521,7 +521,7 @@ class ScanStats:
 
 @final
 class DamagedRange:
-    """A damaged stretch that a reading left out."""
+    """A damaged range of a segment, which a scan left out."""
 
     @property
     def file(self) -> str:
@@ -537,10 +537,13 @@ class DamagedRange:
         """The first offset that may be missing (inclusive)."""
     @property
     def end_offset(self) -> int | None:
-        """The end of what may be missing (exclusive); `None` where nothing readable follows."""
+        """The end of the offsets that may be missing (exclusive); `None` at the end of the log."""
+    @property
+    def is_tail(self) -> bool:
+        """Whether this is a torn tail: the range reaches the end of the log, and no valid batch follows."""
     @property
     def reason(self) -> str:
-        """What is wrong there, as a sentence."""
+        """The cause: what was expected and what was found."""
 
 @final
 class Split:

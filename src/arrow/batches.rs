@@ -8,12 +8,13 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
 use super::columns::{codec_name, timestamp, timestamps};
+use super::damage::{DamageBuilder, damage_field};
 use super::timestamp_type;
 use crate::error::Result;
 use crate::log::DamagedRange;
 use crate::segment::Batch;
 
-/// The schema: a batch's header fields under Kafka's names, where it lies, and with `reports` the column `error`.
+/// The schema: the header fields under Kafka's names, the position of the batch, and with `reports` the column `error`.
 pub(super) fn schema(reports: bool) -> SchemaRef {
     let time = timestamp_type(TimeUnit::Millisecond);
     let mut fields: Vec<_> = [
@@ -42,12 +43,12 @@ pub(super) fn schema(reports: bool) -> SchemaRef {
     .map(|(name, data_type, nullable)| Field::new(name, data_type, nullable || reports))
     .collect();
     if reports {
-        fields.push(Field::new("error", DataType::Utf8, true));
+        fields.push(damage_field());
     }
     Arc::new(Schema::new(fields))
 }
 
-/// Columns of batch headers under construction. A damaged stretch is a row of nulls but for where it is and the error.
+/// Columns of batch headers under construction. The row of a damaged range has its position and the error; all else is null.
 #[derive(Debug, Default)]
 pub(super) struct BatchColumns {
     longs: [PrimitiveBuilder<Int64Type>; 8],
@@ -57,7 +58,7 @@ pub(super) struct BatchColumns {
     flags: [BooleanBuilder; 2],
     crc: PrimitiveBuilder<UInt32Type>,
     codec: StringBuilder,
-    error: StringBuilder,
+    error: DamageBuilder,
     rows: usize,
 }
 
@@ -97,19 +98,22 @@ impl BatchColumns {
         }
         self.crc.append_value(header.crc);
         self.codec.append_value(codec_name(header));
-        self.error.append_null();
+        self.error.append(None);
         Ok(())
     }
 
-    pub(super) fn append_damaged_range(&mut self, gap: &DamagedRange, segment: i64) {
-        let position = Some(gap.start_position.cast_signed());
-        self.row([Some(gap.start_offset), None, None, None, None, None, Some(segment), position], [None; 5]);
+    pub(super) fn append_damaged_range(&mut self, range: &DamagedRange, segment: i64) {
+        let position = Some(range.start_position.cast_signed());
+        self.row(
+            [Some(range.start_offset), None, None, None, None, None, Some(segment), position],
+            [None; 5],
+        );
         self.producer_epoch.append_null();
         append(&mut self.bytes, [None; 2]);
         self.flags.iter_mut().for_each(BooleanBuilder::append_null);
         self.crc.append_null();
         self.codec.append_null();
-        self.error.append_value(gap.to_string());
+        self.error.append(Some(range));
     }
 
     fn row(&mut self, longs: [Option<i64>; 8], ints: [Option<i32>; 5]) {
@@ -149,7 +153,7 @@ impl BatchColumns {
             Arc::new(position.finish()),
             Arc::new(size.finish()),
         ];
-        let errors: ArrayRef = Arc::new(self.error.finish());
+        let errors = self.error.finish()?;
         if schema.fields().len() > arrays.len() {
             arrays.push(errors);
         }

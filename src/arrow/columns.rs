@@ -1,4 +1,4 @@
-//! The columns of records under construction: only those that are asked for, filled in one pass.
+//! The columns of records under construction: only the selected ones, filled in one pass.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, SchemaRef, TimeUnit};
 
+use super::damage::DamageBuilder;
 use super::headers::HeadersBuilder;
 use super::{Column, ReaderOptions};
 use crate::error::{Error, Result};
@@ -17,7 +18,7 @@ use crate::log::DamagedRange;
 use crate::record::{BatchHeader, RecordRef};
 use crate::segment::Batch;
 
-/// What all records of a batch share.
+/// The values that all records of a batch share.
 #[derive(Debug)]
 pub(super) struct Origin<'a> {
     pub(super) topic: Option<&'a str>,
@@ -38,13 +39,13 @@ enum Builder {
     Headers(HeadersBuilder),
 }
 
-/// Columns that grow by a record at a time.
+/// The selected columns, to which records are appended.
 #[derive(Debug)]
 pub(super) struct Columns {
     schema: SchemaRef,
     builders: Vec<(Column, Builder)>,
-    errors: Option<StringBuilder>,
-    /// The one topic that these rows come from.
+    errors: Option<DamageBuilder>,
+    /// The topic of these rows: a record batch holds rows of one log.
     topic: Option<String>,
     unit: TimeUnit,
     rows: usize,
@@ -76,7 +77,7 @@ impl Columns {
         Self {
             schema,
             builders: options.columns.iter().map(|column| (*column, builder(*column))).collect(),
-            errors: options.reports().then(StringBuilder::new),
+            errors: options.reports().then(DamageBuilder::default),
             topic: None,
             unit: options.timestamp_unit,
             rows: 0,
@@ -88,7 +89,7 @@ impl Columns {
         self.rows
     }
 
-    /// About how many bytes the columns hold.
+    /// The approximate size of the columns, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -143,25 +144,25 @@ impl Columns {
                     Column::Position => origin.batch.position.cast_signed(),
                     _ => origin.segment,
                 }),
-                // each column was given the builder of its type above
+                // no other pair occurs: `new` selects the builder by the type of the column
                 _ => {}
             }
         }
         if let Some(errors) = &mut self.errors {
-            errors.append_null();
+            errors.append(None);
         }
         self.rows += 1;
         self.bytes += 8 * self.builders.len();
         Ok(())
     }
 
-    /// Adds a row for a damaged stretch: its first offset, its segment's file, and what is wrong.
-    pub(super) fn append_damaged_range(&mut self, gap: &DamagedRange) {
+    /// Adds a row for a damaged range: its first offset, its position, and the struct of the column `error`.
+    pub(super) fn append_damaged_range(&mut self, range: &DamagedRange) {
         for (column, builder) in &mut self.builders {
             match (column, builder) {
-                (Column::Offset, Builder::Int64(builder)) => builder.append_value(gap.start_offset),
+                (Column::Offset, Builder::Int64(builder)) => builder.append_value(range.start_offset),
                 (Column::Position, Builder::Int64(builder)) => {
-                    builder.append_value(gap.start_position.cast_signed());
+                    builder.append_value(range.start_position.cast_signed());
                 }
                 (_, Builder::Int8(builder)) => builder.append_null(),
                 (_, Builder::Int16(builder)) => builder.append_null(),
@@ -174,7 +175,7 @@ impl Columns {
             }
         }
         if let Some(errors) = &mut self.errors {
-            errors.append_value(gap.to_string());
+            errors.append(Some(range));
         }
         self.rows += 1;
     }
@@ -203,16 +204,16 @@ impl Columns {
             });
         }
         if let Some(errors) = &mut self.errors {
-            arrays.push(Arc::new(errors.finish()));
+            arrays.push(errors.finish()?);
         }
-        // with no column there is still a number of rows
+        // a batch without columns still has a number of rows
         let options = RecordBatchOptions::new().with_row_count(Some(std::mem::take(&mut self.rows)));
         self.bytes = 0;
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
     }
 }
 
-/// The timestamp of the record (or batch) at `offset` in the column's unit; null where there is none.
+/// The timestamp of the record (or batch) at `offset` in the unit of the column; `None` where it has none.
 pub(super) fn timestamp(timestamp: i64, unit: TimeUnit, offset: i64) -> Result<Option<i64>> {
     match unit {
         _ if timestamp < 0 => Ok(None),

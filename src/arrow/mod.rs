@@ -16,10 +16,11 @@
 //! | `magic` | int8 | 0, 1, 2 |
 //! | `batch_base_offset`, `position`, `segment_base_offset` | int64 | of the batch, and of its segment |
 //! | `key_size`, `value_size` | int32 | −1 where null |
-//! | `error` | string | only if a scan reports damage: one row per damaged range |
+//! | `error` | struct of the fields of [`DamagedRange`](crate::log::DamagedRange) | null for records; only with [`OnDamage::Report`](crate::log::OnDamage::Report) |
 
 mod batches;
 mod columns;
+mod damage;
 mod headers;
 #[cfg(feature = "python")]
 mod lookups;
@@ -186,7 +187,7 @@ fn schema(options: &ReaderOptions) -> SchemaRef {
         .map(|column| Field::new(column.name(), column.data_type(options), reports || column.is_nullable()))
         .collect();
     if reports {
-        fields.push(Field::new("error", DataType::Utf8, true));
+        fields.push(damage::damage_field());
     }
     Arc::new(Schema::new(fields))
 }

@@ -216,6 +216,12 @@ impl From<DamagedRange> for PyDamagedRange {
 
 #[pymethods]
 impl PyDamagedRange {
+    #[doc = stub_doc!(DamagedRange.is_tail)]
+    #[getter]
+    fn is_tail(&self) -> bool {
+        self.end_offset.is_none()
+    }
+
     fn __repr__(&self) -> String {
         let end = self.end_offset.map_or_else(|| "None".to_owned(), |end| end.to_string());
         format!(

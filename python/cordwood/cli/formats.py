@@ -126,7 +126,7 @@ def _plain(name: str, column: "pa.Array") -> list[Any]:
 
 
 def write_csv(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO, *, terminal: bool) -> None:
-    """Write CSV with a heading. Bytes are text where they are UTF-8, else `base64:…`; headers are JSON."""
+    """Write CSV with a heading. Bytes are text where they are UTF-8, else `base64:…`; headers and errors are JSON."""
     import pyarrow as pa  # noqa: PLC0415  (an extra)
     from pyarrow import csv  # noqa: PLC0415
 
@@ -140,12 +140,12 @@ def write_csv(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: Bin
         except UnicodeDecodeError:
             return "base64:" + base64.b64encode(value).decode()
 
-    def headers(pairs: list[tuple[Any, Any]]) -> str | None:
-        return escape_json(json.dumps(_as_json(pairs), ensure_ascii=False)) if pairs else None
+    def nested(value: object) -> str | None:
+        return escape_json(json.dumps(_as_json(value), ensure_ascii=False)) if value else None
 
     def as_text(name: str, column: "pa.Array") -> "pa.Array":
-        if name == "headers":
-            return pa.array([headers(pairs) for pairs in _plain(name, column)], pa.string())
+        if pa.types.is_nested(column.type):
+            return pa.array([nested(value) for value in _plain(name, column)], pa.string())
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string)):
             return pa.array([text(value) for value in column.to_pylist()], pa.string())

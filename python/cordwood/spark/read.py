@@ -129,49 +129,50 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
             max_rows=options.max_batch_rows,
             max_bytes=options.max_batch_bytes,
         )
-    reported = 0
+    rows = 0
     for batch in scan:
-        errors = batch.num_rows - batch.column("error").null_count if on_damage == "report" else 0
-        if errors:
-            # a row about damage for each gap, in the same order
-            gaps = scan.damaged_ranges[reported : reported + errors]
-            reported += errors
-            yield _drop_foreign_damage(batch, gaps, piece, log)
+        damaged = batch.num_rows - batch.column("error").null_count if on_damage == "report" else 0
+        if damaged:
+            # the n-th row with an error is that of the n-th range
+            ranges = scan.damaged_ranges[rows : rows + damaged]
+            rows += damaged
+            yield _own_damage(batch, [_is_own(damage, piece, log) for damage in ranges])
         else:
             yield batch
-    for gap in scan.damaged_ranges:
-        # a torn tail is the end of the data
-        if gap.end_offset is None or _is_reported_before(gap, piece, log):
+    for damage in scan.damaged_ranges:
+        if not _is_own(damage, piece, log):
             continue
-        context = {"file": gap.file, "position": gap.start_position, "offset": gap.start_offset}
-        reason = f"bytes {gap.start_position} to {gap.end_position} left out: {gap.reason}"
-        _logger.warning("[%s] %s: %s", CORRUPT_BATCH, gap.file, reason, extra={"context": context})
+        context = {"file": damage.file, "position": damage.start_position, "offset": damage.start_offset}
+        reason = f"bytes {damage.start_position} to {damage.end_position} left out: {damage.reason}"
+        _logger.warning("[%s] %s: %s", CORRUPT_BATCH, damage.file, reason, extra={"context": context})
 
 
-def _is_reported_before(gap: cw.DamagedRange, piece: Piece, log: cw.Log) -> bool:
-    """Whether damage reaches in from before the piece, so that the piece before has a warning about it."""
-    start = piece.split.start_offset
-    if piece.is_first or gap.start_offset > start:
-        return False
-    place = (gap.file, gap.start_position)
-    return gap.start_offset < start or any(place == (one.file, one.start_position) for one in _gaps_before(start, log))
+def _is_own(damage: cw.DamagedRange, piece: Piece, log: cw.Log) -> bool:
+    """Whether the piece reports a damaged range.
 
-
-def _drop_foreign_damage(
-    batch: pa.RecordBatch, gaps: list[cw.DamagedRange], piece: Piece, log: cw.Log
-) -> pa.RecordBatch:
-    """Leave out the rows about damage that belongs to another piece. *gaps* are those of the rows.
-
-    Damage that begins before this piece is reported by the piece before. The torn tail of a log is the end of the data,
-    which a broker may be writing at this moment.
+    The piece before reports a range that starts in it. A torn tail is the end of the data: a broker may be writing it.
     """
-    is_damage = batch.column("error").is_valid()
-    kept = iter([gap.end_offset is not None and not _is_reported_before(gap, piece, log) for gap in gaps])
-    return batch.filter(pa.array([next(kept) if damage else True for damage in is_damage.to_pylist()], pa.bool_()))
+    start = piece.split.start_offset
+    if damage.is_tail:
+        return False
+    if piece.is_first or damage.start_offset > start:
+        return True
+    place = (damage.file, damage.start_position)
+    before = damage.start_offset < start or any(
+        place == (other.file, other.start_position) for other in _damage_before(start, log)
+    )
+    return not before
 
 
-def _gaps_before(start: int, log: cw.Log) -> list[cw.DamagedRange]:
-    """Give the damage that a reading meets which ends at `start`."""
+def _own_damage(batch: pa.RecordBatch, is_own: list[bool]) -> pa.RecordBatch:
+    """Keep the rows of records, and those with an error that are *is_own*, in their order."""
+    kept = iter(is_own)
+    is_damage = batch.column("error").is_valid().to_pylist()
+    return batch.filter(pa.array([next(kept) if damage else True for damage in is_damage], pa.bool_()))
+
+
+def _damage_before(start: int, log: cw.Log) -> list[cw.DamagedRange]:
+    """Return the damaged ranges of a scan that ends at `start`."""
     if start <= log.log_start_offset:
         return []
     scan = log.scan(start_offset=start - 1, end_offset=start, columns=["offset"], on_damage="skip")

@@ -1,10 +1,9 @@
-"""What the rows look like: Spark's schema of each table, and the same in Arrow.
+"""The schema of each table, in Spark and in Arrow.
 
-Every field is nullable, as in Spark's Kafka source. Spark compares the Arrow schema of what a worker gives with its own
-to the letter, so `Shape` casts where the core says a thing in another type.
+Every field is nullable, as in Spark's Kafka source. Spark accepts the batches of a worker only where their Arrow schema
+equals its own exactly, so `Shape` casts the columns of the core that have another type.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,22 +27,32 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-import cordwood as cw
 from cordwood._core import _nearest
 from cordwood.spark.arrow_scalars import scalar
-from cordwood.spark.errors import SparkLogError, bad_option
+from cordwood.spark.errors import bad_option
 from cordwood.spark.options import SparkLogOptions
 
 __all__ = ["Shape", "check_schema", "table_schema"]
 
 ERROR = "_error"
-"""The column that `mode=PERMISSIVE` adds."""
+"""The column that `mode=PERMISSIVE` adds: the damaged range of a row, null for records."""
 
 _KEY_AND_VALUE: list[tuple[str, str, DataType]] = [("key", "key", BinaryType()), ("value", "value", BinaryType())]
 _ORIGIN: list[tuple[str, str, DataType]] = [("topic", "topic", StringType()), ("partition", "partition", IntegerType())]
 _HEADERS = ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())]))
+# in the order of the core's column `error`
+_DAMAGE = StructType(
+    [
+        StructField("file", StringType()),
+        StructField("startPosition", LongType()),
+        StructField("endPosition", LongType()),
+        StructField("startOffset", LongType()),
+        StructField("endOffset", LongType()),
+        StructField("reason", StringType()),
+    ]
+)
 
-# the name here, the core's name, the type
+# the name in Spark, the name in the core, the type
 _RECORDS: list[tuple[str, str, DataType]] = [
     *_KEY_AND_VALUE,
     *_ORIGIN,
@@ -116,9 +125,9 @@ _SEVEN = [name for name, _, _ in _RECORDS[:7]]
 
 
 def table_schema(options: SparkLogOptions) -> StructType:
-    """Give the schema that the options ask for: `columns`, else the columns of Spark's Kafka source.
+    """Return the schema of the options: `columns`, or by default the columns of Spark's Kafka source.
 
-    *Errors*: `CORDWOOD_BAD_OPTION` for a column that is not known (one that is near is named) or asked for twice.
+    *Errors*: `CORDWOOD_BAD_OPTION` for a column that is not known (with the nearest name) or that is selected twice.
     """
     names: Iterable[str] = _TYPES[options.table]
     if options.table == "records":
@@ -131,10 +140,12 @@ def table_schema(options: SparkLogOptions) -> StructType:
 
 
 def check_schema(schema: StructType, options: SparkLogOptions) -> None:
-    """Refuse a user's schema with a column that is not known, of another type, or that must not be null.
+    """Check a user's schema: every column is known, has the type of the table, and is nullable.
 
-    Its columns may be some of those that there are, in any order, as with the option `columns`: where both are given,
-    they have to say the same.
+    The columns may be a part of those of the table, in any order, as in the option `columns`. Where both are given,
+    they are equal.
+
+    *Errors*: `CORDWOOD_BAD_OPTION`.
     """
     _once(field.name for field in schema)
     for field in schema:
@@ -146,7 +157,7 @@ def check_schema(schema: StructType, options: SparkLogOptions) -> None:
     if options.columns is None:
         return
     names, chosen = schema.fieldNames(), table_schema(options).fieldNames()
-    # what only reports damage may be left out
+    # the column that reports damage is optional
     if names != chosen and names != [name for name in chosen if name != ERROR]:
         says = f"what the option columns says, {','.join(chosen)} (one of the two is enough)"
         raise bad_option("schema", says, ",".join(names))
@@ -163,7 +174,7 @@ def _once(names: Iterable[str]) -> list[str]:
 def _type_of(options: SparkLogOptions, name: str) -> DataType:
     known = _TYPES[options.table]
     if name == ERROR and options.table == "records" and options.mode == "PERMISSIVE":
-        return StringType()
+        return _DAMAGE
     if name not in known:
         meant = _nearest(name, list(known))
         hint = f" (did you mean {meant}?)" if meant else ""
@@ -173,24 +184,24 @@ def _type_of(options: SparkLogOptions, name: str) -> DataType:
 
 @dataclass(frozen=True)
 class Shape:
-    """A schema to be filled from what the core reads."""
+    """A schema, and how it is filled from the batches of the core."""
 
     schema: StructType
     table: str
 
     @cached_property
     def arrow(self) -> pa.Schema:
-        """The schema as Spark wants it in Arrow."""
+        """The schema in Arrow, as Spark requires it."""
         return to_arrow_schema(self.schema, timezone="UTC")
 
     @cached_property
     def core_columns(self) -> list[str]:
-        """What to ask the core for; at least one column, so that rows are counted."""
+        """The columns to read from the core: at least one, so that a batch has a number of rows."""
         names = [field.name for field in self.schema if field.name not in ("topic", "partition", ERROR)]
         return [_CORE_NAMES[self.table][name] for name in names] or ["offset"]
 
     def fill(self, batch: pa.RecordBatch, topic: str | None, partition: int | None) -> pa.RecordBatch:
-        """Give the core's rows of one log the names, order and types of the schema."""
+        """Convert a batch of one log to the names, the order and the types of the schema."""
         rows = batch.num_rows
         core_names = _CORE_NAMES[self.table]
         arrays = []
@@ -203,8 +214,6 @@ class Shape:
                 array = batch.column(core_names.get(field.name, "error"))
             if field.name == "timestamp" and array.null_count:
                 array = _no_time(array, batch)
-            elif field.name == ERROR and array.null_count < rows:
-                array = _with_codes(array, topic, partition)
             arrays.append(array if array.type == field.type else _cast(array, field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
@@ -214,35 +223,24 @@ def _repeated(value: str | int | None, type_: pa.DataType, rows: int) -> pa.Arra
 
 
 def _no_time(times: pa.Array, batch: pa.RecordBatch) -> pa.Array:
-    """Spark's Kafka source shows a record without a time as -1 ms; a row that only reports damage stays null."""
+    """Replace a missing time by -1 ms, as Spark's Kafka source does; it stays null in a row that reports damage."""
     none = scalar(-1000, times.type)
     if "error" not in batch.schema.names:
         return pc.fill_null(times, none)
     return pc.if_else(pc.and_(pc.is_null(times), pc.is_null(batch.column("error"))), none, times)
 
 
-_GAP = re.compile(r"(?P<file>.*) is damaged from position (?P<position>\d+) to ", re.DOTALL)
-
-
-def _with_codes(errors: pa.Array, topic: str | None, partition: int | None) -> pa.Array:
-    """Say what is damaged as an error of a task would."""
-    texts = []
-    for text in errors.to_pylist():
-        place = _GAP.match(text or "")
-        if place is not None:
-            position = int(place["position"])
-            damage = cw.CorruptLogError(text, file=place["file"], position=position)
-            texts.append(str(SparkLogError.of(damage, topic=topic, partition=partition)))
-        else:
-            texts.append(text)
-    return pa.array(texts, pa.string())
-
-
 def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
-    if not pa.types.is_list(wanted) or not pa.types.is_struct(wanted.value_type):
-        return array.cast(wanted)
-    # a cast will not make the fields of a struct nullable: the same buffers under the other type
-    items = array.values
-    fields = [items.field(index) for index in range(items.type.num_fields)]
-    structs = pa.StructArray.from_arrays(fields, fields=list(wanted.value_type))
-    return pa.ListArray.from_arrays(array.offsets, structs, type=wanted, mask=pc.is_null(array))
+    if pa.types.is_struct(wanted):
+        return _struct(array, wanted)
+    if pa.types.is_list(wanted) and pa.types.is_struct(wanted.value_type):
+        structs = _struct(array.values, wanted.value_type)
+        return pa.ListArray.from_arrays(array.offsets, structs, type=wanted, mask=pc.is_null(array))
+    return array.cast(wanted)
+
+
+def _struct(array: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
+    """Give a struct other names, and nullable fields, which a cast does not: the same buffers under the other type."""
+    fields = [array.field(index) for index in range(array.type.num_fields)]
+    mask = pc.is_null(array) if array.null_count else None
+    return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=mask)

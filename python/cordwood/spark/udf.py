@@ -107,7 +107,10 @@ def _accepted(name: str, given: Column | str) -> Column:
     # constant when the query is planned: only the cast or the error is left
     kind = sql.typeof(value)
     is_accepted = kind.isin(*types, "void")
-    refusal = sql.concat(sql.lit(f"[{BAD_OPTION}] {name}: expected {expected_type(name)}, found "), kind)
+    # the JVM puts the type of the column into the text of the error
+    error = SparkLogError(BAD_OPTION, f"{name}: expected {expected_type(name)}, found \0")
+    before, _, after = str(error).partition("\0")
+    refusal = sql.concat(sql.lit(before), kind, sql.lit(after))
     return sql.when(is_accepted, value.cast(wanted)).otherwise(sql.raise_error(refusal))
 
 

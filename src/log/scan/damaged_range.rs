@@ -1,11 +1,11 @@
-//! What a scan leaves out because it is damaged.
+//! The damaged ranges of a scan.
 
 use std::path::PathBuf;
 
 use crate::error::Malformed;
 use crate::segment::{Batch, DamagedSpan, Segment};
 
-/// A damaged stretch that a scan passed over.
+/// A damaged range of a segment, which a scan left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DamagedRange {
     /// The `.log`.
@@ -16,39 +16,31 @@ pub struct DamagedRange {
     pub end_position: u64,
     /// The first offset that may be missing.
     pub start_offset: i64,
-    /// The first offset behind the stretch; `None` at the end of the log, where nobody knows.
+    /// The first offset after the range; `None` at the end of the log, where no valid batch follows.
     pub end_offset: Option<i64>,
-    /// What is wrong.
+    /// The cause: what was expected and what was found.
     pub reason: String,
 }
 
 impl DamagedRange {
-    pub(super) fn new(segment: &Segment, stretch: DamagedSpan, malformed: &Malformed) -> Self {
+    /// Whether this is a torn tail: the range reaches the end of the log, and no valid batch follows.
+    pub fn is_tail(&self) -> bool {
+        self.end_offset.is_none()
+    }
+
+    pub(super) fn new(segment: &Segment, span: DamagedSpan, malformed: &Malformed) -> Self {
         Self {
             file: segment.path(),
-            start_position: stretch.start_position,
-            end_position: stretch.end_position,
-            start_offset: stretch.start_offset,
-            end_offset: stretch.end_offset,
+            start_position: span.start_position,
+            end_position: span.end_position,
+            start_offset: span.start_offset,
+            end_offset: span.end_offset,
             reason: format!("expected {}, found {}", malformed.expected, malformed.found),
         }
     }
 }
 
-impl std::fmt::Display for DamagedRange {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { file, start_position, end_position, start_offset, end_offset, reason } = self;
-        let end =
-            end_offset.map_or_else(|| "the end of the log".to_owned(), |end| format!("{end} (exclusive)"));
-        write!(
-            formatter,
-            "{} is damaged from position {start_position} to {end_position}, offsets {start_offset} to {end}: {reason}",
-            file.display()
-        )
-    }
-}
-
-/// A batch from one of its offsets on, as a stretch that cannot be read.
+/// The rest of a batch, from the offset `from` on.
 pub(super) fn rest_of(batch: &Batch, from: i64) -> DamagedSpan {
     DamagedSpan {
         start_position: batch.position,

@@ -43,6 +43,16 @@ from cordwood.spark.source import LogDataSource
 Row = tuple[Any, ...]
 
 HEADER = StructType([StructField("key", StringType()), StructField("value", BinaryType())])
+DAMAGE = StructType(
+    [
+        StructField("file", StringType()),
+        StructField("startPosition", LongType()),
+        StructField("endPosition", LongType()),
+        StructField("startOffset", LongType()),
+        StructField("endOffset", LongType()),
+        StructField("reason", StringType()),
+    ]
+)
 TYPES: dict[str, DataType] = {
     "key": BinaryType(),
     "value": BinaryType(),

@@ -10,9 +10,9 @@ import corpus
 import needs_pyspark  # noqa: F401
 from batches import Rec, batch, name
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
-from spark.reading import NAMES, Plan, Row, again, kafka_rows, source, struct
+from spark.reading import DAMAGE, NAMES, Plan, Row, again, kafka_rows, source, struct
 
 ALL = ReadAllAvailable()
 EARLIEST = {"startingOffsets": "earliest"}
@@ -43,7 +43,7 @@ class Engine:
         self.data = again(source(*paths, **options))
         self.schema = struct(*self.columns)
         if options.get("mode") == "PERMISSIVE":
-            self.schema = StructType([*self.schema.fields, StructField("_error", StringType())])
+            self.schema = StructType([*self.schema.fields, StructField("_error", DAMAGE)])
         self.reader = self.data.streamReader(schema=self.schema)
         self.limit: ReadLimit = self.reader.getDefaultReadLimit()
         # a query that is started again is not asked where to begin

@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 from tables import first_difference
 
 from cordwood import CordwoodError
-from spark.reading import KAFKA, TYPES, kafka_row, made, plan, read, refuses, source, struct
+from spark.reading import DAMAGE, KAFKA, TYPES, kafka_row, made, plan, read, refuses, source, struct
 
 EDGE = corpus.partition("07-edge-values")
 FURTHER = [
@@ -54,7 +54,7 @@ def test_the_schema_is_that_of_sparks_kafka_source() -> None:
     assert source(EDGE.path, includeHeaders=False).schema() == struct()
     assert source(EDGE.path, includeHeaders=True).schema() == struct(*KAFKA, "headers")
     permissive = source(EDGE.path, mode="PERMISSIVE").schema()
-    assert permissive == StructType([*struct().fields, StructField("_error", StringType())])
+    assert permissive == StructType([*struct().fields, StructField("_error", DAMAGE)])
 
 
 @pytest.mark.parametrize("size", range(1, len(TYPES) + 1))
@@ -156,6 +156,7 @@ WRONG: list[tuple[str, DataType]] = [
     ("colour", StringType()),
     ("Offset_", LongType()),
     ("_error", BooleanType()),
+    ("_error", StringType()),
 ]
 
 
@@ -168,7 +169,7 @@ def test_a_column_of_another_name_or_type_is_refused_by_name(name: str, kind: Da
 
 def test_an_error_column_is_refused_where_the_mode_gives_none() -> None:
     with refuses("CORDWOOD_BAD_OPTION", "_error"):
-        source(EDGE.path).reader(schema=wrong("_error", StringType()))
+        source(EDGE.path).reader(schema=wrong("_error", DAMAGE))
 
 
 def test_a_column_may_be_declared_not_null_or_is_refused() -> None:

@@ -14,6 +14,7 @@ from pyspark import cloudpickle
 from scripts import run, write_script
 from tables import first_difference
 
+import cordwood as cw
 from cordwood.spark import errors
 from spark.reading import KAFKA, again, kafka_rows, plan, refuses, struct, table_rows
 
@@ -31,6 +32,18 @@ def rows(damage: Damage, mode: str, **split: Any) -> tuple[list[Any], list[Any]]
     if mode != "PERMISSIVE":
         return found, []
     return [row[:ERROR] for row in found if row[ERROR] is None], [row for row in found if row[ERROR] is not None]
+
+
+def as_struct(damage: cw.DamagedRange) -> dict[str, Any]:
+    """A damaged range as the value of the column `_error`."""
+    return {
+        "file": damage.file,
+        "startPosition": damage.start_position,
+        "endPosition": damage.end_position,
+        "startOffset": damage.start_offset,
+        "endOffset": damage.end_offset,
+        "reason": damage.reason,
+    }
 
 
 def survivors(damage: Damage) -> list[Any]:
@@ -136,9 +149,9 @@ def test_permissive_adds_one_row_for_the_gap_however_it_is_split(damage: Damage,
     ((key, value, topic, number, *_, error),) = bad
     assert (key, value) == (None, None)
     assert (topic, number) == (damage.source.topic, damage.source.number)
-    told = errors.parse(error)
-    assert told.code == "CORDWOOD_CORRUPT_BATCH"
-    assert (told.topic, told.partition, told.segment) == (damage.source.topic, damage.source.number, damage.segment)
+    scan = damage.open().scan(on_damage="skip")
+    scan.to_arrow()
+    assert error == as_struct(*scan.damaged_ranges)
 
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
@@ -221,7 +234,7 @@ def test_two_damaged_stretches_are_two_rows(copied: Any) -> None:
             first_difference(good, [row for row in kafka_rows(part, corpus.visible(part)) if row[OFFSET] not in lost])
             == ""
         )
-        assert [errors.parse(row[ERROR]).position for row in bad] == [b["position"] for b in hit]
+        assert [row[ERROR]["startPosition"] for row in bad] == [b["position"] for b in hit]
         assert [row[OFFSET] for row in bad] == [b["baseOffset"] for b in hit]
 
 
@@ -243,7 +256,7 @@ def test_any_damaged_batch_is_reported_once_however_it_is_split(copied: Any, cas
             good = [row[:ERROR] for row in found if row[ERROR] is None]
             left = [row for row in shown if not b["baseOffset"] <= row[OFFSET] <= b["lastOffset"]]
             assert first_difference(good, left) == ""
-            places = [errors.parse(row[ERROR]).position for row in found if row[ERROR] is not None]
+            places = [row[ERROR]["startPosition"] for row in found if row[ERROR] is not None]
             assert places == [b["position"]], split
         file.write_bytes(whole)
 

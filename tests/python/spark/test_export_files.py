@@ -98,7 +98,7 @@ def test_a_step_without_records_has_no_files(tmp_path: Path) -> None:
 
 def test_a_footer_tells_partitions_and_damage_apart(tmp_path: Path) -> None:
     path = tmp_path / "x.parquet"
-    error = pa.array([None, "bad", None, None], pa.string())
+    error = pa.array([None, {"file": "0.log", "endOffset": None}, None, None])
     one = pa.table({"partition": pa.array([3, None, 3, 3], pa.int32()), "_error": error})
     pq.write_table(one, path)
     assert (read_footer(path).rows, read_footer(path).records) == (4, {3: 3})

@@ -52,13 +52,14 @@ def _read_footer(path: Path) -> FileRows:
     with parquet.ParquetFile(path) as file:
         metadata = file.metadata
         places = {metadata.schema.column(n).path: n for n in range(metadata.num_columns)}
+        error = places.get("_error.file")
         records: Counter[int] = Counter()
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
             count = group.num_rows
-            if "_error" in places:
-                # set in rows for damage, null in records
-                errors = group.column(places["_error"]).statistics
+            if error is not None:
+                # null in records only
+                errors = group.column(error).statistics
                 if errors is None or not errors.has_null_count:
                     return _counted(file, path)
                 count = errors.null_count
