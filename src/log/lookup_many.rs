@@ -28,7 +28,8 @@ impl Log {
     /// the tables of what is unchanged. A segment with damage keeps single look-ups.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
+    /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn locate_many(&self, offsets: &[i64]) -> Result<Vec<Option<Location>>> {
         let mut answers = Vec::with_capacity(offsets.len());
         self.locate_each(offsets, |answer| answers.push(answer))?;
@@ -95,7 +96,8 @@ impl Log {
     /// with damage, and one whose table finds no room, keeps single look-ups.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
+    /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn offsets_for_times(&self, timestamps: &[i64]) -> Result<Vec<Option<TimestampOffset>>> {
         let mut answers = Vec::with_capacity(timestamps.len());
         self.time_each(timestamps, |answer| answers.push(answer))?;

@@ -13,6 +13,11 @@
     clippy::cast_sign_loss,
     reason = "the sizes here are made by the tests themselves; overflow checks are on"
 )]
+#![allow(
+    clippy::too_many_lines,
+    clippy::too_many_arguments,
+    reason = "the limits are for the crate; a naive decoder is one function"
+)]
 #![allow(clippy::little_endian_bytes, reason = "lz4 frames are little-endian")]
 #![allow(
     clippy::must_use_candidate,

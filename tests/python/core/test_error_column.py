@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_cli import cordwood
-from test_damaged import BROKEN, ENDS, HARMLESS, LAWFUL, Damage
+from cli.test_commands import cordwood
 
 import cordwood as cw
+from core.test_damaged import BROKEN, ENDS, HARMLESS, LAWFUL, Damage
 
 STRUCT = pa.struct(
     [

@@ -17,6 +17,11 @@
     reason = "the sizes here are made by the tests themselves; overflow checks are on"
 )]
 #![allow(clippy::case_sensitive_file_extension_comparisons, reason = "Kafka's names have one case")]
+#![allow(
+    clippy::too_many_lines,
+    clippy::too_many_arguments,
+    reason = "the limits are for the crate; a naive decoder is one function"
+)]
 #![allow(clippy::little_endian_bytes, reason = "lz4 frames are little-endian")]
 #![allow(
     clippy::must_use_candidate,
