@@ -863,7 +863,11 @@ class LogWriter:
         *Cost*: reads what an opening reads. *Errors*: those of an opening, and `LogNotFoundError` where the directory
         does not exist.
 
-        >>> plan = cw.LogWriter.plan_recovery("tests/golden/01-plain/orders-0")
+        The settings decide the entries of an index: with another `index.interval.bytes` than the log was written with,
+        its indexes are rebuilt.
+
+        >>> settings = cw.LogConfig(index_interval_bytes=1024)
+        >>> plan = cw.LogWriter.plan_recovery("tests/golden/01-plain/orders-0", config=settings)
         >>> plan.is_clean, plan.log_end_offset
         (True, 1500)
         >>> try:
@@ -1148,7 +1152,10 @@ class RebuiltIndex:
         """The index file."""
     @property
     def reason(self) -> Literal["missing", "untrimmed", "differs"]:
-        """What is wrong with the file: it is missing, longer than its entries, or has other entries."""
+        """Why: the file is missing, is longer than its entries, or has other entries than recovery writes.
+
+        Other entries are damage, or come from another `index.interval.bytes`.
+        """
 
 @final
 class FileChange:

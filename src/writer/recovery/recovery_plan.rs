@@ -92,7 +92,8 @@ pub enum RebuildReason {
     Missing,
     /// The file starts with the right entries and is longer: a writer did not trim it.
     Untrimmed,
-    /// The entries are not those of the batches.
+    /// The entries are not those that recovery writes: they are damaged, or the log was written with another
+    /// `index.interval.bytes`.
     Differs,
 }
 
@@ -180,7 +181,9 @@ impl fmt::Display for RebuiltIndex {
         let reason = match self.reason {
             RebuildReason::Missing => "the file is missing",
             RebuildReason::Untrimmed => "the file is longer than its entries",
-            RebuildReason::Differs => "the entries differ from the batches",
+            RebuildReason::Differs => {
+                "the entries are not those that recovery writes with this index.interval.bytes"
+            }
         };
         write!(formatter, "{}: index rebuilt: {reason}", self.file.display())
     }

@@ -90,7 +90,7 @@ def closed_writer(path: Path) -> None:
 
 
 def closed_index(path: Path) -> None:
-    index = cw.OffsetIndex(path / f"{0:020d}.index", writable=True)
+    index = cw.OffsetIndexWriter(path / f"{0:020d}.index")
     index.close()
     index.append(0, 0)
 
@@ -270,5 +270,5 @@ def test_every_attribute_of_every_class_survives_a_pickle(name: str) -> None:
 def test_what_the_system_refuses_is_the_subclass_of_os_error_with_its_text(tmp_path: Path) -> None:
     (tmp_path / f"{0:020d}.index").mkdir()
     with pytest.raises(IsADirectoryError) as raised:
-        cw.OffsetIndex(tmp_path / f"{0:020d}.index", writable=True)
+        cw.OffsetIndexWriter(tmp_path / f"{0:020d}.index")
     assert raised.value.strerror == os.strerror(raised.value.errno)

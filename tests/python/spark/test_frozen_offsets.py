@@ -37,5 +37,5 @@ def test_offsets_of_what_was_committed_end_at_the_last_stable_one() -> None:
 
 def test_offsets_of_a_directory_without_a_name_are_refused(tmp_path: Path) -> None:
     shutil.copytree(PLAIN.path, tmp_path / "restored")
-    with pytest.raises(cw.ConfigError, match="expected a name such as orders-0"):
+    with pytest.raises(cw.ConfigError, match="expected a directory named topic-partition"):
         jobs.resolve_offsets(tmp_path / "restored")
