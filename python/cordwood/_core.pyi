@@ -831,7 +831,7 @@ class LogWriter:
     a torn write, or a segment is gone: nothing is changed then; `UnsupportedFormatError` where its batches have
     producer ids; `ConfigError`, also for a name that Kafka would delete or not start with, in a data directory of a
     broker's; `OSError`. After a write, a flush or a `close()` that failed, `PoisonedError`: open it again. After
-    `close()`: `ConfigError`.
+    `close()`: `ClosedError`.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -1217,7 +1217,7 @@ class OffsetIndex:
     """An `.index`: 8-byte entries of (relative offset, position).
 
     *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
-    not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
+    not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ClosedError`.
 
     >>> with cw.OffsetIndex("tests/golden/01-plain/orders-0/00000000000000000000.index") as index:
     ...     entry = index.lookup(23)
@@ -1293,7 +1293,7 @@ class TimeIndex:
     """A `.timeindex`: 12-byte entries of (timestamp, relative offset).
 
     *base_offset* is taken from the file's name where it is not given. The zero-filled tail of a preallocated file is
-    not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ValueError`.
+    not entries. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`; a use after `close()`: `ClosedError`.
 
     >>> with cw.TimeIndex("tests/golden/01-plain/orders-0/00000000000000000000.timeindex") as index:
     ...     entry = index.lookup(0)
@@ -1362,7 +1362,7 @@ class TransactionIndex:
     """A `.txnindex`: 34-byte entries, one for each aborted transaction.
 
     A fragment of an entry at the end is ignored, as in Kafka. *Errors*: `LogNotFoundError`, `ConfigError`, `OSError`;
-    a use after `close()`: `ValueError`.
+    a use after `close()`: `ClosedError`.
 
     >>> index = cw.TransactionIndex("tests/golden/11-transactions/payments-0/00000000000000000012.txnindex")
     >>> all(aborted.first_offset < aborted.last_offset for aborted in index)

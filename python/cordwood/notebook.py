@@ -1,8 +1,15 @@
 """How a notebook shows a `Scan`: its first rows as a table."""
 
+from __future__ import annotations
+
 import html as markup
+from typing import TYPE_CHECKING
 
 from cordwood._core import Scan
+from cordwood.times import in_words
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["html"]
 
@@ -23,8 +30,19 @@ def _table(preview: Scan) -> str:
     if batch is None:
         return "<p>no rows</p>"
     head = "".join(f"<th>{markup.escape(name)}</th>" for name in batch.schema.names)
-    rows = ["".join(f"<td>{markup.escape(_shown(value))}</td>" for value in row.values()) for row in batch.to_pylist()]
+    columns = [_shown_column(column) for column in batch.columns]
+    rows = ["".join(f"<td>{markup.escape(shown)}</td>" for shown in row) for row in zip(*columns, strict=True)]
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in rows)}</tbody></table>"
+
+
+def _shown_column(values: pa.Array) -> list[str]:
+    """Write the values of a column; a time as the command line does, because no datetime can hold every one."""
+    import pyarrow as pa  # noqa: PLC0415  (an extra; without it there is no batch)
+
+    if pa.types.is_timestamp(values.type):
+        times = values.cast(pa.timestamp("ms", values.type.tz), safe=False).cast(pa.int64()).to_pylist()
+        return ["" if time is None else in_words(time) for time in times]
+    return [_shown(value) for value in values.to_pylist()]
 
 
 def _shown(value: object) -> str:

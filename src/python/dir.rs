@@ -44,7 +44,11 @@ impl PyLogDir {
                 let hint = nearest(name, known.iter().map(String::as_str))
                     .map(|meant| format!(" (did you mean {meant:?}?)"))
                     .unwrap_or_default();
-                let expected = format!("one of {}, or a glob that matches one{hint}", known.join(", "));
+                let expected = if known.is_empty() {
+                    "a topic of this data directory, which has no partition".to_owned()
+                } else {
+                    format!("one of {}, or a glob that matches one{hint}", known.join(", "))
+                };
                 let wrong = Error::config(format!("topics[{place}]"), expected, format!("{name:?}"));
                 return Err(error::to_python(py, wrong));
             }

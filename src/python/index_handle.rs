@@ -68,7 +68,7 @@ impl<R: Send + Sync, W: Send + Deref<Target = R>> IndexHandle<R, W> {
 
     /// The open index. *Errors*: that of a closed one.
     pub(super) fn get(&self, py: Python<'_>) -> PyResult<Opened<R, W>> {
-        self.opened().clone().ok_or_else(|| error::closed(py, "index"))
+        self.opened().clone().ok_or_else(|| error::closed(py, self.class))
     }
 
     /// Reads from the index, detached from the interpreter.

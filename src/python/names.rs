@@ -1,5 +1,7 @@
 //! The names of files and directories, and near misses of a name: the core's rules for Python.
 
+use std::ffi::OsString;
+
 use pyo3::prelude::*;
 
 use super::arguments::{self, PARTITION_STATES, word_of};
@@ -79,15 +81,17 @@ pub(super) fn has_segments(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<
 #[doc = stub_doc!(_partition_name)]
 #[pyfunction]
 #[pyo3(name = "_partition_name")]
-pub(super) fn partition_name(name: &str) -> Option<(String, i32)> {
-    dir::live_partition(name)
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]
+pub(super) fn partition_name(name: OsString) -> Option<(String, i32)> {
+    name.to_str().and_then(dir::live_partition)
 }
 
 #[doc = stub_doc!(_is_segment_file)]
 #[pyfunction]
 #[pyo3(name = "_is_segment_file")]
-pub(super) fn is_segment_file(name: &str) -> bool {
-    SegmentFileName::parse(name).is_some()
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]
+pub(super) fn is_segment_file(name: OsString) -> bool {
+    name.to_str().and_then(SegmentFileName::parse).is_some()
 }
 
 #[doc = stub_doc!(_nearest)]

@@ -118,8 +118,8 @@ impl Partition {
         }
         // after a roll before a gap of offsets, nothing below the new segment's base offset may be appended
         let is_ahead = self.active.base_offset() > self.ends.log_end_offset();
-        // a staged file that fails is removed: nothing has changed
-        let mut staged = self.stage_new_epochs(headers);
+        // a staged file that fails is removed
+        let mut staged = self.ends.commit().or_poison_after_sync(self.stage_new_epochs(headers));
         if is_ahead {
             staged = self.ends.commit().or_poison(staged);
         }
@@ -217,7 +217,7 @@ impl Partition {
                 let undone =
                     remove_segment(&self.directory, base_offset).and_then(|()| self.directory.sync());
                 self.ends.commit().or_poison(undone)?;
-                return Err(error);
+                return self.ends.commit().or_poison_after_sync(Err(error));
             }
         };
         let sealed = self.seal(checkpoint);

@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 
 use super::group_commit::GroupCommit;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoAction, Result};
 
 impl GroupCommit {
     /// Poisons the writer where a change failed in the middle.
@@ -16,6 +16,16 @@ impl GroupCommit {
     pub(super) fn or_poison_unless_full<T>(&self, prepared: Result<T>) -> Result<T> {
         prepared.inspect_err(|error| {
             if !is_full(error) {
+                self.poison(error);
+            }
+        })
+    }
+
+    /// Poisons the writer where the preparation of a change failed in a sync: the system may report the next sync as a
+    /// success. After any other failure nothing has changed.
+    pub(super) fn or_poison_after_sync<T>(&self, prepared: Result<T>) -> Result<T> {
+        prepared.inspect_err(|error| {
+            if matches!(error, Error::Io { action: IoAction::Sync, .. }) && !is_full(error) {
                 self.poison(error);
             }
         })

@@ -8,6 +8,7 @@ import typer
 import cordwood
 from cordwood.cli import append, apply_retention, cat, find, ls, recover, trace, truncate
 from cordwood.cli.exit_codes import exit_code_of, stop_when_unread
+from cordwood.cli.log_warnings import log_to_stderr
 
 __all__ = ["run"]
 
@@ -64,7 +65,8 @@ app.command("trace", context_settings={"ignore_unknown_options": True})(stop_whe
 def run(argv: Sequence[str]) -> int:
     """Run a command; returns the exit code."""
     try:
-        code = app(args=list(argv) or ["--help"], prog_name="cordwood", standalone_mode=False)
+        with log_to_stderr():
+            code = app(args=list(argv) or ["--help"], prog_name="cordwood", standalone_mode=False)
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last door: one paragraph, no traceback)
         return exit_code_of(error)
     return code if isinstance(code, int) else 0

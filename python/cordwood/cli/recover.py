@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cordwood import FileChange, LogWriter, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit
+from cordwood import FileChange, Log, LogWriter, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit
+from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 
@@ -26,14 +27,21 @@ def recover(
     Recovery cuts a torn write from the end of the log and keeps the bytes in quarantine/, rebuilds indexes that are
     missing or wrong, and finishes or undoes a compaction that was interrupted. Opening a log for writing does the same.
 
+    The settings decide the entries of an index. Give the index.interval.bytes that the log was written with, or all its
+    indexes are rebuilt.
+
     \b
     cordwood recover orders-0          print what would be changed
     cordwood recover orders-0 --yes    change it
+    cordwood recover orders-0 --set index.interval.bytes=1024
     """  # noqa: D301
     config = settings(properties, assignments)
     plan = LogWriter.plan_recovery(path, config=config)
-    if yes:
-        with LogWriter(path, config=config) as writer:
+    if plan.is_clean:
+        # a directory without a segment is an error: to open it for writing would create a log
+        Log(path)
+    elif yes:
+        with silent_log(), LogWriter(path, config=config) as writer:
             done = writer.recovery
         # another process may have recovered the log since it was planned
         plan = done or LogWriter.plan_recovery(path, config=config)

@@ -1,4 +1,4 @@
-"""`cordwood append`, `truncate` and `retain`."""
+"""`cordwood append`, `truncate` and `apply-retention`."""
 
 from __future__ import annotations
 

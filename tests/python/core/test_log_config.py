@@ -26,7 +26,7 @@ def test_every_setting_of_the_core_is_a_field_with_its_default() -> None:
 
 
 def test_a_set_of_properties_is_a_config_or_an_error_with_fields() -> None:
-    """The core is held against Kafka's answers to these sets (tests/rust/log_configs.rs)."""
+    """The core is held against Kafka's answers to these sets (tests/rust/config/log_config.rs)."""
     refused = 0
     for case in CASES:
         topic, broker = case.get("topic"), case.get("broker")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -301,3 +302,10 @@ def test_a_data_directory_with_many_partitions_and_strange_neighbours(tmp_path: 
 def test_no_path_at_all_is_refused() -> None:
     with refuses("CORDWOOD_BAD_OPTION", "path"):
         source().schema()
+
+
+def test_a_glob_passes_over_a_directory_whose_name_is_not_utf8(copied: Any) -> None:
+    part = corpus.partition("01-plain")
+    path = copied(part.path)
+    Path(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9")).mkdir()
+    assert len(plan(f"{path.parent}/*").rows()) == 1500

@@ -20,7 +20,7 @@ from pathlib import Path
 import corpus
 import pytest
 from core.test_read_only import MUTATING, SHARED_WRITE
-from scripts import BECOME_NOBODY, run, write_script
+from scripts import BECOME_NOBODY, Command, run, write_script
 
 import cordwood as cw
 
@@ -325,3 +325,37 @@ def test_a_directory_that_may_not_be_written_is_refused(script_environment: dict
         assert run(script, top / "orders-0", env=script_environment).stdout.splitlines() == ["denied True"] * 2
     finally:
         shutil.rmtree(top)
+
+
+@pytest.mark.parametrize("more", [(), ("--yes",)])
+def test_recover_creates_no_log_where_there_is_none(command: Command, tmp_path: Path, more: tuple[str, ...]) -> None:
+    folder = tmp_path / "downloads"
+    folder.mkdir()
+    code, _, error = command("recover", folder, *more)
+    assert (code, "a directory without a segment" in error) == (1, True), error
+    assert list(folder.iterdir()) == []
+
+
+def test_recover_leaves_a_log_that_needs_nothing_as_it_is(command: Command, tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    with cw.LogWriter(path) as writer:
+        writer.append(b"a")
+    before = state(path)
+    code, shown, error = command("recover", path, "--yes")
+    assert (code, "nothing to recover" in shown, error) == (0, True, "")
+    assert state(path) == before
+
+
+@pytest.mark.parametrize("name", ["truncate", "recover"])
+def test_a_command_that_recovers_a_log_warns_of_what_was_cut_once(command: Command, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "orders-0"
+    with cw.LogWriter(path) as writer:
+        writer.append(b"a")
+    with next(path.glob("*.log")).open("ab") as log:
+        log.write(b"torn write")
+    (path / ".cordwood.clean").unlink()
+    arguments = ("recover", path, "--yes") if name == "recover" else ("truncate", path, "--to", 1, "--yes")
+    code, shown, error = command(*arguments)
+    assert code == 0
+    assert (shown + error).count("cut ") == 1
+    assert all(line.startswith("warning: ") for line in error.splitlines())

@@ -32,8 +32,8 @@ pub const SCRIPTS: [(Before, &[Op]); 12] = [
 
 const MODES: [FlushMode; 2] = [FlushMode::Always, FlushMode::None];
 
-fn is_sync_of_a_log(operation: &Operation) -> bool {
-    matches!(operation, Operation::Sync(name) if name.ends_with(".log"))
+fn is_sync(operation: &Operation) -> bool {
+    matches!(operation, Operation::Sync(_))
 }
 
 type Judged = HashSet<(u128, Vec<Expected>)>;
@@ -77,7 +77,7 @@ fn run(setup: Setup, script: &[Op], fault: Fault, judge: &mut Judge, judged: &mu
                 // a successful call shows the outcome of the calls before it
                 doubts.clear();
             }
-            unsynced |= call.error.is_some() && client.disk.failed().iter().any(is_sync_of_a_log);
+            unsynced |= call.error.is_some() && client.disk.failed().iter().any(is_sync);
         }
         if client.disk.fault_is_over() {
             look(&client, &doubts, judge, judged, &format!("{op:?}"));
