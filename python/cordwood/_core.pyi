@@ -1070,8 +1070,10 @@ class Appended:
 class RecoveryPlan:
     """What recovery changes in a partition directory: planned by `LogWriter.plan_recovery`, done by an opening.
 
-    Every opening also rewrites the small files of the writer (`.cordwood.*`) and its lines in the checkpoints of a data
-    directory. The plan does not list these.
+    The plan does not list what every opening does: it rewrites the small files of the writer (`.cordwood.*`), creates a
+    missing `leader-epoch-checkpoint`, writes a given topic id, and in a data directory rewrites the partition's lines in
+    the checkpoints and removes `.kafka_cleanshutdown`. Nor does it list the indexes of a segment that is removed, which
+    are deleted with it.
     """
 
     @property
@@ -1112,7 +1114,7 @@ class RecoveryPlan:
         """The segments that are split."""
     @property
     def rewrites_leader_epochs(self) -> bool:
-        """Whether `leader-epoch-checkpoint` is replaced because it disagrees with the batches."""
+        """Whether `leader-epoch-checkpoint` is replaced: it does not agree with the batches, or there are none."""
 
 @final
 class RecoveryCut:
@@ -1123,7 +1125,7 @@ class RecoveryCut:
         """The `.log` file."""
     @property
     def start_position(self) -> int:
-        """The first byte of the range; 0: the whole segment is removed."""
+        """The first byte of the range."""
     @property
     def end_position(self) -> int:
         """The end of the range (exclusive): the size of the file."""
@@ -1168,12 +1170,13 @@ class FileChange:
     def new_file(self) -> str | None:
         """The new path; `None` where the file is deleted."""
     @property
-    def reason(self) -> Literal["staged", "uncommitted", "replaced", "committed", "emptied"]:
+    def reason(self) -> Literal["staged", "uncommitted", "replaced", "committed", "emptied", "orphaned"]:
         """Why the file is deleted or renamed.
 
         `staged`: a temporary file of a truncation that did not finish. `uncommitted`: a file of a compaction or a split
         that did not finish. `committed`: a file of one that did; it gets its final name. `replaced`: a file that it
         replaces. `emptied`: a file of a log whose records were all being removed.
+        `orphaned`: an index without a `.log`.
         """
 
 @final

@@ -6,7 +6,7 @@ use crate::error::{Error, IoAction, NotFound, Result};
 use crate::fs::names::{FileKind, PartitionName, SegmentFileName, Stage};
 #[cfg(feature = "python")]
 use crate::fs::names::{PartitionState, is_topic};
-use crate::fs::{Directory, META_PROPERTIES};
+use crate::fs::{Directory, META_PROPERTIES, is_data_directory};
 use crate::segment::with_descriptors;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::offset_checkpoint::{CLEANED_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS};
@@ -15,7 +15,7 @@ use crate::state::partition_metadata::PARTITION_METADATA;
 /// What a path is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathKind {
-    /// A broker's data directory: it has `meta.properties`, or a partition in it.
+    /// A broker's data directory: it has `meta.properties`, `.lock` or a checkpoint of offsets, or a partition in it.
     DataDirectory,
     /// A partition directory.
     Partition,
@@ -93,22 +93,30 @@ fn of_directory(directory: &Directory) -> Result<PathInfo> {
     if is_partition(names()) {
         return Ok(PathInfo::of(PathKind::Partition, directory.path()));
     }
-    let holds_partition = || {
-        names().filter(|name| PartitionName::parse(name).is_some()).any(|name| {
-            let partition = Directory::open(&directory.path_of(name), "");
-            // a partition may be deleted meanwhile
-            partition
-                .and_then(|partition| partition.entries())
-                .is_ok_and(|entries| is_partition(entries.iter().map(|(name, _)| name.as_str())))
-        })
-    };
-    if names().any(|name| name == META_PROPERTIES) || holds_partition() {
+    if is_data_directory(directory, "")? || holds_partition(directory, names())? {
         return Ok(PathInfo { kind: PathKind::DataDirectory, ..nothing });
     }
     // a partition that Kafka has just created has no file
     let is_new = partition_name(directory.path()).is_some()
         && directory.identity_of(&format!("../{META_PROPERTIES}"))?.is_some();
     Ok(if is_new { PathInfo::of(PathKind::Partition, directory.path()) } else { nothing })
+}
+
+/// Whether one of these names is that of a partition directory.
+fn holds_partition<'a>(directory: &Directory, names: impl Iterator<Item = &'a str>) -> Result<bool> {
+    for name in names.filter(|name| PartitionName::parse(name).is_some()) {
+        let opened = Directory::open(&directory.path_of(name), "give the path of a data directory");
+        let entries = match opened.and_then(|partition| partition.entries()) {
+            Ok(entries) => entries,
+            // a file, or a partition that was deleted meanwhile
+            Err(Error::LogNotFound { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        if is_partition(entries.iter().map(|(name, _)| name.as_str())) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn of_file(path: &Path) -> PathInfo {

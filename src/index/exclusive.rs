@@ -13,7 +13,7 @@ use crate::fs::{Directory, Lock, PartitionLocks};
 pub struct Exclusive<W> {
     // dropped before the locks
     writer: W,
-    _locks: [Option<Lock>; 3],
+    _locks: (PartitionLocks, Option<Lock>),
 }
 
 impl<W> Exclusive<W> {
@@ -33,22 +33,20 @@ impl<W> Exclusive<W> {
             .file_name()
             .and_then(|name| name.to_str())
             .ok_or_else(|| Error::config("path", "a file whose name is UTF-8", path.display().to_string()))?;
+        // before a lock creates a file
+        let base_offset = base_offset.map_or_else(|| base_offset_of(&path), checked_base_offset)?;
         let parent = path.parent().unwrap_or(Path::new("/"));
         let directory = Directory::open(parent, "an index file is created in an existing directory")?;
         let is_there = || directory.identity_of(name).map(|identity| identity.is_some());
         let lock_file = || Lock::exclusive(&directory, name).map(Some);
-        let broker = match directory.identity_of("../.lock")? {
-            Some(_) => Some(Lock::shared(&directory, "../.lock")?),
-            None => None,
-        };
-        let partition = Lock::shared(&directory, PartitionLocks::NAME)?;
+        let mut partition = PartitionLocks::take_shared(&directory)?;
         // taking a lock creates the file
         let file = if is_there()? { lock_file()? } else { None };
-        let base_offset = base_offset.map_or_else(|| base_offset_of(&path), checked_base_offset)?;
         let writer = open(&directory, name, base_offset)?;
         // a transaction index has no file before its first entry
         let file = if file.is_none() && is_there()? { lock_file()? } else { file };
-        Ok(Self { writer, _locks: [broker, Some(partition), file] })
+        partition.renew(&directory)?;
+        Ok(Self { writer, _locks: (partition, file) })
     }
 
     /// Ends the writer with `close`, then releases the locks.

@@ -4,10 +4,7 @@ use super::Log;
 use crate::fs::Directory;
 use crate::segment::with_descriptors;
 use crate::state::offset_checkpoint::{self, OffsetCheckpoint};
-use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
-
-/// More than a `partition.metadata` ever has.
-const MAX_METADATA_BYTES: u64 = 64 << 10;
+use crate::state::partition_metadata::TopicId;
 
 impl Log {
     /// The topic's id in `partition.metadata`, read when this is called. `None` where there is no such file (Kafka writes
@@ -15,14 +12,8 @@ impl Log {
     ///
     /// *Source*: `PartitionMetadataFile.read`.
     pub fn topic_id(&self) -> Option<TopicId> {
-        let directory = &self.inner.open_files.directory;
-        let read = directory.read_small(PARTITION_METADATA, MAX_METADATA_BYTES);
-        let parsed = read.map_err(|error| error.to_string()).and_then(|text| {
-            let broken = |wrong| format!("{}: {wrong}", directory.path_of(PARTITION_METADATA).display());
-            text.map(|text| TopicId::parse_file(&text).map_err(broken)).transpose()
-        });
-        parsed.unwrap_or_else(|wrong| {
-            self.inner.lookups.add(format!("{wrong}; ignored"));
+        TopicId::read(&self.inner.open_files.directory).unwrap_or_else(|error| {
+            self.inner.lookups.add(format!("{error}; ignored"));
             None
         })
     }

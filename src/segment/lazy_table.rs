@@ -1,7 +1,7 @@
 //! What is made only where enough is asked to pay for it, and only within a fixed amount of memory.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::error::{Error, Result};
 
@@ -69,7 +69,8 @@ impl<T> LazyTable<T> {
     /// interrupt is passed on.
     pub(crate) fn ask(&self, price: u64, read: impl FnOnce() -> Result<Option<T>>) -> Result<Option<&T>> {
         if self.made.get().is_none() && self.asked.fetch_add(1, Ordering::Relaxed) + 1 >= price {
-            let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+            // another thread makes it: its targets are looked up singly until then
+            let Ok(_making) = self.making.try_lock() else { return Ok(self.get()) };
             if self.made.get().is_none() {
                 let made = match read() {
                     Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),

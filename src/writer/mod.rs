@@ -159,7 +159,7 @@ impl LogWriter {
     }
 
     /// Returns what [`LogWriter::open`] would change to recover the log, and changes nothing. It takes no lock: another process
-    /// may take one before the log is opened. The directory has to exist; without a segment the plan is empty.
+    /// may take one before the log is opened. The directory has to exist. Without a segment, the plan is that of a new log.
     ///
     /// *Cost*: reads what [`LogWriter::open`] reads.
     ///

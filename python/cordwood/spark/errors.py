@@ -22,6 +22,7 @@ import json
 from pathlib import PurePath
 from typing import Any
 
+from cordwood._core import _is_segment_file
 from cordwood.errors import (
     ConfigError,
     CordwoodError,
@@ -113,8 +114,8 @@ class SparkLogError(CordwoodError):
         """Convert an error of the core: with its code (or the given `code`) and the log where it occurred."""
         found = code or next(code for kind, code in _CODES if isinstance(error, kind))
         file = getattr(error, "file", None)
-        stem = PurePath(file).name.partition(".")[0] if file else ""
-        segment = int(stem) if stem.isdecimal() else None
+        name = PurePath(file).name if file else ""
+        segment = int(name.partition(".")[0]) if _is_segment_file(name) else None
         facts, advice = str(error), ""
         if isinstance(error, CordwoodError):
             # without its advice, which is for the Python interface

@@ -19,9 +19,9 @@ from cordwood.spark.partitions import PartitionDirectory
 
 __all__ = ["Piece", "narrowed", "part_of", "plan_splits"]
 
-_MOST_BYTES = 128 << 20
+_MAX_BYTES = 128 << 20
 # below that a task costs more than what it reads
-_LEAST_BYTES = 16 << 20
+_MIN_BYTES = 16 << 20
 # what opening a log counts for where small pieces share a task
 _OPENING_BYTES = 1 << 20
 # what the cuts between batches may add up to
@@ -50,11 +50,11 @@ def plan_splits(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[tupl
     `maxRecordsPerPartition` cuts by offsets, if need be inside a batch, which two tasks then read.
     """
     if options.table == "segments":
-        return _packed(list(_whole_segments(bounds, options)), options.max_partition_bytes or _MOST_BYTES)
+        return _packed(list(_whole_segments(bounds, options)), options.max_partition_bytes or _MAX_BYTES)
     # planned from the log as it was when the range was found
     coarse = [part for bound in bounds if bound.start_offset < bound.end_offset for part in _coarse(bound, options)]
     total = sum(piece.split.size for piece in coarse)
-    target = options.max_partition_bytes or min(_MOST_BYTES, max(_LEAST_BYTES, total // _cores()))
+    target = options.max_partition_bytes or min(_MAX_BYTES, max(_MIN_BYTES, total // _cores()))
     if options.min_partitions is not None:
         target = min(target, max(1, total // options.min_partitions))
     pieces = [finer for piece in coarse for finer in _finer(piece, target, options)]

@@ -159,12 +159,25 @@ impl PartitionLocks {
     /// # Errors
     /// As [`Lock::exclusive`].
     pub fn take(directory: &Directory) -> Result<Self> {
+        Self::take_with(directory, Lock::exclusive)
+    }
+
+    /// The same with a shared lock on the partition's own file, for a writer of one index: it conflicts with the partition's
+    /// writer, and not with a writer of another index.
+    ///
+    /// # Errors
+    /// As [`Lock::shared`].
+    pub fn take_shared(directory: &Directory) -> Result<Self> {
+        Self::take_with(directory, Lock::shared)
+    }
+
+    fn take_with(directory: &Directory, lock: impl FnOnce(&Directory, &str) -> Result<Lock>) -> Result<Self> {
         let (mut data_directory, mut inode) = (None, None);
         if directory.descriptor().is_some() && is_data_directory(directory, "../")? {
             let (lock, found) = shared(directory)?;
             (data_directory, inode) = (Some(lock), found);
         }
-        Ok(Self { data_directory, inode, partition: Lock::exclusive(directory, Self::NAME)? })
+        Ok(Self { data_directory, inode, partition: lock(directory, Self::NAME)? })
     }
 
     /// Fails if [`PartitionLocks::take`] would fail because a lock is held. Takes no lock and creates no file.

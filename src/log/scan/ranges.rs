@@ -67,15 +67,15 @@ impl Log {
         {
             return Err(self.out_of_range(start));
         }
+        // without an explicit start, an end below the log start is an empty range, not a mistake
+        let lowest_end = if ranges.start_offset.is_some() { start } else { 0 };
         for (name, low, high) in [
-            ("end_offset", Some(start), ranges.end_offset),
+            ("end_offset", Some(lowest_end), ranges.end_offset),
             ("start_time", Some(0), ranges.start_time),
             ("end_time", ranges.start_time.or(Some(0)), ranges.end_time),
         ] {
             if let (Some(low), Some(high)) = (low, high)
                 && high < low
-                // no explicit start: an end below the log start is an empty range, not a mistake
-                && !(name == "end_offset" && ranges.start_offset.is_none() && high >= 0)
             {
                 return Err(Error::config(name, format!("{low} or more"), high.to_string()));
             }

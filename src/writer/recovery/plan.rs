@@ -111,6 +111,7 @@ fn beginning(
         let is_removed = base_offset == log_start_offset || bases.contains(&base_offset);
         stage == Stage::Live && kind != FileKind::Snapshot && is_removed
     });
+    let reason = if starting_at.is_some() { FileChangeReason::Emptied } else { FileChangeReason::Orphaned };
     let shown = RecoveryPlan {
         path: directory.path().to_owned(),
         closed_cleanly: false,
@@ -120,7 +121,7 @@ fn beginning(
         segments: vec![log_start_offset],
         cuts: Vec::new(),
         rebuilt_indexes: Vec::new(),
-        file_changes: emptied.map(|file| removed(directory, &file.name, FileChangeReason::Emptied)).collect(),
+        file_changes: emptied.map(|file| removed(directory, &file.name, reason)).collect(),
         splits: Vec::new(),
         rewrites_leader_epochs: false,
     };

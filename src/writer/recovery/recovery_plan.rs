@@ -6,8 +6,11 @@ use std::path::PathBuf;
 /// What recovery changes in a partition directory.
 ///
 /// [`LogWriter::plan_recovery`](super::super::LogWriter::plan_recovery) returns it before anything is changed,
-/// [`LogWriter::recovery`](super::super::LogWriter::recovery) after. Every opening also rewrites the small files of the writer
-/// (`.cordwood.*`) and its lines in the checkpoints of a data directory; the plan does not list these.
+/// [`LogWriter::recovery`](super::super::LogWriter::recovery) after.
+///
+/// The plan does not list what every opening does: it rewrites the small files of the writer (`.cordwood.*`), creates a missing
+/// `leader-epoch-checkpoint`, writes a given topic id, and in a data directory rewrites the partition's lines in the checkpoints
+/// and removes `.kafka_cleanshutdown`. Nor does it list the indexes of a segment that is removed, which are deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RecoveryPlan {
@@ -32,7 +35,7 @@ pub struct RecoveryPlan {
     pub file_changes: Vec<FileChange>,
     /// The segments that are split.
     pub splits: Vec<SegmentSplit>,
-    /// Whether `leader-epoch-checkpoint` is replaced because it disagrees with the batches.
+    /// Whether `leader-epoch-checkpoint` is replaced: it does not agree with the batches, or there are none.
     pub rewrites_leader_epochs: bool,
 }
 
@@ -53,7 +56,7 @@ impl RecoveryPlan {
 pub struct RecoveryCut {
     /// The `.log` file.
     pub file: PathBuf,
-    /// The first byte of the range, in bytes from the start of the file. 0: the whole segment is removed.
+    /// The first byte of the range, in bytes from the start of the file.
     pub start_position: u64,
     /// The end of the range (exclusive): the size of the file.
     pub end_position: u64,
@@ -134,10 +137,12 @@ pub enum FileChangeReason {
     Committed,
     /// A file of a log whose records were all being removed. Deleted.
     Emptied,
+    /// An index without a `.log`, in a directory without a segment. Deleted.
+    Orphaned,
 }
 
 impl FileChangeReason {
-    /// A stable name for programs: `staged`, `uncommitted`, `replaced`, `committed`, `emptied`.
+    /// A stable name for programs: `staged`, `uncommitted`, `replaced`, `committed`, `emptied`, `orphaned`.
     pub fn code(self) -> &'static str {
         match self {
             Self::Staged => "staged",
@@ -145,6 +150,7 @@ impl FileChangeReason {
             Self::Replaced => "replaced",
             Self::Committed => "committed",
             Self::Emptied => "emptied",
+            Self::Orphaned => "orphaned",
         }
     }
 }
@@ -197,6 +203,7 @@ impl fmt::Display for FileChange {
             FileChangeReason::Replaced => "a compaction or a split replaces it",
             FileChangeReason::Committed => "a compaction or a split is committed",
             FileChangeReason::Emptied => "all records of the log were being removed",
+            FileChangeReason::Orphaned => "it is an index without a .log",
         };
         match &self.new_file {
             Some(new_file) => {

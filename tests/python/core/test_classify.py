@@ -90,3 +90,14 @@ def test_a_partition_that_the_log_dir_lists_is_a_partition() -> None:
         info = cw.classify(corpus.GOLDEN / "16-data-dir" / name)
         assert (info.kind, f"{info.topic}-{info.partition}") == ("partition", name)
         assert _partition_name(name) == (info.topic, info.partition)
+
+
+def test_a_data_directory_is_what_a_writer_refuses_as_one(tmp_path: Path) -> None:
+    """Each of the files that a writer goes by."""
+    for name in ("meta.properties", ".lock", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"):
+        folder = tmp_path / f"with{name}"
+        folder.mkdir()
+        (folder / name).write_text("")
+        assert cw.classify(folder).kind == "data_directory", name
+        with pytest.raises(cw.ConfigError):
+            cw.LogWriter.plan_recovery(folder)

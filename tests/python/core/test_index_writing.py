@@ -234,3 +234,21 @@ def test_a_handle_that_is_dropped_leaves_its_entries(tmp_path: Path) -> None:
     assert path.read_bytes() == time_bytes([(5, 5)]).ljust(120, b"\0")
     with cw.TimeIndex(path) as reader:
         assert len(reader) == 1
+
+
+def test_a_writer_of_an_index_keeps_a_broker_out_that_has_left_no_lock_file(tmp_path: Path) -> None:
+    """A broker that stops deletes `.lock`; one that starts takes it exclusively."""
+    (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    partition = tmp_path / "t-0"
+    partition.mkdir()
+    with cw.OffsetIndexWriter(partition / f"{0:020d}.index"), (tmp_path / ".lock").open("r+") as lock:
+        with pytest.raises(BlockingIOError):
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (tmp_path / ".lock").open("r+") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_a_refused_base_offset_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(cw.ConfigError):
+        cw.OffsetIndexWriter(tmp_path / "no-number.index")
+    assert list(tmp_path.iterdir()) == []

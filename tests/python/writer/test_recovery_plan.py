@@ -359,3 +359,14 @@ def test_a_command_that_recovers_a_log_warns_of_what_was_cut_once(command: Comma
     assert code == 0
     assert (shown + error).count("cut ") == 1
     assert all(line.startswith("warning: ") for line in error.splitlines())
+
+
+def test_an_index_without_a_log_is_named_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    (path / f"{0:020d}.index").write_bytes(bytes(8))
+    [change] = cw.LogWriter.plan_recovery(path).file_changes
+    assert (Path(change.file).name, change.new_file, change.reason) == (f"{0:020d}.index", None, "orphaned")
+    with cw.LogWriter(path) as writer:
+        assert writer.recovery is not None
+        assert writer.recovery.file_changes == [change]
