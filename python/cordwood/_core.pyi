@@ -1070,10 +1070,10 @@ class Appended:
 class RecoveryPlan:
     """What recovery changes in a partition directory: planned by `LogWriter.plan_recovery`, done by an opening.
 
-    The plan does not list what every opening does: it rewrites the small files of the writer (`.cordwood.*`), creates a
-    missing `leader-epoch-checkpoint`, writes a given topic id, and in a data directory rewrites the partition's lines in
-    the checkpoints and removes `.kafka_cleanshutdown`. Nor does it list the indexes of a segment that is removed, which
-    are deleted with it.
+    The plan does not list what every opening does: it rewrites the small files of the writer (`.cordwood.*`), creates
+    a missing `leader-epoch-checkpoint`, writes a given topic id, and in a data directory rewrites the partition's
+    lines in the checkpoints and removes `.kafka_cleanshutdown`. Nor does it list the indexes of a segment that is
+    removed, which are deleted with it.
     """
 
     @property

@@ -241,9 +241,12 @@ def test_a_writer_of_an_index_keeps_a_broker_out_that_has_left_no_lock_file(tmp_
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
     partition = tmp_path / "t-0"
     partition.mkdir()
-    with cw.OffsetIndexWriter(partition / f"{0:020d}.index"), (tmp_path / ".lock").open("r+") as lock:
-        with pytest.raises(BlockingIOError):
-            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (
+        cw.OffsetIndexWriter(partition / f"{0:020d}.index"),
+        (tmp_path / ".lock").open("r+") as lock,
+        pytest.raises(BlockingIOError),
+    ):
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with (tmp_path / ".lock").open("r+") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
