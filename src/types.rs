@@ -89,6 +89,25 @@ pub enum Io {
     Pread,
 }
 
+/// A function that receives each warning of a [`Log`](crate::log::Log) once, when a call finds it. It runs in the thread of that
+/// call, and must not use the log. [`OnWarning::IGNORE`] does nothing; the warnings are also in
+/// [`Log::warnings`](crate::log::Log::warnings).
+///
+/// It is a plain function, as [`Interrupt`] is.
+#[derive(Debug, Clone, Copy)]
+pub struct OnWarning(pub fn(&str));
+
+impl OnWarning {
+    /// Does nothing.
+    pub const IGNORE: Self = Self(|_| ());
+}
+
+impl Default for OnWarning {
+    fn default() -> Self {
+        Self::IGNORE
+    }
+}
+
 /// A function that long operations call from time to time; an `Err` stops the operation. [`Interrupt::NEVER`] never does.
 ///
 /// It is a plain function, so that a handle is `Send + Sync` and two handles share no state through it.

@@ -26,7 +26,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::error::{Error, Result};
 pub use crate::segment::{Change, PlannedSegment};
 use crate::segment::{OpenFiles, Warnings};
-use crate::types::{Interrupt, Io};
+use crate::types::{Interrupt, Io, OnWarning};
 
 use continuity::Continuity;
 pub use continuity::OffsetGap;
@@ -58,6 +58,8 @@ pub struct LogOptions {
     pub max_open_files: usize,
     /// Called during long work.
     pub interrupt: Interrupt,
+    /// Receives the warnings.
+    pub on_warning: OnWarning,
 }
 
 impl Default for LogOptions {
@@ -69,6 +71,7 @@ impl Default for LogOptions {
             partition: None,
             max_open_files: 256,
             interrupt: Interrupt::NEVER,
+            on_warning: OnWarning::IGNORE,
         }
     }
 }
@@ -91,6 +94,8 @@ struct Inner {
     claimed_start: ClaimedStart,
     /// As of the opening; `None` for the reader of a writer in this process.
     synced: Option<Synced>,
+    /// The warning that the log ends before that, known once the log end offset is.
+    lost_end: OnceLock<Option<String>>,
     open_files: Arc<OpenFiles>,
     /// The warnings of the opening.
     opening: Vec<String>,
@@ -141,7 +146,12 @@ impl Log {
     /// [`Error::Io`]; [`Error::LogChanged`] where the last segment is not the file it was at the opening.
     pub fn log_end_offset(&self) -> Result<i64> {
         let start = self.log_start_offset();
-        self.segments().last().map_or(Ok(start), |last| Ok(last.end_offset()?.max(start)))
+        let end = self.segments().last().map_or(Ok(start), |last| Ok(last.end_offset()?.max(start)))?;
+        self.inner.lost_end.get_or_init(|| {
+            let warning = self.inner.synced.and_then(|synced| synced.warning(self.path(), end));
+            warning.inspect(|warning| self.inner.lookups.report(warning))
+        });
+        Ok(end)
     }
 
     /// Whether an offset is below the log end offset, which is read only where the last segment's base offset does not
@@ -188,6 +198,7 @@ impl Log {
                 log_start_offset: *log_start_offset,
                 claimed_start: self.inner.claimed_start,
                 synced: self.inner.synced,
+                lost_end: self.inner.lost_end.clone(),
                 open_files: Arc::clone(open_files),
                 opening: opening.clone(),
                 lookups: Arc::clone(lookups),
@@ -223,9 +234,8 @@ impl Log {
         });
         warnings.extend(torn);
         // an error of the end is one of the lines already
-        let end = self.log_end_offset().ok();
-        warnings
-            .extend(self.inner.synced.zip(end).and_then(|(synced, end)| synced.warning(self.path(), end)));
+        let _ = self.log_end_offset();
+        warnings.extend(self.inner.lost_end.get().cloned().flatten());
         warnings.extend(self.inner.lookups.all());
         warnings
     }

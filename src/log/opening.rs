@@ -34,7 +34,8 @@ impl Log {
     /// As [`Log::open`].
     pub fn open_in(directory: Directory, options: LogOptions) -> Result<Self> {
         let open_files = OpenFiles::new(directory, options.io, options.max_open_files, options.interrupt);
-        Self::load(&Arc::new(open_files), options, &Arc::default(), None, Weak::new())
+        let warnings = Arc::new(Warnings::new(options.on_warning));
+        Self::load(&Arc::new(open_files), options, &warnings, None, Weak::new())
     }
 
     /// [`Log::open_in`] for a reader of a writer in this process, which has the list of segments: neither this log nor those
@@ -45,7 +46,8 @@ impl Log {
         live: Weak<LiveSegments>,
     ) -> Result<Self> {
         let open_files = OpenFiles::new(directory, options.io, options.max_open_files, options.interrupt);
-        Self::load(&Arc::new(open_files), options, &Arc::default(), None, live)
+        let warnings = Arc::new(Warnings::new(options.on_warning));
+        Self::load(&Arc::new(open_files), options, &warnings, None, live)
     }
 
     /// The same directory as it is now. Unchanged segments are shared with this log, which stays as it is; where nothing has
@@ -131,6 +133,9 @@ impl Opening<'_> {
             Some(earlier) => earlier.segments().refreshed(loaded),
             None => Segments::new(loaded),
         };
+        for warning in &opening {
+            self.lookups.report(warning);
+        }
         Ok(Log {
             inner: Arc::new(Inner {
                 options: options.clone(),
@@ -140,6 +145,7 @@ impl Opening<'_> {
                 log_start_offset,
                 claimed_start,
                 synced,
+                lost_end: OnceLock::new(),
                 open_files: Arc::clone(open_files),
                 opening,
                 lookups: Arc::clone(self.lookups),

@@ -10,6 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::enter::log_warnings;
 use super::error;
 use crate::error::Error;
 
@@ -34,6 +35,7 @@ impl<R: RecordBatchReader> Iterator for Guarded<R> {
             let defect = "a defect of cordwood, please report it".to_owned();
             Some(Err(ArrowError::CDataInterface(defect)))
         });
+        log_warnings();
         // the consumer makes an error of its own of this, and Python is not at hand to print an exception
         if let Some(Err(ArrowError::ExternalError(error))) = &next
             && let Some(Error::Interrupted(_)) = error.downcast_ref()

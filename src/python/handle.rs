@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arguments::{self, Defaulted, IO, PARTITION_STATES, word_of};
-use super::enter::SIGNALS;
+use super::enter::{SIGNALS, WARNINGS};
 use crate::dir::LogDir;
 use crate::error::Result;
 use crate::fs::names::PartitionState;
@@ -66,6 +66,7 @@ pub(super) fn log_options(io: Defaulted<'_, '_>, max_open_files: Defaulted<'_, '
         io: arguments::io(io)?,
         max_open_files: max_open_files.positive("max_open_files", options.max_open_files)?,
         interrupt: SIGNALS,
+        on_warning: WARNINGS,
         ..options
     })
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 
+use super::enter::logger;
 use crate::writer::{FileChange, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit};
 
 #[doc = stub_doc!(RecoveryPlan)]
@@ -280,7 +281,7 @@ impl PySegmentSplit {
 /// Writes what a recovery changed to Python's logger `cordwood`: a warning where bytes other than zeros were cut, else an
 /// information.
 pub(super) fn log(py: Python<'_>, plan: &RecoveryPlan) -> PyResult<()> {
-    let logger = py.import("logging")?.call_method1("getLogger", ("cordwood",))?;
+    let logger = logger(py)?;
     let write = |level: &str, entry: &dyn Display| {
         // the text is an argument: a % in a path is no format
         logger.call_method1(level, ("%s", entry.to_string())).map(drop)

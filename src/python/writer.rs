@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, EPOCH, LEFT_OUT};
 use super::config::config_of;
-use super::enter::{SIGNALS, enter};
+use super::enter::{SIGNALS, WARNINGS, enter};
 use super::flush_mode;
 use super::log::PyLog;
 use super::record::now;
@@ -185,6 +185,7 @@ impl PyLogWriter {
                 .map(|given| arguments::whole("leader_epoch", EPOCH, given))
                 .transpose()?,
             interrupt: SIGNALS,
+            on_warning: WARNINGS,
             ..defaults
         };
         let flush_mode = options.flush;

@@ -24,11 +24,12 @@ mod tail;
 mod time_buckets;
 mod time_table;
 mod walk;
+mod warnings;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
@@ -56,31 +57,12 @@ pub(crate) use time_table::TimeLookups;
 use time_table::TimeTable;
 pub use walk::Batch;
 pub(crate) use walk::{Bounds, Damage, Preceding, Step, Walk};
+pub(crate) use warnings::Warnings;
 
 /// What one look-up reads at a time where the file is not mapped: it covers an index interval of small batches.
 pub(crate) const LOOKUP_READ: usize = 8 << 10;
 /// What a scan reads at a time where the file is not mapped.
 pub(crate) const SCAN_READ: usize = 1 << 20;
-
-/// Words about what is odd in a log but no error; each is kept once.
-#[derive(Debug, Default)]
-pub(crate) struct Warnings(Mutex<Vec<String>>);
-
-impl Warnings {
-    /// More than this are not kept: a hostile index must not fill the memory.
-    const MAX: usize = 1000;
-
-    pub(crate) fn add(&self, warning: String) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() < Self::MAX && !kept.contains(&warning) {
-            kept.push(warning);
-        }
-    }
-
-    pub(crate) fn all(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
 
 /// The names of a segment's files as they lie in the directory: with `.swap` where a committed replacement was not yet
 /// renamed.

@@ -32,8 +32,15 @@ impl Segment {
         if let Some(tail) = self.tail.get() {
             return Ok(tail);
         }
-        let tail = self.find_tail()?;
-        Ok(self.tail.get_or_init(|| tail))
+        let (found, mut is_first) = (self.find_tail()?, false);
+        let tail = self.tail.get_or_init(|| {
+            is_first = true;
+            found
+        });
+        if is_first && let Ok(Some(warning)) = self.torn_tail() {
+            self.warnings.report(&warning);
+        }
+        Ok(tail)
     }
 
     /// A warning where bytes follow the data of the last segment.

@@ -113,7 +113,7 @@ pub struct LogWriter {
     recovery: Option<RecoveryPlan>,
     /// A copy of the setting: `apply_retention` holds the lock of the settings when it opens a reader.
     is_preallocated: bool,
-    interrupt: Interrupt,
+    reader_options: LogOptions,
 }
 
 impl LogWriter {
@@ -201,7 +201,11 @@ impl LogWriter {
             reader: None,
             recovery: Some(recovery).filter(|recovery| !recovery.is_clean()),
             is_preallocated: options.config.preallocate,
-            interrupt: options.interrupt,
+            reader_options: LogOptions {
+                interrupt: options.interrupt,
+                on_warning: options.on_warning,
+                ..LogOptions::default()
+            },
         })
     }
 
@@ -355,11 +359,7 @@ impl LogWriter {
     fn open_reader(&mut self) -> Result<Log> {
         let log = match self.reader.take() {
             Some(log) => log.refresh()?,
-            None => Log::open_live(
-                self.directory.clone(),
-                LogOptions { interrupt: self.interrupt, ..LogOptions::default() },
-                self.live.clone(),
-            )?,
+            None => Log::open_live(self.directory.clone(), self.reader_options.clone(), self.live.clone())?,
         };
         if self.is_preallocated {
             // the size of a preallocated file is not the end of its data

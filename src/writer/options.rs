@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::{FlushMode, TopicId};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
-use crate::types::Interrupt;
+use crate::types::{Interrupt, OnWarning};
 
 /// An entry of a time index, the larger of the two kinds, bytes.
 const LARGEST_ENTRY: u32 = 12;
@@ -28,6 +28,8 @@ pub struct WriterOptions {
     pub random: u32,
     /// Called during long work.
     pub interrupt: Interrupt,
+    /// Receives the warnings of the writer's readers.
+    pub on_warning: OnWarning,
 }
 
 impl Default for WriterOptions {
@@ -40,6 +42,7 @@ impl Default for WriterOptions {
             clock: system_time,
             random: std::process::id(),
             interrupt: Interrupt::NEVER,
+            on_warning: OnWarning::IGNORE,
         }
     }
 }

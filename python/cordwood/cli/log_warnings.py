@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from cordwood import CordwoodError, Log
+from cordwood import Log
 from cordwood.cli.terminal import escape
 
 __all__ = ["log_to_stderr", "opened", "silent_log"]
@@ -17,36 +17,30 @@ _LOGGER = logging.getLogger("cordwood")
 
 
 def opened(context: typer.Context, path: Path) -> Log:
-    """Open a log whose warnings are written to stderr when the command ends, with or without an error."""
+    """Open a log. When the command ends, the end of the log is found, so that its warnings are written in any case."""
     log = Log(path)
-    context.call_on_close(lambda: _write(log))
+    context.call_on_close(lambda: log.warnings)
     return log
 
 
-def _write(log: Log) -> None:
-    """Write each warning once, as a line. One that is the error by which the command ends is left out."""
-    error = sys.exception()
-    said = str(error.args[0]) if isinstance(error, CordwoodError) else None
-    for warning in dict.fromkeys(log.warnings):
-        if warning != said:
-            _write_line(warning)
-
-
-def _write_line(warning: str) -> None:
-    sys.stderr.write(f"warning: {escape(' '.join(warning.split()))}\n")
-
-
 class _Lines(logging.Handler):
-    """Writes what the core logs, as a line of its warnings."""
+    """Writes each warning of the core to stderr once, as a line."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._written: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        _write_line(record.getMessage())
+        warning = record.getMessage()
+        if warning not in self._written:
+            self._written.add(warning)
+            sys.stderr.write(f"warning: {escape(' '.join(warning.split()))}\n")
 
 
 @contextmanager
 def log_to_stderr() -> Iterator[None]:
-    """Write the core's warnings, such as what an opening recovered, to stderr."""
-    handler = _Lines(logging.WARNING)
+    """Write the core's warnings to stderr: those of the logs that are read, and what an opening recovered."""
+    handler = _Lines()
     _LOGGER.addHandler(handler)
     try:
         yield

@@ -23,8 +23,8 @@ def counted(items: Iterable[_T], rows: Callable[[_T], int], *, to_file: bool) ->
         return
     columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} records"), TimeElapsedColumn())
     console = Console(file=sys.stderr)
-    # what is printed meanwhile is data: it stays where it goes
-    progress = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+    # stdout carries the data; warnings on stderr are written above the progress
+    progress = Progress(*columns, console=console, transient=True, redirect_stdout=False)
     task = progress.add_task("", total=None)
     start, shown, pending = time.monotonic(), False, 0
     try:

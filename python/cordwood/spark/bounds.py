@@ -147,8 +147,6 @@ def _ending_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLog
     offset = options.ending_offsets[name] if isinstance(options.ending_offsets, dict) else LATEST
     if offset != LATEST:
         return _inside(offset, "end", log, directory, options)
-    for warning in log.warnings:
-        _logger.warning("%s", warning)
     return end_of(log, options)
 
 

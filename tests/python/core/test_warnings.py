@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from pathlib import Path
 from typing import Any
 
 import corpus
+import pyarrow as pa
 import pytest
 from batches import Rec, batch, name, write_partition
 from corpus import Partition
@@ -153,3 +156,92 @@ def test_the_same_tail_in_an_earlier_segment_is_damage(tmp_path: Path) -> None:
     assert Path(raised.value.file).name == name(0)
     assert raised.value.position == len(first)
     assert cw.Log(path).scan(on_damage="skip").to_arrow()["offset"].to_pylist() == [0, 1]
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[str]:
+    assert {(record.name, record.levelname) for record in caplog.records} <= {("cordwood", "WARNING")}
+    return [record.getMessage() for record in caplog.records]
+
+
+@pytest.mark.parametrize("part", corpus.partitions(), ids=str)
+def test_each_warning_of_a_log_is_logged_once(part: Partition, caplog: pytest.LogCaptureFixture) -> None:
+    log = used(cw.Log(part.path))
+    assert logged(caplog) == log.warnings
+    used(log.refresh())
+    assert logged(caplog) == log.warnings
+
+
+def without_a_segment(path: Path) -> None:
+    bases = corpus.partition("01-plain").bases
+    for file in path.glob(f"{bases[len(bases) // 2]:020d}.*"):
+        file.unlink()
+
+
+def test_a_warning_of_a_stream_is_logged(copied: Any, caplog: pytest.LogCaptureFixture) -> None:
+    path = copied(corpus.partition("01-plain").path)
+    without_a_segment(path)
+    log = cw.Log(path)
+    scan = log.scan()
+    assert logged(caplog) == []
+    pa.RecordBatchReader.from_stream(scan).read_all()
+    [warning] = logged(caplog)
+    assert "are missing" in warning
+    assert warning in log.warnings
+
+
+def test_a_log_that_ends_below_its_recovery_point_is_logged(copied: Any, caplog: pytest.LogCaptureFixture) -> None:
+    path = copied(corpus.partition("01-small").path)
+    (path.parent / "recovery-point-offset-checkpoint").write_text("0\n1\ntickets 0 371\n")
+    log = cw.Log(path)
+    assert logged(caplog) == []
+    assert log.log_end_offset == 370
+    assert log.log_end_offset == 370
+    assert logged(caplog) == log.warnings
+    assert len(log.warnings) == 1
+
+
+def test_the_reader_of_a_writer_logs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with cw.LogWriter(tmp_path / "made-0") as writer:
+        writer.append(b"a")
+        (tmp_path / "made-0" / f"{7:020d}.log").mkdir()
+        log = writer.reader()
+        assert logged(caplog) == log.warnings
+
+
+def test_a_handler_may_use_the_log(copied: Any) -> None:
+    path = copied(corpus.partition("01-plain").path)
+    without_a_segment(path)
+    log = cw.Log(path)
+    seen: list[int] = []
+
+    class _Reads(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            del record
+            seen.append(log.scan().to_arrow().num_rows)
+
+    handler, logger = _Reads(), logging.getLogger("cordwood")
+    logger.addHandler(handler)
+    try:
+        rows = log.scan().to_arrow().num_rows
+    finally:
+        logger.removeHandler(handler)
+    assert seen == [rows]
+
+
+def test_a_handler_that_fails_does_not_fail_the_call(copied: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = copied(corpus.partition("01-plain").path)
+    without_a_segment(path)
+
+    class _Fails(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise ValueError(record.getMessage())
+
+    unraisable: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", unraisable.append)
+    handler, logger = _Fails(), logging.getLogger("cordwood")
+    logger.addHandler(handler)
+    try:
+        assert cw.Log(path).scan().to_arrow().num_rows > 0
+    finally:
+        logger.removeHandler(handler)
+    assert [type(failed.exc_value) for failed in unraisable] == [ValueError]
