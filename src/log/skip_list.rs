@@ -114,7 +114,7 @@ pub struct OutOfOrder {
 
 /// The writer of the list. It creates the readers: [`SkipList::reader`] follows changes, [`SkipList::view`] does not.
 ///
-/// Keys are any `i64` but `i64::MAX`. Values are cloned where a node is cut, so they should be as cheap to clone as an
+/// Keys are any `i64` but `i64::MAX`. Values are cloned when a node is cut, so they should be as cheap to clone as an
 /// `Arc`.
 pub struct SkipList<V, const N: usize = KEYS> {
     /// The pointer by which readers find the current generation.
