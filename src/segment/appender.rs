@@ -58,7 +58,7 @@ pub(crate) struct SegmentAppender {
     /// Bytes of data; a preallocated file is larger.
     size: u64,
     is_preallocated: bool,
-    /// The position up to which blocks are reserved, above the end of the file; `None` where none are reserved.
+    /// The position up to which blocks are reserved, above the end of the file; `None` if none are reserved.
     reserved: Option<u64>,
     offset_index: OffsetIndexWriter,
     time_index: TimeIndexWriter,

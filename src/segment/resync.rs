@@ -33,7 +33,7 @@ impl Segment {
     }
 }
 
-/// The bytes and offsets that a walk skips where the log is damaged.
+/// The bytes and offsets of damage that a walk skips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DamagedSpan {
     pub(crate) start_position: u64,

@@ -33,7 +33,7 @@ impl TimeBuckets {
     /// The dense form is used if at most one record in this many is spilled.
     const MAX_SPILLED_FRACTION: usize = 8;
 
-    /// `None` where they are more than a `u32` counts.
+    /// `None` if there are more than a `u32` counts.
     pub(super) fn new(rows: &[Row]) -> Option<Self> {
         let dense = Lines::new(rows)?;
         if dense.spilled.len() <= rows.len() / Self::MAX_SPILLED_FRACTION {
@@ -156,7 +156,7 @@ impl<T: Distance, const ROWS: usize> Lines<T, ROWS> {
     /// Records per bucket if they are evenly spaced: low enough that few buckets have more than a line holds.
     const ROWS_IN_BUCKET: usize = ROWS * 5 / 8;
 
-    /// `None` where they are more than a `u32` counts.
+    /// `None` if there are more than a `u32` counts.
     fn new(rows: &[Row]) -> Option<Self> {
         let first = rows.first().map_or(0, |row| row.time);
         let span = rows.last().map_or(0, |row| distance(first, row.time));

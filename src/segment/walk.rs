@@ -55,11 +55,11 @@ pub(crate) struct Damage {
     pub(crate) malformed: Malformed,
 }
 
-/// The state after a batch that the next batch is checked against.
+/// The state that the next batch is checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Preceding {
     pub(crate) last_offset: i64,
-    /// The highest leader epoch; −1 where no batch had one.
+    /// The highest leader epoch; −1 if no batch had one.
     pub(crate) leader_epoch: i32,
 }
 
