@@ -9,8 +9,8 @@ use crate::error::Result;
 use crate::segment::{Bucket, Buckets, FoundBatch, OffsetLookups, Segment, TimeLookups};
 use crate::types::{Location, TimestampOffset};
 
-/// The number of interleaved look-ups. The memory that they read is not cached, and waiting for it takes most of the
-/// time.
+/// The number of interleaved look-ups. The memory that they read is not cached, and most of the time is spent waiting
+/// for it.
 const GROUP: usize = 64;
 
 /// The part of the log in which a look-up searches, and the place in that part's table, if there was a table when the

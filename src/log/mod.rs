@@ -48,7 +48,7 @@ use transactions::{Outcome, Transactions};
 pub struct LogOptions {
     /// Which files are mapped.
     pub io: Io,
-    /// Replaces the log start offset that the data directory's checkpoint (or the first segment's name) gives.
+    /// Replaces the log start offset from the data directory's checkpoint (or the first segment's name).
     pub log_start_offset: Option<i64>,
     /// The topic, if the directory's name does not contain it.
     pub topic: Option<String>,

@@ -63,7 +63,7 @@ impl FileBudget {
     fn enforce_limit(&self) {
         let limit = self.limit();
         if self.kept.load(Ordering::Relaxed) > limit {
-            // drops an eighth more than necessary, so that not every opening scans all kept files
+            // an eighth more than necessary, so that not every opening scans all kept files
             self.drop_oldest(limit - limit / 8);
         }
     }

@@ -63,7 +63,7 @@ impl<T> LazyTable<T> {
         self.table.get().and_then(Option::as_ref)
     }
 
-    /// Counts a look-up, and returns the table. Builds it at look-up number `min_lookups`.
+    /// Counts a look-up, and returns the table. Builds it from look-up number `min_lookups` on.
     ///
     /// An error of `read` is not returned: a look-up that reads the same bytes returns it. Only an interrupt is passed on.
     pub(crate) fn get_or_build(

@@ -31,12 +31,12 @@ pub(super) enum TimeBuckets {
 
 impl TimeBuckets {
     /// The dense form is used if at most one record in this many is spilled.
-    const MAX_SPILLED_FRACTION: usize = 8;
+    const MIN_ROWS_PER_SPILLED: usize = 8;
 
     /// `None` if there are more than a `u32` counts.
     pub(super) fn new(rows: &[Row]) -> Option<Self> {
         let dense = Lines::new(rows)?;
-        if dense.spilled.len() <= rows.len() / Self::MAX_SPILLED_FRACTION {
+        if dense.spilled.len() <= rows.len() / Self::MIN_ROWS_PER_SPILLED {
             return Some(Self::Dense(dense));
         }
         Some(Self::Wide(Lines::new(rows)?))

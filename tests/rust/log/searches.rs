@@ -129,7 +129,7 @@ fn build(recipe: &BatchRecipe, next: i64) -> Vec<Built> {
             if magic == 1 {
                 set.log_append_time = recipe.log_append_time;
             }
-            // a v1 wrapper has relative offsets; at offset 0 it looks like one from an old client, with absolute ones
+            // a v1 wrapper has relative offsets; one at offset 0 starts at 0, whatever its last entry's offset (old librdkafka)
             let codec = if base == 0 { Codec::None } else { Codec::ALL[recipe.codec % 5] };
             set.codec(codec).records(records).build()
         }

@@ -270,7 +270,7 @@ fn assert_refused(between: &Built, name: &str) {
             assert_eq!(found.map(|found| found.offset), returned, "{name}");
             assert!(returned.is_some(), "{name}");
         }
-        // the result is before the damage, but may depend on the damaged batch, which might have an earlier time
+        // the result is before the damage; an error is allowed, because the search may depend on the damaged batch
         if let Ok(found) = log.offset_for_time(1) {
             assert_eq!(found.unwrap().offset, 1, "{name}");
         }
