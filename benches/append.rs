@@ -1,9 +1,9 @@
-//! Appending to a log and recovering it, compared with Kafka's own classes on the same batches, in turns:
+//! Appends to a log and its recovery, compared with Kafka's own classes on the same batches, in alternating turns:
 //! `make bench-append`.
 //!
-//! The written files are compared byte for byte before results are printed. Exit code 1: they differ, or with `--strict` a
-//! floor was missed. This is not a criterion bench, because a turn begins with an empty log and the other side runs in a
-//! JVM.
+//! The written files are compared byte for byte before results are printed. Exit code 1: they differ, or with
+//! `--strict` a floor was missed. This is not a criterion bench, because each turn starts with an empty log and the
+//! other side runs in a JVM.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -38,7 +38,7 @@ use cordwood::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
 use cordwood::types::{Io, TimestampType};
 use cordwood::writer::{Appender, FlushMode, LogWriter, WriterOptions};
 use cordwood::{Log, LogOptions};
-use kafka::{Kafka, Took};
+use kafka::{Kafka, TurnResult};
 use random::Random;
 use turns::{Clock, Pair, Spent};
 
@@ -63,15 +63,15 @@ struct Arguments {
 
 impl Arguments {
     fn of_command_line() -> Self {
-        let mut given = std::env::args().skip(1);
+        let mut args = std::env::args().skip(1);
         // `target/tmp` is on the repository's disk; a temporary directory may be in memory
         let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-append");
         let date = Command::new("date").args(["-u", "+%F"]).output().unwrap().stdout;
         let name = format!("benches/record/{}-append.csv", String::from_utf8(date).unwrap().trim());
         let record = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         let mut arguments = Self { rounds: 7, only: Vec::new(), is_strict: false, record, scratch };
-        while let Some(word) = given.next() {
-            let mut value = || given.next().expect("a value");
+        while let Some(word) = args.next() {
+            let mut value = || args.next().expect("a value");
             match word.as_str() {
                 "--bench" => {}
                 "--rounds" => arguments.rounds = value().parse().unwrap(),
@@ -80,7 +80,7 @@ impl Arguments {
                 "--record" => arguments.record = value().into(),
                 "--scratch" => arguments.scratch = value().into(),
                 _ => panic!(
-                    "{word}: what is known is --rounds N, --only NAME, --strict, --record FILE, --scratch DIR"
+                    "{word} is unknown; the options are --rounds N, --only NAME, --strict, --record FILE, --scratch DIR"
                 ),
             }
         }
@@ -97,7 +97,8 @@ impl Arguments {
     }
 }
 
-/// Batches of one record, all of one size: as many as fit into a core's own cache, like a batch that was just received.
+/// Batches of one record, all of the same size, as many as fit into a core's private cache, like a batch that was just
+/// received.
 #[derive(Debug)]
 struct Batches {
     timestamps: Vec<i64>,
@@ -172,11 +173,11 @@ fn file(dir: &Path, extension: &str) -> PathBuf {
 }
 
 /// `count` appends to an empty log, timed. With `keep`, it is closed and not removed.
-fn ours(dir: &Path, count: usize, keep: bool, mut append: impl FnMut(&Appender, usize)) -> Took {
+fn ours(dir: &Path, count: usize, keep: bool, mut append: impl FnMut(&Appender, usize)) -> TurnResult {
     let mut writer = LogWriter::open(dir, &options(FlushMode::None, INTERVAL)).unwrap();
     let appender = writer.appender();
     let (spent, ()) = Spent::on(|| (0..count).for_each(|i| append(&appender, i)));
-    let took = Took {
+    let took = TurnResult {
         spent,
         log_end_offset: writer.log_end_offset(),
         size: file(dir, "log").metadata().unwrap().size(),
@@ -188,14 +189,14 @@ fn ours(dir: &Path, count: usize, keep: bool, mut append: impl FnMut(&Appender, 
 }
 
 /// `count` batches into an empty segment, as [`ours`].
-fn segment(dir: &Path, count: usize, keep: bool, raw: &mut [Vec<u8>]) -> Took {
+fn segment(dir: &Path, count: usize, keep: bool, raw: &mut [Vec<u8>]) -> TurnResult {
     let directory = Directory::open_or_create(dir, "", |_, _| Ok(())).unwrap();
     let mut segment = Segment::create(&directory, INTERVAL.into()).unwrap();
     let (spent, ()) = Spent::on(|| (0..count).for_each(|i| segment.append(at_offset(raw, i)).unwrap()));
     if keep {
         segment.seal().unwrap();
     }
-    Took { spent, log_end_offset: count as i64, size: segment.size() }
+    TurnResult { spent, log_end_offset: count as i64, size: segment.size() }
 }
 
 /// The batch for an offset, with that offset.
@@ -400,13 +401,13 @@ fn recoveries(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
 /// Page faults of this thread, of both kinds.
 fn page_faults() -> u64 {
     let stat = fs::read_to_string("/proc/thread-self/stat").unwrap();
-    // the name in parentheses may hold spaces; then state, four ids, terminal, its group, flags
+    // the name in parentheses may contain spaces; then state, four ids, terminal, its group, flags
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
     fields[7].parse::<u64>().unwrap() + fields[9].parse::<u64>().unwrap()
 }
 
-/// Counts the appends with page faults among 100,000 appends that each add an entry to both indexes. Faults are expected
-/// only where the next 64 KiB of an index are prepared, in one call. True if this holds.
+/// Counts the appends with page faults among 100,000 appends that each add an entry to both indexes. Faults are
+/// expected only when the next 64 KiB of an index are prepared, in one call. True if this holds.
 fn index_faults(arguments: &Arguments) -> bool {
     const COUNT: usize = 100_000;
     const AHEAD: usize = 64 * KIB;
@@ -414,10 +415,10 @@ fn index_faults(arguments: &Arguments) -> bool {
         return true;
     }
     let batches = Batches::new(KIB, &arguments.scratch);
-    let most = (COUNT * 8).div_ceil(AHEAD) + (COUNT * 12).div_ceil(AHEAD);
-    let mut is_kept = true;
-    for (what, interval, most) in
-        [("entries of both indexes", 0, most), ("no index entry", i32::MAX.unsigned_abs(), 0)]
+    let max = (COUNT * 8).div_ceil(AHEAD) + (COUNT * 12).div_ceil(AHEAD);
+    let mut is_met = true;
+    for (what, interval, max) in
+        [("entries of both indexes", 0, max), ("no index entry", i32::MAX.unsigned_abs(), 0)]
     {
         let dir = fresh(&arguments.scratch, "cordwood");
         let writer = LogWriter::open(&dir, &options(FlushMode::None, interval)).unwrap();
@@ -433,10 +434,10 @@ fn index_faults(arguments: &Arguments) -> bool {
                 (faults, appends) = (faults + new, appends + 1);
             }
         }
-        println!("{COUNT} appends with {what}: {faults} page faults, in {appends} of them (at most {most})");
-        is_kept &= appends <= most;
+        println!("{COUNT} appends with {what}: {faults} page faults, in {appends} of them (at max {max})");
+        is_met &= appends <= max;
     }
-    is_kept
+    is_met
 }
 
 fn main() {
@@ -445,16 +446,16 @@ fn main() {
     println!("{}", Pair::HEAD);
     if ["append", "recover"].iter().any(|arm| arguments.wants_any(arm)) {
         let mut kafka = Kafka::start();
-        println!("beside Kafka {}", kafka.version);
+        println!("compared with Kafka {}", kafka.version);
         appends(&arguments, &mut kafka, &mut pairs);
         recoveries(&arguments, &mut kafka, &mut pairs);
     }
     group_commit(&arguments, &mut pairs);
-    let is_kept = index_faults(&arguments) && !pairs.iter().any(Pair::is_missed);
+    let is_met = index_faults(&arguments) && !pairs.iter().any(Pair::is_missed);
     Pair::record(&pairs, &arguments.record);
     println!("recorded in {}", arguments.record.display());
     let _ = fs::remove_dir_all(&arguments.scratch);
-    if arguments.is_strict && !is_kept {
+    if arguments.is_strict && !is_met {
         std::process::exit(1);
     }
 }

@@ -1,8 +1,8 @@
-//! Index look-up: `warm` against `binary`, mapped and by position, beside a plain binary search over the same bytes, a
-//! search of decoded pairs, and a walk along them.
+//! Index look-up: `warm` and `binary`, mapped and by position, compared with a plain binary search over the same bytes,
+//! a search of decoded pairs, and a linear search.
 //!
-//! The files are of 2 MiB, which is what a segment of 1 GiB has at Kafka's default interval of 4,096 bytes. *Tail*
-//! targets are among the last 1,024 entries, *uniform* ones between the first key and the last.
+//! The files have 2 MiB, the size for a segment of 1 GiB at Kafka's default interval of 4,096 bytes. *Tail* targets are
+//! among the last 1,024 entries, *uniform* ones between the first key and the last.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -26,7 +26,7 @@ use support::random::Random;
 const FILE_BYTES: usize = 2 << 20;
 /// More targets than a branch predictor can learn.
 const TARGETS: usize = 1 << 16;
-/// The number of targets of the slow walk.
+/// The number of targets of the slow linear search.
 const FEW: usize = 64;
 /// The entries whose keys are *tail* targets.
 const TAIL: usize = 1024;
@@ -38,7 +38,7 @@ fn offsets() -> Vec<(i64, i64)> {
     let mut random = Random(1);
     let (mut offset, mut position) = (BASE, 0);
     let mut next = || {
-        // 4,096 bytes and the rest of a batch, some 40 records, sometimes many more
+        // 4,096 bytes and the rest of a batch; about 40 records, sometimes many more
         offset += 1 + random.below(80) + if random.below(50) == 0 { random.below(2000) } else { 0 };
         position += 4096 + random.below(1024);
         (offset, position)
@@ -58,17 +58,17 @@ fn times() -> Vec<(i64, i64)> {
     (0..FILE_BYTES / 12).map(|_| next()).collect()
 }
 
-/// The entry at or below each target, by a walk along all entries; `none` below the first.
+/// The entry at or below each target, by a linear search; `none` below the first.
 fn walk(entries: &[(i64, i64)], targets: &[i64], none: (i64, i64)) -> Vec<(i64, i64)> {
     let mut sorted: Vec<_> = targets.iter().copied().enumerate().collect();
     sorted.sort_by_key(|(_, target)| *target);
     let (mut rest, mut found) = (entries.iter().peekable(), none);
     let mut answers = vec![none; targets.len()];
-    for (place, target) in sorted {
+    for (index, target) in sorted {
         while let Some(entry) = rest.next_if(|(key, _)| *key <= target) {
             found = *entry;
         }
-        answers[place] = found;
+        answers[index] = found;
     }
     answers
 }

@@ -1,5 +1,5 @@
-//! Records to Arrow: a mapped partition scanned into record batches, with the default columns and with `offset` and
-//! `timestamp` alone, for each codec.
+//! Records to Arrow: scans of a mapped partition into record batches, with the default columns and with only `offset`
+//! and `timestamp`, for each codec.
 //!
 //! `naive/rows` verifies the checksum, decompresses with each library's simplest call, and decodes every record into a
 //! row of owned values. `parts` is the minimum cost of the work: checksum, decompression and decoding by this crate, and
@@ -96,15 +96,15 @@ fn sums_of_two_columns(log: &Log) -> (u64, i64, i64) {
     sums
 }
 
-/// Passes each batch's records as rows to `see`.
-fn naive(maps: &[FileBytes], mut see: impl FnMut(Vec<Row>)) {
+/// Passes each batch's records as rows to `visit`.
+fn naive(maps: &[FileBytes], mut visit: impl FnMut(Vec<Row>)) {
     for map in maps {
         let mut rest = map.mapped().unwrap();
         while !rest.is_empty() {
             let header = Header::new(rest);
             let (batch, after) = rest.split_at(header.size as usize);
             assert_eq!(crc32c(&batch[21..]), header.crc);
-            see(rows(&header, &decompressed(header.codec, &batch[61..])));
+            visit(rows(&header, &decompressed(header.codec, &batch[61..])));
             rest = after;
         }
     }

@@ -45,7 +45,7 @@ fn segments(count: usize) -> Vec<(i64, Arc<Segment>)> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Offsets below `active` + 1,000: all over the log, or 95 of 100 in the active segment.
+/// Offsets below `active` + 1,000: uniform over the log, or 95 of 100 in the active segment.
 fn targets(active: i64, is_tail: bool) -> Vec<i64> {
     let mut random = Random(2);
     let mut next = || {

@@ -62,7 +62,7 @@ fn ours(log: &Log) -> Walked {
     walked
 }
 
-/// The first 17 bytes have size and magic, 61 bytes the whole header.
+/// The first 17 bytes contain size and magic, 61 bytes the whole header.
 fn by_position(reader: &Reader, crc: bool) -> Walked {
     let mut walked = Walked::default();
     let (mut prefix, mut bytes, mut batch) = ([0; 17], [0; 61], Vec::new());

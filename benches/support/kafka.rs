@@ -20,7 +20,7 @@ pub struct Kafka {
 
 /// The time and the result of a turn.
 #[derive(Debug, Clone, Copy)]
-pub struct Took {
+pub struct TurnResult {
     pub spent: Spent,
     pub log_end_offset: i64,
     /// Size of the `.log`, bytes.
@@ -47,7 +47,7 @@ impl Kafka {
             .arg("cordwood.bench.Turns")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // SLF4J's message about a missing logger, and the reason of a failed turn
+            // SLF4J's message about a missing logger, and the error of a failed turn
             .stderr(Stdio::inherit())
             .spawn()
             .expect("java is needed");
@@ -61,14 +61,14 @@ impl Kafka {
     ///
     /// # Panics
     /// If Kafka throws.
-    pub fn turn(&mut self, words: &[&str]) -> Took {
+    pub fn turn(&mut self, words: &[&str]) -> TurnResult {
         writeln!(self.turns.as_ref().unwrap(), "{}", words.join("\t")).unwrap();
         let answer = self.answers.next().expect("the JVM runs").unwrap();
         let number = |name: &str| -> u64 {
             let field = answer.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
             field.and_then(|field| field.parse().ok()).unwrap_or_else(|| panic!("{}: {answer}", words[0]))
         };
-        Took {
+        TurnResult {
             spent: Spent {
                 wall: Duration::from_nanos(number("wall")),
                 cpu: Duration::from_nanos(number("cpu")),

@@ -52,7 +52,7 @@ pub fn offset_key(slot: [u8; 8]) -> i64 {
     i64::from(i32::from_be_bytes(at(&slot, 0)))
 }
 
-/// Its position.
+/// The position in an offset index's slot.
 pub fn position(slot: [u8; 8]) -> i64 {
     i64::from(i32::from_be_bytes(at(&slot, 4)))
 }
@@ -62,7 +62,7 @@ pub fn time_key(slot: [u8; 12]) -> i64 {
     i64::from_be_bytes(at(&slot, 0))
 }
 
-/// Its offset, relative to the segment's base offset.
+/// The offset in a time index's slot, relative to the segment's base offset.
 pub fn time_offset(slot: [u8; 12]) -> i64 {
     i64::from(i32::from_be_bytes(at(&slot, 8)))
 }
@@ -74,7 +74,7 @@ pub enum From {
     Index,
 }
 
-/// A segment, open; its indexes in memory.
+/// A segment with its open `.log`, and its indexes in memory.
 pub struct Segment {
     pub base_offset: i64,
     pub log: File,
@@ -147,13 +147,13 @@ impl Segment {
             .map_or(0, |slot| position(slot) as u64)
     }
 
-    /// The first batch from `position` on that satisfies `is_it`.
-    fn walk(&self, mut position: u64, is_it: impl Fn(&Header) -> bool) -> (u64, Header) {
+    /// The first batch at or after `position` that satisfies `matches`.
+    fn walk(&self, mut position: u64, matches: impl Fn(&Header) -> bool) -> (u64, Header) {
         let mut bytes = [0; 61];
         loop {
             self.log.read_exact_at(&mut bytes, position).unwrap();
             let header = Header::new(&bytes);
-            if is_it(&header) {
+            if matches(&header) {
                 return (position, header);
             }
             position += header.size;

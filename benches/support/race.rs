@@ -24,7 +24,7 @@ impl<Answer: PartialEq + Debug> Race<'_, Answer> {
         self.run_few(criterion, arm, usize::MAX, answer);
     }
 
-    /// [`Race::run`] on the first targets alone, for an arm that is very slow.
+    /// [`Race::run`] on only the first targets, for an arm that is very slow.
     pub fn run_few(
         &self,
         criterion: &mut Criterion,
@@ -54,7 +54,7 @@ impl<Answer: PartialEq + Debug> Race<'_, Answer> {
     }
 }
 
-/// A group of short measurements: there are many, and what is compared is an order of magnitude or a ratio.
+/// A group of short measurements: there are many, and the results of interest are orders of magnitude or ratios.
 pub fn group<'a>(criterion: &'a mut Criterion, name: &str) -> BenchmarkGroup<'a, WallTime> {
     let mut group = criterion.benchmark_group(name);
     group

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same in every run.
+//! Pseudo-random numbers, the same in every run.
 
 /// A fixed sequence (splitmix64).
 #[derive(Debug, Clone)]

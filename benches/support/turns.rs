@@ -1,4 +1,4 @@
-//! Two sides that take turns at the same work: the time of each turn, and the ratio.
+//! Two sides that do the same work in alternating turns: the time of each turn, and the ratio.
 
 use std::fs::File;
 use std::io::Write;
@@ -44,7 +44,7 @@ fn cpu_time(clock: ClockId) -> Duration {
 pub enum Clock {
     /// The thread's CPU time: the cost, independent of other load on the cores.
     Cpu,
-    /// Wall time, where waiting counts.
+    /// Wall time, which includes waiting.
     Wall,
 }
 
@@ -77,24 +77,20 @@ pub struct Pair {
 #[derive(Debug, Clone, Copy)]
 pub struct Spread {
     pub median: f64,
-    pub least: f64,
-    pub largest: f64,
+    pub min: f64,
+    pub max: f64,
 }
 
 impl Spread {
     fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
-        let (least, largest) = (values[0], values[values.len() - 1]);
-        Self {
-            median: f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]),
-            least,
-            largest,
-        }
+        let (min, max) = (values[0], values[values.len() - 1]);
+        Self { median: f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]), min, max }
     }
 
     fn show(self) -> String {
-        format!("{:.3} ({:.3}–{:.3})", self.median, self.least, self.largest)
+        format!("{:.3} ({:.3}–{:.3})", self.median, self.min, self.max)
     }
 }
 
@@ -143,14 +139,14 @@ impl Pair {
             ours.show(),
             theirs.show(),
             ratio.median,
-            ratio.least,
-            ratio.largest,
+            ratio.min,
+            ratio.max,
             other.median,
         )
     }
 
     /// The headings of [`Pair::line`].
-    pub const HEAD: &'static str = "name                     beside                         time           ours, µs an element      theirs, µs an element  ratio               other floor";
+    pub const HEAD: &'static str = "name                     compared with                  time           ours, µs an element      theirs, µs an element  ratio               other floor";
 
     /// All turns, one line per side, ns per element.
     pub fn record(pairs: &[Self], path: &Path) {

@@ -15,7 +15,7 @@ const INDEX_INTERVAL: usize = 4096;
 /// The time of the first record, ms.
 const START: i64 = 1_700_000_000_000;
 
-/// What to write.
+/// The parameters of the partition.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     /// Approximate size of a batch before compression, bytes.
@@ -114,7 +114,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// The same bytes for the same shape.
+    /// Writes the same bytes for the same shape.
     pub fn new(shape: Shape) -> Self {
         let mut written = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -171,7 +171,7 @@ impl Written {
         self.times.len() as i64
     }
 
-    /// The batch that holds an offset, by a walk through all batches.
+    /// The batch that contains an offset, by a binary search over all batches.
     pub fn batch_of(&self, offset: i64) -> Batch {
         self.batches[self.batches.partition_point(|batch| batch.last_offset < offset)]
     }
@@ -191,10 +191,10 @@ impl Written {
     }
 }
 
-/// Records as of a web shop: about 110 bytes of JSON with a short key, sometimes a header, few nulls.
+/// Records like those of a web shop: about 110 bytes of JSON with a short key, sometimes a header, few nulls.
 fn record(random: &mut Random, number: i64) -> Rec {
     const WORDS: [&str; 8] = ["red", "gift", "express", "returned", "blue", "large", "second-hand", "small"];
-    // one per millisecond, disordered by up to 20 of them
+    // one per millisecond, out of order by up to 20 ms
     let record = Rec::at(START + number + random.below(20));
     let user = random.below(100_000);
     let record = if random.below(16) == 0 { record } else { record.key(format!("user-{user}")) };

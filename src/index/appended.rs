@@ -12,12 +12,12 @@ pub(super) struct Appended<const SIZE: usize> {
     name: String,
     path: PathBuf,
     file: Option<WritableFile>,
-    /// Bytes of the file. Where a write was torn, more than its whole slots.
+    /// Bytes of the file; more than its whole slots after a torn write.
     length: u64,
 }
 
 impl<const SIZE: usize> Appended<SIZE> {
-    /// Opens the file where it exists.
+    /// Opens the file if it exists.
     pub(super) fn open(directory: &Directory, name: &str) -> Result<Self> {
         let file = match directory.open_writable(name) {
             Ok(file) => Some(file),
@@ -29,7 +29,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         Ok(Self { directory: directory.clone(), name: name.to_owned(), path, file, length })
     }
 
-    /// The path, also where there is no file.
+    /// The path, even if there is no file.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -39,7 +39,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         self.length
     }
 
-    /// Reads bytes of a slot that exists.
+    /// Reads bytes of an existing slot.
     pub(super) fn read<const N: usize>(&self, position: u64) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         if let Some(file) = &self.file {
@@ -48,7 +48,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         Ok(bytes)
     }
 
-    /// Writes a slot after the last whole one. Where it fails, no slot is added.
+    /// Writes a slot after the last whole one. If it fails, no slot is added.
     pub(super) fn append(&mut self, bytes: &[u8; SIZE]) -> Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -56,7 +56,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         };
         let end = self.length - self.length % SIZE as u64;
         if let Err(error) = file.write_all_at(bytes, end) {
-            // readers ignore a fragment of a slot, so that an error of removing it does not matter
+            // readers ignore a fragment of a slot, so an error of removing it does not matter
             let _ = file.set_size(self.length);
             return Err(error);
         }
@@ -76,7 +76,7 @@ impl<const SIZE: usize> Appended<SIZE> {
         Ok(())
     }
 
-    /// Makes contents and size durable. A missing file is no error.
+    /// Makes contents and size durable. A missing file is not an error.
     pub(super) fn flush(&self) -> Result<()> {
         self.file.as_ref().map_or(Ok(()), WritableFile::sync)
     }

@@ -18,7 +18,7 @@ pub(crate) struct EntryRule {
     pub(crate) max_index_size: u64,
 }
 
-/// The entries that are due as the batches of a segment go by.
+/// Decides for each batch of a segment whether an entry is due.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DueEntries {
     interval_bytes: u64,
@@ -28,17 +28,18 @@ pub(crate) struct DueEntries {
 }
 
 impl DueEntries {
-    /// For the batches after a place. `largest`: the largest timestamp before it, and the last offset of the first batch with it.
+    /// For the batches after a position. `largest`: the largest timestamp before it, and the last offset of the first batch
+    /// with that timestamp.
     pub(crate) fn new(interval_bytes: u64, largest: TimestampOffset) -> Self {
         Self { interval_bytes, bytes_since_entry: 0, largest }
     }
 
-    /// The largest timestamp so far, and the last offset of the first batch with it.
+    /// The largest timestamp so far, and the last offset of the first batch with that timestamp.
     pub(crate) fn largest(&self) -> TimestampOffset {
         self.largest
     }
 
-    /// Takes the next batch. Whether an entry is due for it.
+    /// Adds the next batch; true if an entry is due for it.
     pub(crate) fn is_due_for(&mut self, header: &BatchHeader) -> bool {
         if header.max_timestamp > self.largest.timestamp {
             self.largest = TimestampOffset { timestamp: header.max_timestamp, offset: header.last_offset };
@@ -52,13 +53,13 @@ impl DueEntries {
     }
 }
 
-/// Whether an offset index takes another entry. Kafka: `AbstractIndex.isFull`.
+/// Whether an offset index has a slot for another entry. Kafka: `AbstractIndex.isFull`.
 pub(crate) fn has_offset_slot(entries: u64, max_entries: u64) -> bool {
     entries < max_entries
 }
 
-/// Whether a time index takes another entry. The last slot is kept for the entry that closes the segment. Kafka:
-/// `TimeIndex.isFull`.
+/// Whether a time index has a slot for another entry. The last slot is reserved for the entry that closes the segment.
+/// Kafka: `TimeIndex.isFull`.
 pub(crate) fn has_time_slot(entries: u64, max_entries: u64, is_closing: bool) -> bool {
     entries.saturating_add(u64::from(!is_closing)) < max_entries
 }
@@ -91,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_entry_is_due_where_a_reading_of_all_positions_finds_it(
+        fn an_entry_is_due_at_the_positions_that_a_naive_count_finds(
             batches in prop::collection::vec((0_usize..400, -1_i64..50), 1..60),
             interval in 0_u64..900,
         ) {
@@ -99,7 +100,7 @@ mod tests {
                 (0..).zip(&batches).map(|(offset, (size, time))| header(offset, *time, *size)).collect();
             let mut due = DueEntries::new(interval, TimestampOffset { timestamp: -1, offset: 0 });
             let found: Vec<_> = headers.iter().map(|header| (due.is_due_for(header), due.largest())).collect();
-            // the naive twin: absolute positions, and all earlier batches looked at again
+            // the naive twin: absolute positions, and a search of all earlier batches
             let positions: Vec<u64> = (0..headers.len())
                 .map(|count| headers[..count].iter().map(|header| u64::from(header.size)).sum())
                 .collect();
@@ -116,7 +117,7 @@ mod tests {
         }
 
         #[test]
-        fn slots_are_those_of_a_file_of_whole_entries(entries in 0_u64..40, bytes in 0_u64..400) {
+        fn a_file_has_slots_for_whole_entries_only(entries in 0_u64..40, bytes in 0_u64..400) {
             let fits = |count: u64, size: u64| count * size <= bytes;
             prop_assert_eq!(has_offset_slot(entries, bytes / 8), fits(entries + 1, 8));
             prop_assert_eq!(has_time_slot(entries, bytes / 12, true), fits(entries + 1, 12));

@@ -1,4 +1,4 @@
-//! An index that is written outside of a log, with the locks that keep other writers out.
+//! An index that is written outside of a log, with locks that exclude other writers.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -7,8 +7,8 @@ use super::{base_offset_of, checked_base_offset};
 use crate::error::{Error, IoAction, Result};
 use crate::fs::{Directory, Lock, PartitionLocks};
 
-/// A writer of one index file, and its locks: no broker, no writer of the partition's log and no other writer of the file
-/// runs meanwhile. Each of them truncates index files.
+/// A writer of one index file, and its locks, which exclude brokers, writers of the partition's log and other writers
+/// of the file. Each of those truncates index files.
 #[derive(Debug)]
 pub struct Exclusive<W> {
     // dropped before the locks
@@ -17,12 +17,11 @@ pub struct Exclusive<W> {
 }
 
 impl<W> Exclusive<W> {
-    /// Takes the locks, then calls `open` with the directory, the file's name and the base offset: the given one, else the
-    /// digits that the name begins with.
+    /// Takes the locks, then calls `open` with the directory, the file's name and the base offset: `base_offset` if given,
+    /// else the digits at the start of the name.
     ///
-    /// # Errors
-    /// [`Error::Locked`] where another writer or a broker runs; [`Error::LogNotFound`] where there is no directory;
-    /// [`Error::Config`] for a base offset that is negative or missing; those of `open`.
+    /// [`Error::Locked`] if another writer or a broker runs; [`Error::LogNotFound`] if there is no directory;
+    /// [`Error::Config`] for a base offset that is negative or missing; errors of `open`.
     pub fn open(
         path: &Path,
         base_offset: Option<i64>,
@@ -33,26 +32,25 @@ impl<W> Exclusive<W> {
             .file_name()
             .and_then(|name| name.to_str())
             .ok_or_else(|| Error::config("path", "a file whose name is UTF-8", path.display().to_string()))?;
-        // before a lock creates a file
+        // checked before a lock creates a file
         let base_offset = base_offset.map_or_else(|| base_offset_of(&path), checked_base_offset)?;
         let parent = path.parent().unwrap_or(Path::new("/"));
         let directory = Directory::open(parent, "an index file is created in an existing directory")?;
-        let is_there = || directory.identity_of(name).map(|identity| identity.is_some());
+        let exists = || directory.identity_of(name).map(|identity| identity.is_some());
         let lock_file = || Lock::exclusive(&directory, name).map(Some);
         let mut partition = PartitionLocks::take_shared(&directory)?;
         // taking a lock creates the file
-        let file = if is_there()? { lock_file()? } else { None };
+        let file = if exists()? { lock_file()? } else { None };
         let writer = open(&directory, name, base_offset)?;
         // a transaction index has no file before its first entry
-        let file = if file.is_none() && is_there()? { lock_file()? } else { file };
+        let file = if file.is_none() && exists()? { lock_file()? } else { file };
         partition.renew(&directory)?;
         Ok(Self { writer, _locks: (partition, file) })
     }
 
     /// Ends the writer with `close`, then releases the locks.
     ///
-    /// # Errors
-    /// Those of `close`.
+    /// Errors of `close`.
     pub fn close(self, close: impl FnOnce(W) -> Result<()>) -> Result<()> {
         let Self { writer, _locks } = self;
         close(writer)

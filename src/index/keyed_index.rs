@@ -1,10 +1,10 @@
-//! An index of sorted entries of one size: what the offset index and the time index share.
+//! An index of sorted entries of one size: the common part of the offset index and the time index.
 
 use std::fmt;
 use std::path::Path;
 
 use super::search::{Method, Search};
-use super::slots::{Slots, Touched};
+use super::slots::{PageTrace, Slots};
 use crate::error::{Malformed, Result};
 use crate::fs::FileBytes;
 
@@ -13,31 +13,31 @@ use crate::fs::FileBytes;
 pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
     /// Bytes of the key: 4 (an `i32`) or 8 (an `i64`), big-endian.
     const KEY_BYTES: u64;
-    /// How many slots are kept free while a segment is appended to.
+    /// The number of slots reserved while a segment is appended to.
     const RESERVED_SLOTS: u64;
 
     /// The result of a search that finds no entry.
     fn before_first(base_offset: i64) -> Self;
 
-    /// The entry that the bytes of a slot hold.
+    /// Decodes the bytes of a slot.
     fn decode(slot: &[u8; SIZE], base_offset: i64) -> Self;
 
-    /// The key that a stored one stands for: absolute, so that a target needs no narrowing to 32 bits to be compared.
+    /// The absolute key of a stored key. Targets are compared with absolute keys, so they need not be narrowed to 32 bits.
     fn absolute_key(stored: i64, base_offset: i64) -> i64;
 
-    /// The offset, absolute.
+    /// The absolute offset.
     fn offset(&self) -> i64;
 
-    /// Checks the key of the last entry against that of the first, where Kafka does.
+    /// Compares the key of the last entry with that of the first, for indexes in which Kafka does.
     ///
-    /// # Errors
-    /// What the format requires and what was found.
+    /// The value that the format requires, and the one found.
     fn check_last(&self, _first: &Self) -> Result<(), Malformed> {
         Ok(())
     }
 }
 
-/// A file of sorted entries, fixed as of its opening. The module [`index`](crate::index) defines what entries mean.
+/// A file of sorted entries, as it was when it was opened. The module [`index`](crate::index) defines what entries
+/// mean.
 ///
 /// *Concurrency*: `Send + Sync`; readers share it without a lock.
 /// *Source*: `AbstractIndex`.
@@ -50,27 +50,26 @@ pub struct Index<E, const SIZE: usize> {
 }
 
 impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
-    /// Opens a file, mapped where `map` is true. The file is only read. `base_offset`: the segment's; where `None`, the
-    /// digits at the beginning of the file's name.
+    /// Opens a file for reading, mapped if `map` is true. `base_offset`: the segment's; if `None`, the digits at the start
+    /// of the file's name.
     ///
     /// *Cost*: the last page; with a zero tail, a bisection.
     ///
-    /// # Errors
-    /// [`Error::Config`](crate::Error::Config) where the name does not begin with a number and none is given, or a
-    /// negative one is; [`Error::Io`](crate::Error::Io); [`Error::LogChanged`](crate::Error::LogChanged) where the file
-    /// is cut meanwhile.
+    /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or a negative
+    /// one is; [`Error::Io`](crate::Error::Io); [`Error::LogChanged`](crate::Error::LogChanged) if the file is cut
+    /// meanwhile.
     pub fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<Self> {
         let (bytes, base_offset) = super::open(path, base_offset, map)?;
         Self::from_bytes(bytes, base_offset)
     }
 
-    /// Takes a file that is already open; `base_offset` is the segment's.
+    /// Uses an open file; `base_offset` is the segment's.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn from_bytes(bytes: FileBytes, base_offset: i64) -> Result<Self> {
         let slots = Slots::new(bytes);
-        let entries = slots.before_zeros()?;
+        let entries = slots.count_before_zeros()?;
         Self::of(slots, base_offset, entries)
     }
 
@@ -95,12 +94,12 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         Slots::<SIZE>::size()
     }
 
-    /// The number of entries; the zeros of a preallocated file are none.
+    /// The number of entries, without the zeros of a preallocated file.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// The number of whole slots of the file, each of which can hold an entry.
+    /// The number of whole slots of the file.
     ///
     /// *Source*: `AbstractIndex.maxEntries`.
     pub fn max_entries(&self) -> u64 {
@@ -112,7 +111,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         self.max_entries() * self.entry_size()
     }
 
-    /// Whether every slot is taken; in a time index, every slot but one, which Kafka keeps free for the entry that it writes
+    /// Whether every slot is used; in a time index, every slot but one, which Kafka reserves for the entry that it writes
     /// when it closes a segment. The offset index of a closed segment is cut to its entries, so it is full.
     ///
     /// *Source*: `AbstractIndex.isFull`, `TimeIndex.isFull`.
@@ -120,21 +119,20 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         self.entries >= self.max_entries().saturating_sub(E::RESERVED_SLOTS)
     }
 
-    /// The last entry, absolute offset. Where there is none, `(base_offset, 0)` in an offset index, `(−1, base_offset)` in a
-    /// time index.
+    /// The last entry, with an absolute offset. If there is none, `(base_offset, 0)` in an offset index, `(−1,
+    /// base_offset)` in a time index.
     ///
     /// *Source*: `OffsetIndex.lastEntry`, `TimeIndex.lastEntry`.
     pub fn last_entry(&self) -> E {
         self.last_entry
     }
 
-    /// The entry in slot `n`, counted from 0, absolute offset.
+    /// The entry in slot `n`, counted from 0, with an absolute offset.
     ///
     /// *Source*: `OffsetIndex.entry`, `TimeIndex.entry`.
     ///
-    /// # Errors
-    /// [`Error::Config`](crate::Error::Config) where `n` is not below [`Index::entries`];
-    /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
+    /// [`Error::Config`](crate::Error::Config) if `n` is not below [`Index::entries`]; [`Error::Io`](crate::Error::Io),
+    /// [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn entry(&self, n: u64) -> Result<E> {
         if n >= self.entries {
             return Err(super::no_such_entry(n, self.entries));
@@ -142,18 +140,17 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         self.decoded(n)
     }
 
-    /// All entries, in file order. An error takes the place of an entry that cannot be read.
+    /// All entries, in file order. An entry that cannot be read is returned as an error.
     pub fn iter(&self) -> impl Iterator<Item = Result<E>> + '_ {
         (0..self.entries).map(|n| self.entry(n))
     }
 
-    /// Checks what Kafka checks: the last offset is not below the base offset, the file is a whole number of entries; in a
-    /// time index also that the last timestamp is not below the first. No entry is compared with the log.
+    /// Does Kafka's checks: the last offset is not below the base offset, and the file is a whole number of entries; in a
+    /// time index also, the last timestamp is not below the first. No entry is compared with the log.
     ///
     /// *Source*: `OffsetIndex.sanityCheck`, `TimeIndex.sanityCheck`.
     ///
-    /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) where one of them does not hold; [`Error::Io`](crate::Error::Io),
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a check fails; [`Error::Io`](crate::Error::Io),
     /// [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn sanity_check(&self) -> Result<()> {
         if let Some(last_slot) = self.entries.checked_sub(1) {
@@ -169,15 +166,15 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         self.slots.check_length()
     }
 
-    /// The last entry whose key is at or below `target`. Where there is none, `(base_offset, 0)` in an offset index,
-    /// `(−1, base_offset)` in a time index. Every target is allowed: below the base offset, above every entry.
+    /// The last entry whose key is at or below `target`. If there is none, `(base_offset, 0)` in an offset index, `(−1,
+    /// base_offset)` in a time index. Every target is allowed: below the base offset, above every entry.
     ///
-    /// In an offset index the key is the offset: a scan from the entry's position meets every record at or above
-    /// `target`. In a time index it is the timestamp (ms): the segment's first record at or after `target` is in the batch
-    /// that holds the entry's offset, or after it.
+    /// In an offset index the key is the offset: a scan from the entry's position reads every record at or above `target`.
+    /// In a time index it is the timestamp (ms): the segment's first record at or after `target` is in the batch that
+    /// contains the entry's offset, or after it.
     ///
-    /// *Cost*: about log₂ of the entries in key reads; no lock, and no system call for a page in memory.
-    /// *Source*: `OffsetIndex.lookup`, `TimeIndex.lookup`.
+    /// *Cost*: reads about log₂ of the entries' keys; no lock, and no system call for a page in memory. *Source*:
+    /// `OffsetIndex.lookup`, `TimeIndex.lookup`.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
@@ -189,7 +186,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     }
 
     /// Two slots, −1 for none: the last whose key is at or below `target`, and the first whose key is at or above it. As in
-    /// Kafka, the second is the slot after the first one where `target` is the key of slot 0.
+    /// Kafka, if `target` equals the key of slot 0, the second is slot 1.
     ///
     /// *Source*: `AbstractIndex.largestLowerBoundSlotFor`, `smallestUpperBoundSlotFor`.
     ///
@@ -199,25 +196,25 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         self.search(method).slot_range(target, |slot| self.key(slot))
     }
 
-    /// The pages of the file (numbers, 4,096 bytes each) that [`Index::lookup`] touches, each once, in the order of the
-    /// first touch. An entry of a time index can be on two pages.
+    /// The numbers of the pages of the file (4,096 bytes each) that [`Index::lookup`] reads, each once, in the order of the
+    /// first read. An entry of a time index can be on two pages.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn trace(&self, target: i64, method: Method) -> Result<Vec<u64>> {
-        let mut touched = Touched::default();
+        let mut trace = PageTrace::default();
         let slot = self.search(method).lower_bound(target, |slot| {
-            touched.touch(slot * self.entry_size(), E::KEY_BYTES);
+            trace.add(slot * self.entry_size(), E::KEY_BYTES);
             self.key(slot)
         })?;
         if let Some(slot) = slot {
-            touched.touch(slot * self.entry_size(), self.entry_size());
+            trace.add(slot * self.entry_size(), self.entry_size());
         }
-        Ok(touched.into_pages())
+        Ok(trace.into_pages())
     }
 
-    /// Takes the first `entries` slots for all there are. Where the file is being written, its next write makes the slots
-    /// after them zeros.
+    /// Reduces the index to its first `entries` slots. If the file is being written, its next write overwrites the slots
+    /// after them with zeros.
     pub(super) fn keep(&mut self, entries: u64) -> Result<()> {
         let last_entry = match entries.checked_sub(1) {
             None => E::before_first(self.base_offset),
@@ -230,7 +227,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         Ok(())
     }
 
-    /// The first slot whose offset is at or above `offset`; offsets do not fall from slot to slot.
+    /// The first slot whose offset is at or above `offset`; offsets do not decrease from slot to slot.
     pub(super) fn first_at_or_above(&self, offset: i64) -> Result<u64> {
         let offset_of = |slot| Ok(self.decoded(slot)?.offset());
         let found = self.search(Method::Warm).lower_bound(offset, offset_of)?;
@@ -238,7 +235,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         if offset_of(slot)? != offset {
             return Ok(slot + 1);
         }
-        // several timestamps can have one offset, and the search ends at any of them
+        // several timestamps can have one offset, and the search may end at any of them
         while let Some(before) = slot.checked_sub(1)
             && offset_of(before)? == offset
         {

@@ -1,4 +1,4 @@
-//! The three indexes that lie beside a segment's `.log`, read and written.
+//! The three indexes of a segment's `.log`, for reading and writing.
 //!
 //! ```text
 //! .index         8 bytes an entry     0               4               8
@@ -12,71 +12,72 @@
 //! ```
 //!
 //! Every number is big-endian; no file has a header or a checksum. The base offset is not in the file: it is the number
-//! in its name. Results of this room hold absolute offsets.
+//! in its name. Results of this module have absolute offsets.
 //!
 //! # What an entry means
 //!
 //! **Offset index.** A batch starts at `position`, and `offset` is one of its offsets: Kafka 0.8 to 0.11 wrote the
-//! batch's first, 4.x writes its last, and one log can hold both kinds. Both do the same service, and nothing may rest
-//! on which it is: a scan that starts at `position` meets every record at or above `offset`. What lies *before*
-//! `position` is below `offset`, so the entry to start from is the last one at or below the target. Offsets rise
-//! strictly. Few batches have an entry, and a segment's first one usually has none.
+//! batch's first offset, 4.x writes its last, and one log can contain both kinds. Code must not depend on which it is.
+//! A scan that starts at `position` reads every record at or above `offset`. Records *before* `position` are below
+//! `offset`, so the entry to start from is the last one at or below the target. Offsets increase strictly. Few batches
+//! have an entry, and a segment's first one usually has none.
 //!
-//! **Time index.** `timestamp` is the largest one of the segment up to and including the batch that holds `offset`, and
-//! that batch reached it first. So every record with a larger timestamp lies behind `offset`; nothing is said about
-//! records with smaller ones. Timestamps rise strictly, offsets do not fall.
+//! **Time index.** `timestamp` is the largest one of the segment up to and including the batch that contains `offset`,
+//! and that batch is the first one with this timestamp. So every record with a larger timestamp is after `offset`;
+//! records with smaller ones may be anywhere. Timestamps increase strictly, offsets do not decrease.
 //!
-//! **Transaction index.** One entry for each transaction that was aborted and was not empty, in the segment that holds
-//! its abort marker.
+//! **Transaction index.** One entry for each transaction that was aborted and was not empty, in the segment that
+//! contains its abort marker.
 //!
 //! # Hints
 //!
-//! None of this is checked against the `.log` here. The room answers what the file says, as Kafka does, and never panics
-//! whatever the file holds; who rests an answer on an entry looks at the batch it points to first. That also covers an
-//! entry that was half written while it was read.
+//! This module does not check entries against the `.log`. It returns what the file contains, as Kafka does, and never
+//! panics, whatever the contents. Callers that depend on an entry first check the batch it points to. That also covers
+//! an entry that was half written while it was read.
 //!
 //! # Zero tails
 //!
-//! Kafka makes the index of the segment it appends to at full size (10 MiB, zeros) and cuts it to its entries when the
-//! segment is closed. After a crash, and under a running broker, the zeros are still there. Taken for entries, as Kafka
-//! takes them when it opens such a file, they make the keys fall behind the last real entry, and a search that meets one
-//! answers "start at position 0" or something no better. They can be told apart: keys rise strictly and begin at zero or
-//! above, so a slot other than the first that is all zeros is no entry. Their start is found once, by bisection, and
-//! nothing looks behind it.
+//! Kafka creates the index of the active segment at full size (10 MiB, zeros) and cuts it to its entries when the
+//! segment is closed. After a crash, and while a broker runs, the zeros are still there. Kafka, when it opens such a
+//! file, counts them as entries. The keys then decrease after the last real entry, and a search that reads one of the
+//! zeros returns position 0 or another entry that is too early. The zeros can be recognized: keys increase strictly and
+//! start at zero or above, so a slot other than the first that is all zeros is not an entry. The start of the zeros is
+//! found once, by bisection, and nothing after it is used.
 //!
-//! Slot 0 is the one exception: (base offset, position 0) and (timestamp 0, base offset) are legal there, and all zeros.
-//! Where a real entry follows, it is an entry. Where none does, it cannot be told from an index that was made and never
-//! used, and it does not count. Nothing is lost: it would say "start at the beginning", and so does an empty index.
+//! Slot 0 is the only exception: (base offset, position 0) and (timestamp 0, base offset) are legal there, and all
+//! zeros. If a real entry follows, it is an entry. Otherwise it cannot be distinguished from an index that was created
+//! and never used, and it is not counted. Nothing is lost: such an entry points to the start of the segment, as an
+//! empty index does.
 //!
 //! # Writing
 //!
-//! A writer is an index that grows as well: [`OffsetIndexWriter`] and [`TimeIndexWriter`] have a file of full size, without
-//! blocks after its entries, and cut it to its entries when they are closed; [`TransactionIndexWriter`] appends to a file
-//! that is made for the first entry. All write by position. Each has one owner, and every method that reads works on it,
-//! too. The bytes are Kafka's, except that what a truncation cuts off is overwritten with zeros at once. Kafka leaves it
-//! after the last entry until the file is cut, and a reader that looks for the start of the zeros would take it for entries.
-//! A file that was closed is the same.
+//! A writer is also a readable index. [`OffsetIndexWriter`] and [`TimeIndexWriter`] have a file of full size, without
+//! blocks after its entries, and cut it to its entries when they are closed; [`TransactionIndexWriter`] appends to a
+//! file that is created for the first entry. All write by position. Each has one owner, and all methods for reading
+//! work on it. The bytes are Kafka's, except that entries removed by a truncation are overwritten with zeros at once.
+//! Kafka leaves them after the last entry until the file is cut, and a reader that searches for the start of the zeros
+//! would count them as entries. A closed file has the same bytes as Kafka's.
 //!
-//! A file that is there already is taken as it is, as in Kafka: all its whole slots are entries, and what a crash left at
-//! full size has to be reset and built again from the `.log`.
+//! An existing file is used as it is, as in Kafka: all its whole slots are entries, so a file that a crash left at full
+//! size must be reset and rebuilt from the `.log`.
 //!
 //! # The warm section
 //!
-//! Almost every search of a growing log asks for something near its end: consumers that keep up, followers. Plain binary
-//! search does not take advantage of it: it goes through the middle, the three-quarter mark and so on, and whenever the
-//! file grows by a page these marks move to other pages, which nobody has read for hours and which are no longer in
-//! memory. Each of them is then a page fault, in the path of an append or a fetch.
+//! Almost every search of a growing log has a target near its end: consumers that keep up, followers. Plain binary
+//! search does not take advantage of this: it reads the middle, the three-quarter mark and so on, and whenever the file
+//! grows by a page these marks move to other pages, which nobody has read for hours and which are no longer in memory.
+//! Each of them is then a page fault, in the path of an append or a fetch.
 //!
-//! So Kafka looks at the last 8,192 bytes first: 1,024 offset entries or 682 time entries. 8,192 bytes lie on three pages
-//! of 4,096 bytes at most. A search in them probes their start and their middle, and one for the newest entries, as most
-//! are, goes on to their end: so all of these pages are read all the time, and stay in memory. A larger section would
-//! have pages that most searches miss, which go cold again; a smaller one would cover less of the log for nothing (with
-//! an entry every 4,096 bytes of log this one covers the last 4 MiB by offset). Only a target below the section pays for
-//! older pages.
+//! So Kafka searches the last 8,192 bytes first: 1,024 offset entries or 682 time entries. 8,192 bytes span at most
+//! three pages of 4,096 bytes. A search in them reads their start and their middle, and one for the newest entries, as
+//! most are, continues to their end: so all these pages are read all the time, and stay in memory. A larger section
+//! would have pages that most searches do not read and that would leave memory; a smaller one would cover less of the
+//! log without a benefit (with an entry every 4,096 bytes of log this one covers the last 4 MiB by offset). Only a
+//! target below the section reads older pages.
 //!
-//! [`Method`] says which of the two is used; both give the same answers. [`OffsetIndex::trace`] shows the difference:
-//! in an index of 13 full pages the newest entry costs [`Method::Binary`] the pages 0, 6, 9, 11, 12, and
-//! [`Method::Warm`] the pages 10, 11, 12.
+//! [`Method`] selects one of the two; both return the same results. [`OffsetIndex::trace`] shows the difference: in an
+//! index of 13 full pages a look-up of the newest entry reads the pages 0, 6, 9, 11, 12 with [`Method::Binary`], and
+//! the pages 10, 11, 12 with [`Method::Warm`].
 
 mod appended;
 pub(crate) mod entries;
@@ -110,7 +111,7 @@ pub use transaction_index_writer::TransactionIndexWriter;
 use crate::error::{Error, Result};
 use crate::fs::{FileBytes, SystemFile};
 
-/// The file's bytes, and the base offset: the given one, else the digits that its name begins with.
+/// The file's bytes, and the base offset: the given one, else the digits at the start of its name.
 fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<(FileBytes, i64)> {
     let file = SystemFile::open(path)?;
     let base_offset = match base_offset {
@@ -127,7 +128,7 @@ fn checked_base_offset(given: i64) -> Result<i64> {
     Ok(given)
 }
 
-/// The digits that a file's name begins with.
+/// The base offset from the digits at the start of a file's name.
 fn base_offset_of(path: &Path) -> Result<i64> {
     base_offset_in_name(path).ok_or_else(|| {
         let expected = "an offset, because the file's name does not begin with one";
@@ -135,14 +136,14 @@ fn base_offset_of(path: &Path) -> Result<i64> {
     })
 }
 
-/// Any number of leading digits will do: files that were copied away from their directory have all kinds of names.
+/// Accepts any number of leading digits, because copied files may have other names.
 fn base_offset_in_name(path: &Path) -> Option<i64> {
     let name = path.file_name()?.to_str()?;
     let digits = name.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(name.len());
     name.get(..digits)?.parse().ok()
 }
 
-/// What an entry holds of an offset: how far it is from the segment's base offset.
+/// The offset as an entry stores it: relative to the segment's base offset.
 ///
 /// Source: `AbstractIndex.relativeOffset`.
 #[inline]
@@ -159,19 +160,19 @@ fn out_of_range(offset: i64, base_offset: i64) -> Error {
     Error::config("offset", expected, offset.to_string())
 }
 
-/// The error of an append for which there is no slot.
+/// The error of an append without a free slot.
 #[cold]
 fn full(path: &Path, entries: u64, max_entries: u64) -> Error {
     let found = format!("{entries} entries of {max_entries} in {}", path.display());
     Error::config("entries", "a free slot in the index", found)
 }
 
-/// Whether a file is not there.
+/// Whether the error is a missing file.
 fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
 }
 
-/// The error of an `entry(n)` that is not there.
+/// The error of `entry(n)` for a missing entry.
 fn no_such_entry(n: u64, entries: u64) -> Error {
     Error::config("n", format!("0 <= n < {entries}, the number of entries"), n.to_string())
 }

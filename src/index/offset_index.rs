@@ -6,7 +6,8 @@ use super::slots::field;
 use crate::error::Result;
 use crate::types::OffsetPosition;
 
-/// An offset index (`.index`), fixed as of its opening. The module [`index`](crate::index) defines what entries mean.
+/// An offset index (`.index`), as it was when it was opened. The module [`index`](crate::index) defines what entries
+/// mean.
 ///
 /// *Concurrency*: `Send + Sync`; readers share it without a lock.
 /// *Source*: `OffsetIndex`.
@@ -34,11 +35,11 @@ impl Entry<8> for OffsetPosition {
 }
 
 impl OffsetIndex {
-    /// The first entry whose position is at or above `position + fetch_size`: all that a fetch of `fetch_size` bytes from
-    /// `position` on returns is below the entry's offset. `None` where there is no such entry.
+    /// The first entry whose position is at or above `position + fetch_size`: everything that a fetch of `fetch_size` bytes
+    /// from `position` returns is below the entry's offset. `None` if there is no such entry.
     ///
-    /// As in Kafka, the sum wraps at 32 bits, and where it is exactly the position of slot 0 the answer is slot 1, which is
-    /// also an upper bound, and a higher one.
+    /// As in Kafka, the sum wraps at 32 bits, and if it is exactly the position of slot 0, the result is slot 1, which is
+    /// also an upper bound, but a higher one.
     ///
     /// *Source*: `OffsetIndex.fetchUpperBoundOffset`.
     ///
@@ -60,7 +61,7 @@ pub(super) fn encode(relative: i32, position: i32) -> [u8; 8] {
     slot
 }
 
-/// Wraps, as in Java: only garbage gets there.
+/// Wraps, as in Java: only a damaged entry overflows.
 pub(super) fn absolute(relative: [u8; 4], base_offset: i64) -> i64 {
     base_offset.wrapping_add(i64::from(i32::from_be_bytes(relative)))
 }

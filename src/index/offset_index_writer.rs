@@ -11,9 +11,10 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::types::OffsetPosition;
 
-/// An offset index with one owner that appends to it. It is an [`OffsetIndex`] as well: every method that reads works on it.
+/// An offset index with one owner that appends to it. It is also an [`OffsetIndex`]: all methods for reading work on
+/// it.
 ///
-/// Dropped without [`OffsetIndexWriter::close`], it leaves the file at its full size.
+/// If it is dropped without [`OffsetIndexWriter::close`], the file keeps its full size.
 ///
 /// *Concurrency*: `&mut self` writes, `&self` reads; sharing it between threads needs a lock.
 /// *Source*: `OffsetIndex`, `AbstractIndex`.
@@ -24,39 +25,38 @@ pub struct OffsetIndexWriter {
 }
 
 impl OffsetIndexWriter {
-    /// Makes a file of `max_index_size` bytes, rounded down to whole entries of 8: 67 bytes give 64. It has no blocks before
-    /// its first entry. `base_offset`: the segment's.
+    /// Creates a file of `max_index_size` bytes, rounded down to whole entries of 8: 67 bytes give 64. It has no blocks
+    /// before its first entry. `base_offset`: the segment's.
     ///
-    /// # Errors
-    /// [`Error::Config`] where not one entry fits, or `base_offset` is negative; [`Error::Io`], also where the name is
-    /// taken. No file is left behind.
+    /// [`Error::Config`] if not even one entry fits, or `base_offset` is negative; [`Error::Io`], also if the name exists.
+    /// No file is left.
     pub fn create(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
         let slots = Preallocated::create(directory, name, max_index_size)?;
         Ok(Self { index: OffsetIndex::of(Slots::preallocated(slots), base_offset, 0)?, max_index_size })
     }
 
-    /// Opens a file, which is made (as by [`OffsetIndexWriter::create`]) where there is none. All whole slots of an
-    /// existing one are entries, so it is full until it is resized, and the zeros that a crash left are entries, too.
-    /// `max_index_size` (bytes) is what [`OffsetIndexWriter::reset`] goes back to.
+    /// Opens a file, or creates it as [`OffsetIndexWriter::create`] does. All whole slots of an existing file are entries,
+    /// including zeros that a crash left, so it is full until it is resized. `max_index_size` (bytes) is the size that
+    /// [`OffsetIndexWriter::reset`] restores.
     ///
-    /// # Errors
-    /// [`Error::Config`] where `base_offset` is negative, or a file has to be made and not one entry fits; [`Error::Io`].
+    /// [`Error::Config`] if `base_offset` is negative, or if a file must be created and not even one entry fits;
+    /// [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
         let (slots, entries) = Preallocated::open(directory, name, max_index_size)?;
         Ok(Self { index: OffsetIndex::of(Slots::preallocated(slots), base_offset, entries)?, max_index_size })
     }
 
-    /// Adds an entry to the file: a batch with `offset` in it (Kafka: its last) begins at `position`, in bytes from the start
-    /// of the `.log`.
+    /// Adds an entry to the file: a batch that contains `offset` (Kafka: its last) starts at `position`, in bytes from the
+    /// start of the `.log`.
     ///
     /// *Cost*: one system call.
     /// *Source*: `OffsetIndex.append`.
     ///
-    /// # Errors
-    /// [`Error::Config`]: where the index is full; where `offset` is not above [`OffsetIndexWriter::last_offset`] of an index
-    /// with entries; where it is below the base offset or more than 2³¹ − 1 above it. [`Error::Io`]. The entry is not added.
+    /// [`Error::Config`] if the index is full; if `offset` is not above [`OffsetIndexWriter::last_offset`] of an index with
+    /// entries; if it is below the base offset or more than 2³¹ − 1 above it. [`Error::Io`]. On an error the entry is not
+    /// added.
     pub fn append(&mut self, offset: i64, position: i32) -> Result<()> {
         let (entries, last_entry) = (self.index.entries, self.index.last_entry);
         self.add(offset, position)?;
@@ -68,8 +68,8 @@ impl OffsetIndexWriter {
         })
     }
 
-    /// [`OffsetIndexWriter::append`] in memory: the file gets the entry by the next [`OffsetIndexWriter::write`], and before
-    /// it is cut or made durable.
+    /// [`OffsetIndexWriter::append`] in memory: the next [`OffsetIndexWriter::write`], resize or flush writes the entry to
+    /// the file.
     ///
     /// *Cost*: a few nanoseconds.
     pub(crate) fn add(&mut self, offset: i64, position: i32) -> Result<()> {
@@ -91,17 +91,17 @@ impl OffsetIndexWriter {
         Ok(())
     }
 
-    /// Writes the entries that are only in memory. Where it fails, they stay there.
+    /// Writes the entries that are only in memory. If it fails, they stay in memory.
     pub(crate) fn write(&mut self) -> Result<()> {
         self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::write)
     }
 
-    /// How many entries are only in memory.
+    /// The number of entries that are only in memory.
     pub(crate) fn unwritten(&self) -> u64 {
         self.index.slots.unwritten()
     }
 
-    /// The offset of the last entry; the base offset where there is none.
+    /// The offset of the last entry; the base offset if there is none.
     pub fn last_offset(&self) -> i64 {
         self.index.last_entry.offset
     }
@@ -110,8 +110,8 @@ impl OffsetIndexWriter {
     ///
     /// *Source*: `OffsetIndex.truncateTo`.
     ///
-    /// # Errors
-    /// [`Error::Io`]. If the entries are dropped all the same, the next call that writes the file makes their slots zeros.
+    /// [`Error::Io`]. If the entries were dropped before the error, the next call that writes the file overwrites their
+    /// slots with zeros.
     pub fn truncate_to(&mut self, offset: i64) -> Result<()> {
         self.index.keep(self.index.first_at_or_above(offset)?)?;
         self.write()
@@ -128,17 +128,16 @@ impl OffsetIndexWriter {
         self.write()
     }
 
-    /// Makes the file `max_index_size` bytes long, rounded down to whole entries. Whether its size changed.
+    /// Sets the file's size to `max_index_size` bytes, rounded down to whole entries. True if its size changed.
     ///
-    /// *Source*: `AbstractIndex.resize`; Kafka also takes a size in which the entries do not fit, and breaks.
+    /// *Source*: `AbstractIndex.resize`; Kafka also accepts a size that is too small for the entries, and breaks.
     ///
-    /// # Errors
-    /// [`Error::Config`] where the entries do not fit; [`Error::Io`]. The index is as it was.
+    /// [`Error::Config`] if the entries do not fit; [`Error::Io`]. On an error the index is unchanged.
     pub fn resize(&mut self, max_index_size: u64) -> Result<bool> {
         self.index.slots.preallocated_mut().map_or(Ok(false), |slots| slots.resize(max_index_size))
     }
 
-    /// Cuts the file to its entries. Whether its size changed.
+    /// Cuts the file to its entries. True if its size changed.
     ///
     /// *Source*: `AbstractIndex.trimToValidSize`.
     ///
@@ -148,7 +147,7 @@ impl OffsetIndexWriter {
         self.resize(self.index.entries * self.index.entry_size())
     }
 
-    /// Drops all entries, and gives the file the size that the writer was opened with.
+    /// Drops all entries, and restores the size that the writer was opened with.
     ///
     /// *Source*: `AbstractIndex.reset`.
     ///
@@ -161,13 +160,12 @@ impl OffsetIndexWriter {
 
     /// Makes contents and size durable. The name is durable after [`Directory::sync`].
     ///
-    /// # Errors
-    /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
+    /// [`Error::Io`]: data that was not durable yet may be lost, even if a later flush succeeds.
     pub fn flush(&mut self) -> Result<()> {
         self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::flush)
     }
 
-    /// Cuts the file to its entries and gives it back. Nothing is flushed.
+    /// Cuts the file to its entries and closes it, without a flush.
     ///
     /// *Source*: `AbstractIndex.close`.
     ///

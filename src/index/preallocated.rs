@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
 
-/// Bytes that are written at a time over slots that were cut off.
+/// The zeros that are written over removed slots, at most this many bytes at a time.
 static ZEROS: [u8; 4096] = [0; 4096];
 
 /// A file with free slots after its entries. Entries are added in memory and written by position, several at a time.
@@ -17,27 +17,27 @@ static ZEROS: [u8; 4096] = [0; 4096];
 ///   '-- in the file '-- in memory       '-- zeros in the file
 /// ```
 ///
-/// The file has its full length and no blocks but those of its entries, as Kafka's has: a full disk is an error of
+/// The file has its full length, but blocks only for its entries, as Kafka's has: a full disk is an error of
 /// [`Preallocated::write`], after which the entries are still in memory. Nothing is stored through a mapping, because a
 /// store that the disk refuses ends the process.
 ///
-/// The slots after the entries are zeros, at any time: a reader finds the end of the entries by them.
+/// The slots after the entries are zeros at all times: readers find the end of the entries by them.
 #[derive(Debug)]
 pub(super) struct Preallocated<const SIZE: usize> {
     file: WritableFile,
-    /// Bytes of the file: more than its whole slots where another program left a fragment at the end.
+    /// Bytes of the file: more than its whole slots if another program left a fragment at the end.
     length: u64,
-    /// How many entries are in the file.
+    /// The number of entries in the file.
     written: u64,
-    /// The entries after those.
+    /// The bytes of the entries after those.
     unwritten: Vec<u8>,
-    /// The file has zeros from this slot on. Above `written` where entries were cut off or a write failed, and the zeros are not
-    /// written yet.
+    /// The slot at which the zeros of the file start. Above `written` if entries were removed or a write failed, and the
+    /// zeros are not written yet.
     zeros_from: u64,
 }
 
 impl<const SIZE: usize> Preallocated<SIZE> {
-    /// Creates a file of `max_index_size` bytes, rounded down to whole slots. Where it fails, no file is left.
+    /// Creates a file of `max_index_size` bytes, rounded down to whole slots. If it fails, no file is left.
     pub(super) fn create(directory: &Directory, name: &str, max_index_size: u64) -> Result<Self> {
         let length = Self::rounded(max_index_size);
         if length == 0 {
@@ -47,7 +47,7 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         let file = directory.create(name)?;
         // only the first error is returned
         file.set_size(length).inspect_err(|_| drop(directory.remove(name)))?;
-        Ok(Self::holding(file, length, 0))
+        Ok(Self::with_entries(file, length, 0))
     }
 
     /// Opens a file, or creates it as [`Preallocated::create`] does. Also returns the number of entries: 0 for a new file, all whole
@@ -61,10 +61,10 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         };
         let length = file.identity()?.size;
         let entries = length / SIZE as u64;
-        Ok((Self::holding(file, length, entries), entries))
+        Ok((Self::with_entries(file, length, entries), entries))
     }
 
-    fn holding(file: WritableFile, length: u64, entries: u64) -> Self {
+    fn with_entries(file: WritableFile, length: u64, entries: u64) -> Self {
         Self { file, length, written: entries, unwritten: Vec::new(), zeros_from: entries }
     }
 
@@ -82,7 +82,7 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         self.length
     }
 
-    /// How many entries are only in memory.
+    /// The number of entries that are only in memory.
     pub(super) fn unwritten(&self) -> u64 {
         (self.unwritten.len() / SIZE) as u64
     }
@@ -91,7 +91,7 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         self.written + self.unwritten()
     }
 
-    /// `N` bytes of an entry from `position` on, bytes from the start of the file; `None` after the last entry.
+    /// `N` bytes of an entry from `position`, in bytes from the start of the file; `None` after the last entry.
     pub(super) fn read<const N: usize>(&self, position: u64) -> Result<Option<[u8; N]>> {
         let in_file = self.written * SIZE as u64;
         if let Some(position) = position.checked_sub(in_file) {
@@ -102,7 +102,7 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         Ok(Some(bytes))
     }
 
-    /// Adds an entry in memory. There must be a slot for it.
+    /// Adds an entry in memory. The caller checks that there is a slot for it.
     pub(super) fn add(&mut self, slot: &[u8; SIZE]) {
         self.unwritten.extend_from_slice(slot);
     }
@@ -118,9 +118,9 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         }
     }
 
-    /// Writes the entries that are only in memory, and zeros over what was cut off.
+    /// Writes the entries that are only in memory, and zeros over removed entries.
     ///
-    /// Where it fails, the entries stay in memory, and the next call writes all of it again.
+    /// If it fails, the entries stay in memory, and the next call writes everything again.
     pub(super) fn write(&mut self) -> Result<()> {
         // from the end, so that a reader finds entries followed by zeros at any time
         while self.zeros_from > self.written {
@@ -139,7 +139,7 @@ impl<const SIZE: usize> Preallocated<SIZE> {
             self.unwritten.clear();
             return Ok(());
         }
-        // a part of it may be in the file even where this fails
+        // a part of it may be in the file even if this fails
         self.zeros_from = used;
         self.file.write_all_at(&self.unwritten, self.written * SIZE as u64)?;
         self.unwritten.clear();
@@ -147,14 +147,14 @@ impl<const SIZE: usize> Preallocated<SIZE> {
         Ok(())
     }
 
-    /// Makes the file `max_index_size` bytes long, rounded down to whole slots. True where its size changed. Where it fails, the
-    /// file is unchanged.
+    /// Sets the file's size to `max_index_size` bytes, rounded down to whole slots. True if its size changed. If it fails,
+    /// the file is unchanged.
     pub(super) fn resize(&mut self, max_index_size: u64) -> Result<bool> {
         let length = Self::rounded(max_index_size);
         let used = self.used();
         let needed = used * SIZE as u64;
         if length < needed {
-            let expected = format!("{needed} bytes or more, because {used} entries are there");
+            let expected = format!("{needed} bytes or more, because the index has {used} entries");
             return Err(Error::config("max_index_size", expected, max_index_size.to_string()));
         }
         self.write()?;

@@ -1,17 +1,17 @@
-//! Searching sorted slots. Pure: a slot's key comes from a closure, and whoever wants to know which slots a search
-//! looks at wraps that closure.
+//! The search of sorted slots. It has no side effects: a slot's key comes from a closure, and a caller can wrap the
+//! closure to see which slots are read.
 
 use crate::error::Result;
 
-/// Bytes of the warm section; the module `index` says why so many.
+/// Bytes of the warm section; see the module `index`.
 const WARM_BYTES: u64 = 8192;
 
-/// How an index is searched. The answer is the same; what differs is which pages are read on the way.
+/// How an index is searched. The result is the same; the methods differ in the pages that they read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Method {
     /// Binary search over all entries.
     Binary,
-    /// As Kafka: the last 8,192 bytes first, the rest only for targets below them.
+    /// Kafka's search: the last 8,192 bytes first, the rest only for targets below them.
     #[default]
     Warm,
 }
@@ -19,11 +19,11 @@ pub enum Method {
 /// The sorted slots of one index, and how to search them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Search {
-    /// How many there are.
+    /// The number of slots.
     pub entries: u64,
-    /// Bytes of one.
+    /// Bytes of a slot.
     pub entry_size: u64,
-    /// Where to look first.
+    /// The search method.
     pub method: Method,
 }
 
@@ -34,16 +34,16 @@ enum Bound {
 }
 
 impl Search {
-    /// The largest slot whose key is at or below `target`; `None` where there is none.
+    /// The largest slot whose key is at or below `target`; `None` if there is none.
     ///
-    /// Errors: those of `key`, which is asked for slots below `entries` only. Keys that do not rise give any slot, as
-    /// does Kafka. Source: `AbstractIndex.largestLowerBoundSlotFor`.
+    /// Errors: those of `key`, which is called only for slots below `entries`. If the keys are not sorted, the result is an
+    /// arbitrary slot, as in Kafka. Source: `AbstractIndex.largestLowerBoundSlotFor`.
     pub(super) fn lower_bound(self, target: i64, key: impl FnMut(u64) -> Result<i64>) -> Result<Option<u64>> {
         self.bound(Bound::Lower, target, key)
     }
 
-    /// The smallest slot whose key is at or above `target`, but for a target equal to the first key the slot behind it;
-    /// `None` where there is none.
+    /// The smallest slot whose key is at or above `target`, except that for a target equal to the first key it is the slot
+    /// after the first; `None` if there is none.
     ///
     /// The exception is Kafka's: its bisection tests every slot for equality but the first.
     /// Source: `AbstractIndex.smallestUpperBoundSlotFor`.
@@ -67,8 +67,8 @@ impl Search {
     ///       '------- cold: [0, hot] ---''-- warm: hot < target --'
     /// ```
     ///
-    /// Kafka's order of probes, to the slot: a target *equal* to the key of `hot` goes to the cold side, which includes
-    /// `hot`. `Binary` is the same with nothing warm. Source: `AbstractIndex.indexSlotRangeFor`.
+    /// Reads the same slots in the same order as Kafka: a target *equal* to the key of `hot` is searched on the cold side,
+    /// which includes `hot`. With `Binary`, all slots are cold. Source: `AbstractIndex.indexSlotRangeFor`.
     fn bound(
         self,
         bound: Bound,
@@ -103,7 +103,7 @@ fn bisect(
     mut key: impl FnMut(u64) -> Result<i64>,
 ) -> Result<Option<u64>> {
     while low < high {
-        // rounded up, or low = mid would stand still; and so mid is never 0
+        // rounded up, or low = mid would not terminate; so mid is never 0
         let mid = low + (high - low).div_ceil(2);
         match key(mid)?.cmp(&target) {
             std::cmp::Ordering::Greater => high = mid - 1,
@@ -134,7 +134,7 @@ mod tests {
         search.slot_range(target, |slot| Ok(keys[usize::try_from(slot).unwrap()])).unwrap()
     }
 
-    /// Looks at every key.
+    /// Compares every key.
     fn naive_range(keys: &[i64], target: i64) -> (i64, i64) {
         let at_or_below = signed(keys.iter().filter(|key| **key <= target).count());
         let below = signed(keys.iter().filter(|key| **key < target).count());
@@ -143,13 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn both_methods_agree_with_looking_at_every_key_around_every_size_that_matters() {
+    fn both_methods_agree_with_a_linear_search_around_every_critical_size() {
         let mut compared = 0;
         for entry_size in [8, 12] {
             let warm = 8192 / entry_size;
             let sizes = [0, 1, 2, 3, 63, 64, 65, warm - 1, warm, warm + 1, warm + 2, warm + 3, 2 * warm + 5];
             for entries in sizes {
-                // every key has a neighbour above and below that is no key
+                // between any two keys there is a value that is not a key
                 let keys: Vec<i64> = (0..signed(entries)).map(|slot| 3 * slot + 1).collect();
                 for target in -1..=3 * signed(entries) + 2 {
                     let expected = naive_range(&keys, target);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pairs_at_the_ends() {
+    fn slot_ranges_at_the_first_and_the_last_key() {
         for method in METHODS {
             for size in [8, 12] {
                 assert_eq!(range(&[], size, method, 5), (-1, -1));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_the_section_s_first_slot_is_searched_from_the_cold_side() {
+    fn the_key_of_the_first_warm_slot_is_searched_on_the_cold_side() {
         for (entry_size, warm) in [(8, 1024), (12, 682)] {
             let search = Search { entries: 5000, entry_size, method: Method::Warm };
             let hot = 4999 - warm;
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn unsorted_keys_end_in_some_slot_and_only_slots_that_exist_are_asked_for() {
+    fn a_search_of_unsorted_keys_ends_and_reads_only_existing_slots() {
         for entries in [1_u64, 2, 3, 700, 1026, 5000] {
             for target in [i64::MIN, -1, 0, 1_000_003, i64::MAX] {
                 for method in METHODS {

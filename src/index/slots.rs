@@ -8,38 +8,38 @@ use super::preallocated::Preallocated;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::FileBytes;
 
-/// Bytes of a page: what the system reads when one byte is wanted, and what is read where nothing is mapped.
+/// Bytes of a page: the unit in which the system reads, and in which an unmapped file is read.
 const PAGE: usize = 4096;
 const PAGE_BYTES: u64 = PAGE as u64;
 
-/// Files up to this size keep the pages that were read. Kafka's own indexes have 10 MiB at most unless somebody
-/// configured more; without a limit, a file of any size would end up in memory.
-const KEPT_BYTES: u64 = 64 << 20;
+/// Pages of files up to this size are cached. Kafka's own indexes have 10 MiB at most by default; without a limit, a
+/// file of any size could fill the memory.
+const MAX_CACHED_FILE_BYTES: u64 = 64 << 20;
 
 /// Slots of `SIZE` bytes. Any number of threads may read.
 #[derive(Debug)]
 pub(super) struct Slots<const SIZE: usize>(SlotSource<SIZE>);
 
-/// Where the bytes are.
+/// The source of the bytes.
 #[derive(Debug)]
 enum SlotSource<const SIZE: usize> {
-    /// In a file that is only read.
+    /// A file that is only read.
     Opened {
         bytes: FileBytes,
-        /// One cell for each page of the file; none where the bytes are mapped or the file is too large to be kept.
+        /// One cell for each page of the file; empty if the file is mapped or too large to be cached.
         pages: Box<[OnceLock<Box<[u8]>>]>,
     },
-    /// In an offset or time index that is being written.
+    /// An offset or time index that is being written.
     Preallocated(Preallocated<SIZE>),
-    /// In a transaction index that is being written.
+    /// A transaction index that is being written.
     Appended(Appended<SIZE>),
 }
 
 impl<const SIZE: usize> Slots<SIZE> {
-    /// Reads nothing yet. A mapping is told that its reads will be scattered: one page is wanted, not its neighbours.
+    /// Reads nothing yet. Advises the system that a mapping is read at random, so that it does not read ahead.
     pub(super) fn new(bytes: FileBytes) -> Self {
         bytes.advise_random();
-        let kept = if bytes.mapped().is_none() && bytes.size() <= KEPT_BYTES {
+        let kept = if bytes.mapped().is_none() && bytes.size() <= MAX_CACHED_FILE_BYTES {
             bytes.size().div_ceil(PAGE_BYTES)
         } else {
             0
@@ -63,7 +63,7 @@ impl<const SIZE: usize> Slots<SIZE> {
         if let SlotSource::Preallocated(slots) = &mut self.0 { Some(slots) } else { None }
     }
 
-    /// How many entries are only in memory.
+    /// The number of entries that are only in memory.
     pub(super) fn unwritten(&self) -> u64 {
         if let SlotSource::Preallocated(slots) = &self.0 { slots.unwritten() } else { 0 }
     }
@@ -73,7 +73,7 @@ impl<const SIZE: usize> Slots<SIZE> {
         if let SlotSource::Appended(slots) = &mut self.0 { Some(slots) } else { None }
     }
 
-    /// The file, as it was opened.
+    /// The path by which the file was opened.
     pub(super) fn path(&self) -> &Path {
         match &self.0 {
             SlotSource::Opened { bytes, .. } => bytes.path(),
@@ -96,22 +96,23 @@ impl<const SIZE: usize> Slots<SIZE> {
         SIZE as u64
     }
 
-    /// How many whole slots the file has; a fragment behind the last is none.
+    /// The number of whole slots of the file, without a fragment after the last.
     pub(super) fn whole(&self) -> u64 {
         self.file_size() / Self::size()
     }
 
-    /// How many slots come before the zero tail; the module `index` says why the zeros are not entries.
+    /// The number of slots before the zero tail; the module `index` explains why the zeros are not entries.
     ///
-    /// A file without a tail costs one slot at its end. Else the start of the zeros is bisected, which is right for a
-    /// file of entries followed by zeros; with zeros between entries the answer is the start of one of the stretches.
-    pub(super) fn before_zeros(&self) -> Result<u64> {
+    /// For a file without a tail this reads only the last slot. Otherwise the start of the zeros is bisected, which is
+    /// right for a file of entries followed by zeros; with zeros between entries the result is the start of any run of
+    /// zeros.
+    pub(super) fn count_before_zeros(&self) -> Result<u64> {
         let whole = self.whole();
         let Some(last) = whole.checked_sub(1) else { return Ok(0) };
         if !self.is_zero(last)? {
             return Ok(whole);
         }
-        // slots below low are entries, high is zero; slot 0 proves nothing unless it is the only one
+        // slots below low are entries, high is zero; slot 0 may be all zeros and still be an entry
         let (mut low, mut high) = (1, last);
         while low < high {
             let mid = low + (high - low) / 2;
@@ -126,7 +127,7 @@ impl<const SIZE: usize> Slots<SIZE> {
 
     fn is_zero(&self, slot: u64) -> Result<bool> {
         match self.slot(slot) {
-            // the zeros were cut off since the file was opened, as at every roll
+            // the zeros were removed since the file was opened, as at every roll
             Err(Error::LogChanged { .. }) => Ok(true),
             slot => Ok(slot? == [0; SIZE]),
         }
@@ -137,12 +138,12 @@ impl<const SIZE: usize> Slots<SIZE> {
         self.read(slot * Self::size())
     }
 
-    /// The first `N` bytes of a slot: its key, and no byte behind it, which may be on another page.
+    /// The first `N` bytes of a slot: only its key, because the bytes after it may be on another page.
     pub(super) fn start<const N: usize>(&self, slot: u64) -> Result<[u8; N]> {
         self.read(slot * Self::size())
     }
 
-    /// Fails where the file is not a whole number of slots.
+    /// Fails if the file is not a whole number of slots.
     pub(super) fn check_length(&self) -> Result<()> {
         let size = self.file_size();
         if size.is_multiple_of(Self::size()) {
@@ -176,7 +177,7 @@ impl<const SIZE: usize> Slots<SIZE> {
     }
 }
 
-/// The page that holds a position, read when it is first wanted; empty behind the end of the file.
+/// The page that contains a position, read on first use; empty after the end of the file.
 fn page<'a>(bytes: &FileBytes, pages: &'a [OnceLock<Box<[u8]>>], position: u64) -> Result<&'a [u8]> {
     let page = position / PAGE_BYTES;
     let Some(kept) = usize::try_from(page).ok().and_then(|page| pages.get(page)) else {
@@ -187,11 +188,11 @@ fn page<'a>(bytes: &FileBytes, pages: &'a [OnceLock<Box<[u8]>>], position: u64) 
     }
     let mut buffer = Vec::new();
     let read = bytes.read_available(page * PAGE_BYTES, PAGE, &mut buffer)?;
-    // two threads may read the same page; the first one's bytes are kept, so all see the same
+    // two threads may read the same page; the first one's bytes are cached, so all threads see the same bytes
     Ok(kept.get_or_init(|| read.into()))
 }
 
-/// A slot of 12 or 34 bytes can begin on one page and end on the next.
+/// Reads a slot of 12 or 34 bytes that starts on one page and ends on the next.
 fn across_pages<const N: usize>(
     bytes: &FileBytes,
     pages: &[OnceLock<Box<[u8]>>],
@@ -212,20 +213,20 @@ pub(super) fn chunk_at<const N: usize>(bytes: &[u8], position: u64) -> Option<[u
     bytes.get(start..)?.first_chunk().copied()
 }
 
-/// `N` bytes of a slot from byte `at` on. The layouts are constants, so they are always there.
+/// `N` bytes of a slot from byte `at`. Callers pass constants within the slot, so the default is never used.
 pub(super) fn field<const N: usize>(slot: &[u8], at: u64) -> [u8; N] {
     chunk_at(slot, at).unwrap_or([0; N])
 }
 
-/// The pages of a file that were touched, in the order of their first touch.
+/// The pages of a file that were read, in the order of their first read.
 #[derive(Debug, Default)]
-pub(super) struct Touched(Vec<u64>);
+pub(super) struct PageTrace(Vec<u64>);
 
-impl Touched {
-    /// Notes the pages of `length` bytes (1 or more) from `position` on.
-    pub(super) fn touch(&mut self, position: u64, length: u64) {
+impl PageTrace {
+    /// Adds the pages of `length` bytes (1 or more) from `position`.
+    pub(super) fn add(&mut self, position: u64, length: u64) {
         for page in position / PAGE_BYTES..=(position + length - 1) / PAGE_BYTES {
-            // a search touches some dozens at most
+            // a search reads a few dozen at most
             if !self.0.contains(&page) {
                 self.0.push(page);
             }

@@ -6,8 +6,8 @@ use super::slots::field;
 use crate::error::{Malformed, Result};
 use crate::types::TimestampOffset;
 
-/// A time index (`.timeindex`), fixed as of its opening. The module [`index`](crate::index) defines what entries mean.
-/// The timestamp of its last entry is the largest of the segment up to the last time that Kafka wrote an entry.
+/// A time index (`.timeindex`), as it was when it was opened. The module [`index`](crate::index) defines what entries
+/// mean. The timestamp of its last entry is the largest of the segment at the time when Kafka last wrote an entry.
 ///
 /// *Concurrency*: `Send + Sync`; readers share it without a lock.
 /// *Source*: `TimeIndex`.

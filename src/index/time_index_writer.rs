@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::types::TimestampOffset;
 
-/// A time index with one owner that appends to it. It is a [`TimeIndex`] as well: every method that reads works on it.
+/// A time index with one owner that appends to it. It is also a [`TimeIndex`]: all methods for reading work on it.
 ///
-/// Dropped without [`TimeIndexWriter::close`], it leaves the file at its full size.
+/// If it is dropped without [`TimeIndexWriter::close`], the file keeps its full size.
 ///
 /// *Concurrency*: `&mut self` writes, `&self` reads; sharing it between threads needs a lock.
 /// *Source*: `TimeIndex`, `AbstractIndex`.
@@ -24,43 +24,42 @@ pub struct TimeIndexWriter {
 }
 
 impl TimeIndexWriter {
-    /// Makes a file of `max_index_size` bytes, rounded down to whole entries of 12: 67 bytes give 60. It has no blocks before
-    /// its first entry. `base_offset`: the segment's.
+    /// Creates a file of `max_index_size` bytes, rounded down to whole entries of 12: 67 bytes give 60. It has no blocks
+    /// before its first entry. `base_offset`: the segment's.
     ///
-    /// # Errors
-    /// [`Error::Config`] where not one entry fits, or `base_offset` is negative; [`Error::Io`], also where the name is
-    /// taken. No file is left behind.
+    /// [`Error::Config`] if not even one entry fits, or `base_offset` is negative; [`Error::Io`], also if the name exists.
+    /// No file is left.
     pub fn create(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
         let slots = Preallocated::create(directory, name, max_index_size)?;
         Ok(Self { index: TimeIndex::of(Slots::preallocated(slots), base_offset, 0)?, max_index_size })
     }
 
-    /// Opens a file, which is made (as by [`TimeIndexWriter::create`]) where there is none. All whole slots of an existing
-    /// one are entries, so it is full until it is resized, and the zeros that a crash left are entries, too.
-    /// `max_index_size` (bytes) is what [`TimeIndexWriter::reset`] goes back to.
+    /// Opens a file, or creates it as [`TimeIndexWriter::create`] does. All whole slots of an existing file are entries,
+    /// including zeros that a crash left, so it is full until it is resized. `max_index_size` (bytes) is the size that
+    /// [`TimeIndexWriter::reset`] restores.
     ///
-    /// # Errors
-    /// [`Error::Config`] where `base_offset` is negative, or a file has to be made and not one entry fits; [`Error::Io`].
+    /// [`Error::Config`] if `base_offset` is negative, or if a file must be created and not even one entry fits;
+    /// [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
         let (slots, entries) = Preallocated::open(directory, name, max_index_size)?;
         Ok(Self { index: TimeIndex::of(Slots::preallocated(slots), base_offset, entries)?, max_index_size })
     }
 
-    /// Adds an entry to the file if `timestamp` (ms) is above the last one's: up to and including the batch with `offset` in
-    /// it (Kafka: its last), no record is later. Whether it was added; one that does not rise is none, and no error where it
-    /// is equal. A timestamp of −1 is never added.
+    /// Adds an entry to the file if `timestamp` (ms) is above the last entry's: no record up to and including the batch
+    /// that contains `offset` (Kafka: its last) is later than `timestamp`. True if it was added. An equal timestamp adds
+    /// nothing and is not an error. A timestamp of −1 is never added.
     ///
-    /// `skip_full_check` gives the slot that [`TimeIndex::is_full`] keeps for the entry that closes a segment.
+    /// `skip_full_check` allows the use of the slot that [`TimeIndex::is_full`] reserves for the entry that closes a
+    /// segment.
     ///
     /// *Cost*: one system call.
     /// *Source*: `TimeIndex.maybeAppend`.
     ///
-    /// # Errors
-    /// [`Error::Config`]: where the index is full; where an index with entries has a last offset above `offset` or a last
-    /// timestamp above `timestamp`; where an entry would be added whose offset is below the base offset or more than 2³¹ − 1
-    /// above it. [`Error::Io`]. The entry is not added.
+    /// [`Error::Config`] if the index is full; if an index with entries has a last offset above `offset` or a last
+    /// timestamp above `timestamp`; if an entry would be added whose offset is below the base offset or more than 2³¹ − 1
+    /// above it. [`Error::Io`]. On an error the entry is not added.
     pub fn maybe_append(&mut self, timestamp: i64, offset: i64, skip_full_check: bool) -> Result<bool> {
         let (entries, last_entry) = (self.index.entries, self.index.last_entry);
         let is_added = self.maybe_add(timestamp, offset, skip_full_check)?;
@@ -73,14 +72,14 @@ impl TimeIndexWriter {
         Ok(is_added)
     }
 
-    /// [`TimeIndexWriter::maybe_append`] in memory: the file gets the entry by the next [`TimeIndexWriter::write`], and before
-    /// it is cut or made durable.
+    /// [`TimeIndexWriter::maybe_append`] in memory: the next [`TimeIndexWriter::write`], resize or flush writes the entry
+    /// to the file.
     ///
     /// *Cost*: a few nanoseconds.
     pub(crate) fn maybe_add(&mut self, timestamp: i64, offset: i64, skip_full_check: bool) -> Result<bool> {
         let index = &mut self.index;
         let entries = index.entries;
-        // Kafka refuses a full index also where no entry would be added
+        // Kafka refuses a full index even if no entry would be added
         if !skip_full_check && index.is_full() {
             return Err(full(index.path(), entries, index.max_entries()));
         }
@@ -108,20 +107,20 @@ impl TimeIndexWriter {
         Ok(true)
     }
 
-    /// Writes the entries that are only in memory. Where it fails, they stay there.
+    /// Writes the entries that are only in memory. If it fails, they stay in memory.
     pub(crate) fn write(&mut self) -> Result<()> {
         self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::write)
     }
 
-    /// The offset of the last entry; the base offset where there is none.
+    /// The offset of the last entry; the base offset if there is none.
     pub fn last_offset(&self) -> i64 {
         self.index.last_entry.offset
     }
 
     /// Drops the entries whose offset is at or above `offset`. The file keeps its size; their slots are zeros.
     ///
-    /// *Source*: `TimeIndex.truncateTo`. Where several entries have this very offset, Kafka leaves some of them; no writer of
-    /// a log makes such entries.
+    /// *Source*: `TimeIndex.truncateTo`. If several entries have exactly this offset, Kafka leaves some of them; no writer
+    /// of a log creates such entries.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -141,17 +140,16 @@ impl TimeIndexWriter {
         self.write()
     }
 
-    /// Makes the file `max_index_size` bytes long, rounded down to whole entries. Whether its size changed.
+    /// Sets the file's size to `max_index_size` bytes, rounded down to whole entries. True if its size changed.
     ///
-    /// *Source*: `AbstractIndex.resize`; Kafka also takes a size in which the entries do not fit, and breaks.
+    /// *Source*: `AbstractIndex.resize`; Kafka also accepts a size that is too small for the entries, and breaks.
     ///
-    /// # Errors
-    /// [`Error::Config`] where the entries do not fit; [`Error::Io`]. The index is as it was.
+    /// [`Error::Config`] if the entries do not fit; [`Error::Io`]. On an error the index is unchanged.
     pub fn resize(&mut self, max_index_size: u64) -> Result<bool> {
         self.index.slots.preallocated_mut().map_or(Ok(false), |slots| slots.resize(max_index_size))
     }
 
-    /// Cuts the file to its entries. Whether its size changed.
+    /// Cuts the file to its entries. True if its size changed.
     ///
     /// *Source*: `AbstractIndex.trimToValidSize`.
     ///
@@ -161,7 +159,7 @@ impl TimeIndexWriter {
         self.resize(self.index.entries * self.index.entry_size())
     }
 
-    /// Drops all entries, and gives the file the size that the writer was opened with.
+    /// Drops all entries, and restores the size that the writer was opened with.
     ///
     /// *Source*: `AbstractIndex.reset`.
     ///
@@ -174,13 +172,12 @@ impl TimeIndexWriter {
 
     /// Makes contents and size durable. The name is durable after [`Directory::sync`].
     ///
-    /// # Errors
-    /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
+    /// [`Error::Io`]: data that was not durable yet may be lost, even if a later flush succeeds.
     pub fn flush(&mut self) -> Result<()> {
         self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::flush)
     }
 
-    /// Cuts the file to its entries and gives it back. Nothing is flushed.
+    /// Cuts the file to its entries and closes it, without a flush.
     ///
     /// *Source*: `AbstractIndex.close`.
     ///

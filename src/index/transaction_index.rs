@@ -9,20 +9,20 @@ use crate::fs::FileBytes;
 /// A transaction that was aborted. Kafka: `AbortedTxn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct AbortedTransaction {
-    /// Whose it was.
+    /// The id of its producer.
     pub producer_id: i64,
     /// The offset of its first record.
     pub first_offset: i64,
     /// The offset of its abort marker: its last, inclusive.
     pub last_offset: i64,
-    /// The last stable offset when it was aborted: nothing below it belonged to a transaction that was open then. How
-    /// far it had come depends on how appends were grouped, so two replicas may differ here.
+    /// The last stable offset when it was aborted: no transaction that was still open had records below it. Its value
+    /// depends on how appends were grouped, so it may differ between two replicas.
     pub last_stable_offset: i64,
 }
 
-/// A transaction index (`.txnindex`), fixed as of its opening. A segment without one has no aborted transactions.
+/// A transaction index (`.txnindex`), as it was when it was opened. A segment without one has no aborted transactions.
 ///
-/// The file is not made at full size, so every whole slot is an entry; what lies behind the last is ignored.
+/// The file is not preallocated, so every whole slot is an entry; a fragment after the last is ignored.
 ///
 /// *Concurrency*: `Send + Sync`; readers share it without a lock.
 /// *Source*: `TransactionIndex`.
@@ -33,18 +33,17 @@ pub struct TransactionIndex {
 }
 
 impl TransactionIndex {
-    /// Opens a file, mapped where `map` says so. The file is only read, and nothing of it yet. `base_offset`: the
-    /// segment's; where `None`, the digits that the file's name begins with.
+    /// Opens a file for reading, mapped if `map` is true. Reads nothing yet. `base_offset`: the segment's; if `None`, the
+    /// digits at the start of the file's name.
     ///
-    /// # Errors
-    /// [`Error::Config`](crate::Error::Config) where the name does not begin with a number and none is given, or a
-    /// negative one is; [`Error::Io`](crate::Error::Io).
+    /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or a negative
+    /// one is; [`Error::Io`](crate::Error::Io).
     pub fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<Self> {
         let (bytes, base_offset) = super::open(path, base_offset, map)?;
         Ok(Self::from_bytes(bytes, base_offset))
     }
 
-    /// Takes a file that is open already; `base_offset` is the segment's.
+    /// Uses an open file; `base_offset` is the segment's.
     pub fn from_bytes(bytes: FileBytes, base_offset: i64) -> Self {
         Self::of(Slots::new(bytes), base_offset)
     }
@@ -53,7 +52,7 @@ impl TransactionIndex {
         Self { slots, base_offset }
     }
 
-    /// The file, as it was opened.
+    /// The path by which the file was opened.
     pub fn path(&self) -> &Path {
         self.slots.path()
     }
@@ -68,17 +67,16 @@ impl TransactionIndex {
         Slots::<34>::size()
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     pub fn entries(&self) -> u64 {
         self.slots.whole()
     }
 
     /// The entry in slot `n`, counted from 0.
     ///
-    /// # Errors
-    /// [`Error::Config`](crate::Error::Config) where `n` is not below [`TransactionIndex::entries`];
-    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) where the entry's version is above 0,
-    /// [`Error::Corrupt`](crate::Error::Corrupt) where it is below; [`Error::Io`](crate::Error::Io),
+    /// [`Error::Config`](crate::Error::Config) if `n` is not below [`TransactionIndex::entries`];
+    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) if the entry's version is above 0,
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if it is below; [`Error::Io`](crate::Error::Io),
     /// [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn entry(&self, n: u64) -> Result<AbortedTransaction> {
         if n >= self.entries() {
@@ -88,14 +86,14 @@ impl TransactionIndex {
             .map_err(|malformed| malformed.at(self.path(), n * self.entry_size(), None))
     }
 
-    /// All entries, in file order. Where one cannot be read, an error stands in its place.
+    /// All entries, in file order. An entry that cannot be read is returned as an error.
     ///
     /// *Source*: `TransactionIndex.iterable`.
     pub fn iter(&self) -> impl Iterator<Item = Result<AbortedTransaction>> + '_ {
         (0..self.entries()).map(|n| self.entry(n))
     }
 
-    /// The last entry; `None` where there is none.
+    /// The last entry; `None` if there is none.
     ///
     /// # Errors
     /// Those of [`TransactionIndex::entry`].
@@ -103,12 +101,11 @@ impl TransactionIndex {
         self.entries().checked_sub(1).map(|last| self.entry(last)).transpose()
     }
 
-    /// Checks what Kafka checks: no entry ends below the base offset. A fragment behind the last entry is no damage.
+    /// Does Kafka's check: no entry ends below the base offset. A fragment after the last entry is not damage.
     ///
     /// *Source*: `TransactionIndex.sanityCheck`.
     ///
-    /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) where one does; those of [`TransactionIndex::entry`].
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if one does; errors of [`TransactionIndex::entry`].
     pub fn sanity_check(&self) -> Result<()> {
         for (n, entry) in (0..).zip(self.iter()) {
             let last_offset = entry?.last_offset;
@@ -121,8 +118,8 @@ impl TransactionIndex {
         Ok(())
     }
 
-    /// The aborted transactions that have records in `[fetch_offset, upper_bound)`, as far as this segment knows, and
-    /// whether that is all: `false` where markers in later segments may have aborted others.
+    /// The aborted transactions of this index that have records in `[fetch_offset, upper_bound)`, and whether they are
+    /// complete: `false` if markers in later segments may have aborted others.
     ///
     /// *Source*: `TransactionIndex.collectAbortedTxns`.
     ///
@@ -139,7 +136,7 @@ impl TransactionIndex {
             if entry.last_offset >= fetch_offset && entry.first_offset < upper_bound {
                 aborted.push(entry);
             }
-            // all below the bound was decided by then, so no later marker can abort any of it
+            // every transaction below the bound had ended by then, so no later marker can abort one
             if entry.last_stable_offset >= upper_bound {
                 return Ok((aborted, true));
             }
@@ -161,7 +158,7 @@ pub(super) fn encode(aborted: AbortedTransaction) -> [u8; 34] {
 }
 
 fn decode(slot: &[u8; 34]) -> Result<AbortedTransaction, Malformed> {
-    // Kafka looks at the first byte of the version only; the field has two
+    // Kafka checks only the first byte of the version; the field has two
     match i16::from_be_bytes(field(slot, 0)) {
         0 => Ok(AbortedTransaction {
             producer_id: i64::from_be_bytes(field(slot, 2)),

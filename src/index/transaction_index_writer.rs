@@ -9,7 +9,8 @@ use super::{AbortedTransaction, TransactionIndex, checked_base_offset};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 
-/// A transaction index with one owner that appends to it. It is a [`TransactionIndex`] as well: every method that reads works on it.
+/// A transaction index with one owner that appends to it. It is also a [`TransactionIndex`]: all methods for reading
+/// work on it.
 ///
 /// *Concurrency*: `&mut self` writes, `&self` reads; sharing it between threads needs a lock.
 /// *Source*: `TransactionIndex`.
@@ -21,11 +22,10 @@ pub struct TransactionIndexWriter {
 }
 
 impl TransactionIndexWriter {
-    /// Opens a file; where there is none, the first append makes it. `base_offset`: the segment's. Bytes after the
-    /// last whole entry are ignored, and the next append replaces them.
+    /// Opens a file; if there is none, the first append creates it. `base_offset`: the segment's. Bytes after the last
+    /// whole entry are ignored, and the next append overwrites them.
     ///
-    /// # Errors
-    /// [`Error::Config`] where `base_offset` is negative; [`Error::Io`].
+    /// [`Error::Config`] if `base_offset` is negative; [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
         let slots = Slots::appended(Appended::open(directory, name)?);
@@ -34,12 +34,11 @@ impl TransactionIndexWriter {
 
     /// Adds an entry.
     ///
-    /// *Source*: `TransactionIndex.append`; Kafka compares with what it appended since it opened the file, this also with
-    /// what was there.
+    /// *Source*: `TransactionIndex.append`; Kafka compares only with entries appended since it opened the file, this also
+    /// with existing ones.
     ///
-    /// # Errors
-    /// [`Error::Config`] where its last offset is not above that of the last entry; those of
-    /// [`TransactionIndex::last_entry`]; [`Error::Io`]. No entry is added.
+    /// [`Error::Config`] if its last offset is not above that of the last entry; errors of
+    /// [`TransactionIndex::last_entry`]; [`Error::Io`]. On an error no entry is added.
     pub fn append(&mut self, aborted: AbortedTransaction) -> Result<()> {
         if self.last_offset.is_none() {
             self.last_offset = self.index.last_entry()?.map(|last| last.last_offset);
@@ -72,7 +71,7 @@ impl TransactionIndexWriter {
         Ok(())
     }
 
-    /// Drops all entries; the file stays, empty.
+    /// Drops all entries; an empty file remains.
     ///
     /// *Source*: `TransactionIndex.reset`.
     ///
@@ -82,10 +81,9 @@ impl TransactionIndexWriter {
         self.keep(0)
     }
 
-    /// Makes contents and size durable, where there is a file. Its name is durable after [`Directory::sync`].
+    /// Makes contents and size durable, if there is a file. Its name is durable after [`Directory::sync`].
     ///
-    /// # Errors
-    /// [`Error::Io`]: what was not yet durable may be lost, and no later success says otherwise.
+    /// [`Error::Io`]: data that was not durable yet may be lost, even if a later flush succeeds.
     pub fn flush(&mut self) -> Result<()> {
         self.index.slots.appended_mut().map_or(Ok(()), |slots| slots.flush())
     }

@@ -1,8 +1,9 @@
 //! Offsets that lie between two segments, in none of them.
 //!
-//! Kafka leaves such a gap where it compacts, and where it truncates inside a batch. Everywhere else a segment begins where
-//! the one before it ended, so a gap means that a segment is missing or was cut. No file of a partition says whether it is
-//! compacted; what shows it is the data directory's checkpoint of the cleaner, or a batch that only compaction leaves.
+//! Kafka leaves such a gap if it compacts a log, or truncates inside a batch. Otherwise a segment begins where the one
+//! before it ends, so a gap means that a segment is missing or was cut. No file of a partition says whether the
+//! partition is compacted. The evidence for it is the cleaner's checkpoint in the data directory, or a batch that only
+//! compaction produces.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,45 +17,44 @@ use crate::fs::names::{FileKind, segment_file};
 use crate::segment::Segment;
 use crate::state::offset_checkpoint::CLEANED_OFFSETS;
 
-/// What a log learned about its gaps.
+/// What a log has found out about its gaps. Each check runs once per log.
 #[derive(Debug, Default)]
 pub(super) struct Continuity {
-    /// Base offsets of a second listing, made when the first gap was met.
-    listed_again: OnceLock<Vec<i64>>,
-    /// Whether the cleaner's checkpoint names the partition.
+    /// Base offsets from a second listing, made at the first gap.
+    second_listing: OnceLock<Vec<i64>>,
+    /// Whether the cleaner's checkpoint contains the partition.
     is_cleaned: OnceLock<bool>,
-    /// Whether the oldest segments show it.
+    /// Whether the oldest segments are compacted.
     searched: OnceLock<bool>,
-    /// A segment was met that shows it.
+    /// Whether a compacted segment was found.
     is_compacted: AtomicBool,
-    /// Base offsets of the segments after the gaps that were checked, rising. Read without a lock, and replaced as a whole.
+    /// Base offsets of the segments after checked gaps, in ascending order. Read without a lock, and replaced as a whole.
     checked: ArcSwap<Vec<i64>>,
 }
 
 /// Offsets that lie between two segments, in none of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OffsetGap {
-    /// The first of them.
+    /// The first missing offset.
     pub start_offset: i64,
     /// Exclusive.
     pub end_offset: i64,
-    /// The base offset of the segment before them.
+    /// The base offset of the segment before the gap.
     pub segment_base_offset: i64,
-    /// The base offset of the segment after them.
+    /// The base offset of the segment after the gap.
     pub next_base_offset: i64,
 }
 
-/// How much of a log is searched for what compaction leaves: Kafka's cleaner begins with the oldest segments.
+/// Bytes of a log that are searched for traces of compaction: Kafka's cleaner begins with the oldest segments.
 const SEARCHED_BYTES: u64 = 1 << 30;
 
 impl Log {
-    /// The offsets of a range that lie between two segments, in order. A damaged end of a segment is no gap: its offsets
-    /// are lost to the damage. Whether a gap is lost data or was compacted, [`Log::is_compacted`] says.
+    /// The offsets of a range that lie between two segments, in order. A damaged end of a segment is not a gap: its offsets
+    /// are lost to the damage. [`Log::is_compacted`] tells whether a gap may be the result of compaction.
     ///
-    /// *Cost*: the end of each segment in the range is looked up, once for a log.
+    /// *Cost*: finds the end of each segment in the range, once per log.
     ///
-    /// # Errors
-    /// [`Error::LogChanged`] where there is a segment in a gap by now; [`Error::Io`].
+    /// [`Error::LogChanged`] if a gap now contains a segment; [`Error::Io`].
     pub fn offset_gaps(&self, offsets: Range<i64>) -> Result<Vec<OffsetGap>> {
         let start = offsets.start.max(self.log_start_offset());
         let mut gaps = Vec::new();
@@ -81,12 +81,13 @@ impl Log {
         Ok(gaps)
     }
 
-    /// Whether the files show that the log is compacted, so that a gap between two segments need not be lost data: the data
-    /// directory's `cleaner-offset-checkpoint` names the partition; or in a segment records are missing inside a batch, a batch
-    /// has a delete horizon, or offsets are missing between two batches of one leader epoch (not where a `LogWriter` has had
-    /// the log, which truncates inside a batch). A topic's settings are not on disk, so a compacted log may not show it.
+    /// Whether the files show that the log is compacted, so that a gap between two segments may not be lost data. They show
+    /// it if the data directory's `cleaner-offset-checkpoint` contains the partition; or if, in a segment, records are
+    /// missing inside a batch, a batch has a delete horizon, or offsets are missing between two batches of one leader
+    /// epoch. (The last does not count if a `LogWriter` has opened the log, because it truncates inside a batch.) A topic's
+    /// settings are not on disk, so a compacted log may not show it.
     ///
-    /// *Cost*: where nothing shows it, the headers of the oldest segments are walked, up to 1 GiB, once for a log.
+    /// *Cost*: if nothing else shows it, walks the headers of the oldest segments, up to 1 GiB, once per log.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`].
@@ -116,7 +117,7 @@ impl Log {
         Ok(false)
     }
 
-    /// Whether a reading of these offsets, which no whole batch has, meets damage.
+    /// Whether a scan of these offsets, which no whole batch contains, finds damage.
     fn is_damaged(&self, offsets: Range<i64>) -> Result<bool> {
         let ranges =
             Ranges { start_offset: Some(offsets.start), end_offset: Some(offsets.end), ..Ranges::default() };
@@ -127,17 +128,16 @@ impl Log {
         Ok(!scan.damaged_ranges().is_empty())
     }
 
-    /// Notes that a segment shows compaction.
+    /// Records that a segment is compacted.
     pub(super) fn note_compacted(&self, segment: &Segment) {
         segment.note_compacted();
         self.inner.continuity.is_compacted.store(true, Ordering::Relaxed);
     }
 
-    /// Called before an answer is taken from `next`, which follows `segment`, whose undamaged end is at offset `end`: lists
-    /// the directory once more where offsets are missing between the two, and warns of a gap that remains.
+    /// Called before a look-up returns a result from `next`, which follows `segment`, whose undamaged end is at offset
+    /// `end`. If offsets are missing between the two, lists the directory again, and warns of a gap that remains.
     ///
-    /// # Errors
-    /// [`Error::LogChanged`] where there is a segment between the two; [`Error::Io`].
+    /// [`Error::LogChanged`] if there is a segment between the two; [`Error::Io`].
     pub(super) fn check_gap(&self, segment: &Segment, end: i64, next: &Segment) -> Result<()> {
         if end < next.base_offset() {
             self.check_listing(segment, next)?;
@@ -147,8 +147,8 @@ impl Log {
     }
 
     /// Warns, once, that the offsets from `end` to `next` are missing, unless the log is compacted there: the cleaner's
-    /// checkpoint names the partition, or a segment next to the gap shows it. Segments further away show nothing, or one would
-    /// hide every lost segment of a large log.
+    /// checkpoint contains the partition, or a segment next to the gap is compacted. Segments further away do not count:
+    /// otherwise a single one would hide every lost segment of a large log.
     ///
     /// # Errors
     /// [`Error::LogChanged`], [`Error::Io`].
@@ -184,11 +184,11 @@ impl Log {
         Ok(())
     }
 
-    /// The segment at a base offset, or where that is empty, as compaction may leave one, the nearest that is not.
+    /// The segment at a base offset or, if that is empty (compaction may leave such segments), the nearest that is not.
     fn nearest_with_batches<'a>(
         &'a self,
         base_offset: i64,
-        beyond: impl Fn(i64) -> Option<&'a Arc<Segment>>,
+        next: impl Fn(i64) -> Option<&'a Arc<Segment>>,
     ) -> Result<Option<&'a Arc<Segment>>> {
         let mut nearest = self.segments().floor(base_offset);
         while let Some(segment) = nearest {
@@ -196,48 +196,48 @@ impl Log {
             if segment.size()? > 0 {
                 break;
             }
-            nearest = beyond(segment.base_offset());
+            nearest = next(segment.base_offset());
         }
         Ok(nearest)
     }
 
-    /// Fails where the directory has a segment between these two, which the listing that gave both has missed.
+    /// Fails if the directory has a segment between these two, which the listing of this log has missed.
     ///
     /// # Errors
     /// [`Error::LogChanged`], [`Error::Io`].
     pub(super) fn check_listing(&self, segment: &Segment, next: &Segment) -> Result<()> {
         let (low, high) = (segment.base_offset(), next.base_offset());
-        let bases = self.bases_listed_again()?;
+        let bases = self.second_listing()?;
         let Some(missed) = bases.iter().find(|base| (low + 1..high).contains(*base)) else { return Ok(()) };
         Err(Error::LogChanged {
             file: self.inner.open_files.directory.path_of(&segment_file(*missed, FileKind::Log)),
             expected: format!("no segment between base offsets {low} and {high}"),
-            found: "this one".to_owned(),
+            found: "this segment".to_owned(),
         })
     }
 
-    fn bases_listed_again(&self) -> Result<&[i64]> {
-        if let Some(bases) = self.inner.continuity.listed_again.get() {
+    fn second_listing(&self) -> Result<&[i64]> {
+        if let Some(bases) = self.inner.continuity.second_listing.get() {
             return Ok(bases);
         }
         let listing = loader::list(&self.inner.open_files, None, &self.inner.lookups)?;
-        Ok(self.inner.continuity.listed_again.get_or_init(|| listing.segments.into_keys().collect()))
+        Ok(self.inner.continuity.second_listing.get_or_init(|| listing.segments.into_keys().collect()))
     }
 
-    /// Whether what was learned of gaps holds for these segments, which the directory has now.
+    /// Whether the results about gaps are still valid for these segments, which the directory has now.
     pub(super) fn is_continuity_current(&self, segments: &[Arc<Segment>]) -> bool {
-        let Continuity { listed_again, is_cleaned, .. } = &self.inner.continuity;
-        listed_again.get().is_none_or(|bases| {
+        let Continuity { second_listing, is_cleaned, .. } = &self.inner.continuity;
+        second_listing.get().is_none_or(|bases| {
             segments.iter().map(|segment| segment.base_offset()).eq(bases.iter().copied())
         }) && is_cleaned.get().is_none_or(|known| *known == self.has_cleaner_checkpoint())
     }
 
-    /// [`Log::has_cleaner_checkpoint`], read once for a handle.
+    /// [`Log::has_cleaner_checkpoint`], read once per log.
     fn is_cleaned(&self) -> bool {
         *self.inner.continuity.is_cleaned.get_or_init(|| self.has_cleaner_checkpoint())
     }
 
-    /// Whether the data directory's cleaner has cleaned the partition. A file that cannot be read shows nothing.
+    /// Whether the data directory's cleaner has cleaned the partition. False if the file cannot be read.
     fn has_cleaner_checkpoint(&self) -> bool {
         let (Some(topic), Some(partition)) = (self.topic(), self.partition()) else { return false };
         let directory = &self.inner.open_files.directory;

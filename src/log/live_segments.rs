@@ -1,4 +1,4 @@
-//! The segments of a log as its writer has them, for readers in the same process: they need no listing.
+//! The segments of an open writer, for readers in the same process: they need not list the directory.
 
 use std::sync::Arc;
 
@@ -6,17 +6,17 @@ use arc_swap::ArcSwapOption;
 
 use crate::fs::{forks, forks_now};
 
-/// Base offsets of the live segments, rising. The writer owns it; readers hold a weak reference, and list the directory
-/// once the writer is closed or dropped.
+/// Base offsets of the live segments, in ascending order. The writer owns the list. Readers have a weak reference, and
+/// list the directory once the writer is closed or dropped.
 #[derive(Debug)]
 pub(crate) struct LiveSegments {
     bases: ArcSwapOption<Vec<i64>>,
-    /// Forks before it was made: the copy in a forked child is never updated.
+    /// The number of forks before it was created: the copy in a forked child is never updated.
     forks: u32,
 }
 
 impl LiveSegments {
-    /// Of a writer that has just opened its log.
+    /// The list of a writer that has just opened its log.
     pub(crate) fn new(bases: Vec<i64>) -> std::io::Result<Arc<Self>> {
         Ok(Arc::new(Self { bases: ArcSwapOption::from_pointee(bases), forks: forks()? }))
     }
@@ -26,12 +26,12 @@ impl LiveSegments {
         self.bases.store(Some(Arc::new(bases)));
     }
 
-    /// Takes the list back: until the next [`LiveSegments::set`], readers list the directory.
+    /// Removes the list: until the next [`LiveSegments::set`], readers list the directory.
     pub(crate) fn withdraw(&self) {
         self.bases.store(None);
     }
 
-    /// The list; `None` where it was withdrawn, and in a forked child.
+    /// The list; `None` if it was withdrawn, and in a forked child.
     pub(crate) fn bases(&self) -> Option<Arc<Vec<i64>>> {
         if forks_now() == self.forks { self.bases.load_full() } else { None }
     }

@@ -1,4 +1,4 @@
-//! Which files of a directory make up the log, as Kafka would decide it, but without touching one. Kafka: `LogLoader`,
+//! Decides which files of a directory belong to the log, as Kafka does, but without changing any. Kafka: `LogLoader`,
 //! passes 1 to 4.
 
 use std::collections::BTreeMap;
@@ -10,22 +10,22 @@ use crate::fs::names::{FileKind, Stage, segment_file};
 use crate::fs::{FileType, SegmentFile};
 use crate::segment::{OpenFiles, SCAN_READ, Segment, SegmentFiles, Step, Warnings, with_descriptors};
 
-/// What lies in the directory: the files of each segment by base offset, and words on what was left aside.
+/// The contents of the directory: the files of each segment by base offset, and warnings about ignored files.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub(super) segments: BTreeMap<i64, SegmentFiles>,
     pub(super) warnings: Vec<String>,
 }
 
-/// The segments that a writer in this process has.
-pub(super) fn of_writer(bases: &[i64]) -> Listing {
+/// The segments of a writer in this process, without a listing.
+pub(super) fn listing_of_writer(bases: &[i64]) -> Listing {
     let files = |base_offset| {
         let name = |kind| segment_file(base_offset, kind);
         SegmentFiles {
             log: name(FileKind::Log),
             offset_index: Some(name(FileKind::OffsetIndex)),
             time_index: Some(name(FileKind::TimeIndex)),
-            // a missing one counts as none when it is opened
+            // a missing file is treated as no index when it is opened
             transaction_index: Some(name(FileKind::TransactionIndex)),
         }
     };
@@ -34,16 +34,16 @@ pub(super) fn of_writer(bases: &[i64]) -> Listing {
 
 /// Lists a partition directory.
 ///
-/// A `.swap` is a replacement that was committed: Kafka would delete what lies in its range and rename it, so it is read
-/// in its place. It is not one where a `.cleaned` of its base or a lower one lies there too: then the replacement was
-/// still being made.
+/// A `.swap` file is a committed replacement: Kafka would delete the segments in its range and rename it, so it is read
+/// instead of them. It is not committed if a `.cleaned` file with its base offset or a lower one exists: the
+/// replacement was then still in progress.
 pub(super) fn list(
     open_files: &Arc<OpenFiles>,
     truncations: Option<u64>,
     warnings: &Arc<Warnings>,
 ) -> Result<Listing> {
     let mut listing = Listing::default();
-    // Kafka looks at files only. A symbolic link is not passed over: opening it says why it is not followed
+    // Kafka considers only files. A symbolic link is included, so that opening it returns the error that it is not followed
     let is_file = |file: &SegmentFile| {
         matches!(file.file_type, FileType::RegularFile | FileType::Symlink | FileType::Unknown)
     };
@@ -64,13 +64,13 @@ pub(super) fn list(
         ));
     }
     let live = files.iter().filter(|file| file.parsed.stage == Stage::Live && !replacement.replaces(file));
-    // of two files of one kind and base offset the later one counts
-    let mut counted: Vec<_> = live.chain(&replacement.committed).collect();
+    // if two files have one kind and base offset, the later one is used
+    let mut effective: Vec<_> = live.chain(&replacement.committed).collect();
     if let Err(contradiction) = replacement.ensure_consistent(&open_files.directory) {
-        listing.warnings.push(format!("{contradiction}; what it would replace is read, too"));
-        counted.reverse();
+        listing.warnings.push(format!("{contradiction}; the segments that it would replace are read"));
+        effective.reverse();
     }
-    for SegmentFile { name, parsed, .. } in counted {
+    for SegmentFile { name, parsed, .. } in effective {
         let files = listing.segments.entry(parsed.base_offset).or_default();
         match parsed.kind {
             FileKind::Log => files.log.clone_from(name),
@@ -80,12 +80,12 @@ pub(super) fn list(
             FileKind::Snapshot => {}
         }
     }
-    // indexes and snapshots without a log: Kafka deletes them, here they are left alone
+    // indexes and snapshots without a log: Kafka deletes them, this leaves them
     listing.segments.retain(|_, files| !files.log.is_empty());
     Ok(listing)
 }
 
-/// What a replacement of segments left behind among these files.
+/// The state of a segment replacement, from these files.
 pub(super) fn replacement_in(
     open_files: &Arc<OpenFiles>,
     files: &[SegmentFile],

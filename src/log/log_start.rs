@@ -8,12 +8,12 @@ use crate::segment::{OpenFiles, Segment, with_descriptors};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::offset_checkpoint::LOG_START_OFFSETS;
 
-/// The log start offset that the options or a file state, and whether it comes from a `LogWriter`: a log that a writer has
+/// The log start offset from the options or a file, and whether it comes from a `LogWriter`: a log that a writer has
 /// emptied may start after its last batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct ClaimedStart {
     offset: Option<i64>,
-    is_sure: bool,
+    is_from_writer: bool,
 }
 
 pub(super) fn claimed_start(
@@ -23,15 +23,15 @@ pub(super) fn claimed_start(
     partition: Option<i32>,
     warnings: &mut Vec<String>,
 ) -> ClaimedStart {
-    let written = written_start(open_files, warnings);
+    let written = writer_start(open_files, warnings);
     let offset = options
         .log_start_offset
         .or_else(|| written.max(checkpointed_start(open_files, topic, partition, warnings)));
-    ClaimedStart { offset, is_sure: offset.is_some() && offset == written }
+    ClaimedStart { offset, is_from_writer: offset.is_some() && offset == written }
 }
 
 /// The log start offset in the checkpoint of a `LogWriter`, if it can be read.
-fn written_start(open_files: &OpenFiles, warnings: &mut Vec<String>) -> Option<i64> {
+fn writer_start(open_files: &OpenFiles, warnings: &mut Vec<String>) -> Option<i64> {
     match with_descriptors(|| Checkpoint::read(&open_files.directory)) {
         Ok(checkpoint) => checkpoint.map(|checkpoint| checkpoint.log_start_offset),
         Err(error) => {
@@ -56,7 +56,7 @@ fn checkpointed_start(
     })
 }
 
-/// The log start offset: the claimed one where that is inside the log, else the first base offset.
+/// The log start offset: the claimed one if it is inside the log, else the first base offset.
 pub(super) fn log_start(
     claimed: ClaimedStart,
     first: i64,
@@ -64,11 +64,11 @@ pub(super) fn log_start(
     path: &Path,
     warnings: &mut Vec<String>,
 ) -> Result<i64> {
-    let ClaimedStart { offset: Some(claimed), is_sure } = claimed else { return Ok(first) };
-    // the end is read only where the last segment's base offset does not decide
+    let ClaimedStart { offset: Some(claimed), is_from_writer } = claimed else { return Ok(first) };
+    // the end is read only if the last segment's base offset does not decide
     let outside = match claimed {
         _ if claimed < first => Some(format!("starts at offset {first}")),
-        _ if is_sure || claimed <= last.base_offset() => None,
+        _ if is_from_writer || claimed <= last.base_offset() => None,
         _ => {
             let end = last.end_offset()?;
             (claimed > end).then(|| format!("holds offsets {first} to {end}"))
@@ -76,7 +76,7 @@ pub(super) fn log_start(
     };
     if let Some(outside) = outside {
         warnings.push(format!(
-            "{}: log start offset {claimed} lies outside the log, which {outside}; ignored",
+            "{}: log start offset {claimed} is outside the log, which {outside}; ignored",
             path.display()
         ));
         return Ok(first);
@@ -84,7 +84,7 @@ pub(super) fn log_start(
     if claimed > first {
         warnings.push(format!(
             "{}: offsets {first} to {} are hidden below the log start offset {claimed}; a log that is opened with log \
-             start offset {first} shows what is left of them",
+             start offset {first} shows those that remain",
             path.display(),
             claimed - 1
         ));

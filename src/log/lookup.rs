@@ -1,4 +1,4 @@
-//! Where an offset or a time lies. Kafka: `UnifiedLog.read` up to its first batch, `UnifiedLog.fetchOffsetByTimestamp`.
+//! Look-ups by offset and by time. Kafka: `UnifiedLog.read` up to its first batch, `UnifiedLog.fetchOffsetByTimestamp`.
 
 use super::Log;
 use crate::error::{Error, Result};
@@ -6,13 +6,12 @@ use crate::segment::Found;
 use crate::types::{Location, TimestampOffset};
 
 impl Log {
-    /// The batch that holds `offset`; in a gap (compaction) the next batch. `None` where nothing follows.
+    /// The batch that contains `offset`; in a gap (compaction) the next batch. `None` if no batch follows.
     ///
     /// *Cost*: an index search and the headers of one index interval.
     ///
-    /// # Errors
-    /// [`Error::OffsetOutOfRange`] outside `log_start_offset..log_end_offset`; [`Error::Corrupt`] where the answer would
-    /// rest on a damaged batch; [`Error::Io`], [`Error::LogChanged`].
+    /// [`Error::OffsetOutOfRange`] outside `log_start_offset..log_end_offset`; [`Error::Corrupt`] if the result depends on
+    /// a damaged batch; [`Error::Io`], [`Error::LogChanged`].
     ///
     /// *Source*: `LogSegment.translateOffset`, from the floor segment upwards.
     pub fn locate(&self, offset: i64) -> Result<Option<Location>> {
@@ -38,16 +37,15 @@ impl Log {
     }
 
     /// The first record at or above the log start offset whose timestamp is at or above `timestamp` (ms since the epoch),
-    /// whatever the order of times; control records count. `None` where there is none.
+    /// whatever the order of times; control records count. `None` if there is none.
     ///
-    /// *Cost*: segments are passed over by their time index, confirmed once; then two index searches and a walk; and once,
-    /// the end of the segment before the answer's.
+    /// *Cost*: skips segments by their time index, which is confirmed once; then two index searches and a walk. Finds the
+    /// end of the segment before the result's once.
     ///
-    /// # Errors
-    /// [`Error::Config`] for a negative timestamp; [`Error::Corrupt`] where the answer would rest on a damaged batch;
+    /// [`Error::Config`] for a negative timestamp; [`Error::Corrupt`] if the result depends on a damaged batch;
     /// [`Error::Io`], [`Error::LogChanged`].
     ///
-    /// *Source*: `UnifiedLog.fetchOffsetByTimestamp`; the same answer wherever that finds one.
+    /// *Source*: `UnifiedLog.fetchOffsetByTimestamp`; the same result whenever that finds one.
     pub fn offset_for_time(&self, timestamp: i64) -> Result<Option<TimestampOffset>> {
         if timestamp < 0 {
             return Err(Error::config(
@@ -74,11 +72,11 @@ impl Log {
     }
 }
 
-/// The answer of one of many look-ups, where an error of the question or of the log's bytes is none.
-pub(super) fn or_nothing<T>(answer: Result<Option<T>>) -> Result<Option<T>> {
-    match answer {
+/// The result of one of many look-ups: an invalid argument and damage become `None`.
+pub(super) fn none_if_invalid<T>(result: Result<Option<T>>) -> Result<Option<T>> {
+    match result {
         Err(Error::OffsetOutOfRange { .. } | Error::Config { .. }) => Ok(None),
         Err(error) if error.is_damage() => Ok(None),
-        answer => answer,
+        result => result,
     }
 }

@@ -1,134 +1,135 @@
-//! Many look-ups at once: the answers of [`Log::locate`] and [`Log::offset_for_time`], from tables of the segments that
-//! are asked much.
+//! Many look-ups at once, with the results of [`Log::locate`] and [`Log::offset_for_time`]. Segments with many look-ups
+//! get a table.
 
 use std::hint::black_box;
 
 use super::Log;
-use super::lookup::or_nothing;
+use super::lookup::none_if_invalid;
 use crate::error::Result;
-use crate::segment::{Bucket, Buckets, OffsetLookups, Placed, Segment, TimeLookups};
+use crate::segment::{Bucket, Buckets, FoundBatch, OffsetLookups, Segment, TimeLookups};
 use crate::types::{Location, TimestampOffset};
 
-/// How many look-ups are under way side by side: the memory that they touch is cold, and waiting for it is most of the time.
+/// The number of interleaved look-ups. The memory that they read is not cached, and most of the time is spent waiting
+/// for it.
 const GROUP: usize = 64;
 
-/// Which part of the log a look-up goes to, and where in that part's table if there was one when the group began.
+/// The part of the log in which a look-up searches, and the place in that part's table, if there was a table when the
+/// group began.
 type Step<P> = (usize, Option<P>);
 
-/// No part has that number.
-const NOWHERE: usize = usize::MAX;
+/// The number of no part.
+const NO_PART: usize = usize::MAX;
 
 impl Log {
-    /// [`Log::locate`] for many offsets, in their order; `None` also where `locate` would say that the offset is out of
-    /// range or the log damaged there.
+    /// [`Log::locate`] for many offsets, in their order; `None` also if `locate` would return an error because the offset
+    /// is out of range or the log is damaged there.
     ///
-    /// *Cost*: single look-ups at first. A segment that was asked about as much as a walk over its headers costs is then
-    /// walked once, and its batches are kept in memory, 21 bytes for each, and no more than 64 MiB in a log with all that
-    /// [`Log::offsets_for_times`] keeps; what is asked of it from then on costs a few nanoseconds. Refreshed logs share
-    /// the tables of what is unchanged. A segment with damage keeps single look-ups.
+    /// *Cost*: single look-ups at first. When the look-ups in a segment have cost about as much as a walk over its headers,
+    /// it is walked once and its batches are kept in memory, 21 bytes for each; later look-ups there cost a few
+    /// nanoseconds. Together with the tables of [`Log::offsets_for_times`], a log uses at most 64 MiB. Refreshed logs share
+    /// the tables of unchanged segments. A segment with damage keeps single look-ups.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn locate_many(&self, offsets: &[i64]) -> Result<Vec<Option<Location>>> {
-        let mut answers = Vec::with_capacity(offsets.len());
-        self.locate_each(offsets, |answer| answers.push(answer))?;
-        Ok(answers)
+        let mut results = Vec::with_capacity(offsets.len());
+        self.locate_each(offsets, |result| results.push(result))?;
+        Ok(results)
     }
 
-    /// [`Log::locate_many`], one answer after another.
-    pub(crate) fn locate_each(&self, offsets: &[i64], mut give: impl FnMut(Option<Location>)) -> Result<()> {
-        let (first, end) = self.asked(offsets)?;
+    /// [`Log::locate_many`] that passes each result to `visit`.
+    pub(crate) fn locate_each(&self, offsets: &[i64], mut visit: impl FnMut(Option<Location>)) -> Result<()> {
+        let (first, end) = self.range_of(offsets)?;
         let segments: Vec<_> = self.segments().between(first, end).collect();
         let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
         let mut parts: Vec<_> = segments.into_iter().map(|segment| OffsetLookups::new(segment)).collect();
         let base = |place: usize| bases.get(place).copied().unwrap_or(i64::MAX);
         let Some(buckets) = Buckets::new(bases.iter().copied()) else { return Ok(()) };
-        // the batch of the answer before: sorted offsets mostly lie in it
-        let mut run = Placed::NOWHERE;
+        // the batch of the previous result: sorted offsets mostly lie in it
+        let mut previous = FoundBatch::NONE;
         for group in offsets.chunks(GROUP) {
             self.options().interrupt.check()?;
-            let mut steps: [Step<Bucket>; GROUP] = [(NOWHERE, None); GROUP];
+            let mut steps: [Step<Bucket>; GROUP] = [(NO_PART, None); GROUP];
             for ((part, bucket), offset) in steps.iter_mut().zip(group) {
                 if (first..end).contains(offset) {
-                    // the floor: one below the first base offset above
+                    // the floor: one before the first base offset above the offset
                     *part = buckets.find(offset + 1, base).wrapping_sub(1);
                     *bucket = parts.get(*part).and_then(|part| part.bucket(*offset));
                 }
             }
-            touch(&steps, |part, bucket| parts.get(part).map_or(0, |part| part.touch(bucket)));
+            prefetch(&steps, |part, bucket| parts.get(part).map_or(0, |part| part.prefetch(bucket)));
             for ((part, bucket), offset) in steps.iter().copied().zip(group.iter().copied()) {
-                let answer = match parts.get_mut(part) {
+                let result = match parts.get_mut(part) {
                     None => None,
-                    Some(_) if run.holds(offset) => Some(run.location),
+                    Some(_) if previous.covers(offset) => Some(previous.location),
                     Some(part) => match part.find(offset, bucket)? {
-                        None => or_nothing(self.locate(offset))?,
+                        None => none_if_invalid(self.locate(offset))?,
                         Some(found) => {
-                            run = found;
-                            Some(run.location)
+                            previous = found;
+                            Some(previous.location)
                         }
                     },
                 };
-                // in one place, so that it is compiled into the loop
-                give(answer);
+                // a single call, so that it is inlined into the loop
+                visit(result);
             }
         }
         Ok(())
     }
 
-    /// The range of the log in which all of the offsets lie that lie in the log at all.
-    fn asked(&self, offsets: &[i64]) -> Result<(i64, i64)> {
-        let least = offsets.iter().copied().min().unwrap_or(0).max(self.log_start_offset());
-        let greatest = offsets.iter().copied().max().unwrap_or(0);
-        let is_below = greatest < self.last_base_offset();
-        let end =
-            if is_below { greatest + 1 } else { self.log_end_offset()?.min(greatest.saturating_add(1)) };
-        Ok((least.min(end), end))
+    /// The smallest range of the log that contains all offsets inside the log.
+    fn range_of(&self, offsets: &[i64]) -> Result<(i64, i64)> {
+        let min = offsets.iter().copied().min().unwrap_or(0).max(self.log_start_offset());
+        let max = offsets.iter().copied().max().unwrap_or(0);
+        let is_below = max < self.last_base_offset();
+        let end = if is_below { max + 1 } else { self.log_end_offset()?.min(max.saturating_add(1)) };
+        Ok((min.min(end), end))
     }
 
-    /// [`Log::offset_for_time`] for many timestamps, in their order; `None` also where that would be an error of the
-    /// timestamp or of the log's bytes.
+    /// [`Log::offset_for_time`] for many timestamps, in their order; `None` also if that would return an error because of
+    /// the timestamp or damage.
     ///
-    /// *Cost*: single look-ups at first. A segment that was asked about as much as it costs to read it is then read once,
-    /// and of its records those that are later than all before them are kept in memory, 4 to 10 bytes for each (up to 42
-    /// where times or offsets leap), and no more than 64 MiB in a log with all that [`Log::locate_many`] keeps; what is
-    /// asked of it from then on costs tens of nanoseconds. Refreshed logs share the tables of what is unchanged. A segment
-    /// with damage, and one whose table finds no room, keeps single look-ups.
+    /// *Cost*: single look-ups at first. When the look-ups in a segment have cost about as much as reading it, it is read
+    /// once, and those of its records that are later than all before them are kept in memory, 4 to 10 bytes for each (up to
+    /// 42 if times or offsets jump); later look-ups there cost tens of nanoseconds. Together with the tables of
+    /// [`Log::locate_many`], a log uses at most 64 MiB. Refreshed logs share the tables of unchanged segments. A segment
+    /// with damage, and one whose table does not fit, keeps single look-ups.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn offsets_for_times(&self, timestamps: &[i64]) -> Result<Vec<Option<TimestampOffset>>> {
-        let mut answers = Vec::with_capacity(timestamps.len());
-        self.time_each(timestamps, |answer| answers.push(answer))?;
-        Ok(answers)
+        let mut results = Vec::with_capacity(timestamps.len());
+        self.time_each(timestamps, |result| results.push(result))?;
+        Ok(results)
     }
 
-    /// [`Log::offsets_for_times`], one answer after another.
+    /// [`Log::offsets_for_times`] that passes each result to `visit`.
     pub(crate) fn time_each(
         &self,
         timestamps: &[i64],
-        mut give: impl FnMut(Option<TimestampOffset>),
+        mut visit: impl FnMut(Option<TimestampOffset>),
     ) -> Result<()> {
         let start = self.log_start_offset();
         let mut parts = TimeParts::new(self);
         for group in timestamps.chunks(GROUP) {
             self.options().interrupt.check()?;
-            let mut steps: [Step<usize>; GROUP] = [(NOWHERE, None); GROUP];
+            let mut steps: [Step<usize>; GROUP] = [(NO_PART, None); GROUP];
             for ((part, place), timestamp) in steps.iter_mut().zip(group) {
                 if *timestamp >= 0 {
-                    *part = parts.reaching(*timestamp)?;
+                    *part = parts.first_reaching(*timestamp)?;
                     *place = parts.get(*part).and_then(|lookups| lookups.place(*timestamp));
                 }
             }
-            touch(&steps, |part, place| parts.get(part).map_or(0, |lookups| lookups.touch(place)));
+            prefetch(&steps, |part, place| parts.get(part).map_or(0, |lookups| lookups.prefetch(place)));
             for ((part, place), timestamp) in steps.iter().copied().zip(group.iter().copied()) {
-                let answer = match parts.parts.get_mut(part) {
+                let result = match parts.parts.get_mut(part) {
                     None => None,
                     Some(of_segment) => {
                         let found = of_segment.lookups.find(timestamp, place)?;
                         match found.filter(|found| found.offset >= start) {
-                            None => or_nothing(self.offset_for_time(timestamp))?,
+                            None => none_if_invalid(self.offset_for_time(timestamp))?,
                             found => {
                                 if !of_segment.is_gap_checked {
                                     parts.check_gap(self, part)?;
@@ -138,34 +139,34 @@ impl Log {
                         }
                     }
                 };
-                give(answer);
+                visit(result);
             }
         }
         Ok(())
     }
 }
 
-/// Loads what the look-ups of a group will want, so that the misses of all of them overlap: none waits for another here.
+/// Reads the memory that the look-ups of a group need, so that their cache misses overlap: no load depends on another.
 #[inline]
-fn touch<P: Copy>(steps: &[Step<P>; GROUP], load: impl Fn(usize, P) -> u32) {
+fn prefetch<P: Copy>(steps: &[Step<P>; GROUP], load: impl Fn(usize, P) -> u32) {
     let loaded = |all, (part, place): &Step<P>| all ^ place.map_or(0, |place| load(*part, place));
     black_box(steps.iter().fold(0, loaded));
 }
 
-/// The segments that times are looked up in, as far as they were looked at.
+/// The segments in which times are looked up, added when first needed.
 struct TimeParts<'a> {
     segments: Box<dyn Iterator<Item = &'a Segment> + 'a>,
     parts: Vec<TimePart<'a>>,
-    /// The largest timestamp up to each part, which rises.
+    /// The largest timestamp up to each part, in ascending order.
     largest: Vec<i64>,
-    /// Damage hides the largest timestamp of the segment after them: later times have no answer.
+    /// Whether damage hides the largest timestamp of the segment after these: later times have no result.
     ends_in_damage: bool,
 }
 
 struct TimePart<'a> {
     segment: &'a Segment,
     lookups: TimeLookups<'a>,
-    /// Whether the offsets between the segment before and this one were compared.
+    /// Whether the gap between the segment before and this one was checked.
     is_gap_checked: bool,
 }
 
@@ -175,11 +176,11 @@ impl<'a> TimeParts<'a> {
         Self { segments: Box::new(segments), parts: Vec::new(), largest: Vec::new(), ends_in_damage: false }
     }
 
-    /// The first part whose largest timestamp reaches a time; none has that place where none does.
+    /// The first part whose largest timestamp is at or above a time; the number of parts if there is none.
     #[inline]
-    fn reaching(&mut self, timestamp: i64) -> Result<usize> {
+    fn first_reaching(&mut self, timestamp: i64) -> Result<usize> {
         if self.largest.last().is_none_or(|largest| *largest < timestamp) {
-            self.go_on(timestamp)?;
+            self.add_parts(timestamp)?;
         }
         Ok(self.largest.partition_point(|largest| *largest < timestamp))
     }
@@ -189,7 +190,7 @@ impl<'a> TimeParts<'a> {
         self.parts.get(part).map(|part| &part.lookups)
     }
 
-    /// [`Log::check_gap`] between the segment before a part and its own.
+    /// [`Log::check_gap`] between the segment before a part and that part's segment.
     #[cold]
     fn check_gap(&mut self, log: &Log, part: usize) -> Result<()> {
         let before = part.checked_sub(1).and_then(|before| self.parts.get(before)).map(|part| part.segment);
@@ -203,7 +204,7 @@ impl<'a> TimeParts<'a> {
     }
 
     #[cold]
-    fn go_on(&mut self, timestamp: i64) -> Result<()> {
+    fn add_parts(&mut self, timestamp: i64) -> Result<()> {
         while !self.ends_in_damage && self.largest.last().is_none_or(|largest| *largest < timestamp) {
             let Some(segment) = self.segments.next() else { break };
             match segment.largest_record_timestamp() {

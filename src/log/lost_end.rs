@@ -7,7 +7,7 @@ use crate::fs::Directory;
 use crate::state::checkpoint::{DURABLE, DurableOffsetFile};
 use crate::state::offset_checkpoint::RECOVERY_POINTS;
 
-/// Up to where a log was synced, by a small file of its writer or of a broker.
+/// The offset up to which a log was synced, from a small file of its writer or of a broker.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Synced {
     offset: i64,
@@ -15,8 +15,8 @@ pub(super) struct Synced {
 }
 
 impl Synced {
-    /// The higher of both files' offsets. It is read before the segments are listed: what they hold by then is not less,
-    /// unless records are lost or the log is truncated meanwhile. A file that cannot be read says nothing.
+    /// The higher of both files' offsets. It is read before the segments are listed: the segments end at or above it,
+    /// unless records are lost or the log is truncated meanwhile. A file that cannot be read is ignored.
     pub(super) fn read(directory: &Directory, partition: Option<(&str, i32)>) -> Option<Self> {
         let durable = DurableOffsetFile::read(directory).ok().flatten();
         let recovery_point = partition.and_then(|(topic, number)| {
@@ -27,7 +27,7 @@ impl Synced {
         durable.into_iter().chain(recovery_point).max_by_key(|synced| synced.offset)
     }
 
-    /// A warning where the log ends before that offset.
+    /// A warning if the log ends before that offset.
     pub(super) fn warning(self, path: &Path, log_end_offset: i64) -> Option<String> {
         let Self { offset, file } = self;
         (log_end_offset < offset).then(|| {

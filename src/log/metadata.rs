@@ -1,4 +1,4 @@
-//! What Kafka's small files say of a log: its topic's id, and its offsets in the data directory's checkpoints.
+//! Kafka's small files about a log: the topic's id, and its offsets in the data directory's checkpoints.
 
 use super::Log;
 use crate::fs::Directory;
@@ -7,8 +7,8 @@ use crate::state::offset_checkpoint::{self, OffsetCheckpoint};
 use crate::state::partition_metadata::TopicId;
 
 impl Log {
-    /// The topic's id in `partition.metadata`, read when this is called. `None` where there is no such file (Kafka writes
-    /// it since 2.8), or where it cannot be read, which becomes a warning.
+    /// The topic's id in `partition.metadata`, read at each call. `None` if there is no such file (Kafka writes it since
+    /// 2.8), or if it cannot be read, which becomes a warning.
     ///
     /// *Source*: `PartitionMetadataFile.read`.
     pub fn topic_id(&self) -> Option<TopicId> {
@@ -19,10 +19,9 @@ impl Log {
     }
 }
 
-/// The offset of a partition in a checkpoint of the data directory; `None` where there is no such file, or no line.
+/// The offset of a partition in a checkpoint of the data directory; `None` if there is no such file, or no line for it.
 ///
-/// # Errors
-/// Says which file cannot be read, and why.
+/// The file that cannot be read, and the reason.
 pub(crate) fn checkpointed(
     directory: &Directory,
     name: &str,

@@ -1,6 +1,7 @@
 //! A partition: its segments, look-ups by offset and by time, scans. Kafka: `UnifiedLog`, `LocalLog`, read side.
 //!
-//! A [`Log`] is fixed as of its opening and writes nothing; [`Log::refresh`] gives the directory as it is now.
+//! A [`Log`] shows the directory as it was when it was opened, and writes nothing; [`Log::refresh`] returns the
+//! directory as it is now.
 
 mod continuity;
 pub(crate) mod live_segments;
@@ -47,14 +48,14 @@ use transactions::{Outcome, Transactions};
 pub struct LogOptions {
     /// Which files are mapped.
     pub io: Io,
-    /// Replaces the log start offset that the data directory's checkpoint (or the first segment's name) gives.
+    /// Replaces the log start offset from the data directory's checkpoint (or the first segment's name).
     pub log_start_offset: Option<i64>,
-    /// The topic, where the directory's name does not contain it.
+    /// The topic, if the directory's name does not contain it.
     pub topic: Option<String>,
-    /// The partition, where the directory's name does not contain it.
+    /// The partition, if the directory's name does not contain it.
     pub partition: Option<i32>,
-    /// How many files and mappings the log keeps open at most. All logs of the process together keep no more than half of
-    /// its soft limit of open files. A descriptor of the directory is open as long as the log, beside these.
+    /// The maximum number of files and mappings that the log keeps open. All logs of the process together keep no more than
+    /// half of its soft limit of open files. In addition, a log keeps a descriptor of its directory open.
     pub max_open_files: usize,
     /// Called during long work.
     pub interrupt: Interrupt,
@@ -92,14 +93,14 @@ struct Inner {
     segments: Segments,
     log_start_offset: i64,
     claimed_start: ClaimedStart,
-    /// As of the opening; `None` for the reader of a writer in this process.
+    /// Read when the log was opened; `None` for the reader of a writer in this process.
     synced: Option<Synced>,
     /// The warning that the log ends before that, known once the log end offset is.
     lost_end: OnceLock<Option<String>>,
     open_files: Arc<OpenFiles>,
     /// The warnings of the opening.
     opening: Vec<String>,
-    /// The warnings of look-ups; shared by refreshed logs, as the segments are.
+    /// The warnings of look-ups. Refreshed logs share them, like the segments.
     lookups: Arc<Warnings>,
     transactions: OnceLock<Arc<Transactions>>,
     continuity: Continuity,
@@ -108,7 +109,7 @@ struct Inner {
 }
 
 impl Log {
-    /// Whether this is the same handle as another, as after a refresh that found no change.
+    /// Whether this is the same handle as `other`, as after a refresh that found no change.
     #[cfg(feature = "python")]
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -124,12 +125,12 @@ impl Log {
         &self.inner.options
     }
 
-    /// The topic, from the options or the directory's name; `None` where neither has it.
+    /// The topic, from the options or the directory's name; `None` if neither contains it.
     pub fn topic(&self) -> Option<&str> {
         self.inner.topic.as_deref()
     }
 
-    /// The partition, from the options or the directory's name; `None` where neither has it.
+    /// The partition, from the options or the directory's name; `None` if neither contains it.
     pub fn partition(&self) -> Option<i32> {
         self.inner.partition
     }
@@ -142,8 +143,7 @@ impl Log {
     /// The offset that the next record gets: the exclusive end of the log. *Cost*: the first call opens the last segment and
     /// reads its end.
     ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::LogChanged`] where the last segment is not the file it was at the opening.
+    /// [`Error::Io`]; [`Error::LogChanged`] if the last segment is not the file it was when the log was opened.
     pub fn log_end_offset(&self) -> Result<i64> {
         let start = self.log_start_offset();
         let end = self.segments().last().map_or(Ok(start), |last| Ok(last.end_offset()?.max(start)))?;
@@ -154,8 +154,7 @@ impl Log {
         Ok(end)
     }
 
-    /// Whether an offset is below the log end offset, which is read only where the last segment's base offset does not
-    /// decide.
+    /// Whether an offset is below the log end offset, which is read only if the last segment's base offset does not decide.
     fn is_below_end(&self, offset: i64) -> Result<bool> {
         Ok(offset < self.last_base_offset() || offset < self.log_end_offset()?)
     }
@@ -168,8 +167,7 @@ impl Log {
     /// The exclusive end of what a committed reader sees: the first offset of the oldest open transaction, or the log end
     /// offset. *Cost*: the first call walks all headers of the log.
     ///
-    /// # Errors
-    /// [`Error::Corrupt`] where damage may have swallowed a transaction's marker; [`Error::Io`].
+    /// [`Error::Corrupt`] if damage may have destroyed a transaction's marker; [`Error::Io`].
     pub fn last_stable_offset(&self) -> Result<i64> {
         let transactions = self.transactions()?;
         transactions.ensure_decided()?;
@@ -214,8 +212,8 @@ impl Log {
         &self.inner.segments
     }
 
-    /// The bytes of all batches: the `.log` files without preallocated space. *Cost*: one `open` a segment at the first call,
-    /// and the end of the last one is found.
+    /// The bytes of all batches: the `.log` files without preallocated space. *Cost*: the first call opens each segment's
+    /// `.log`, and finds the end of the last one.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`].
@@ -223,9 +221,9 @@ impl Log {
         self.segments().iter().map(|segment| segment.size()).sum()
     }
 
-    /// What is unusual but no error: a tail that is not data, an end below the offset up to which the log was synced, an
-    /// index entry that the log does not confirm, records hidden below the log start offset. Look-ups add to it. Finds the end
-    /// of the log first; where that fails, the error is one of the lines.
+    /// Warnings about conditions that are not errors: a tail that is not data, an end below the offset up to which the log
+    /// was synced, an index entry that the log does not confirm, records hidden below the log start offset. Look-ups add to
+    /// them. Finds the end of the log first; if that fails, the error is one of the lines.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.inner.opening.clone();
         let torn = self.segments().last().and_then(|last| match last.torn_tail() {
@@ -240,12 +238,12 @@ impl Log {
         warnings
     }
 
-    /// How many times a file of the log was opened so far, by this log and those it was refreshed from or to.
+    /// The number of times a file of the log was opened so far, by this log and those it was refreshed from or to.
     pub fn files_opened(&self) -> u64 {
-        self.inner.open_files.opened()
+        self.inner.open_files.open_count()
     }
 
-    /// What a replacement of segments left in the directory, as it is now.
+    /// The state of a segment replacement in the directory, as it is now.
     pub(crate) fn replacement(&self) -> Result<Replacement> {
         let open_files = &self.inner.open_files;
         loader::replacement_in(open_files, &open_files.directory.segment_files()?, None, &self.inner.lookups)

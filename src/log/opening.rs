@@ -16,19 +16,18 @@ use crate::segment::{OpenFiles, Segment, Warnings, with_descriptors};
 impl Log {
     const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
 
-    /// Opens a partition directory: lists it, and opens no file of a segment. Nothing is written. The size of the last
-    /// segment's file is fixed here. The end of the data in it is found at its first use: in a preallocated file that may
-    /// include batches that were appended in between.
+    /// Opens a partition directory: lists it, opens no file of a segment, and writes nothing. The size of the last
+    /// segment's file is fixed here. The end of its data is found at its first use: in a preallocated file that may include
+    /// batches that were appended in between.
     ///
-    /// # Errors
-    /// [`Error::LogNotFound`] where there is no directory, or no segment in it; [`Error::Io`].
+    /// [`Error::LogNotFound`] if there is no directory, or no segment in it; [`Error::Io`].
     ///
     /// *Source*: Kafka's `LogLoader.load`, without its repairs.
     pub fn open(path: impl AsRef<Path>, options: LogOptions) -> Result<Self> {
         Self::open_in(with_descriptors(|| Directory::open(path.as_ref(), Self::ADVICE))?, options)
     }
 
-    /// [`Log::open`] of a directory that is open already.
+    /// [`Log::open`] of an open directory.
     ///
     /// # Errors
     /// As [`Log::open`].
@@ -38,8 +37,8 @@ impl Log {
         Self::load(&Arc::new(open_files), options, &warnings, None, Weak::new())
     }
 
-    /// [`Log::open_in`] for a reader of a writer in this process, which has the list of segments: neither this log nor those
-    /// refreshed from it list the directory while the writer is open.
+    /// [`Log::open_in`] for a reader of a writer in this process, which has the list of segments: while the writer is open,
+    /// neither this log nor those refreshed from it list the directory.
     pub(crate) fn open_live(
         directory: Directory,
         options: LogOptions,
@@ -50,20 +49,19 @@ impl Log {
         Self::load(&Arc::new(open_files), options, &warnings, None, live)
     }
 
-    /// The same directory as it is now. Unchanged segments are shared with this log, which stays as it is; where nothing has
+    /// The same directory as it is now. Unchanged segments are shared with this log, which does not change. If nothing has
     /// changed, returns this log.
     ///
     /// *Cost*: a listing of the directory, and a system call for each segment that was read.
     ///
-    /// # Errors
-    /// As [`Log::open`]; [`Error::LogNotFound`] where every segment is gone.
+    /// As [`Log::open`]; [`Error::LogNotFound`] if every segment is gone.
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
-        inner.open_files.look_for_broker();
+        inner.open_files.check_for_broker();
         Self::load(&inner.open_files, inner.options.clone(), &inner.lookups, Some(self), inner.live.clone())
     }
 
-    /// Whether a refresh found what this log has.
+    /// Whether a refresh found no change to this log.
     fn is_current(&self, segments: &[Arc<Segment>], claimed_start: ClaimedStart, opening: &[String]) -> bool {
         let inner = &*self.inner;
         segments.len() == inner.segments.len()
@@ -73,7 +71,7 @@ impl Log {
             && self.is_continuity_current(segments)
     }
 
-    /// Opens again, a few times, where files vanish or shrink in between because a writer rolls or deletes.
+    /// Opens the log; repeats that a few times if files vanish or shrink meanwhile because a writer rolls or deletes.
     fn load(
         open_files: &Arc<OpenFiles>,
         options: LogOptions,
@@ -91,11 +89,11 @@ impl Log {
         opening.attempt()
     }
 
-    /// How often an opening is tried where files change under it.
+    /// The maximum number of attempts to open a log while its files change.
     const MAX_ATTEMPTS: u32 = 10;
 }
 
-/// What an opening starts from.
+/// The input of an opening.
 struct Opening<'a> {
     open_files: &'a Arc<OpenFiles>,
     options: LogOptions,
@@ -114,7 +112,7 @@ impl Opening<'_> {
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
         let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
         let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
-        // before the listing: what is appended during it is not lost
+        // before the listing: the log may only grow meanwhile, so appends during the listing cause no warning
         let synced = match self.live.strong_count() {
             0 => Synced::read(&open_files.directory, topic.as_deref().zip(partition)),
             _ => None,
@@ -156,11 +154,11 @@ impl Opening<'_> {
         })
     }
 
-    /// The segments of the directory, those that are unchanged from the earlier log, and the warnings of the listing.
+    /// The segments of the directory, with unchanged ones taken from the earlier log, and the warnings of the listing.
     fn load_segments(&self, truncations: Option<u64>) -> Result<(Vec<Arc<Segment>>, Vec<String>)> {
         let Self { open_files, lookups, .. } = self;
         let listing = match self.live.upgrade().and_then(|live| live.bases()) {
-            Some(bases) => loader::of_writer(&bases),
+            Some(bases) => loader::listing_of_writer(&bases),
             None => loader::list(open_files, truncations, lookups)?,
         };
         let uppers: Vec<_> = listing.segments.keys().skip(1).copied().map(Some).chain([None]).collect();

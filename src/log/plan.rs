@@ -1,5 +1,5 @@
-//! Cutting a range into splits that can be read in parallel. Each cut is at a batch boundary, so every record of the range
-//! is in exactly one split.
+//! Divides a range into splits that can be read in parallel. Each cut is at a batch boundary, so every record of the
+//! range is in exactly one split.
 
 use std::sync::Arc;
 
@@ -10,18 +10,17 @@ use crate::error::{Error, Result};
 use crate::segment::{PlannedSegment, Segment};
 use crate::types::IsolationLevel;
 
-/// A split with more aborted transactions than this is not small any more: its reader finds them in the log.
+/// A split with more aborted transactions than this would be too large: its reader finds them in the log.
 const MAX_ABORTED: usize = 10_000;
 
 impl Log {
-    /// Cuts a range into splits of about `max_bytes` of log each (a larger batch is a split by itself), in order, without
-    /// gaps between them. Empty where the range is.
+    /// Divides a range into splits of about `max_bytes` of log each (a larger batch is a split by itself), in order,
+    /// without gaps between them. Empty if the range is empty.
     ///
-    /// *Cost*: the offset index gives the cuts, each confirmed by the batch it names; no record is read. Segments whose
-    /// largest timestamp is below the start time are left out.
+    /// *Cost*: takes the cuts from the offset index, each confirmed by the batch it points to; reads no record. Segments
+    /// whose largest timestamp is below the start time are left out.
     ///
-    /// # Errors
-    /// As [`Log::scan`]; [`Error::Config`] where `max_bytes` is 0. Damage is no error here: the scan reports it.
+    /// As [`Log::scan`]; [`Error::Config`] if `max_bytes` is 0. Damage is not an error here: the scan reports it.
     pub fn plan(&self, max_bytes: u64, options: &ScanOptions) -> Result<Vec<Split>> {
         if max_bytes == 0 {
             return Err(Error::config("max_bytes", "1 or more", "0"));
@@ -31,7 +30,7 @@ impl Log {
         let mut transactions = None;
         if options.isolation_level == IsolationLevel::ReadCommitted {
             let found = self.transactions()?;
-            // the scan reports what is undecided
+            // the scan reports undecided transactions
             end = end.min(found.readable_end);
             transactions = Some(found);
         }
@@ -64,7 +63,7 @@ impl Log {
     }
 }
 
-/// Whether every record of a segment is older than a time. Not where damage hides it: the scan then reads the segment.
+/// Whether every record of a segment is older than a time. False if damage hides it: the scan then reads the segment.
 fn is_older(segment: &Segment, start_time: i64) -> bool {
     segment.largest_record_timestamp().is_ok_and(|largest| largest < start_time)
 }
@@ -80,7 +79,7 @@ struct Planner<'a> {
     segments: Vec<PlannedSegment>,
     /// The first offset of the split that is being filled.
     start: i64,
-    /// Its bytes up to the segment that is being added.
+    /// The bytes of that split up to the segment that is being added.
     size: u64,
     splits: Vec<Split>,
 }
@@ -106,7 +105,7 @@ impl Planner<'_> {
         (self.start, self.size) = (end, 0);
     }
 
-    /// Leaves a segment out: nothing of it is in the range.
+    /// Skips a segment that has no records in the range.
     fn skip(&mut self, segment: &Segment) {
         if self.size > 0 {
             self.close(segment.base_offset());
@@ -137,7 +136,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The position in a segment where the range ends: of the first batch after it, or the segment's end.
+    /// The position in a segment at which the range ends: of the first batch after it, or the segment's end.
     fn stop(&self, segment: &Segment, position: u64) -> Result<u64> {
         let is_whole =
             segment.upper() <= self.end || segment.is_last() && self.end == self.log.log_end_offset()?;

@@ -1,13 +1,13 @@
-//! Segments that were being replaced, by compaction or by a split, when that was broken off. Kafka: `LogLoader`, passes 1 to
-//! 3.
+//! Replacements of segments, by compaction or by a split, that were interrupted. Kafka: `LogLoader`, passes 1 to 3.
 //!
-//! A replacement is written under names that end in `.cleaned`, which are then renamed to `.swap`, the highest base offset
-//! first. Once all of them are, it counts: the segments that it stands for are deleted, and the names lose `.swap`.
+//! A replacement is written under names that end in `.cleaned`, which are then renamed to `.swap`, the highest base
+//! offset first. Once all of them are renamed, the replacement is committed: the segments that it replaces are deleted,
+//! and its files lose the suffix `.swap`.
 //!
 //! ```text
-//!   0.log 10.log   20.log.cleaned …       not committed: 0 and 10 count
-//!   0.log.cleaned  16.log.swap    …       neither: a .swap above a .cleaned goes with it
-//!   0.log.swap     16.log.swap    …       committed: what lies in its offsets does not count any more
+//!   0.log 10.log   20.log.cleaned …       not committed: the log is 0 and 10
+//!   0.log.cleaned  16.log.swap    …       not committed: a .cleaned has a lower base offset
+//!   0.log.swap     16.log.swap    …       committed: segments in its offsets are replaced
 //! ```
 
 use std::ops::Range;
@@ -16,46 +16,47 @@ use crate::error::{Malformed, Result};
 use crate::fs::names::{FileKind, Stage};
 use crate::fs::{Directory, SegmentFile};
 
-/// What becomes of the files of a directory in which segments were being replaced. Empty where none were.
+/// What to do with the files of a directory in which segments were being replaced. Empty if none were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Replacement {
-    /// Files of a replacement that does not count, in an order in which they can be deleted: `.swap` before `.cleaned`, or
-    /// a crash between the two would make those count.
+    /// Files of an uncommitted replacement, in an order in which they can be deleted: `.swap` before `.cleaned`, or a crash
+    /// in between would commit the `.swap` files.
     pub(crate) uncommitted: Vec<String>,
-    /// Files of one that does: their names lose `.swap`.
+    /// Files of a committed replacement, which lose the suffix `.swap`.
     pub(crate) committed: Vec<SegmentFile>,
-    /// The offsets of the committed `.log` files, exclusive end each.
+    /// The offset ranges of the committed `.log` files; ends are exclusive.
     pub(crate) ranges: Vec<(i64, i64)>,
-    /// Live files that it stands for: those with numbers in this range.
+    /// The base offsets of the live files that it replaces.
     replaced: Range<i64>,
-    /// The last live segment that it stands for, where that ends above the replacement: compaction may have removed its last
+    /// The last live segment that it replaces, if that ends above the replacement: compaction may have removed its last
     /// records, or a bit of the replacement's last batch is flipped.
     pub(crate) partly_replaced: Option<i64>,
-    /// A committed file that cannot replace what it would replace, and why.
+    /// A committed file that contradicts the segments it would replace, and how.
     contradiction: Option<(String, Malformed)>,
 }
 
 impl Replacement {
-    /// Decides by the names; `offsets_of` gives the base offset of the first batch of a `.log` and the offset after its last
-    /// one.
+    /// Decides by the names; `offsets_of` returns the base offset of the first batch of a `.log` and the offset after its
+    /// last one.
     ///
-    /// Kafka keeps a live segment with a base offset below the replacement's. One whose batches all are in the replacement's
-    /// offsets is the source of a split, because a part's base offset is that of its first batch. It is replaced, too.
+    /// Kafka keeps a live segment whose base offset is below the replacement's. But if all its batches are within the
+    /// replacement's offsets, it is the source of a split, because a part's base offset is that of its first batch. It is
+    /// replaced, too.
     ///
-    /// # Errors
-    /// Those of `offsets_of`.
+    /// Errors of `offsets_of`.
     pub(super) fn find(
         files: &[SegmentFile],
         mut offsets_of: impl FnMut(&SegmentFile) -> Result<Range<i64>>,
     ) -> Result<Self> {
         let of_stage = |stage| files.iter().filter(move |file| file.parsed.stage == stage);
         let cleaned = of_stage(Stage::Cleaned).map(|file| file.parsed.base_offset).min();
-        let counts = |file: &&SegmentFile| cleaned.is_none_or(|cleaned| file.parsed.base_offset < cleaned);
-        let (committed, poisoned): (Vec<_>, Vec<_>) = of_stage(Stage::Swap).partition(counts);
+        let is_committed =
+            |file: &&SegmentFile| cleaned.is_none_or(|cleaned| file.parsed.base_offset < cleaned);
+        let (committed, uncommitted): (Vec<_>, Vec<_>) = of_stage(Stage::Swap).partition(is_committed);
         let mut found = Self::default();
         found
             .uncommitted
-            .extend(poisoned.into_iter().chain(of_stage(Stage::Cleaned)).map(|file| file.name.clone()));
+            .extend(uncommitted.into_iter().chain(of_stage(Stage::Cleaned)).map(|file| file.name.clone()));
         for file in committed.iter().filter(|file| file.parsed.kind == FileKind::Log) {
             found.ranges.push((file.parsed.base_offset, offsets_of(file)?.end));
         }
@@ -101,7 +102,7 @@ impl Replacement {
         Ok(found)
     }
 
-    /// Notes that the replacement has not what a segment has that it would replace, or more. It then replaces nothing.
+    /// Records that the replacement contradicts a segment that it would replace. It then replaces nothing.
     fn contradict(&mut self, replaced: &SegmentFile, expected: &str, found: &str) {
         let highest = self.committed.iter().rfind(|file| file.parsed.kind == FileKind::Log);
         let name = highest.map(|file| file.name.clone()).unwrap_or_default();
@@ -113,7 +114,7 @@ impl Replacement {
         self.replaced = 0..0;
     }
 
-    /// Fails where a committed file contradicts what it would replace.
+    /// Fails if a committed file contradicts a segment it would replace.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -124,7 +125,7 @@ impl Replacement {
         }
     }
 
-    /// Whether a live file does not count any more.
+    /// Whether a live file is replaced.
     pub(crate) fn replaces(&self, file: &SegmentFile) -> bool {
         file.parsed.stage == Stage::Live && self.replaced.contains(&file.parsed.base_offset)
     }

@@ -1,4 +1,4 @@
-//! The segments of a log, by base offset: a frozen view of a list that its owner goes on growing. Kafka: `LogSegments`.
+//! The segments of a log, by base offset: an immutable view of a list that its owner extends. Kafka: `LogSegments`.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +7,7 @@ use super::skip_list::{SkipList, View};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::Segment;
 
-/// The segments as of one opening or refresh. Cloning shares them.
+/// The segments at one opening or refresh. Cloning shares them.
 #[derive(Clone)]
 pub struct Segments {
     list: Arc<Mutex<SkipList<Arc<Segment>>>>,
@@ -21,11 +21,11 @@ impl fmt::Debug for Segments {
 }
 
 impl Segments {
-    /// `segments` in rising order of base offsets.
+    /// `segments` in ascending order of base offsets.
     pub(super) fn new(segments: impl IntoIterator<Item = Arc<Segment>>) -> Self {
         let mut list = SkipList::new();
         for segment in segments {
-            // a directory holds a name once, and the listing is sorted, so each base is above the last
+            // names in a directory are unique, and the listing is sorted, so each base is above the last
             let pushed = list.push(segment.base_offset(), segment);
             debug_assert!(pushed.is_ok(), "segments come in rising order");
         }
@@ -33,8 +33,8 @@ impl Segments {
         Self { list: Arc::new(Mutex::new(list)), view }
     }
 
-    /// A later view of the same list: what is unchanged (by identity) is shared, the rest replaced in one step. Other
-    /// views stay as they are.
+    /// A later view of the same list: unchanged segments (by identity) are shared, the others are replaced in one step.
+    /// Other views do not change.
     pub(super) fn refreshed(&self, segments: Vec<Arc<Segment>>) -> Self {
         let is_same = |(old, new): &(&Arc<Segment>, &Arc<Segment>)| Arc::ptr_eq(old, new);
         let mut list = self.list.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,10 +44,14 @@ impl Segments {
             let from = |segment: &Arc<Segment>| segment.base_offset();
             let start =
                 [current.get(kept).map(from), segments.get(kept).map(from)].into_iter().flatten().min();
-            // what a reader would see between two steps
-            let most = if seeded_bugs::is(SeededBug::SegmentsReplacedOneByOne) { 1 } else { usize::MAX };
-            let changed =
-                segments.into_iter().skip(kept).take(most).map(|segment| (segment.base_offset(), segment));
+            // with the seeded bug, readers see a state between two steps
+            let max_changed =
+                if seeded_bugs::is(SeededBug::SegmentsReplacedOneByOne) { 1 } else { usize::MAX };
+            let changed = segments
+                .into_iter()
+                .skip(kept)
+                .take(max_changed)
+                .map(|segment| (segment.base_offset(), segment));
             let done = list.change(start.unwrap_or(0)..i64::MAX, changed);
             debug_assert!(done.is_ok(), "segments come in rising order");
         }
@@ -55,27 +59,27 @@ impl Segments {
         Self { list: Arc::clone(&self.list), view }
     }
 
-    /// How many there are.
+    /// The number of segments.
     pub fn len(&self) -> usize {
         self.view.len()
     }
 
-    /// True where there is none; a log has at least one.
+    /// True if there is no segment; a log has at least one.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The n-th, from 0.
+    /// The segment at an index, from 0.
     pub fn get(&self, index: usize) -> Option<&Arc<Segment>> {
         self.view.get(index)
     }
 
-    /// The first.
+    /// The first segment.
     pub fn first(&self) -> Option<&Arc<Segment>> {
         self.view.first()
     }
 
-    /// The last, which a broker would append to.
+    /// The last segment, to which a broker would append.
     pub fn last(&self) -> Option<&Arc<Segment>> {
         self.view.last()
     }
@@ -85,18 +89,18 @@ impl Segments {
         self.view.floor(offset)
     }
 
-    /// The segment with the least base offset > `offset`. Kafka: `higherSegment`.
+    /// The segment with the smallest base offset > `offset`. Kafka: `higherSegment`.
     pub fn higher(&self, offset: i64) -> Option<&Arc<Segment>> {
         self.view.higher(offset)
     }
 
-    /// The segments with a base offset from that of `floor(start)` (or from the first) to below `end`; none where
-    /// `start == end`. Kafka: `LogSegments.values`.
+    /// The segments with a base offset from that of `floor(start)` (or from the first) to below `end`; none if `start ==
+    /// end`. Kafka: `LogSegments.values`.
     pub fn between(&self, start: i64, end: i64) -> impl Iterator<Item = &Arc<Segment>> {
         self.view.between(start, end)
     }
 
-    /// All, in order.
+    /// All segments, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Segment>> {
         self.view.iter()
     }

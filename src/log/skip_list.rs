@@ -28,7 +28,7 @@
 //! word contains the number of nodes and the number of keys in the last one. In the other nodes an unwritten key marks the
 //! end. Because rows are padded to 64 keys, a search always takes the same six halvings and needs no length: a concurrent
 //! push adds a key above the active base offset, and only targets below that are searched. A target at or above it, the most
-//! frequent case, is answered from the reader's copy of the active entry.
+//! frequent case, is found in the reader's copy of the active entry.
 //!
 //! # Publication
 //!
@@ -114,7 +114,7 @@ pub struct OutOfOrder {
 
 /// The writer of the list. It creates the readers: [`SkipList::reader`] follows changes, [`SkipList::view`] does not.
 ///
-/// Keys are any `i64` but `i64::MAX`. Values are cloned where a node is cut, so they should be as cheap to clone as an
+/// Keys are any `i64` but `i64::MAX`. Values are cloned when a node is cut, so they should be as cheap to clone as an
 /// `Arc`.
 pub struct SkipList<V, const N: usize = KEYS> {
     /// The pointer by which readers find the current generation.

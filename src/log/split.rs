@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::segment::{Change, PlannedSegment};
 
-/// A part of a log: [`Log::plan`] makes it, [`Log::scan_split`] reads it. Small, and valid in every process.
+/// A part of a log: [`Log::plan`] creates it, [`Log::scan_split`] reads it. It is small, and valid in every process.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Split {
     /// The partition directory, absolute.
@@ -17,18 +17,18 @@ pub struct Split {
     pub start_offset: i64,
     /// Exclusive.
     pub end_offset: i64,
-    /// Milliseconds since the epoch, inclusive; `None` where the plan had none.
+    /// Milliseconds since the epoch, inclusive; `None` if the plan had none.
     pub start_time: Option<i64>,
-    /// Milliseconds since the epoch, exclusive; `None` where the plan had none.
+    /// Milliseconds since the epoch, exclusive; `None` if the plan had none.
     pub end_time: Option<i64>,
     /// The approximate number of bytes of the log that it covers.
     pub size: u64,
-    /// The aborted transactions that overlap it: producer id, first offset and last offset, inclusive. A committed scan
-    /// of the split then reads no other segment. `None` where the plan was not a committed one, where damage hides how a
-    /// transaction ended, and where there are more than 10,000.
+    /// The aborted transactions that overlap it: producer id, first offset and last offset, inclusive. A committed scan of
+    /// the split then reads no other segment. `None` if the plan was not for a committed scan, if damage hides the outcome
+    /// of a transaction, or if there are more than 10,000.
     pub aborted: Option<Vec<AbortedRange>>,
-    /// The segments that hold the range, in order, as they were when the split was planned. A scan compares the log with
-    /// them before it reads. Empty: nothing is compared.
+    /// The segments that contain the range, in order, as they were when the split was planned. A scan compares the log with
+    /// them before it reads; if empty, nothing is compared.
     pub segments: Vec<PlannedSegment>,
 }
 
@@ -46,10 +46,9 @@ impl Split {
 
 impl Log {
     /// [`Log::scan`] of a split, within the ranges of the options. A committed scan takes the aborted transactions from the
-    /// split where it has them, and opens no segment but those of the split.
+    /// split if it has them, and opens only the split's segments.
     ///
-    /// # Errors
-    /// [`Error::LogChanged`] where a segment that the split was planned from is gone, shortened or replaced; else as
+    /// [`Error::LogChanged`] if a segment that the split was planned from is gone, shortened or replaced; else as
     /// [`Log::scan`].
     pub fn scan_split(&self, split: &Split, options: ScanOptions) -> Result<Scan> {
         let ranges = split.ranges().intersection(options.ranges);
@@ -67,7 +66,7 @@ impl Log {
         })
     }
 
-    /// Fails where the log has [changed](Log::change_since) since a split was planned.
+    /// Fails if the log has [changed](Log::change_since) since a split was planned.
     pub(crate) fn check_split(&self, split: &Split) -> Result<()> {
         let Some((planned, change)) = self.change_since(split)? else { return Ok(()) };
         let PlannedSegment { base_offset, size, .. } = planned;
@@ -81,17 +80,16 @@ impl Log {
         })
     }
 
-    /// Compares the log with the segments that a split was planned from: the first that has changed, and how. `None` where
-    /// none has, and for a split without segments.
+    /// Compares the log with the segments that a split was planned from. Returns the first that has changed, and how;
+    /// `None` if none has, and for a split without segments.
     ///
-    /// Without this check a segment that is gone would look like one that was compacted away, and a shortened last
-    /// segment like a shorter log: a scan would return fewer records and no error.
+    /// Without this check a deleted segment would look like one that was compacted away, and a shortened last segment like
+    /// a shorter log: a scan would return fewer records and no error.
     ///
-    /// *Cost*: one `stat` and the header of the first batch for each segment of the split; the log end offset where the
-    /// split reaches into the last segment.
+    /// *Cost*: one `stat` and the header of the first batch for each segment of the split; the log end offset if the split
+    /// includes the last segment.
     ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::LogChanged`] where a file changes during the comparison.
+    /// [`Error::Io`]; [`Error::LogChanged`] if a file changes during the comparison.
     pub fn change_since(&self, split: &Split) -> Result<Option<(PlannedSegment, Change)>> {
         for planned in &split.segments {
             let segment = self.segments().floor(planned.base_offset);

@@ -1,9 +1,9 @@
-//! Which transactional records a committed reader sees, from the markers in the log alone.
+//! Which transactional records a committed reader sees, from the markers in the log.
 //!
-//! A transaction is open from a producer's first transactional batch to its next marker. One walk over the headers finds
-//! the aborted ones, and the oldest that is still open: the last stable offset. While one is open, checksums are
-//! verified. `.txnindex` files could only shorten the walk, and a missing one looks like "none aborted"; they are asked
-//! where damage has swallowed a marker.
+//! A transaction is open from a producer's first transactional batch to its next marker. One walk over the headers
+//! finds the aborted transactions, and the last stable offset: the start of the oldest one that is still open. While a
+//! transaction is open, checksums are verified. `.txnindex` files could only shorten the walk, and a missing one looks
+//! like "none aborted", so they are read only if damage has destroyed a marker.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,55 +14,55 @@ use crate::record::Records;
 use crate::record::control::ControlType;
 use crate::segment::{Batch, DamagedSpan, SCAN_READ, Segment, Step, Walk};
 
-/// An aborted transaction: its producer's id, its first offset and that of its marker.
+/// An aborted transaction: its producer's id, its first offset and the offset of its marker.
 pub type AbortedRange = (i64, i64, i64);
 
-/// What the markers of a log say.
+/// The transactions of a log, from its markers.
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
-    /// Offsets from here on belong to, or come after, a transaction that is still open. Exclusive end of what a committed
-    /// reader sees.
+    /// The first offset of the oldest open transaction, or the log end offset: the exclusive end for a committed reader.
     pub(crate) last_stable_offset: i64,
-    /// The same if every transaction that damage may have ended was ended there: how far one may read who passes over
-    /// damage, and leaves out what is in doubt.
+    /// The same, if every transaction whose marker damage may have destroyed counts as ended there: the exclusive end for a
+    /// committed reader that skips damage and leaves out undecided transactions.
     pub(crate) readable_end: i64,
     /// First and last offset of each aborted transaction, by producer, in order.
     aborted: HashMap<i64, Vec<(i64, i64)>>,
-    /// The same of what a marker swallowed by damage may have ended in another way than the next one did.
+    /// The same for transactions whose marker damage may have destroyed: that marker may differ from the producer's next
+    /// one.
     undecided: HashMap<i64, Vec<(i64, i64)>>,
-    /// The first damage that may have swallowed a marker: file, position, offset and what is wrong.
-    unsure: Option<(std::path::PathBuf, u64, i64, Malformed)>,
+    /// The first damage that may have destroyed a marker: file, position, offset and what is wrong.
+    first_damage: Option<(std::path::PathBuf, u64, i64, Malformed)>,
 }
 
-/// What becomes of the records of a transaction.
+/// The outcome of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Committed,
     Aborted,
-    /// Damage may have swallowed the marker that says so.
+    /// Damage may have destroyed the marker.
     Undecided,
 }
 
-/// A transaction under way.
+/// An open transaction.
 #[derive(Debug, Clone, Copy)]
 struct OpenTransaction {
     first: i64,
-    /// Its first batch behind the damage of `marked_below`.
-    first_behind: Option<i64>,
-    /// Its marker may lie in a damaged stretch that ends below this offset.
-    marked_below: Option<i64>,
-    /// That marker may have been an ABORT: no transaction index says that it was none.
+    /// The first batch after the damage that ends at `damage_end`.
+    first_after_damage: Option<i64>,
+    /// The exclusive end offset of damage that may have destroyed the marker.
+    damage_end: Option<i64>,
+    /// Whether that marker may have been an ABORT: no transaction index excludes it.
     may_be_aborted: bool,
 }
 
 impl OpenTransaction {
-    /// From where on it is open for certain, if it has no marker behind what is known of it.
-    fn certainly_open(&self) -> Option<i64> {
-        if self.marked_below.is_some() { self.first_behind } else { Some(self.first) }
+    /// The offset from which it is certainly open, if no marker follows the batches read so far.
+    fn certainly_open_from(&self) -> Option<i64> {
+        if self.damage_end.is_some() { self.first_after_damage } else { Some(self.first) }
     }
 
     fn at(first: i64) -> Self {
-        Self { first, first_behind: None, marked_below: None, may_be_aborted: false }
+        Self { first, first_after_damage: None, damage_end: None, may_be_aborted: false }
     }
 }
 
@@ -70,7 +70,7 @@ impl OpenTransaction {
 type OpenTransactions = HashMap<i64, OpenTransaction>;
 
 impl Transactions {
-    /// Reads them from a log.
+    /// Reads the transactions of a log.
     pub(super) fn read(log: &Log) -> Result<Self> {
         let mut transactions = Self::default();
         let mut open = OpenTransactions::new();
@@ -84,9 +84,9 @@ impl Transactions {
         let end_before = |first: Option<i64>| first.unwrap_or(end).max(log.log_start_offset());
         transactions.last_stable_offset = end_before(open.values().map(|open| open.first).min());
         transactions.readable_end =
-            end_before(open.values().filter_map(OpenTransaction::certainly_open).min());
+            end_before(open.values().filter_map(OpenTransaction::certainly_open_from).min());
         for (producer_id, open) in open {
-            if let Some(below) = open.marked_below {
+            if let Some(below) = open.damage_end {
                 transactions.undecided.entry(producer_id).or_default().push((open.first, below - 1));
             }
         }
@@ -120,14 +120,15 @@ impl Transactions {
             };
             let span = segment.resume(walk, &damage)?;
             self.close_from_index(segment, span, open);
-            if !open.is_empty() && self.unsure.is_none() {
-                self.unsure = Some((segment.path(), damage.position, damage.offset, damage.malformed));
+            if !open.is_empty() && self.first_damage.is_none() {
+                self.first_damage = Some((segment.path(), damage.position, damage.offset, damage.malformed));
             }
         }
     }
 
-    /// One batch: opens a transaction, belongs to an open one, ends it, or has nothing to do with any. It is verified: a
-    /// flipped bit makes a marker look like any other batch, and its transaction would stay open and take in the next.
+    /// Processes one batch: it opens a transaction, belongs to an open one, ends it, or is not transactional. The batch is
+    /// verified: a flipped bit makes a marker look like any other batch, and its transaction would stay open and include
+    /// the next one.
     fn take(
         &mut self,
         batch: &Batch,
@@ -145,8 +146,8 @@ impl Transactions {
         if !header.is_control() {
             let open =
                 open.entry(header.producer_id).or_insert_with(|| OpenTransaction::at(header.base_offset));
-            if open.marked_below.is_some() {
-                open.first_behind.get_or_insert(header.base_offset);
+            if open.damage_end.is_some() {
+                open.first_after_damage.get_or_insert(header.base_offset);
             }
             return Ok(Ok(()));
         }
@@ -162,24 +163,24 @@ impl Transactions {
         }
     }
 
-    /// A marker at `last` ends a transaction. What lies before a damaged stretch may have been ended in there already, and
-    /// otherwise.
+    /// A marker at `last` ends a transaction. The part of it before damage may have been ended by a destroyed marker, with
+    /// another outcome.
     fn close(&mut self, producer_id: i64, open: OpenTransaction, kind: ControlType, last: i64) {
-        let aborted_from = open.marked_below.unwrap_or(open.first);
+        let aborted_from = open.damage_end.unwrap_or(open.first);
         if kind == ControlType::Abort {
             self.aborted.entry(producer_id).or_default().push((aborted_from, last));
         }
-        if let Some(below) = open.marked_below
+        if let Some(below) = open.damage_end
             && (kind == ControlType::Abort || open.may_be_aborted)
         {
             self.undecided.entry(producer_id).or_default().push((open.first, below - 1));
         }
     }
 
-    /// Damage swallowed a stretch: where the transaction index names an abort marker in it, that transaction is over. An
-    /// index that is not there (or not whole) says nothing, and what is open then may have been aborted.
-    fn close_from_index(&mut self, segment: &Segment, stretch: DamagedSpan, open: &mut OpenTransactions) {
-        let end = stretch.end_offset.unwrap_or(segment.upper());
+    /// After damage: if the transaction index has an abort marker inside it, that transaction is closed. A missing or
+    /// damaged index excludes nothing: transactions that are still open may have been aborted.
+    fn close_from_index(&mut self, segment: &Segment, span: DamagedSpan, open: &mut OpenTransactions) {
+        let end = span.end_offset.unwrap_or(segment.upper());
         let index = segment.or_warn(segment.transaction_index());
         let mut is_whole = index.as_ref().is_some_and(|index| index.sanity_check().is_ok());
         for entry in index.iter().flat_map(|index| index.iter()) {
@@ -187,20 +188,21 @@ impl Transactions {
                 is_whole = false;
                 break;
             };
-            if (stretch.start_offset..end).contains(&entry.last_offset)
+            if (span.start_offset..end).contains(&entry.last_offset)
                 && let Some(open) = open.remove(&entry.producer_id)
             {
                 self.close(entry.producer_id, open, ControlType::Abort, entry.last_offset);
             }
         }
         for open in open.values_mut() {
-            open.marked_below = Some(end);
-            open.first_behind = None;
+            open.damage_end = Some(end);
+            open.first_after_damage = None;
             open.may_be_aborted |= !is_whole;
         }
     }
 
-    /// Those of a split, which lies below every open transaction. Sorted here: a split may be made by hand.
+    /// The transactions of a split, which ends below every open transaction. Sorted here, because callers may construct a
+    /// split themselves.
     pub(super) fn of_split(aborted: &[AbortedRange]) -> Self {
         let mut transactions =
             Self { last_stable_offset: i64::MAX, readable_end: i64::MAX, ..Self::default() };
@@ -211,19 +213,19 @@ impl Transactions {
         transactions
     }
 
-    /// The aborted transactions that overlap a range of offsets, in order; `None` where damage leaves one in doubt, or they
-    /// are more than `most`.
-    pub(super) fn aborted_in(&self, offsets: Range<i64>, most: usize) -> Option<Vec<AbortedRange>> {
-        if self.unsure.is_some() || !self.undecided.is_empty() {
+    /// The aborted transactions that overlap a range of offsets, in order; `None` if damage leaves one undecided, or if
+    /// there are more than `max`.
+    pub(super) fn aborted_in(&self, offsets: Range<i64>, max: usize) -> Option<Vec<AbortedRange>> {
+        if self.first_damage.is_some() || !self.undecided.is_empty() {
             return None;
         }
         let mut overlapping = Vec::new();
         for (producer_id, ranges) in &self.aborted {
-            // a producer's transactions come one after another
+            // a producer's transactions do not overlap
             let from = ranges.partition_point(|(_, last)| *last < offsets.start);
             let inside = ranges.iter().skip(from).take_while(|(first, _)| *first < offsets.end);
             for (first, last) in inside {
-                if overlapping.len() == most {
+                if overlapping.len() == max {
                     return None;
                 }
                 overlapping.push((*producer_id, *first, *last));
@@ -233,7 +235,7 @@ impl Transactions {
         Some(overlapping)
     }
 
-    /// What becomes of a producer's transactional batch at `offset`, which lies below the last stable offset.
+    /// The outcome of a producer's transactional batch at `offset`, which is below the last stable offset.
     pub(crate) fn outcome(&self, producer_id: i64, offset: i64) -> Outcome {
         let is_in = |transactions: &HashMap<i64, Vec<(i64, i64)>>| {
             transactions.get(&producer_id).is_some_and(|ranges| {
@@ -248,9 +250,9 @@ impl Transactions {
         }
     }
 
-    /// An error where damage leaves it open how a transaction ended, for who does not pass over damage.
+    /// An error if damage leaves the outcome of a transaction undecided, for callers that do not skip damage.
     pub(crate) fn ensure_decided(&self) -> Result<()> {
-        match &self.unsure {
+        match &self.first_damage {
             None => Ok(()),
             Some((file, position, offset, malformed)) => {
                 let error: Error = malformed.clone().at(file, *position, Some(*offset));
@@ -260,7 +262,8 @@ impl Transactions {
     }
 }
 
-/// The type of the (first) control record of a batch, or `None` where compaction left none or it ends no transaction.
+/// The type of the (first) control record of a batch; `None` if compaction removed it, or if it does not end a
+/// transaction.
 pub(super) fn marker(
     header: crate::record::BatchHeader,
     bytes: &[u8],

@@ -10,17 +10,17 @@ use crate::index::{OffsetIndexWriter, TimeIndexWriter};
 use crate::record::BatchHeader;
 use crate::types::TimestampOffset;
 
-/// How far ahead of the data blocks are reserved, bytes.
+/// The range of bytes of blocks to reserve after the data.
 const MIN_RESERVED: u64 = 64 << 10;
 const MAX_RESERVED: u64 = 4 << 20;
 
-/// Index entries are written once the log has grown by so many bytes, or so many entries are only in memory: a reader in another
-/// process walks at most that far from the last entry in the file.
+/// Index entries are written after this many bytes of log, or when this many entries are only in memory. A reader in
+/// another process walks at most that far from the last entry in the file.
 const MAX_UNINDEXED_BYTES: u64 = 256 << 10;
 const MAX_UNWRITTEN_ENTRIES: u64 = 512;
 
-/// The files of a segment beside its `.log`.
-const BESIDE_LOG: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
+/// The index files of a segment.
+const INDEX_KINDS: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
 
 /// How the files of a segment are created.
 #[derive(Debug, Clone, Copy)]
@@ -37,13 +37,14 @@ pub(crate) struct SegmentState {
     pub(crate) size: u64,
     /// The largest timestamp of its first batch; `None` without a batch.
     pub(crate) first_batch_timestamp: Option<i64>,
-    /// The largest timestamp, and the last offset of the first batch that has it; (−1, base offset) where none has one.
+    /// The largest timestamp, and the last offset of the first batch that has it; (−1, base offset) if no batch has a
+    /// timestamp.
     pub(crate) largest: TimestampOffset,
 }
 
 impl SegmentState {
     /// The state of an empty segment.
-    pub(crate) fn nothing(base_offset: i64) -> Self {
+    pub(crate) fn empty(base_offset: i64) -> Self {
         let largest = TimestampOffset { timestamp: -1, offset: base_offset };
         Self { size: 0, first_batch_timestamp: None, largest }
     }
@@ -54,10 +55,10 @@ impl SegmentState {
 pub(crate) struct SegmentAppender {
     base_offset: i64,
     log: WritableFile,
-    /// Of the data; a preallocated file is larger.
+    /// Bytes of data; a preallocated file is larger.
     size: u64,
     is_preallocated: bool,
-    /// The position up to which blocks are reserved, above the end of the file; `None` where none are reserved.
+    /// The position up to which blocks are reserved, above the end of the file; `None` if none are reserved.
     reserved: Option<u64>,
     offset_index: OffsetIndexWriter,
     time_index: TimeIndexWriter,
@@ -70,7 +71,8 @@ pub(crate) struct SegmentAppender {
 }
 
 impl SegmentAppender {
-    /// Creates an empty segment. Its names are durable after a sync of the directory. Where this fails, some files may be left.
+    /// Creates an empty segment. Its names are durable after a sync of the directory. If this fails, some files may be
+    /// left.
     pub(crate) fn create(
         directory: &Directory,
         base_offset: i64,
@@ -84,22 +86,22 @@ impl SegmentAppender {
         if layout.initial_size > 0 {
             log.allocate(layout.initial_size)?;
         }
-        let held = SegmentState::nothing(base_offset);
-        let segment = Self::new(directory, base_offset, log, held, layout)?;
+        let state = SegmentState::empty(base_offset);
+        let segment = Self::new(directory, base_offset, log, state, layout)?;
         Ok(Self { created: now, jitter_ms, ..segment })
     }
 
-    /// Opens an existing segment. Its indexes must be right; a missing one is created empty.
+    /// Opens an existing segment. Its indexes must be correct; a missing one is created empty.
     pub(crate) fn open(
         directory: &Directory,
         base_offset: i64,
-        held: SegmentState,
+        state: SegmentState,
         layout: &SegmentLayout,
         now: i64,
         jitter_ms: i64,
     ) -> Result<Self> {
         let log = directory.open_writable(&segment_file(base_offset, FileKind::Log))?;
-        let segment = Self::new(directory, base_offset, log, held, layout)?;
+        let segment = Self::new(directory, base_offset, log, state, layout)?;
         Ok(Self { created: now, jitter_ms, ..segment })
     }
 
@@ -107,16 +109,16 @@ impl SegmentAppender {
         directory: &Directory,
         base_offset: i64,
         log: WritableFile,
-        held: SegmentState,
+        state: SegmentState,
         layout: &SegmentLayout,
     ) -> Result<Self> {
-        let SegmentState { size, first_batch_timestamp, largest } = held;
+        let SegmentState { size, first_batch_timestamp, largest } = state;
         let name = |kind| segment_file(base_offset, kind);
         let max = layout.entry_rule.max_index_size;
         let mut offset_index =
             OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
         let mut time_index = TimeIndexWriter::open(directory, &name(FileKind::TimeIndex), base_offset, max)?;
-        // after the setting was lowered they may hold more entries: then they are full
+        // if the setting was lowered since, they may hold more entries than it allows: then they are full
         offset_index.resize(max.max(offset_index.entries() * offset_index.entry_size()))?;
         time_index.resize(max.max(time_index.entries() * time_index.entry_size()))?;
         Ok(Self {
@@ -149,13 +151,13 @@ impl SegmentAppender {
         &self.log
     }
 
-    /// Reserves blocks for the next writes, which are faster then. As many bytes as the log has, so that a small log takes little
-    /// space.
+    /// Reserves blocks for the next writes, which makes them faster. Reserves as many bytes as the log has, within the
+    /// limits, so that a small log takes little space.
     fn reserve(&mut self, wanted: u64) {
         let length = self.size.clamp(MIN_RESERVED, MAX_RESERVED).max(wanted);
-        let is_taken = self.log.reserve(self.size, length);
-        // where the reservation fails, it is not tried again
-        self.reserved = is_taken.then_some(self.size.saturating_add(length));
+        let is_reserved = self.log.reserve(self.size, length);
+        // a failed reservation is not repeated
+        self.reserved = is_reserved.then_some(self.size.saturating_add(length));
     }
 
     /// The state that the decision to roll depends on.
@@ -171,7 +173,7 @@ impl SegmentAppender {
         }
     }
 
-    /// Whether the indexes have slots for the entries of these batches. An empty segment takes any batches.
+    /// Whether the indexes have slots for the entries of these batches. True for an empty segment, whatever the batches.
     ///
     /// Kafka only checks before an append whether an index is full, and fails in the middle of an append that fills it.
     pub(crate) fn has_index_room(&self, headers: &[BatchHeader]) -> bool {
@@ -182,14 +184,14 @@ impl SegmentAppender {
             && has_time_slot(self.time_index.entries() + before_last, self.time_index.max_entries(), false)
     }
 
-    /// Appends whole batches, which `headers` describe: all of them, or none where this fails. The second value of an error is true
-    /// where the write could not be undone: the contents of the file are not known then.
+    /// Appends whole batches, which `headers` describe: all of them, or none if this fails. The second value of an error is
+    /// true if the write could not be undone: the contents of the file are then unknown.
     ///
-    /// *Source*: `LogSegment.append`; an entry of the indexes for a batch, as 4.3.1 does it.
+    /// *Source*: `LogSegment.append`; one index entry per batch at most, as in 4.3.1.
     pub(crate) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader]) -> Result<(), (Error, bool)> {
         debug_assert!(
             headers.iter().all(|header| is_relative(header.last_offset, self.base_offset)),
-            "the roll was decided before"
+            "the caller rolls before such an append"
         );
         let wanted = bytes.len() as u64;
         if self.reserved.is_some_and(|reserved| self.size + wanted > reserved) {
@@ -207,7 +209,7 @@ impl SegmentAppender {
                 self.first_batch_timestamp = Some(header.max_timestamp);
             }
             if self.due_entries.is_due_for(header) {
-                // a `.log` ends below 2 GiB, or the roll was forgotten
+                // a `.log` is smaller than 2 GiB: the caller rolls before that
                 let position = i32::try_from(self.size).unwrap_or(i32::MAX);
                 let largest = self.due_entries.largest();
                 // the batches are written: an index of an empty segment that is too small for them only makes look-ups slower
@@ -224,17 +226,17 @@ impl SegmentAppender {
         Ok(())
     }
 
-    /// Writes the index entries that are only in memory, so that readers find them.
+    /// Writes the index entries that are only in memory, so that other processes see them.
     ///
-    /// An error is ignored: readers find the records without the entries, which stay in memory until the next call writes them.
-    /// [`SegmentAppender::seal`] does not ignore it.
+    /// An error is ignored: readers find the records without the entries, which stay in memory until the next call writes
+    /// them. [`SegmentAppender::seal`] returns such an error.
     pub(crate) fn share_index_entries(&mut self) {
         if self.write_index_entries().is_ok() {
             self.indexed_size = self.size;
         }
     }
 
-    /// Writes the index entries that are only in memory. Where it fails, they stay there.
+    /// Writes the index entries that are only in memory. If it fails, they stay in memory.
     pub(crate) fn write_index_entries(&mut self) -> Result<()> {
         self.offset_index.write()?;
         self.time_index.write()
@@ -264,7 +266,7 @@ impl SegmentAppender {
 
     /// Ends the segment: writes its closing time entry, trims its files, and makes all of it durable.
     ///
-    /// *Source*: `LogSegment.onBecomeInactiveSegment`, and the flush behind it.
+    /// *Source*: `LogSegment.onBecomeInactiveSegment`, and the flush after it.
     pub(crate) fn seal(&mut self) -> Result<()> {
         self.finish()?;
         if !seeded_bugs::is(SeededBug::NewSegmentBeforeOldFlush) {
@@ -274,8 +276,8 @@ impl SegmentAppender {
         self.time_index.flush()
     }
 
-    /// Writes all index entries, and the closing time entry. Where it fails, as on a full disk, that entry is not added, and the
-    /// segment stays usable.
+    /// Writes all index entries and the closing time entry. If it fails, as on a full disk, that entry is not added, and
+    /// the segment stays usable.
     pub(crate) fn write_last_index_entries(&mut self) -> Result<()> {
         self.write_index_entries()?;
         let largest = self.due_entries.largest();
@@ -295,7 +297,7 @@ impl SegmentAppender {
             self.log.set_size(self.size)?;
             self.is_preallocated = false;
         } else if self.reserved.is_some_and(|reserved| reserved > self.size) {
-            // reserved blocks that are not freed only take space
+            // reserved blocks that are not freed cost only space
             let _ = self.log.set_size(self.size);
             self.reserved = Some(self.size);
         }
@@ -303,9 +305,9 @@ impl SegmentAppender {
     }
 }
 
-/// Removes the files of a segment, the `.log` last: after a crash in between, the segment can still be read.
+/// Removes the files of a segment, the `.log` last, so that the segment stays readable after a crash in between.
 pub(crate) fn remove_segment(directory: &Directory, base_offset: i64) -> Result<()> {
-    for kind in BESIDE_LOG {
+    for kind in INDEX_KINDS {
         directory.remove(&segment_file(base_offset, kind))?;
     }
     directory.remove(&segment_file(base_offset, FileKind::Log))

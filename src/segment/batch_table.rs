@@ -1,9 +1,9 @@
-//! All batches of a segment in memory: for who asks where many offsets lie.
+//! A table of all batches of a segment in memory, for look-ups of many offsets.
 //!
-//! One walk over the headers makes it, and only of a segment in which that walk met nothing odd. There a look-up from any
-//! index entry finds what a walk from the start finds, so the table gives the single look-up's answers; what an answer
-//! rests on is verified as there, once for each batch instead of once for each question. Where anything is odd there is
-//! no table, and every question is answered on its own.
+//! One walk over the headers builds it, and only if that walk met nothing irregular. In such a segment a look-up from
+//! any index entry finds the same batch as a walk from the start, so the table returns the same results as single
+//! look-ups. The same batches are verified, but once per batch instead of once per look-up. If a segment has an
+//! irregularity, it gets no table, and every offset is looked up singly.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,16 +19,16 @@ use crate::types::Location;
 #[derive(Debug)]
 pub(super) struct BatchTable {
     segment: i64,
-    /// In order; one more at the end, which starts where the data end.
+    /// In offset order, with one more row at the end, whose position is the end of the data.
     rows: Vec<Row>,
     buckets: Buckets,
-    /// A bit for each whose checksum was found right.
+    /// A bit for each batch, set when its checksum was verified.
     verified: Vec<AtomicU64>,
     _share: Share,
 }
 
-/// A batch, side by side what one look-up wants of it: its offsets relative to the segment's base offset, and its
-/// position.
+/// A batch: its last and first offset relative to the segment's base offset, and its position. A look-up needs all
+/// three, so they share a cache line.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     last: u32,
@@ -36,39 +36,39 @@ struct Row {
     position: u32,
 }
 
-/// What the table says of an offset.
+/// The result of a look-up in the table.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Placed {
-    /// Of the batch that holds the offset, or of the one behind the gap it lies in.
+pub(crate) struct FoundBatch {
+    /// The batch that contains the offset, or the first one after the gap that contains it.
     pub(crate) location: Location,
     /// The last offset of that batch.
     pub(crate) last_offset: i64,
 }
 
-impl Placed {
-    /// No offset lies there.
-    pub(crate) const NOWHERE: Self = Self {
+impl FoundBatch {
+    /// Covers no offset.
+    pub(crate) const NONE: Self = Self {
         location: Location { segment_base_offset: 0, batch_base_offset: 0, position: 0, size: 0 },
         last_offset: -1,
     };
 
     /// Whether the batch covers an offset.
     #[inline]
-    pub(crate) fn holds(&self, offset: i64) -> bool {
+    pub(crate) fn covers(&self, offset: i64) -> bool {
         (self.location.batch_base_offset..=self.last_offset).contains(&offset)
     }
 }
 
 impl BatchTable {
-    /// What a batch costs: its row, its buckets, and the bit.
+    /// Bytes of memory per batch: its row, its buckets, and its bit.
     const BYTES: usize = size_of::<Row>() + Buckets::BYTES_PER_KEY + 1;
-    /// A look-up costs about as much as a walk over the headers of this much of the log.
+    /// A single look-up costs about as much as a walk over the headers of this many bytes of log.
     const LOG_BYTES_PER_LOOKUP: u64 = 128 << 10;
 
     fn read(segment: &Segment) -> Result<Option<Self>> {
         let budget = &segment.open_files.tables;
-        let most = budget.left() / Self::BYTES;
-        // the largest one ends the table
+        let max_rows = budget.left() / Self::BYTES;
+        // `u32::MAX` is reserved for the row after the last batch
         let relative = |offset: i64| {
             u32::try_from(offset - segment.base_offset).ok().filter(|offset| *offset < u32::MAX)
         };
@@ -78,8 +78,8 @@ impl BatchTable {
             segment.open_files.interrupt.check()?;
             let Ok(position) = u32::try_from(walk.position) else { return Ok(None) };
             match walk.step()? {
-                // to open each wrapper of the old formats would take longer than anybody asks
-                Step::Batch(batch) if !batch.header.is_wrapper() && rows.len() < most => {
+                // opening each wrapper of the old formats would cost more than the table saves
+                Step::Batch(batch) if !batch.header.is_wrapper() && rows.len() < max_rows => {
                     let (first, last) = (batch.header.base_offset, batch.header.last_offset);
                     let (Some(first), Some(last)) = (relative(first), relative(last)) else {
                         return Ok(None);
@@ -102,23 +102,24 @@ impl BatchTable {
         }
     }
 
-    /// Where to look for an offset of the segment.
+    /// The bucket of an offset of the segment.
     #[inline]
     pub(crate) fn bucket(&self, offset: i64) -> Bucket {
         self.buckets.bucket(offset - self.segment)
     }
 
-    /// Loads what a look-up in a bucket will want; the answer is of no use.
+    /// Reads the first row of a bucket into the cache. The result has no meaning; it keeps the load from being optimized
+    /// away.
     #[inline]
-    pub(crate) fn touch(&self, bucket: Bucket) -> u32 {
+    pub(crate) fn prefetch(&self, bucket: Bucket) -> u32 {
         self.rows.get(bucket.first()).map_or(0, |row| row.last)
     }
 
-    /// Where an offset of the segment lies; `None` where no batch of the segment follows, and where a batch on which the
-    /// answer rests was not verified yet.
+    /// The batch of an offset of the segment, or the next one; `None` if no batch of the segment follows, or if a batch
+    /// that the result depends on was not verified yet.
     #[inline]
-    pub(crate) fn find(&self, offset: i64, bucket: Bucket) -> Option<Placed> {
-        let (before, place) = self.rests_on(offset, bucket);
+    pub(crate) fn find(&self, offset: i64, bucket: Bucket) -> Option<FoundBatch> {
+        let (before, place) = self.rows_to_verify(offset, bucket);
         let &[row, next] = self.rows.get(place..place.saturating_add(2))? else { return None };
         if !self.is_verified(place) || !self.is_verified(before) {
             return None;
@@ -130,13 +131,14 @@ impl BatchTable {
             position: u64::from(row.position),
             size: next.position - row.position,
         };
-        Some(Placed { location, last_offset: self.segment + i64::from(row.last) })
+        Some(FoundBatch { location, last_offset: self.segment + i64::from(row.last) })
     }
 
-    /// [`BatchTable::find`], verifying what has to be. `None` where a checksum is wrong, too: the single look-up says how.
-    pub(crate) fn verify(&self, offset: i64, log: &mut LogFile) -> Result<Option<Placed>> {
+    /// [`BatchTable::find`] that verifies the batches first. `None` also if a checksum is wrong: the single look-up returns
+    /// the error.
+    pub(crate) fn verify(&self, offset: i64, log: &mut LogFile) -> Result<Option<FoundBatch>> {
         let bucket = self.bucket(offset);
-        let (before, place) = self.rests_on(offset, bucket);
+        let (before, place) = self.rows_to_verify(offset, bucket);
         for place in before..=place {
             if !self.is_verified(place) && self.is_valid(place, log)? {
                 self.set_verified(place);
@@ -145,10 +147,10 @@ impl BatchTable {
         Ok(self.find(offset, bucket))
     }
 
-    /// The places of the batches on which the answer for an offset rests: the first that reaches it, and in a gap also the
-    /// one before, on whose word it is a gap.
+    /// The first and last index of the rows that the result for an offset depends on: the first batch that ends at or after
+    /// it, and, if the offset is in a gap, also the batch before, whose header claims to end before the gap.
     #[inline]
-    fn rests_on(&self, offset: i64, bucket: Bucket) -> (usize, usize) {
+    fn rows_to_verify(&self, offset: i64, bucket: Bucket) -> (usize, usize) {
         let relative = offset - self.segment;
         let last = |place: usize| self.rows.get(place).map_or(i64::MAX, |row| i64::from(row.last));
         let place = bucket.find(relative, last);
@@ -180,11 +182,11 @@ impl BatchTable {
     }
 }
 
-/// Look-ups of offsets in one segment, by its table where there is one.
+/// Look-ups of offsets in one segment, in its table if there is one.
 pub(crate) struct OffsetLookups<'a> {
     segment: &'a Segment,
     table: Option<&'a BatchTable>,
-    /// For batches of the table that are not verified yet.
+    /// Reads batches of the table that are not verified yet.
     log: Option<LogFile>,
 }
 
@@ -193,45 +195,46 @@ impl<'a> OffsetLookups<'a> {
         Self { segment, table: segment.batch_table.get(), log: None }
     }
 
-    /// Where in the table an offset of the segment is searched; `None` without a table.
+    /// The bucket of an offset in the table; `None` without a table.
     #[inline]
     pub(crate) fn bucket(&self, offset: i64) -> Option<Bucket> {
         self.table.map(|table| table.bucket(offset))
     }
 
-    /// Loads the memory that a search in a bucket reads. The result has no meaning.
+    /// Reads the first row of a bucket into the cache. The result has no meaning.
     #[inline]
-    pub(crate) fn touch(&self, bucket: Bucket) -> u32 {
-        self.table.map_or(0, |table| table.touch(bucket))
+    pub(crate) fn prefetch(&self, bucket: Bucket) -> u32 {
+        self.table.map_or(0, |table| table.prefetch(bucket))
     }
 
-    /// The batch of an offset, for which [`OffsetLookups::bucket`] gave the bucket; `None` where a single look-up has to
-    /// answer.
+    /// The batch of an offset, whose bucket [`OffsetLookups::bucket`] returned; `None` if a single look-up is needed.
     #[inline]
-    pub(crate) fn find(&mut self, offset: i64, bucket: Option<Bucket>) -> Result<Option<Placed>> {
+    pub(crate) fn find(&mut self, offset: i64, bucket: Option<Bucket>) -> Result<Option<FoundBatch>> {
         let found = self.table.zip(bucket).and_then(|(table, bucket)| table.find(offset, bucket));
         found.map_or_else(|| self.find_verified(offset), |found| Ok(Some(found)))
     }
 
-    /// [`OffsetLookups::find`] where the table does not exist yet, or has not verified the batches.
+    /// [`OffsetLookups::find`] if the table does not exist yet, or has not verified the batches.
     #[cold]
-    fn find_verified(&mut self, offset: i64) -> Result<Option<Placed>> {
+    fn find_verified(&mut self, offset: i64) -> Result<Option<FoundBatch>> {
         if self.table.is_none() {
-            let price = self.segment.file_size().map(|size| size / BatchTable::LOG_BYTES_PER_LOOKUP);
-            let table = |price| self.segment.batch_table.ask(price, || BatchTable::read(self.segment));
-            self.table = or_none(price.and_then(table))?;
+            let min_lookups = self.segment.file_size().map(|size| size / BatchTable::LOG_BYTES_PER_LOOKUP);
+            let table = |min_lookups| {
+                self.segment.batch_table.get_or_build(min_lookups, || BatchTable::read(self.segment))
+            };
+            self.table = none_on_error(min_lookups.and_then(table))?;
         }
         let Some(table) = self.table else { return Ok(None) };
         if self.log.is_none() {
             self.log = self.segment.log_file(LOOKUP_READ).ok();
         }
-        // the single look-up reports what cannot be read
+        // the single look-up returns the read error
         Ok(self.log.as_mut().and_then(|log| table.verify(offset, log).ok().flatten()))
     }
 }
 
-/// A table, or none where it cannot be made: the single look-up reports the error. Only an interrupt is passed on.
-pub(super) fn or_none<T>(table: Result<Option<T>>) -> Result<Option<T>> {
+/// A table, or `None` if it cannot be built: the single look-up returns the error. Only an interrupt is passed on.
+pub(super) fn none_on_error<T>(table: Result<Option<T>>) -> Result<Option<T>> {
     match table {
         Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),
         table => Ok(table.ok().flatten()),

@@ -1,22 +1,22 @@
-//! A search in sorted keys that mostly needs no search: the keys' span is cut into buckets of equal width, about as many
-//! as there are keys, and each bucket knows where its keys start.
+//! A search in sorted keys that mostly needs no bisection. The span of the keys is divided into buckets of equal width,
+//! about as many as there are keys, and each bucket stores the index of its first key.
 //!
-//! Offsets and times of a log rise evenly enough for a bucket to hold one or two keys; where they leap, the bucket that
-//! holds many is bisected, so nothing is worse than a plain binary search. A look-up touches one line here and one of the
-//! keys. Of a bucket with few keys all are compared, needed or not: then there is no branch that random targets would
-//! mislead, and look-ups in a loop overlap.
+//! Offsets and times of a log increase evenly enough that a bucket holds one or two keys. A bucket with many keys,
+//! after a jump, is bisected, so the worst case is a plain binary search. A look-up touches one cache line here and one
+//! of the keys. In a bucket with few keys all are compared: this leaves no branch that random targets would mispredict,
+//! so look-ups in a loop overlap.
 
-/// Where the keys of a sorted list start, by buckets of equal width.
+/// The index of the first key of each bucket.
 #[derive(Debug)]
 pub(crate) struct Buckets {
     first: i64,
     shift: u32,
-    /// Of each bucket, the first key at or above its start; at the end how many keys there are.
+    /// For each bucket, the index of the first key at or above its start; at the end the number of keys.
     starts: Vec<u32>,
 }
 
 impl Buckets {
-    /// Of keys that rise or stay; `None` where they are more than a `u32` counts.
+    /// Takes sorted keys, which may repeat; `None` if there are more than a `u32` counts.
     pub(crate) fn new(
         keys: impl ExactSizeIterator<Item = i64> + DoubleEndedIterator + Clone,
     ) -> Option<Self> {
@@ -37,7 +37,7 @@ impl Buckets {
         Some(Self { first, shift, starts })
     }
 
-    /// The bucket that a target falls into.
+    /// The bucket of a target.
     #[inline]
     pub(crate) fn bucket(&self, target: i64) -> Bucket {
         if target <= self.first {
@@ -52,17 +52,17 @@ impl Buckets {
         }
     }
 
-    /// The first of the keys that is at or above `target`; their number where none is.
+    /// The index of the first key at or above `target`; the number of keys if there is none.
     #[inline]
     pub(crate) fn find(&self, target: i64, key: impl Fn(usize) -> i64) -> usize {
         self.bucket(target).find(target, key)
     }
 
-    /// How much memory a key takes here, in bytes, at most.
+    /// The maximum number of bytes per key.
     pub(crate) const BYTES_PER_KEY: usize = 8;
 }
 
-/// Places of keys among which a search goes on.
+/// A range of indexes of keys, in which a search continues.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bucket {
     low: u32,
@@ -70,18 +70,18 @@ pub(crate) struct Bucket {
 }
 
 impl Bucket {
-    /// The first place.
+    /// The first index.
     #[inline]
     pub(crate) fn first(self) -> usize {
         index_of(self.low)
     }
 
-    /// The first key at or above the `target` whose bucket it is. `key` gives keys by their places, and behind the last one
-    /// `i64::MAX`.
+    /// The index of the first key at or above `target`, whose bucket this is. `key` returns the key at an index, and
+    /// `i64::MAX` after the last one.
     #[inline]
     pub(crate) fn find(self, target: i64, key: impl Fn(usize) -> i64) -> usize {
         let (mut low, mut high) = (index_of(self.low), index_of(self.high));
-        while high - low > Self::FEW {
+        while high - low > Self::ALWAYS_COMPARED {
             let middle = low.midpoint(high);
             if key(middle) < target {
                 low = middle + 1;
@@ -89,21 +89,21 @@ impl Bucket {
                 high = middle;
             }
         }
-        // those behind the bucket lie above the target
-        low + (low..low + Self::FEW).map(|place| usize::from(key(place) < target)).sum::<usize>()
+        // keys after the bucket are above the target
+        low + (low..low + Self::ALWAYS_COMPARED).map(|place| usize::from(key(place) < target)).sum::<usize>()
     }
 
-    /// How many keys are compared without a look at how many there are.
-    const FEW: usize = 4;
+    /// The number of keys that are always compared.
+    const ALWAYS_COMPARED: usize = 4;
 }
 
-/// A place as an index; no platform that this runs on has a smaller `usize`.
+/// Converts to an index; `usize` has at least 32 bits on every supported platform.
 #[inline]
 fn index_of(place: u32) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX)
 }
 
-/// How far `to` lies above `from`.
+/// The distance from `from` up to `to`.
 #[inline]
 fn distance(from: i64, to: i64) -> u64 {
     to.wrapping_sub(from).cast_unsigned()
@@ -115,7 +115,7 @@ mod tests {
 
     use super::Buckets;
 
-    fn same(keys: &[i64], targets: impl IntoIterator<Item = i64>) {
+    fn assert_matches_binary_search(keys: &[i64], targets: impl IntoIterator<Item = i64>) {
         let buckets = Buckets::new(keys.iter().copied()).unwrap();
         assert!(size_of_val(&buckets.starts[..]) <= (keys.len() + 2) * Buckets::BYTES_PER_KEY);
         for target in targets {
@@ -129,24 +129,27 @@ mod tests {
     }
 
     #[test]
-    fn no_keys_one_key_and_the_ends_of_the_numbers() {
+    fn no_keys_one_key_and_extreme_keys() {
         let ends = [i64::MIN, -1, 0, 1, i64::MAX];
-        same(&[], ends);
-        same(&[7], (5..9).chain(ends));
-        same(&[7, 7, 7], (5..9).chain(ends));
-        same(&ends, ends.iter().flat_map(|end| [end.saturating_sub(1), *end, end.saturating_add(1)]));
+        assert_matches_binary_search(&[], ends);
+        assert_matches_binary_search(&[7], (5..9).chain(ends));
+        assert_matches_binary_search(&[7, 7, 7], (5..9).chain(ends));
+        assert_matches_binary_search(
+            &ends,
+            ends.iter().flat_map(|end| [end.saturating_sub(1), *end, end.saturating_add(1)]),
+        );
     }
 
     proptest! {
         #[test]
-        fn the_answers_are_those_of_a_plain_search(
+        fn a_look_up_matches_a_binary_search(
             steps in proptest::collection::vec(prop_oneof![4 => 0i64..3, 2 => 0i64..100, 1 => 0i64..1 << 40], 0..200),
             targets in proptest::collection::vec(any::<proptest::sample::Index>(), 50),
         ) {
             let mut last = -5;
             let keys: Vec<i64> = steps.iter().map(|step| { last += step; last }).collect();
             let near = targets.iter().filter(|_| !keys.is_empty()).map(|target| keys[target.index(keys.len())]);
-            same(&keys, near.flat_map(|key| key - 2..key + 3));
+            assert_matches_binary_search(&keys, near.flat_map(|key| key - 2..key + 3));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Where a segment can be cut into parts of about one size.
+//! Positions at which a segment can be split into parts of about the same size.
 
 use super::search::Found;
 use super::walk::{Batch, Step};
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::types::OffsetPosition;
 
 impl Segment {
-    /// The batch that holds an offset, or the next one; `None` where there is none, or damage hides it.
+    /// The batch that contains an offset, or the next one; `None` if there is none, or if damage hides it.
     pub(crate) fn batch_from(&self, offset: i64) -> Result<Option<Batch>> {
         match self.find_offset(offset) {
             Ok(Found::Batch(batch)) => Ok(Some(batch)),
@@ -16,7 +16,7 @@ impl Segment {
         }
     }
 
-    /// The position of [`Segment::batch_from`]; where that is `None`, a position at or before the offset's.
+    /// The position of [`Segment::batch_from`]; if that is `None`, a position at or before the offset's.
     pub(crate) fn position_of(&self, offset: i64) -> Result<u64> {
         match self.batch_from(offset)? {
             Some(batch) => Ok(batch.position),
@@ -24,8 +24,8 @@ impl Segment {
         }
     }
 
-    /// Where the segment can be cut after the position `from`: positions of batches, at most `max_bytes` apart where no batch
-    /// is larger, and their base offsets.
+    /// The positions and base offsets of batches after the position `from` at which the segment can be cut. They are at
+    /// most `max_bytes` apart unless a batch is larger.
     pub(crate) fn cuts(&self, from: u64, max_bytes: u64) -> Result<Vec<(u64, i64)>> {
         let size = self.size()?;
         let mut cuts = Vec::new();
@@ -37,7 +37,7 @@ impl Segment {
         walk.position = from;
         walk.before = None;
         let index = self.or_warn(self.offset_index());
-        // not the entries of what was appended after the log was opened
+        // without the entries of batches appended after the log was opened
         let inside = |entry: &OffsetPosition| u64::try_from(entry.position).is_ok_and(|at| at < size);
         let entries = index.iter().flat_map(|index| index.iter()).map_while(Result::ok);
         let mut entries = entries.take_while(inside).peekable();

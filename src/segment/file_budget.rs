@@ -1,5 +1,5 @@
-//! The files that the logs of this process keep open: each log its own, and all of them together no more than the process may
-//! have.
+//! The limit on files that the logs of this process keep open: one limit per log, and one for all logs of the process
+//! together.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,33 +11,34 @@ use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{forks, forks_now, is_out_of_descriptors, max_open_files};
 
-/// Kept files at most, whatever the limit of descriptors: each mapping is one of the 65,530 that the system allows.
+/// The maximum number of kept files, even if the limit of descriptors is higher: each mapping is one of the 65,530 that
+/// the system allows.
 const MAX_KEPT: usize = 16 << 10;
-/// However low that limit.
+/// The minimum, even if the limit of descriptors is lower.
 const MIN_KEPT: usize = 8;
 
 /// The budget of this process, once it has a pool.
 static BUDGET: ArcSwapOption<FileBudget> = ArcSwapOption::const_empty();
 
-/// What all pools of the process share. A forked child has another one: a thread that the child does not have may hold the
-/// lock of this one for ever.
+/// The state shared by all pools of the process. A forked child gets a new one: the lock of this one may be held by a
+/// thread that does not exist in the child, and would never be released.
 #[derive(Debug)]
 struct FileBudget {
-    /// Forks before it was made.
+    /// The number of forks before it was created.
     forks: u32,
-    /// Counts openings, by two, so that ages can be compared across pools. A use has the odd time after the last opening:
-    /// a use writes nothing that other threads read, and uses between two openings count as equally old.
+    /// Increases by two with each opened file, so that ages can be compared across pools. A use gets the odd value after
+    /// the last opening: it writes nothing that other threads read, and uses between two openings count as equally old.
     clock: AtomicU64,
     kept: AtomicUsize,
-    /// Descriptors that stay open as long as their logs: directories and counts of truncations.
+    /// Descriptors that stay open until their log is dropped: directories and truncation counts.
     held: AtomicUsize,
     pools: Mutex<Vec<Weak<Pool>>>,
 }
 
 impl FileBudget {
-    /// That of this process.
+    /// The budget of this process.
     fn current() -> Arc<Self> {
-        // where the C library does not call us around a fork, a child is not known
+        // without the C library's callbacks around a fork, a child is not detected
         let forks = forks().unwrap_or_else(|_| forks_now());
         let is_ours = |budget: &Arc<Self>| budget.forks == forks;
         loop {
@@ -47,27 +48,27 @@ impl FileBudget {
             }
             let (clock, kept, held) = (AtomicU64::new(0), AtomicUsize::new(0), AtomicUsize::new(0));
             let fresh = Self { forks, clock, kept, held, pools: Mutex::new(Vec::new()) };
-            // where another thread was first, its budget is taken
+            // if another thread stored its budget first, that one is used
             BUDGET.compare_and_swap(&found, Some(Arc::new(fresh)));
         }
     }
 
-    /// How many files may be kept: half of the descriptors that the process may have, without those that stay open anyway.
-    /// The other half is the program's own, and what is in use.
+    /// The maximum number of kept files: half of the process's limit of descriptors, minus those that stay open anyway. The
+    /// other half is for the program and for files in use.
     fn limit(&self) -> usize {
         (max_open_files() / 2).saturating_sub(self.held.load(Ordering::Relaxed)).clamp(MIN_KEPT, MAX_KEPT)
     }
 
-    /// Drops kept files where there are more than the limit.
-    fn keep_limit(&self) {
+    /// Drops kept files if there are more than the limit.
+    fn enforce_limit(&self) {
         let limit = self.limit();
         if self.kept.load(Ordering::Relaxed) > limit {
-            // an eighth more than has to be, so that not each opening looks at all that is kept
+            // an eighth more than necessary, so that not every opening scans all kept files
             self.drop_oldest(limit - limit / 8);
         }
     }
 
-    /// Closes the files of all pools that were not used for the longest time, until `left` are kept.
+    /// Closes the least recently used files of all pools, until `left` are kept.
     fn drop_oldest(&self, left: usize) {
         let pools: Vec<_> = lock(&self.pools).iter().filter_map(Weak::upgrade).collect();
         let mut ages = Vec::new();
@@ -77,7 +78,7 @@ impl FileBudget {
         let Some(excess) = ages.len().checked_sub(left).filter(|excess| *excess > 0) else { return };
         let (older, newest_dropped, _) = ages.select_nth_unstable(excess - 1);
         let newest_dropped = *newest_dropped;
-        // many can have the time of the newest that has to go
+        // several files can have the same time as the newest one to drop
         let mut ties = excess - older.iter().filter(|used| **used < newest_dropped).count();
         for pool in pools {
             let mut is_dropped = |(slots, kind): &mut Kept| {
@@ -93,7 +94,7 @@ impl FileBudget {
     }
 }
 
-/// What `open` gives. Where the process has no descriptor left, what all logs keep is closed first.
+/// Calls `open`. If the process has no descriptor left, closes all kept files of all logs and calls it again.
 pub(crate) fn with_descriptors<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     match open() {
         Err(Error::Io { source, .. }) if is_out_of_descriptors(&source) => {
@@ -104,10 +105,10 @@ pub(crate) fn with_descriptors<T>(open: impl Fn() -> Result<T>) -> Result<T> {
     }
 }
 
-/// An open file: the slots of its segment, and which of them.
+/// An open file: the slots of its segment, and its kind.
 type Kept = (Arc<FileSlots>, FileKind);
 
-/// Closes files. Outside of every lock, because the system may take long.
+/// Closes files. Callers hold no lock, because closing may take long.
 fn close(files: Vec<Kept>) {
     for (slots, kind) in files {
         slots.close(kind);
@@ -119,12 +120,12 @@ fn close(files: Vec<Kept>) {
 pub(super) struct Pool {
     budget: Arc<FileBudget>,
     kept: Mutex<Vec<Kept>>,
-    /// Descriptors of the log that stay open as long as it does.
+    /// Descriptors that stay open until the log is dropped.
     held: AtomicUsize,
 }
 
 impl Pool {
-    /// An empty pool of a log that holds its directory open, known to the budget.
+    /// An empty pool, registered with the budget. It counts one descriptor for the directory, which the log keeps open.
     pub(super) fn new() -> Arc<Self> {
         let budget = FileBudget::current();
         let pool =
@@ -137,28 +138,27 @@ impl Pool {
         pool
     }
 
-    /// Counts a descriptor that stays open as long as the log.
+    /// Counts a descriptor that stays open until the log is dropped.
     pub(super) fn hold(&self) {
         self.held.fetch_add(1, Ordering::Relaxed);
         self.budget.held.fetch_add(1, Ordering::Relaxed);
-        self.budget.keep_limit();
+        self.budget.enforce_limit();
     }
 
-    /// The open file of a slot, which is used now.
+    /// The open file of a slot. Updates its time of last use.
     #[inline]
     pub(super) fn get<T>(&self, slot: &Slot<T>) -> Option<Arc<T>> {
         slot.get(self.budget.clock.load(Ordering::Relaxed) | 1)
     }
 
-    /// Keeps a file open, in place of the one of the pool that was not used for the longest time where it keeps `most`
-    /// already, and of those of all pools where the process keeps too many. Returns the file of another thread where that
-    /// was first.
+    /// Keeps a file open. Drops the least recently used files of the pool if it keeps `max` already, and those of all pools
+    /// if the process keeps too many. If another thread stored a file first, returns that one.
     pub(super) fn keep<T>(
         &self,
         (slots, kind): (&Arc<FileSlots>, FileKind),
         slot: &Slot<T>,
         opened: Arc<T>,
-        most: usize,
+        max: usize,
     ) -> Arc<T> {
         let now = self.budget.clock.fetch_add(2, Ordering::Relaxed) + 2;
         let mut kept = lock(&self.kept);
@@ -166,7 +166,7 @@ impl Pool {
             return first;
         }
         let mut dropped = Vec::new();
-        while kept.len() >= most {
+        while kept.len() >= max {
             let uses = kept.iter().map(|(slots, kind)| slots.last_use(*kind)).enumerate();
             let Some((oldest, _)) = uses.min_by_key(|(_, used)| *used) else { break };
             dropped.push(kept.swap_remove(oldest));
@@ -177,7 +177,7 @@ impl Pool {
         self.budget.kept.fetch_sub(dropped.len(), Ordering::Relaxed);
         drop(kept);
         close(dropped);
-        self.budget.keep_limit();
+        self.budget.enforce_limit();
         opened
     }
 }

@@ -1,4 +1,4 @@
-//! The open files of one segment. Kafka: `LazyIndex` does this for two of them.
+//! The open files of one segment. Kafka: `LazyIndex` does the same for the offset and time index.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,11 +24,11 @@ impl<T> Default for Slot<T> {
 }
 
 impl<T> Slot<T> {
-    /// The open file, which is used at the time `now`.
+    /// The open file. Sets its time of last use to `now`.
     #[inline]
     pub(super) fn get(&self, now: u64) -> Option<Arc<T>> {
         let file = self.file.load_full()?;
-        // written only where it changes: threads that read the same file share the cache line
+        // written only if it changes: threads that read the same file share the cache line
         if self.last_use.load(Ordering::Relaxed) != now {
             self.last_use.store(now, Ordering::Relaxed);
         }
@@ -62,7 +62,7 @@ impl FileSlots {
         last_use.load(Ordering::Relaxed)
     }
 
-    /// Closes a file as soon as nothing reads it any more.
+    /// Empties a slot. The file is closed when its last reader drops it.
     pub(super) fn close(&self, kind: FileKind) {
         match kind {
             FileKind::Log | FileKind::Snapshot => self.log.file.store(None),

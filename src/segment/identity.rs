@@ -1,21 +1,21 @@
-//! Which file a segment's `.log` is, and whether it is still the same one.
+//! The identity of a segment's `.log`, and whether the file was replaced.
 
 use super::walk::Batch;
 use super::{LOOKUP_READ, Segment};
 use crate::error::Result;
 use crate::fs::FileIdentity;
 
-/// The file that has the name of a segment's `.log`.
+/// The file that has the name of a segment's `.log` now.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum FileNow {
     Gone,
-    /// Another file than the one that the segment reads.
+    /// A different file from the one that the segment reads.
     Another,
     Same(FileIdentity),
 }
 
 impl Segment {
-    /// The size of the `.log` in bytes, with preallocated space.
+    /// The size of the `.log` in bytes, including preallocated space.
     pub(crate) fn file_size(&self) -> Result<u64> {
         Ok(self.identity()?.size)
     }
@@ -28,8 +28,8 @@ impl Segment {
         Ok(*self.identity.get_or_init(|| identity))
     }
 
-    /// Settles which file the `.log` is and how much of it counts, without opening it: what is appended from now on is
-    /// not seen, and another file of that name, or a shorter one, is a changed log.
+    /// Fixes the identity and the size of the `.log`, without opening it. Later appends are not visible, and a different or
+    /// shorter file with that name is an [`Error::LogChanged`](crate::error::Error::LogChanged).
     pub(crate) fn pin_identity(&self) -> Result<()> {
         let now = self.open_files.directory.identity_of(&self.files.log)?;
         let now = now.ok_or_else(|| self.changed("no file"))?;
@@ -37,7 +37,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Whether the `.log` is longer than what counts of it: its indexes may then speak of what is not seen.
+    /// Whether the `.log` has grown since its size was fixed: its indexes may then refer to later batches.
     pub(crate) fn has_grown(&self) -> Result<bool> {
         let now = self.open_files.directory.identity_of(&self.files.log)?;
         Ok(now.map_or(0, |now| now.size) > self.file_size()?)
@@ -53,24 +53,24 @@ impl Segment {
         })
     }
 
-    /// The checksum that the header of the first batch states; `None` where there is no whole header.
+    /// The checksum in the header of the first batch; `None` if there is no whole header.
     pub(super) fn first_batch_crc(&self) -> Result<Option<u32>> {
         Ok(self.walk(-1, LOOKUP_READ)?.header_at(0)?.ok().map(|header| header.crc))
     }
 
-    /// Whether the first batch has another checksum than `known`, and its bytes agree with it: a damaged checksum does not
-    /// make it another batch.
+    /// Whether the first batch has a checksum other than `known` and its bytes match that checksum: a damaged checksum
+    /// alone does not make it a different batch.
     pub(super) fn has_another_first_batch(&self, known: u32) -> Result<bool> {
         let mut walk = self.walk(-1, LOOKUP_READ)?;
         let Ok(header) = walk.header_at(0)? else { return Ok(false) };
         Ok(header.crc != known && walk.verify(&Batch { position: 0, header })?.is_ok())
     }
 
-    /// Whether an earlier listing of the directory gave the same segment: the same files, the same neighbours, and what was
-    /// read of it was read of the file that is there now, by its inode, size, modification time and change time.
+    /// Whether the segment is the same as in an earlier listing of the directory: the same files, the same neighbours, and
+    /// the `.log` that was read then has the same inode, size, modification time and change time now.
     ///
-    /// A file that was modified shortly before that listing counts as changed: of two changes within one tick of the file
-    /// system's clock the second leaves the same time, and a preallocated file keeps its size.
+    /// A file that was modified shortly before that listing counts as changed: two changes within one tick of the file
+    /// system's clock have the same time, and a preallocated file keeps its size.
     pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
         let is_same = (self.base_offset, self.upper, &self.files, self.truncations)
             == (old.base_offset, old.upper, &old.files, old.truncations);

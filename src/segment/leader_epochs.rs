@@ -1,11 +1,11 @@
-//! What the headers of a segment show: its leader epochs, and whether it was compacted.
+//! The leader epochs of a segment, and whether it was compacted, from its batch headers.
 
 use super::walk::{Preceding, Step};
 use super::{Batch, SCAN_READ, Segment};
 use crate::error::Result;
 
 impl Segment {
-    /// The leader epoch of the last batch; −1 where it has none, or there is no batch.
+    /// The leader epoch of the last batch; −1 if it has none, or there is no batch.
     pub(crate) fn last_epoch(&self) -> Result<i32> {
         let index = self.or_warn(self.offset_index());
         let mut walk = self.walk_from_last_entry(index.as_deref())?;
@@ -16,7 +16,7 @@ impl Segment {
         Ok(epoch)
     }
 
-    /// Whether its batches up to the first damage show that it was compacted, by the headers alone. Found once.
+    /// Whether the headers of its batches up to the first damage show that it was compacted. Computed once.
     pub(crate) fn is_compacted(&self) -> Result<bool> {
         if let Some(found) = self.compacted.get() {
             return Ok(*found);
@@ -25,12 +25,12 @@ impl Segment {
         Ok(*self.compacted.get_or_init(|| found))
     }
 
-    /// Notes that it has an inner gap, which a scan met.
+    /// Records that a scan found an inner gap.
     pub(crate) fn note_compacted(&self) {
         self.compacted.get_or_init(|| true);
     }
 
-    /// [`Batch::shows_compaction`]; where a `LogWriter` has had the log, missing offsets between two batches show nothing,
+    /// [`Batch::shows_compaction`]. If a `LogWriter` has opened the log, missing offsets between two batches show nothing,
     /// because it truncates inside a batch without a new leader epoch.
     pub(crate) fn shows_compaction(&self, batch: &Batch, before: Option<Preceding>) -> bool {
         batch.shows_compaction(before.filter(|_| self.truncations.is_none()))
@@ -48,7 +48,7 @@ impl Segment {
         }
     }
 
-    /// Where each leader epoch of its batches begins, in their order.
+    /// The start offset of each leader epoch of its batches, in their order.
     pub(crate) fn epochs(&self) -> Result<Vec<(i32, i64)>> {
         let mut epochs: Vec<(i32, i64)> = Vec::new();
         let mut walk = self.walk(-1, SCAN_READ)?;

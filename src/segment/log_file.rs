@@ -1,4 +1,4 @@
-//! The bytes of one `.log`, mapped or read through a window: walkers do not see which.
+//! The bytes of one `.log`, either mapped or read through a window. Callers do not depend on which.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use crate::error::{Error, Result};
 use crate::fs::FileBytes;
 use crate::types::Interrupt;
 
-/// A reader of one `.log` with a window of its own; positions are bytes from the start of the file.
+/// A reader of one `.log` with a private window; positions are bytes from the start of the file.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     bytes: Arc<FileBytes>,
-    /// How much is read at a time where the file is not mapped.
+    /// Bytes to read at a time if the file is not mapped.
     ahead: usize,
     open_files: Arc<OpenFiles>,
-    /// How many there had been when the log was opened; `None` where no writer of ours had it yet.
+    /// The truncation count when the log was opened; `None` if no `LogWriter` had opened it.
     truncations: Option<u64>,
     start: u64,
     window: Vec<u8>,
@@ -30,31 +30,31 @@ impl LogFile {
         Self { bytes, ahead, open_files, truncations, start: 0, window: Vec::new() }
     }
 
-    /// Another reader of the same bytes.
-    pub(crate) fn another(&self) -> Self {
+    /// A new reader of the same bytes.
+    pub(crate) fn new_reader(&self) -> Self {
         Self::new(Arc::clone(&self.bytes), self.ahead, Arc::clone(&self.open_files), self.truncations)
     }
 
-    /// Asked by what may read long.
+    /// Checked by operations that may read for a long time.
     pub(crate) fn interrupt(&self) -> Interrupt {
         self.open_files.interrupt
     }
 
-    /// Fails where the log was truncated since it was opened: what was read may have been written in place of what was
-    /// cut. So it is asked after each reading.
+    /// Fails if the log was truncated since it was opened: new bytes may have been written over the removed ones and read.
+    /// So it is called after each read.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
-        // a log of Kafka's alone pays nothing
+        // costs nothing in a log that only Kafka writes
         if self.truncations.is_none() || self.open_files.truncations()? == self.truncations {
             return Ok(());
         }
         Err(Error::LogChanged {
             file: self.bytes.path().to_owned(),
-            expected: "the log that was there when it was opened".to_owned(),
-            found: "one that was truncated since".to_owned(),
+            expected: "the log as it was when it was opened".to_owned(),
+            found: "a log that was truncated since".to_owned(),
         })
     }
 
-    /// `length` bytes from `position` on, or as many as there are before the end of the file.
+    /// `length` bytes from `position`, or fewer at the end of the file.
     pub(crate) fn read(&mut self, position: u64, length: usize) -> Result<&[u8]> {
         if let Some(mapped) = self.bytes.mapped() {
             let start = usize::try_from(position).unwrap_or(usize::MAX).min(mapped.len());
@@ -64,11 +64,11 @@ impl LogFile {
         let left = usize::try_from(self.bytes.size().saturating_sub(position)).unwrap_or(usize::MAX);
         let length = length.min(left);
         if self.in_window(position, length).is_none() {
-            // far behind the window: the batches are larger than what is read ahead, and the next jump will go as far
+            // far after the window: the batches are larger than what is read ahead, and the next jump will be as far
             let read_to = self.start + self.window.len() as u64;
             let jumps = read_to > 0 && position.saturating_sub(read_to) > self.ahead as u64 / 4;
             let wanted = if jumps { length } else { length.max(self.ahead.min(left)) };
-            // a window that once held a very large batch gives that memory back
+            // frees the memory of a window that once held a very large batch
             if self.window.capacity() > 4 * self.ahead.max(wanted) {
                 self.window = Vec::new();
             }

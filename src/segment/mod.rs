@@ -1,7 +1,7 @@
-//! One segment: a `.log`, its indexes, and what can be asked of them. Kafka: `LogSegment`, read side.
+//! One segment: a `.log`, its indexes, and the look-ups in them. Kafka: `LogSegment`, read side.
 //!
-//! Indexes are hints here. An entry is used only after the batch it points to was read and agrees with it; where it does
-//! not, the answer comes from a walk without the index, and the log remembers a warning.
+//! Indexes are hints. An index entry is used only after the batch it points to was read and agrees with it. If it does
+//! not agree, the look-up walks the log without the index and records a warning.
 
 mod appender;
 mod batch_table;
@@ -40,7 +40,7 @@ use crate::record::BatchHeader;
 
 pub(crate) use appender::{SegmentAppender, SegmentLayout, SegmentState, remove_segment};
 use batch_table::BatchTable;
-pub(crate) use batch_table::{OffsetLookups, Placed};
+pub(crate) use batch_table::{FoundBatch, OffsetLookups};
 pub(crate) use buckets::{Bucket, Buckets};
 pub(crate) use file_budget::with_descriptors;
 use file_slots::{FileSlots, Slot};
@@ -59,13 +59,13 @@ pub use walk::Batch;
 pub(crate) use walk::{Bounds, Damage, Preceding, Step, Walk};
 pub(crate) use warnings::Warnings;
 
-/// What one look-up reads at a time where the file is not mapped: it covers an index interval of small batches.
+/// Bytes that a look-up reads at a time if the file is not mapped: enough for an index interval of small batches.
 pub(crate) const LOOKUP_READ: usize = 8 << 10;
-/// What a scan reads at a time where the file is not mapped.
+/// Bytes that a scan reads at a time if the file is not mapped.
 pub(crate) const SCAN_READ: usize = 1 << 20;
 
-/// The names of a segment's files as they lie in the directory: with `.swap` where a committed replacement was not yet
-/// renamed.
+/// The names of a segment's files in the directory. They have the suffix `.swap` if a committed replacement was not
+/// renamed yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SegmentFiles {
     pub(crate) log: String,
@@ -74,7 +74,7 @@ pub(crate) struct SegmentFiles {
     pub(crate) transaction_index: Option<String>,
 }
 
-/// A segment of a log, as of the log's opening. Files are opened when first wanted.
+/// A segment of a log, as it was when the log was opened. Its files are opened on first use.
 #[derive(Debug)]
 pub struct Segment {
     base_offset: i64,
@@ -86,15 +86,15 @@ pub struct Segment {
     truncations: Option<u64>,
     open_files: Arc<OpenFiles>,
     warnings: Arc<Warnings>,
-    /// Of its `.log` when that was first looked at: for the last segment of a log at the log's opening.
+    /// The identity of the `.log` at its first use; for the last segment, when the log was opened.
     identity: OnceLock<FileIdentity>,
-    /// When the directory was listed, before anything was read of a file.
+    /// The time before the directory was listed and before any file was read.
     listed: SystemTime,
     tail: OnceLock<Tail>,
     largest: OnceLock<i64>,
     are_indexes_checked: AtomicBool,
     has_overflow: AtomicBool,
-    /// Whether offsets are missing between two of its batches or inside one.
+    /// Whether offsets are missing between two batches or inside one.
     compacted: OnceLock<bool>,
     batch_table: LazyTable<BatchTable>,
     time_table: LazyTable<TimeTable>,
@@ -129,7 +129,8 @@ impl Segment {
         }
     }
 
-    /// The base offset: no record of the segment lies below it; one need not lie at it.
+    /// The base offset. All records of the segment have an offset at or above it; a record at exactly this offset need not
+    /// exist.
     pub fn base_offset(&self) -> i64 {
         self.base_offset
     }
@@ -155,18 +156,18 @@ impl Segment {
         self.open_files.directory.path_of(&self.files.log)
     }
 
-    /// The bytes of its batches: the size of the `.log`, in the last segment without what follows the last whole batch, such
-    /// as the zeros of a preallocated file. As of the log's opening for the last segment, else of the first call.
+    /// The bytes of the segment's batches: the size of the `.log`. For the last segment, without the bytes after the last
+    /// whole batch, such as the zeros of a preallocated file. The value is fixed when the log is opened for the last
+    /// segment, and at the first call for others.
     ///
-    /// # Errors
-    /// [`Error::Io`]; [`Error::LogChanged`] where the file is gone.
+    /// [`Error::Io`]; [`Error::LogChanged`] if the file is gone.
     ///
     /// *Source*: `LogSegment.size`.
     pub fn size(&self) -> Result<u64> {
         if self.is_last() { Ok(self.tail()?.end) } else { self.file_size() }
     }
 
-    /// Forgets what the system has of the `.log` in memory: what is read from now on is what the disk has.
+    /// Drops the cached pages of the `.log`, so that later reads come from the disk.
     pub(crate) fn forget_cached(&self) -> Result<()> {
         self.open_log_file()?.forget_cached()
     }
@@ -180,12 +181,12 @@ impl Segment {
             || {
                 let file = self.open_log_file()?;
                 let identity = *self.identity.get_or_init(|| file.identity());
-                // the last segment may grow; any other that is not the file it was has been replaced
+                // only the last segment may grow; any other with a different inode or size has been replaced
                 if file.identity().inode != identity.inode || !self.is_last() && file.size() != identity.size
                 {
-                    return Err(self.changed("another file of that name"));
+                    return Err(self.changed("a different file with that name"));
                 }
-                FileBytes::new(file, Some(identity.size), self.open_files.maps(self.is_last()))
+                FileBytes::new(file, Some(identity.size), self.open_files.should_map(self.is_last()))
             },
         )
     }
@@ -196,7 +197,7 @@ impl Segment {
         let is_mapped = bytes.mapped().is_some();
         let log = LogFile::new(bytes, ahead, Arc::clone(&self.open_files), self.truncations);
         if is_mapped {
-            // else each reading asks
+            // without a mapping, each read checks it
             log.check_unchanged()?;
         }
         Ok(log)
@@ -212,12 +213,12 @@ impl Segment {
     fn changed(&self, found: &str) -> Error {
         Error::LogChanged {
             file: self.path(),
-            expected: "the segment that was there when the log was opened".to_owned(),
+            expected: "the segment as it was when the log was opened".to_owned(),
             found: found.to_owned(),
         }
     }
 
-    /// The offset index, or `None` where there is no such file.
+    /// The offset index, or `None` if there is no such file.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -231,7 +232,7 @@ impl Segment {
         )
     }
 
-    /// The time index, or `None` where there is no such file.
+    /// The time index, or `None` if there is no such file.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -245,8 +246,8 @@ impl Segment {
         )
     }
 
-    /// The transaction index, or `None` where there is no such file: then the segment holds no abort marker, or the file
-    /// was lost.
+    /// The transaction index, or `None` if there is no such file: the segment contains no abort marker, or the file was
+    /// lost.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -266,20 +267,20 @@ impl Segment {
         let Some(name) = name else { return Ok(None) };
         let opened = self.open_files.get(&self.slots, slot, kind, || {
             let file = self.open_files.directory.open_file(name)?;
-            open(FileBytes::new(file, None, self.open_files.maps(self.is_last()))?)
+            open(FileBytes::new(file, None, self.open_files.should_map(self.is_last()))?)
         });
         match opened {
             Ok(opened) => Ok(Some(opened)),
-            // it went with its segment, or a rolling broker has just renamed it
+            // removed with its segment, or a broker that rolls has just renamed it
             Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// An index for an answer that can do without it: one that cannot be opened becomes a warning.
+    /// The index, for a look-up that can work without one. If the index cannot be opened, a warning is recorded.
     pub(crate) fn or_warn<T>(&self, index: Result<Option<T>>) -> Option<T> {
         index.unwrap_or_else(|error| {
-            self.warn(format!("{error}; answered without it"));
+            self.warn(format!("{error}; the look-up does not use it"));
             None
         })
     }
@@ -294,10 +295,10 @@ impl Segment {
         Ok(Walk::new(self.log_file(read)?, bounds, 0, Some(bounds.before_first(leader_epoch))))
     }
 
-    /// A walk from the segment's first batch that passes over damage, after a segment that ended with `leader_epoch`.
+    /// A walk from the segment's first batch that skips damage, after a segment that ended with `leader_epoch`.
     ///
-    /// Where the first batches here all have a lower epoch, it is that one batch before them which lies: it is given up,
-    /// or every batch of this segment would count as damaged.
+    /// If the first two batches here both have a lower epoch, the epoch before them is treated as damaged and ignored.
+    /// Otherwise every batch of this segment would count as damaged.
     pub(crate) fn walk_after(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
         let mut walk = self.walk(leader_epoch, read)?;
         let Ok(first) = walk.header_at(0)? else { return Ok(walk) };
@@ -315,8 +316,8 @@ impl Segment {
         Ok(walk)
     }
 
-    /// Warns of a batch that no index can refer to. Kafka's cleaner once left such; of the last batch of a log, whose base
-    /// offset nothing else protects, it may also be the damage of a bit.
+    /// Warns about a batch that no index can refer to. Old versions of Kafka's cleaner left such batches. In the last batch
+    /// of a log, whose base offset nothing else confirms, the cause may also be a flipped bit.
     pub(crate) fn note_overflow(&self, batch: &Batch) {
         if !is_relative(batch.header.last_offset, self.base_offset)
             && !self.has_overflow.swap(true, Ordering::Relaxed)
@@ -334,7 +335,7 @@ impl Segment {
         damage.malformed.clone().at(self.path(), damage.position, Some(damage.offset))
     }
 
-    /// The offset after the last batch of the segment; the base offset where it has none.
+    /// The offset after the last batch of the segment; the base offset if it has no batch.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`].
@@ -342,11 +343,10 @@ impl Segment {
         Ok(self.tail()?.end_offset)
     }
 
-    /// The largest timestamp of its records, ms since the epoch, or where none has one the file's modification time.
-    /// Kafka: `LogSegment.largestTimestamp`.
+    /// The largest timestamp of the segment's records, ms since the epoch; the file's modification time if no record has a
+    /// timestamp. Kafka: `LogSegment.largestTimestamp`.
     ///
-    /// # Errors
-    /// [`Error::Corrupt`] where it has to be read from the log and that is damaged; [`Error::Io`].
+    /// [`Error::Corrupt`] if it has to be read from the log and the log is damaged; [`Error::Io`].
     pub fn largest_timestamp(&self) -> Result<i64> {
         match self.largest_record_timestamp()? {
             largest if largest >= 0 => Ok(largest),

@@ -1,4 +1,4 @@
-//! The state of a segment when a scan of it was planned, for comparison with what is there when the scan is made.
+//! The state of a segment when a scan of it was planned, for comparison with its state when the scan runs.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use crate::error::Result;
 
 /// The state of one segment when a [`Split`](crate::log::Split) was planned.
 ///
-/// It has no inode and no time: another machine may read the split, from a copy or through another mount.
+/// It contains no inode and no time: another machine may read the split, from a copy or through another mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PlannedSegment {
     /// The segment's base offset.
     pub base_offset: i64,
     /// Bytes of its batches.
     pub size: u64,
-    /// The checksum of its first batch; `None` where it has no batch, or the header of the first one is damaged.
+    /// The checksum of its first batch; `None` if it has no batch, or the header of the first one is damaged.
     pub first_batch_crc: Option<u32>,
     /// Whether it was the last segment, which may grow.
     pub is_last: bool,
@@ -31,14 +31,14 @@ impl PlannedSegment {
         })
     }
 
-    /// How a segment of the log differs from the plan; `None` where it does not.
+    /// How a segment of the log differs from the plan; `None` if it does not.
     pub(crate) fn change(&self, segment: &Segment) -> Result<Option<Change>> {
         let file = match segment.file_now()? {
             FileNow::Same(file) => file,
             FileNow::Gone => return Ok(Some(Change::Gone)),
             FileNow::Another => return Ok(Some(Change::Replaced)),
         };
-        // before any byte is read: the bytes that are gone may be mapped
+        // checked before any byte is read: the removed bytes may be mapped
         if file.size < self.size {
             return Ok(Some(Change::Shortened { size: file.size }));
         }
@@ -59,7 +59,7 @@ pub enum Change {
         /// Bytes of the file now.
         size: u64,
     },
-    /// It is another file, by its size or by its first batch.
+    /// It is a different file, by its size or its first batch.
     Replaced,
     /// The last segment ends below the end of the split.
     Ended {

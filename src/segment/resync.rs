@@ -1,18 +1,18 @@
-//! After damage: where does the next whole batch start?
+//! Finds the next whole batch after damage.
 //!
-//! A record's value may hold a whole batch (a backup of a log, kept in a log), so a valid checksum alone proves nothing.
-//! Tried in this order:
+//! A record's value may contain a whole batch (a backup of a log, stored in a log), so a valid checksum alone proves
+//! nothing. These rules are tried in order:
 //!
-//! 1. the damaged batch's own end, where its checksum holds (then the damage is outside it: offset, length of a
-//!    neighbour, epoch, magic), or where its length leads to a batch that continues its offsets exactly;
-//! 2. the positions that the offset index names, each checked against the batch it points to;
-//! 3. the position up to which the damaged batch's checksum holds: then its length is all that is wrong; where there is
-//!    none, the whole batch that its length leads to after all;
-//! 4. every position before that, where a batch's offsets lie between the last good one and the next known one and the
-//!    batches that follow it lead exactly to the known position (or to the end, or to a second damaged header). A batch
-//!    inside a value of a v2 batch does not: at least the count of headers follows it.
+//! 1. The end of the damaged batch by its own length, if its checksum matches (then the damage is outside the checksummed
+//!    bytes: offset, epoch, magic, or the length of a neighbour), or if the batch there continues its offsets exactly.
+//! 2. The positions in the offset index. Each is checked against the batch it points to.
+//! 3. The position up to which the damaged batch's checksum matches: then only its length is wrong. If there is none, the
+//!    whole batch at the end by its own length.
+//! 4. Every position before the known batch of rule 2 (or the end). A batch there is accepted if its offsets are between
+//!    the last good one and the known one, and the batches after it lead exactly to the known position (or to the end, or to
+//!    a second damaged header). A batch inside a value of a v2 batch fails this: at least the header count follows it.
 //!
-//! All of it is paid from the walk's budget of work; where that is used up, the rest of the segment counts as damaged.
+//! All this work is charged to the walk's budget. When that is used up, the rest of the segment counts as damaged.
 
 use super::Segment;
 use super::walk::{Batch, Damage, Walk};
@@ -20,11 +20,11 @@ use crate::error::Result;
 use crate::index::OffsetIndex;
 use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, crc};
 
-/// How much of the file is looked at in one piece.
+/// Bytes of the file to search at a time.
 const CHUNK: usize = 128 << 10;
 
-/// The least that a look costs, however few bytes it takes.
-const LOOK: u64 = 4 << 10;
+/// The minimum work charged for a read, even of fewer bytes.
+const MIN_WORK: u64 = 4 << 10;
 
 impl Segment {
     /// Moves a walk through this segment after damage, to the next whole batch or to the end, and returns what it skipped.
@@ -33,14 +33,14 @@ impl Segment {
     }
 }
 
-/// The bytes and offsets that a walk skips where the log is damaged.
+/// The bytes and offsets of damage that a walk skips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DamagedSpan {
     pub(crate) start_position: u64,
     pub(crate) end_position: u64,
     /// The first offset that may be missing.
     pub(crate) start_offset: i64,
-    /// The offset of the batch after it; `None` where nothing valid follows in the segment.
+    /// The offset of the batch after it; `None` if no valid batch follows in the segment.
     pub(crate) end_offset: Option<i64>,
 }
 
@@ -58,7 +58,7 @@ impl Walk {
     }
 
     fn next_whole_batch(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
-        // the tail of a preallocated file is the most common damage of all, and the largest
+        // the zeros at the end of a preallocated file are the most common and the largest damage
         if self.log.is_zero(damage.position, self.bounds.end)? {
             return Ok(None);
         }
@@ -72,7 +72,7 @@ impl Walk {
             Some(end) => return self.valid_at(end, damage.offset, self.bounds.upper),
             None => {}
         }
-        if known.is_none() && self.ends_where_the_data_do(damage.position)? {
+        if known.is_none() && self.ends_at_data_end(damage.position)? {
             return Ok(None);
         }
         // no other length makes its checksum hold, so the damage is elsewhere in it
@@ -82,12 +82,13 @@ impl Walk {
         self.search(damage, known).map(|found| found.or(known))
     }
 
-    /// Rule 1: the whole batch where the damaged one's length says that it ends, and whether more than the length says so.
+    /// Rule 1: the whole batch at the end of the damaged one by its length, and whether the checksum or the offsets confirm
+    /// that length.
     fn after_own_end(&mut self, damage: &Damage) -> Result<Option<(Batch, bool)>> {
         let start = damage.position;
         let Some(length) = possible_size(self.log.read(start, PREFIX)?) else { return Ok(None) };
         let end = start + length as u64;
-        if end >= self.bounds.end || !self.pay(length as u64) {
+        if end >= self.bounds.end || !self.spend(length as u64) {
             return Ok(None);
         }
         let bytes = self.log.read(start, length)?;
@@ -103,15 +104,15 @@ impl Walk {
         }))
     }
 
-    /// Whether a damaged batch is the last one: by its own length it ends where the data end. Then nothing follows, and
-    /// what looks like a batch lies in one of its values.
-    fn ends_where_the_data_do(&mut self, start: u64) -> Result<bool> {
+    /// Whether a damaged batch is the last one, because by its own length it ends at the end of the data. Then no batch
+    /// follows, and anything that looks like a batch is inside one of its values.
+    fn ends_at_data_end(&mut self, start: u64) -> Result<bool> {
         let length = possible_size(self.log.read(start, PREFIX)?);
         Ok(length.is_some_and(|length| start + length as u64 == self.bounds.end))
     }
 
-    /// Rule 3: where the damaged batch ends if nothing but its length is wrong: its checksum holds for the bytes up to
-    /// there. Asked of every place where a header could start, so batches in its values do not stand in the way.
+    /// Rule 3: the end of the damaged batch if only its length is wrong, which is where its checksum matches. Tries every
+    /// position at which a header could start, so batches inside its values do no harm.
     fn end_by_checksum(&mut self, damage: &Damage, known: Option<Batch>) -> Result<Option<u64>> {
         let start = damage.position;
         let goal = known.map_or(self.bounds.end, |batch| batch.position);
@@ -127,7 +128,7 @@ impl Walk {
             (crc::Running::new(magic), start + from, start + PREFIX as u64);
         loop {
             let end = self.next_candidate(position, goal, damage.offset, high)?.unwrap_or(goal).max(done);
-            if !self.pay(end - done) {
+            if !self.spend(end - done) {
                 return Ok(None);
             }
             while done < end {
@@ -145,15 +146,15 @@ impl Walk {
         }
     }
 
-    /// Rule 2: the first entry behind the damage that names a whole batch by its offset and position.
+    /// Rule 2: the first index entry after the damage whose offset and position match a whole batch.
     fn first_indexed(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
         let Some(index) = index else { return Ok(None) };
-        // positions rise in an index; in one where they do not, entries are missed, which costs only the hint
+        // positions increase in an index; if they do not, this misses entries, which are only hints
         let (mut slot, mut high) = (0, index.entries());
         while slot < high {
             let middle = slot + (high - slot) / 2;
-            let is_behind = |position: u64| position > damage.position;
-            if u64::try_from(index.entry(middle)?.position).is_ok_and(is_behind) {
+            let is_after = |position: u64| position > damage.position;
+            if u64::try_from(index.entry(middle)?.position).is_ok_and(is_after) {
                 high = middle;
             } else {
                 slot = middle + 1;
@@ -161,7 +162,7 @@ impl Walk {
         }
         for slot in slot..index.entries() {
             self.log.interrupt().check()?;
-            if !self.pay(index.entry_size()) {
+            if !self.spend(index.entry_size()) {
                 break;
             }
             let entry = index.entry(slot)?;
@@ -178,7 +179,7 @@ impl Walk {
         Ok(None)
     }
 
-    /// Rule 4: byte by byte up to the known batch.
+    /// Rule 4: tries every byte up to the known batch.
     fn search(&mut self, damage: &Damage, known: Option<Batch>) -> Result<Option<Batch>> {
         let goal = known.map_or(self.bounds.end, |batch| batch.position);
         let high = known.map_or(self.bounds.upper, |batch| batch.header.base_offset);
@@ -203,10 +204,10 @@ impl Walk {
         Ok(None)
     }
 
-    /// The first position from which a header could start, by its magic, length and offset alone.
+    /// The first position at which a header could start, by its magic, length and offset alone.
     fn next_candidate(&mut self, from: u64, goal: u64, low: i64, high: i64) -> Result<Option<u64>> {
         let mut position = from;
-        while position < goal && self.pay(LOOK) {
+        while position < goal && self.spend(MIN_WORK) {
             self.log.interrupt().check()?;
             let bytes = self.log.read(position, CHUNK)?;
             if bytes.len() < PREFIX {
@@ -227,28 +228,28 @@ impl Walk {
                 at += 1;
             }
             position += at as u64;
-            if !self.pay(at as u64) {
+            if !self.spend(at as u64) {
                 return Ok(None);
             }
         }
         Ok(None)
     }
 
-    /// Takes work from the budget; false where there is not so much left.
-    fn pay(&mut self, work: u64) -> bool {
+    /// Takes work from the budget; false if less is left.
+    fn spend(&mut self, work: u64) -> bool {
         let Some(left) = self.work_left.checked_sub(work) else { return false };
         self.work_left = left;
         true
     }
 
-    /// A batch that begins at `position`, has offsets from `low` to below `high`, and a checksum that holds.
+    /// The batch at `position`, if its offsets are in `[low, high)` and its checksum matches.
     fn valid_at(&mut self, position: u64, low: i64, high: i64) -> Result<Option<Batch>> {
         if position >= self.bounds.end {
             return Ok(None);
         }
-        // paid before the header is asked for: a wrapper is opened for it
+        // charged before the header is read, which decompresses a wrapper
         let Some(length) = plausible_length(self.log.read(position, PREFIX)?) else { return Ok(None) };
-        if position + length as u64 > self.bounds.end || !self.pay(LOOK.max(length as u64)) {
+        if position + length as u64 > self.bounds.end || !self.spend(MIN_WORK.max(length as u64)) {
             return Ok(None);
         }
         let Ok(header) = self.header_at(position)? else { return Ok(None) };
@@ -259,8 +260,8 @@ impl Walk {
         Ok(Some(batch))
     }
 
-    /// Something that looks like the header of a damaged batch: an offset and a length that can be, or, where the length or
-    /// the magic is what is damaged, exactly the offset that comes next.
+    /// Whether the bytes look like the header of a damaged batch: the offset and length are possible, or the offset is
+    /// exactly the next one while the length or the magic is damaged.
     fn is_damaged_header(&mut self, position: u64, low: i64, high: i64) -> Result<bool> {
         let end = self.bounds.end;
         let prefix = self.log.read(position, PREFIX)?;
@@ -275,16 +276,16 @@ fn offset_of(prefix: &[u8]) -> Option<i64> {
     prefix.first_chunk().map(|offset| i64::from_be_bytes(*offset))
 }
 
-/// The size of the batch at the front of `prefix`, if its length and magic are possible.
+/// The size of the batch at the start of `prefix`, if its length and magic are possible.
 fn plausible_length(prefix: &[u8]) -> Option<usize> {
     let magic = *prefix.get(PREFIX - 1)?;
     possible_size(prefix).filter(|_| magic <= 2)
 }
 
-/// The same whatever the magic, which may be what is damaged.
+/// Like [`plausible_length`], but with any magic, which may be the damaged byte.
 fn possible_size(prefix: &[u8]) -> Option<usize> {
     let length = i32::from_be_bytes(*prefix.get(8..)?.first_chunk()?);
     let size = usize::try_from(length).ok()? + LOG_OVERHEAD;
-    // the smallest entry of any format; the header's own rules come later
+    // the smallest entry of any format; the header parser checks the rest
     (LOG_OVERHEAD + 14..=MAX_BATCH_BYTES).contains(&size).then_some(size)
 }

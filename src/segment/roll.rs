@@ -11,7 +11,7 @@ pub(crate) struct RollParams {
     pub(crate) max_timestamp: i64,
     /// The last offset of the batches.
     pub(crate) last_offset: i64,
-    /// Its bytes.
+    /// Bytes of the batches.
     pub(crate) size: u64,
     /// The clock, ms.
     pub(crate) now: i64,
@@ -22,7 +22,7 @@ pub(crate) struct RollParams {
 pub(crate) struct RollState {
     pub(crate) base_offset: i64,
     pub(crate) size: u64,
-    /// The largest timestamp of the segment's first batch; −1 where that has none, `None` without a batch.
+    /// The largest timestamp of the segment's first batch; −1 if it has none, `None` without a batch.
     pub(crate) first_batch_timestamp: Option<i64>,
     /// When the segment was opened, ms.
     pub(crate) created: i64,
@@ -34,8 +34,8 @@ pub(crate) struct RollState {
 
 /// Whether the append begins a new segment.
 ///
-/// In Kafka's order: the size; the time, of records where the first batch has one, else of the clock, and never of an
-/// empty segment; either index full; an offset too far from the base.
+/// In Kafka's order: the size; the time, measured by record timestamps if the first batch has one and by the clock
+/// otherwise, and never for an empty segment; either index is full; an offset too far from the base.
 pub(crate) fn should_roll(params: &RollParams, state: &RollState) -> bool {
     let waited = match state.first_batch_timestamp {
         Some(first) if first >= 0 => params.max_timestamp.saturating_sub(first),
@@ -77,15 +77,15 @@ mod tests {
     };
 
     #[test]
-    fn a_segment_is_filled_to_the_byte() {
+    fn a_segment_is_filled_to_the_last_byte() {
         assert!(!should_roll(&PARAMS, &STATE));
         assert!(should_roll(&PARAMS, &RollState { size: 401, ..STATE }));
-        // even an empty one, where the append alone is too large
+        // even an empty one, if the append alone is too large
         assert!(should_roll(&RollParams { size: 501, ..PARAMS }, &RollState { size: 0, ..STATE }));
     }
 
     #[test]
-    fn records_times_count_from_the_first_batch_and_else_the_clock() {
+    fn segment_age_is_measured_from_the_first_batch_timestamp_or_else_by_the_clock() {
         assert!(!should_roll(&PARAMS, &STATE));
         assert!(should_roll(&RollParams { max_timestamp: 5001, ..PARAMS }, &STATE));
         assert!(!should_roll(&RollParams { max_timestamp: -1, ..PARAMS }, &STATE));

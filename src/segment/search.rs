@@ -1,4 +1,4 @@
-//! Look-ups in one segment, by offset and by time: index, confirmation, header walk.
+//! Look-ups in one segment, by offset and by time: read an index entry, confirm it in the log, walk the headers.
 
 use super::walk::{Batch, Step};
 use super::{LOOKUP_READ, Segment, Walk};
@@ -7,19 +7,19 @@ use crate::index::{Method, OffsetIndex, TimeIndex};
 use crate::record::Records;
 use crate::types::{OffsetPosition, TimestampOffset};
 
-/// What a look-up by offset found in a segment.
+/// The result of a look-up by offset in a segment.
 #[derive(Debug)]
 pub(crate) enum Found {
-    /// The batch that holds the offset, or the first one behind the gap it lies in.
+    /// The batch that contains the offset, or the first one after the gap that contains it.
     Batch(Batch),
-    /// Every batch of the segment lies below the offset; the last one, whose word for it was checked.
+    /// Every batch of the segment is below the offset. The last batch was verified.
     Below,
 }
 
 impl Segment {
-    /// A walk that starts at or before the first batch whose last offset reaches `offset`: from the index entry below it
-    /// where the log confirms that, else from the segment's start. The flag says that the first batch's own offsets were
-    /// confirmed by the entry, not only that it may lie there.
+    /// A walk that starts at or before the first batch whose last offset is at or above `offset`: from the preceding index
+    /// entry if the log confirms it, else from the segment's start. The flag is true if the entry confirmed the offsets of
+    /// the walk's first batch, and not only its position.
     pub(crate) fn walk_to(&self, offset: i64, leader_epoch: i32, read: usize) -> Result<(Walk, bool)> {
         let from_start = || Ok((self.walk(leader_epoch, read)?, true));
         let Some(index) = self.or_warn(self.offset_index()) else { return from_start() };
@@ -35,19 +35,20 @@ impl Segment {
         }
         let mut walk = Walk::new(self.log_file(read)?, self.bounds()?, 0, None);
         if entry.offset <= offset
-            && let Some((position, exactly)) = self.confirmed(entry, &mut walk)?
+            && let Some((position, is_exact)) = self.confirm(entry, &mut walk)?
         {
             walk.position = position;
-            return Ok((walk, exactly));
+            return Ok((walk, is_exact));
         }
         self.warn_of_entry(&index, entry);
         from_start()
     }
 
-    /// Whether the log agrees with an offset index entry: a batch lies at its position, and the entry's offset is that
-    /// batch's last (as 4.x writes) or base offset (0.8 to 0.11), or the last offset of a batch behind it (an append of
-    /// several batches, as followers got them before). Gives the position and whether one of the first two holds.
-    pub(super) fn confirmed(&self, entry: OffsetPosition, walk: &mut Walk) -> Result<Option<(u64, bool)>> {
+    /// Confirms an offset index entry against the log: a batch starts at its position, and the entry's offset is that
+    /// batch's last offset (as 4.x writes it) or base offset (0.8 to 0.11), or the last offset of a later batch (an append
+    /// of several batches, as followers used to get them). Returns the position, and whether one of the first two cases
+    /// applies.
+    pub(super) fn confirm(&self, entry: OffsetPosition, walk: &mut Walk) -> Result<Option<(u64, bool)>> {
         let Ok(position) = u64::try_from(entry.position) else { return Ok(None) };
         if position >= walk.bounds.end {
             return Ok(None);
@@ -73,7 +74,7 @@ impl Segment {
 
     pub(super) fn warn_of_entry(&self, index: &OffsetIndex, entry: OffsetPosition) {
         self.warn(format!(
-            "{}: the entry (offset {}, position {}) does not agree with the log; answered without it",
+            "{}: the entry (offset {}, position {}) does not agree with the log; the look-up does not use it",
             index.path().display(),
             entry.offset,
             entry.position
@@ -82,14 +83,14 @@ impl Segment {
 
     /// The first batch whose last offset is at or above `offset`. Kafka: `LogSegment.translateOffset`.
     ///
-    /// Bytes are read only of the batches that the answer rests on: the one found and, where the offset lies in a gap,
-    /// the one before it, whose word on its own end is then part of the answer, and the header behind it.
+    /// Reads and verifies only the batches that the result depends on: the batch found and, if the offset is in a gap, the
+    /// batch before it, whose end is then part of the result, and the header after it.
     pub(crate) fn find_offset(&self, offset: i64) -> Result<Found> {
-        let (walk, exactly) = self.walk_to(offset, -1, LOOKUP_READ)?;
+        let (walk, is_exact) = self.walk_to(offset, -1, LOOKUP_READ)?;
         let from_start = walk.position == 0;
-        match self.find_offset_on(walk, offset, exactly)? {
+        match self.find_offset_on(walk, offset, is_exact)? {
             Some(found) => Ok(found),
-            // a gap right behind a batch whose offsets nothing confirmed
+            // a gap directly after a batch whose offsets nothing confirmed
             None if !from_start => {
                 Ok(self.find_offset_on(self.walk(-1, LOOKUP_READ)?, offset, true)?.unwrap_or(Found::Below))
             }
@@ -116,18 +117,18 @@ impl Segment {
             if in_gap && walked == 1 && !first_is_confirmed {
                 return Ok(None);
             }
-            // a gap before a batch is believed only where the batch behind it agrees: an offset that is missing here may
-            // lie there, out of place
+            // a gap before a batch is accepted only if the batch after it agrees: the missing offset may be in that one, out of
+            // order
             if in_gap
                 && let Some(batch) = &batch
                 && let Some(damage) = walk.contradicted_by_next(batch)?
             {
                 return Err(self.corrupt(&damage));
             }
-            for rested_on in batch.iter().chain(previous.iter().filter(|_| in_gap)) {
-                if let Err(malformed) = walk.verify(rested_on)? {
-                    let place = Some(rested_on.header.base_offset);
-                    return Err(malformed.at(self.path(), rested_on.position, place));
+            for needed in batch.iter().chain(previous.iter().filter(|_| in_gap)) {
+                if let Err(malformed) = walk.verify(needed)? {
+                    let place = Some(needed.header.base_offset);
+                    return Err(malformed.at(self.path(), needed.position, place));
                 }
             }
             return Ok(Some(batch.map_or(Found::Below, Found::Batch)));
@@ -135,10 +136,9 @@ impl Segment {
     }
 
     /// The first record at or above `from` whose timestamp is ≥ `target`, in offset order. Kafka:
-    /// `LogSegment.findOffsetByTimestamp`; this one goes on where Kafka's stops short.
+    /// `LogSegment.findOffsetByTimestamp`, which stops too early in some cases; this one continues.
     ///
-    /// Every batch that is passed over on its header's word has its checksum verified, for the maximum timestamp lies
-    /// inside it.
+    /// Verifies every batch that it skips by its header, because the checksum protects the maximum timestamp.
     pub(crate) fn find_time(&self, target: i64, from: i64) -> Result<Option<TimestampOffset>> {
         let mut walk = self.walk_to_time(target, from, LOOKUP_READ)?;
         let mut buffer = Vec::new();
@@ -179,7 +179,7 @@ impl Segment {
     pub(crate) fn walk_to_time(&self, target: i64, from: i64, read: usize) -> Result<Walk> {
         let (mut walk, _) = self.walk_to(from, -1, read)?;
         if let Some(index) = self.or_warn(self.time_index())
-            && let Some(position) = self.or_warn(self.before_time(&index, target))
+            && let Some(position) = self.or_warn(self.position_before_time(&index, target))
             && position > walk.position
         {
             walk = Walk::new(self.log_file(read)?, self.bounds()?, position, None);
@@ -187,15 +187,15 @@ impl Segment {
         Ok(walk)
     }
 
-    /// The position of the batch that the last entry below `target` names, if the log confirms the entry.
-    fn before_time(&self, index: &TimeIndex, target: i64) -> Result<Option<u64>> {
-        // strictly below: a record at the target may lie before the batch that an equal entry names
+    /// The position of the batch of the last entry below `target`, if the log confirms the entry.
+    fn position_before_time(&self, index: &TimeIndex, target: i64) -> Result<Option<u64>> {
+        // strictly below: a record at the target may be before the batch of an equal entry
         let Some(below) = target.checked_sub(1) else { return Ok(None) };
         let (slot, _) = index.slot_range(below, Method::default())?;
         let last = i64::try_from(self.time_entries(index)?).unwrap_or(i64::MAX) - 1;
         let Ok(slot) = u64::try_from(slot.min(last)) else { return Ok(None) };
         if index.entry(slot)?.timestamp < target
-            && let Some((_, batch)) = self.confirmed_time(index, slot)?
+            && let Some((_, batch)) = self.confirm_time(index, slot)?
         {
             return Ok(Some(batch.position));
         }
@@ -203,9 +203,9 @@ impl Segment {
         Ok(None)
     }
 
-    /// The batch that a time index entry names and a walk that stands behind it, if the log confirms the entry: that batch
-    /// has the entry's timestamp as its maximum, and none between it and the batch of the entry before has a larger one.
-    fn confirmed_time(&self, index: &TimeIndex, slot: u64) -> Result<Option<(Walk, Batch)>> {
+    /// The batch of a time index entry and a walk positioned after it, if the log confirms the entry: that batch has the
+    /// entry's timestamp as its maximum, and no batch between it and the batch of the preceding entry has a larger one.
+    fn confirm_time(&self, index: &TimeIndex, slot: u64) -> Result<Option<(Walk, Batch)>> {
         let entry = index.entry(slot)?;
         let previous = match slot.checked_sub(1) {
             Some(slot) => index.entry(slot)?.offset,
@@ -231,17 +231,17 @@ impl Segment {
 
     fn warn_of_time_entry(&self, index: &TimeIndex, entry: TimestampOffset) {
         self.warn(format!(
-            "{}: the entry (timestamp {}, offset {}) does not agree with the log; answered without it",
+            "{}: the entry (timestamp {}, offset {}) does not agree with the log; the look-up does not use it",
             index.path().display(),
             entry.timestamp,
             entry.offset
         ));
     }
 
-    /// The largest timestamp that a batch of the segment states, −1 where none has one; found once.
+    /// The largest timestamp in a batch header of the segment; −1 if no batch has one. Computed once.
     ///
-    /// The last time index entry answers for what lies before the batch it names, if that batch confirms it; the batches
-    /// behind it are read.
+    /// The last time index entry covers the batches before the batch it names, if that batch confirms it; the batches after
+    /// it are read.
     pub(crate) fn largest_record_timestamp(&self) -> Result<i64> {
         if let Some(largest) = self.largest.get() {
             return Ok(*largest);
@@ -252,7 +252,7 @@ impl Segment {
         };
         let largest = match indexed {
             Some(largest) => largest,
-            None => self.largest_behind(self.walk(-1, LOOKUP_READ)?, -1)?,
+            None => self.largest_after(self.walk(-1, LOOKUP_READ)?, -1)?,
         };
         Ok(*self.largest.get_or_init(|| largest))
     }
@@ -260,16 +260,16 @@ impl Segment {
     fn largest_from_index(&self, index: &TimeIndex) -> Result<Option<i64>> {
         let Some(slot) = self.time_entries(index)?.checked_sub(1) else { return Ok(None) };
         let entry = index.entry(slot)?;
-        if let Some((mut walk, batch)) = self.confirmed_time(index, slot)?
+        if let Some((mut walk, batch)) = self.confirm_time(index, slot)?
             && walk.verify(&batch)?.is_ok()
         {
-            return self.largest_behind(walk, entry.timestamp).map(Some);
+            return self.largest_after(walk, entry.timestamp).map(Some);
         }
         self.warn_of_time_entry(index, entry);
         Ok(None)
     }
 
-    /// How many entries of the time index there were when the log was opened: all, but where the last segment has grown.
+    /// The number of time index entries when the log was opened: all of them, unless the last segment has grown.
     fn time_entries(&self, index: &TimeIndex) -> Result<u64> {
         let is_inside = |entry: TimestampOffset| Ok(entry.offset < self.tail()?.end_offset);
         if !self.is_last() || is_inside(index.last_entry())? || !self.has_grown()? {
@@ -278,7 +278,7 @@ impl Segment {
         partition_point(index.entries(), |slot| is_inside(index.entry(slot)?))
     }
 
-    fn largest_behind(&self, mut walk: Walk, mut largest: i64) -> Result<i64> {
+    fn largest_after(&self, mut walk: Walk, mut largest: i64) -> Result<i64> {
         loop {
             self.open_files.interrupt.check()?;
             let before = walk.before;
@@ -296,7 +296,7 @@ impl Segment {
     }
 }
 
-/// The first of `count` slots that is not `inside`, where all before it are.
+/// The first of `count` slots that is not `inside`; all slots before it are.
 pub(super) fn partition_point(count: u64, inside: impl Fn(u64) -> Result<bool>) -> Result<u64> {
     let (mut low, mut high) = (0, count);
     while low < high {
@@ -311,7 +311,7 @@ pub(super) fn partition_point(count: u64, inside: impl Fn(u64) -> Result<bool>) 
 }
 
 impl Error {
-    /// True for damage in the log itself, which `on_damage` is about.
+    /// True for damage in the log itself, which the option `on_damage` controls.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::UnsupportedFormat { .. })
     }

@@ -5,10 +5,11 @@ use crate::error::Result;
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, STAGED};
 
-/// The files of a new segment. The `.log` is last: with it the segment exists.
+/// The files of a new segment. The `.log` is last: the segment exists once it has its name.
 const FILES: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::Log];
 
-/// The staged files of an empty segment. Only renames are left, which need no space. The files are removed on drop.
+/// The staged files of an empty segment. Only renames remain to be done, which need no space. The files are removed on
+/// drop.
 #[derive(Debug)]
 pub(crate) struct StagedSegment {
     directory: Directory,
@@ -16,7 +17,7 @@ pub(crate) struct StagedSegment {
 }
 
 impl StagedSegment {
-    /// Creates the files; the indexes are empty. Where this fails, no file is left.
+    /// Creates the files; the indexes are empty. If this fails, no file is left.
     pub(crate) fn make(directory: &Directory, base_offset: i64, layout: &SegmentLayout) -> Result<Self> {
         let staged = Self { directory: directory.clone(), base_offset };
         staged.remove()?;
@@ -29,8 +30,8 @@ impl StagedSegment {
         Ok(staged)
     }
 
-    /// Renames the files to their final names, over those of an existing segment: at no time is there no segment. The names are
-    /// durable after a sync of the directory.
+    /// Renames the files to their final names, replacing those of an existing segment, so that a segment exists at all
+    /// times. The names are durable after a sync of the directory.
     pub(crate) fn put(self) -> Result<()> {
         self.directory.remove(&segment_file(self.base_offset, FileKind::TransactionIndex))?;
         for kind in FILES {
@@ -50,7 +51,7 @@ impl StagedSegment {
 
 impl Drop for StagedSegment {
     fn drop(&mut self) {
-        // a file that was renamed is not found under its staged name
+        // a renamed file no longer has its staged name
         let _ = self.remove();
     }
 }

@@ -1,8 +1,8 @@
-//! The end of a segment: where its data stop and which offset comes next.
+//! The end of a segment: the end position of its data, and the next offset.
 //!
-//! Kafka takes the log end offset from the last index entry and a read after it, and verifies neither. Here the walk starts
-//! at the last entry that the log confirms, verifies every batch after it, and accepts an end only where no valid batch
-//! follows.
+//! Kafka takes the log end offset from the last index entry and a read after it, and verifies neither. Here the walk
+//! starts at the last entry that the log confirms, verifies every batch after it, and accepts an end only if no valid
+//! batch follows.
 
 use super::search::partition_point;
 use super::walk::{Batch, Bounds, Damage, Step};
@@ -11,23 +11,23 @@ use crate::error::Result;
 use crate::index::OffsetIndex;
 use crate::types::OffsetPosition;
 
-/// How many of the last entries are compared with the log until one is confirmed.
-const TRIED_ENTRIES: usize = 16;
+/// The maximum number of entries, from the last one, to compare with the log until one is confirmed.
+const MAX_TRIED_ENTRIES: usize = 16;
 
-/// Where a segment ends.
+/// The end of a segment.
 #[derive(Debug, Clone)]
 pub(crate) struct Tail {
-    /// The position after the last byte of data. In the last segment what follows is a torn batch, or the zeros of a
-    /// preallocated file; elsewhere it is the size of the file.
+    /// The position after the last byte of data. In the last segment, a torn batch or the zeros of a preallocated file may
+    /// follow; in other segments it is the size of the file.
     pub(crate) end: u64,
     /// The offset after the last batch.
     pub(crate) end_offset: i64,
-    /// What ended the last segment before its file does.
+    /// The damage that ends the last segment before the end of its file.
     pub(crate) cut: Option<Damage>,
 }
 
 impl Segment {
-    /// The end, found once.
+    /// The end; computed once.
     pub(crate) fn tail(&self) -> Result<&Tail> {
         if let Some(tail) = self.tail.get() {
             return Ok(tail);
@@ -43,13 +43,13 @@ impl Segment {
         Ok(tail)
     }
 
-    /// A warning where bytes follow the data of the last segment.
+    /// A warning if bytes follow the data of the last segment.
     pub(crate) fn torn_tail(&self) -> Result<Option<String>> {
         let Tail { end_offset, cut: Some(cut), .. } = self.tail()? else { return Ok(None) };
         let left = self.file_size()?.saturating_sub(cut.position);
         Ok(Some(format!(
             "{}: no whole batch follows position {}, where {left} bytes are left (expected {}, found {}); \
-             taken as the end of the data, offset {end_offset}",
+             the data ends there, at offset {end_offset}",
             self.path().display(),
             cut.position,
             cut.malformed.expected,
@@ -86,8 +86,8 @@ impl Segment {
         }
     }
 
-    /// A walk from the batch of the last offset index entry that the log confirms, or from the first batch where there is no
-    /// such entry. It goes to the end of the file, not of the data, which may still be unknown.
+    /// A walk from the batch of the last offset index entry that the log confirms, or from the first batch if there is no
+    /// such entry. It goes to the end of the file, because the end of the data may not be known yet.
     pub(super) fn walk_from_last_entry(&self, index: Option<&OffsetIndex>) -> Result<Walk> {
         let bounds = Bounds { base_offset: self.base_offset(), upper: self.upper(), end: self.file_size()? };
         let mut walk = Walk::new(self.log_file(LOOKUP_READ)?, bounds, 0, None);
@@ -98,19 +98,19 @@ impl Segment {
         Ok(walk)
     }
 
-    /// The position of the last offset index entry that the log confirms, its batch's checksum included.
+    /// The position of the last offset index entry that the log confirms, including its batch's checksum.
     fn last_confirmed(&self, index: &OffsetIndex, walk: &mut Walk) -> Result<Option<u64>> {
         let end = walk.bounds.end;
         let is_inside = |entry: OffsetPosition| u64::try_from(entry.position).is_ok_and(|at| at < end);
         let mut entries = index.entries();
-        // a broker that writes at the same time indexes what it appended after the log was opened
+        // a running broker adds index entries for batches appended after the log was opened
         if !is_inside(index.last_entry()) && self.has_grown()? {
             let inside = partition_point(entries, |slot| Ok(is_inside(index.entry(slot)?)));
             entries = self.or_warn(inside.map(Some)).unwrap_or(0);
         }
-        for slot in (0..entries).rev().take(TRIED_ENTRIES) {
+        for slot in (0..entries).rev().take(MAX_TRIED_ENTRIES) {
             let Some(entry) = self.or_warn(index.entry(slot).map(Some)) else { return Ok(None) };
-            if let Some((position, _)) = self.confirmed(entry, walk)?
+            if let Some((position, _)) = self.confirm(entry, walk)?
                 && let Ok(header) = walk.header_at(position)?
                 && walk.verify(&Batch { position, header })?.is_ok()
             {
@@ -121,7 +121,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// Whether the log confirms the last entry of the offset index; true of an index without entries.
+    /// Whether the log confirms the last entry of the offset index; true for an index without entries.
     pub(crate) fn confirms_last_entry(&self, index: &OffsetIndex) -> Result<bool> {
         let Some(last) = index.entries().checked_sub(1) else { return Ok(true) };
         let last = index.entry(last)?;

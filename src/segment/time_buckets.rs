@@ -1,7 +1,8 @@
-//! Times that rise, and the offsets that go with them, laid out so that a look-up waits for memory once.
+//! Increasing times and their offsets, in a layout in which a look-up misses the cache at most once.
 //!
-//! The span of time is cut into buckets of equal width. A bucket is a cache line, which holds its records and the first one
-//! behind it: so the answer for a time lies in the line of its bucket, and which line that is takes a multiplication.
+//! The span of time is divided into buckets of equal width. A bucket is one cache line, which contains its records and
+//! the first record after it. So the result for a time is in the line of its bucket, and a multiplication computes
+//! which line that is.
 //!
 //! ```text
 //! ├──x─x───x─x──x────┼──x────────────x──┼──────────────────┼──────x───────  time →
@@ -9,7 +10,8 @@
 //!  the next one       the next one       one
 //! ```
 //!
-//! Times of a log rise evenly enough for most buckets to hold a few records. What a line has no room for is searched.
+//! Times of a log increase evenly enough that most buckets hold a few records. The records of a bucket that do not fit
+//! into its line are stored separately and bisected.
 
 /// A record: its time, ms, and its offset relative to the segment's base offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,23 +20,23 @@ pub(super) struct Row {
     pub(super) offset: u32,
 }
 
-/// Records whose times rise strictly, for who looks up the first one at or above a time.
+/// Records whose times increase strictly, for look-ups of the first one at or above a time.
 #[derive(Debug)]
 pub(super) enum TimeBuckets {
-    /// Twice as many to a line, which is half as much memory to miss.
+    /// Twice as many records per line, so half as much memory.
     Dense(Lines<u8, 24>),
-    /// For records that lie farther apart.
+    /// For records that are farther apart.
     Wide(Lines<u16, 12>),
 }
 
 impl TimeBuckets {
-    /// One in so many may be spilled before a line is to hold fewer.
-    const FEW: usize = 8;
+    /// The dense form is used if at most one record in this many is spilled.
+    const MIN_ROWS_PER_SPILLED: usize = 8;
 
-    /// `None` where they are more than a `u32` counts.
+    /// `None` if there are more than a `u32` counts.
     pub(super) fn new(rows: &[Row]) -> Option<Self> {
         let dense = Lines::new(rows)?;
-        if dense.spilled.len() <= rows.len() / Self::FEW {
+        if dense.spilled.len() <= rows.len() / Self::MIN_ROWS_PER_SPILLED {
             return Some(Self::Dense(dense));
         }
         Some(Self::Wide(Lines::new(rows)?))
@@ -48,7 +50,8 @@ impl TimeBuckets {
         }
     }
 
-    /// The line in which the answer for a time lies; none has that place where there is no answer.
+    /// The index of the line that contains the result for a time; an index past the last line if no record is at or above
+    /// it.
     #[inline]
     pub(super) fn place(&self, target: i64) -> usize {
         match self {
@@ -57,16 +60,16 @@ impl TimeBuckets {
         }
     }
 
-    /// Loads what [`TimeBuckets::find`] will want; the answer is of no use.
+    /// Reads the line into the cache. The result has no meaning; it keeps the load from being optimized away.
     #[inline]
-    pub(super) fn touch(&self, place: usize) -> u32 {
+    pub(super) fn prefetch(&self, place: usize) -> u32 {
         match self {
             Self::Dense(lines) => lines.buckets.get(place).map_or(0, |line| line.offset),
             Self::Wide(lines) => lines.buckets.get(place).map_or(0, |line| line.offset),
         }
     }
 
-    /// The first record at or above a time, from the line in which it lies.
+    /// The first record at or above a time, whose line [`TimeBuckets::place`] returned.
     #[inline]
     pub(super) fn find(&self, target: i64, place: usize) -> Option<Row> {
         match self {
@@ -76,36 +79,36 @@ impl TimeBuckets {
     }
 }
 
-/// Lines of `ROWS` records each, of which each lies a `T` above the first one.
+/// Lines of up to `ROWS` records each, stored as distances of type `T` from the first record of the line.
 #[derive(Debug)]
 pub(super) struct Lines<T, const ROWS: usize> {
-    /// The time at which the first bucket begins.
+    /// The start time of the first bucket.
     first: i64,
-    /// From there to the last record, ms.
+    /// From `first` to the last record, ms.
     span: u64,
-    /// Buckets to the millisecond, times 2⁶⁴.
+    /// Buckets per millisecond, times 2⁶⁴.
     density: u64,
     buckets: Vec<Line<T, ROWS>>,
-    /// The records of the buckets for which a line has no room.
+    /// The records of the buckets that do not fit into a line.
     spilled: Vec<Row>,
 }
 
-/// The records of a bucket, and the first one behind it: 64 bytes.
+/// The records of a bucket, and the first one after it: 64 bytes.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct Line<T, const ROWS: usize> {
-    /// Of the first of them.
+    /// The time of the first record.
     time: i64,
-    /// The same; or where they begin among the spilled ones.
+    /// The offset of the first record; if the records were spilled, the index of the first of them in `Lines::spilled`.
     offset: u32,
-    /// How many of them were spilled.
+    /// How many records were spilled; 0 if none.
     spilled: u32,
-    /// How far they lie above `time` and `offset`; the last one is repeated to the end.
+    /// Distances from `time` and `offset`; the last one is repeated to the end.
     times: [T; ROWS],
     offsets: [T; ROWS],
 }
 
-/// How far records of a line lie apart.
+/// The type of the distances in a line.
 pub(super) trait Distance: Copy + Ord + Default + TryFrom<i64> + Into<u32> {
     const MAX: Self;
 }
@@ -119,7 +122,7 @@ impl Distance for u16 {
 }
 
 impl<T: Distance, const ROWS: usize> Line<T, ROWS> {
-    /// `None` where they are too many, or too far apart.
+    /// `None` if there are too many records, or they are too far apart.
     fn of(rows: &[Row]) -> Option<Self> {
         let (first, last) = (rows.first()?, rows.last()?);
         let time = |row: &Row| T::try_from(row.time.checked_sub(first.time)?).ok();
@@ -138,7 +141,7 @@ impl<T: Distance, const ROWS: usize> Line<T, ROWS> {
         Some(line)
     }
 
-    /// All are compared, needed or not: no branch that random times would mislead.
+    /// Compares all times: random targets would mispredict an early exit.
     #[inline]
     fn find(&self, target: i64) -> Option<Row> {
         let above = T::try_from(target.max(self.time) - self.time).unwrap_or(T::MAX);
@@ -150,32 +153,32 @@ impl<T: Distance, const ROWS: usize> Line<T, ROWS> {
 }
 
 impl<T: Distance, const ROWS: usize> Lines<T, ROWS> {
-    /// How many records a bucket has if they lie evenly: so many that few buckets have more than a line holds.
+    /// Records per bucket if they are evenly spaced: low enough that few buckets have more than a line holds.
     const ROWS_IN_BUCKET: usize = ROWS * 5 / 8;
 
-    /// `None` where they are more than a `u32` counts.
+    /// `None` if there are more than a `u32` counts.
     fn new(rows: &[Row]) -> Option<Self> {
         let first = rows.first().map_or(0, |row| row.time);
         let span = rows.last().map_or(0, |row| distance(first, row.time));
         let wanted = u64::try_from(rows.len() / Self::ROWS_IN_BUCKET).ok()?.min(span) + 1;
         let density = u64::try_from((u128::from(wanted) << 64) / (u128::from(span) + 1)).unwrap_or(u64::MAX);
-        let mut made = Self { first, span, density, buckets: Vec::new(), spilled: Vec::new() };
+        let mut lines = Self { first, span, density, buckets: Vec::new(), spilled: Vec::new() };
         let mut rest = rows;
         while !rest.is_empty() {
-            let bucket = made.buckets.len();
-            let count = rest.partition_point(|row| made.place(row.time) <= bucket);
-            // and the first one behind
+            let bucket = lines.buckets.len();
+            let count = rest.partition_point(|row| lines.place(row.time) <= bucket);
+            // and the first one after them
             let held = rest.get(..count + 1).unwrap_or(rest);
             let line = match Line::of(held) {
                 Some(line) => line,
-                None => made.spill(held)?,
+                None => lines.spill(held)?,
             };
-            made.buckets.push(line);
+            lines.buckets.push(line);
             rest = rest.get(count..).unwrap_or_default();
         }
-        made.buckets.shrink_to_fit();
-        made.spilled.shrink_to_fit();
-        Some(made)
+        lines.buckets.shrink_to_fit();
+        lines.spilled.shrink_to_fit();
+        Some(lines)
     }
 
     fn spill(&mut self, rows: &[Row]) -> Option<Line<T, ROWS>> {
@@ -213,7 +216,7 @@ impl<T: Distance, const ROWS: usize> Lines<T, ROWS> {
     }
 }
 
-/// How far `to` lies above `from`.
+/// The distance from `from` up to `to`.
 #[inline]
 fn distance(from: i64, to: i64) -> u64 {
     to.wrapping_sub(from).cast_unsigned()
@@ -227,10 +230,10 @@ mod tests {
 
     type Wide = Lines<u16, 12>;
 
-    /// What a record costs at most: its part of a line, and itself, if need be twice.
+    /// The maximum memory of a record: its part of a line, and up to two spilled copies.
     const BYTES_PER_ROW: usize = 64 / Wide::ROWS_IN_BUCKET + 1 + 2 * size_of::<Row>();
 
-    fn same(rows: &[Row]) {
+    fn assert_finds_first_at_or_above(rows: &[Row]) {
         let lines = TimeBuckets::new(rows).unwrap();
         assert!(lines.bytes() <= rows.len() * BYTES_PER_ROW + 64, "{} bytes", lines.bytes());
         let near =
@@ -242,7 +245,7 @@ mod tests {
         }
     }
 
-    /// Rows by the steps between them.
+    /// Rows from the differences between them.
     fn rows(steps: impl IntoIterator<Item = (i64, u32)>) -> Vec<Row> {
         let mut last = Row { time: 0, offset: 0 };
         let rows = steps.into_iter().map(|(time, offset)| {
@@ -253,18 +256,21 @@ mod tests {
     }
 
     #[test]
-    fn none_one_and_the_ends_of_the_numbers() {
-        same(&[]);
-        same(&[Row { time: 0, offset: u32::MAX }]);
-        same(&[Row { time: i64::MAX, offset: 0 }]);
-        same(&[Row { time: 0, offset: 0 }, Row { time: i64::MAX, offset: u32::MAX }]);
+    fn no_record_one_record_and_extreme_times() {
+        assert_finds_first_at_or_above(&[]);
+        assert_finds_first_at_or_above(&[Row { time: 0, offset: u32::MAX }]);
+        assert_finds_first_at_or_above(&[Row { time: i64::MAX, offset: 0 }]);
+        assert_finds_first_at_or_above(&[
+            Row { time: 0, offset: 0 },
+            Row { time: i64::MAX, offset: u32::MAX },
+        ]);
     }
 
     #[test]
-    fn even_times_leave_nothing_spilled() {
+    fn evenly_spaced_times_spill_nothing() {
         for step in [1, 3, 1000] {
             let rows = rows((0..10_000).map(|_| (step, 4)));
-            same(&rows);
+            assert_finds_first_at_or_above(&rows);
             match TimeBuckets::new(&rows).unwrap() {
                 TimeBuckets::Dense(lines) => assert!(step < 1000 && lines.spilled.is_empty()),
                 TimeBuckets::Wide(lines) => assert!(step == 1000 && lines.spilled.is_empty()),
@@ -273,12 +279,12 @@ mod tests {
     }
 
     #[test]
-    fn a_few_leaps_are_spilled_and_leave_the_rest_dense() {
+    fn a_few_jumps_are_spilled_and_the_lines_stay_dense() {
         let rows = rows((0..5_000).map(|i| if i % 1_000 == 999 { (400, 4) } else { (2, 4) }));
-        same(&rows);
+        assert_finds_first_at_or_above(&rows);
         match TimeBuckets::new(&rows).unwrap() {
             TimeBuckets::Dense(lines) => assert!(!lines.spilled.is_empty()),
-            TimeBuckets::Wide(_) => panic!("few are far apart"),
+            TimeBuckets::Wide(_) => panic!("few records are far apart"),
         }
     }
 
@@ -288,15 +294,15 @@ mod tests {
     }
 
     #[test]
-    fn all_of_them_in_one_bucket_are_found() {
-        let crowd = (0..300).map(|_| (1, 1));
-        same(&rows(crowd.clone().chain([(1 << 40, 1)])));
-        same(&rows([(5, 1), (1 << 40, 1)].into_iter().chain(crowd)));
+    fn records_crowded_into_one_bucket_are_found() {
+        let close_together = (0..300).map(|_| (1, 1));
+        assert_finds_first_at_or_above(&rows(close_together.clone().chain([(1 << 40, 1)])));
+        assert_finds_first_at_or_above(&rows([(5, 1), (1 << 40, 1)].into_iter().chain(close_together)));
     }
 
     proptest! {
         #[test]
-        fn the_answers_are_those_of_a_walk(
+        fn a_look_up_finds_the_same_record_as_a_linear_search(
             steps in proptest::collection::vec(
                 (
                     prop_oneof![8 => 1i64..4, 4 => 1i64..200, 2 => 60_000i64..70_000, 1 => 1i64..1 << 50],
@@ -305,7 +311,7 @@ mod tests {
                 0..150,
             ),
         ) {
-            same(&rows(steps));
+            assert_finds_first_at_or_above(&rows(steps));
         }
     }
 }

@@ -1,12 +1,13 @@
-//! The times of a segment's records in memory: for who asks for many times.
+//! A table of the record times of a segment in memory, for look-ups of many times.
 //!
-//! The first record at or above a time is one whose time is above those of all records before it. So of all records only
-//! these are kept, and their times rise strictly, whatever the order in the log: an answer is one search.
+//! The first record at or above a time is always a record whose time is above those of all records before it. So the
+//! table holds only these records. Their times increase strictly, whatever the order in the log, so a look-up is one
+//! search.
 //!
-//! One reading of the segment makes the table: every batch verified, those decoded that may raise the largest time. Where
-//! it meets anything odd there is no table, and every question is answered on its own.
+//! One pass over the segment builds the table. It verifies every batch and decodes those that may raise the largest
+//! time. If it meets anything irregular, there is no table, and every time is looked up singly.
 
-use super::batch_table::or_none;
+use super::batch_table::none_on_error;
 use super::lazy_table::Share;
 use super::time_buckets::{Row, TimeBuckets};
 use super::walk::{Batch, Step};
@@ -15,7 +16,7 @@ use crate::error::Result;
 use crate::record::Records;
 use crate::types::TimestampOffset;
 
-/// The records of a segment that are later than all before them.
+/// The records of a segment that have a larger timestamp than all records before them.
 #[derive(Debug)]
 pub(super) struct TimeTable {
     segment: i64,
@@ -24,13 +25,13 @@ pub(super) struct TimeTable {
 }
 
 impl TimeTable {
-    /// A look-up costs about as much as to read and decode this much of the log.
+    /// A single look-up costs about as much as reading and decoding this many bytes of log.
     const LOG_BYTES_PER_LOOKUP: u64 = 32 << 10;
 
     fn read(segment: &Segment) -> Result<Option<Self>> {
         let budget = &segment.open_files.tables;
-        // what they take while they are gathered; as lines mostly less
-        let most = budget.left() / size_of::<Row>();
+        // the memory while the rows are collected; the finished lines mostly take less
+        let max_rows = budget.left() / size_of::<Row>();
         let mut rows = Vec::new();
         let mut walk = segment.walk(-1, SCAN_READ)?;
         let mut buffer = Vec::new();
@@ -45,17 +46,17 @@ impl TimeTable {
             if walk.verify(&batch)?.is_err() {
                 return Ok(None);
             }
-            // nothing in it is the first at any time
+            // no record in it is the first at or above any time
             if batch.header.max_timestamp <= largest {
                 continue;
             }
-            let is_read = later(&batch, &mut walk, &mut buffer, largest, |offset, time| {
+            let is_read = for_each_later(&batch, &mut walk, &mut buffer, largest, |offset, time| {
                 largest = time;
                 let offset = u32::try_from(offset - segment.base_offset);
                 is_relative &= offset.is_ok();
                 rows.push(Row { time, offset: offset.unwrap_or(u32::MAX) });
             })?;
-            if !is_read || !is_relative || rows.len() > most {
+            if !is_read || !is_relative || rows.len() > max_rows {
                 return Ok(None);
             }
         }
@@ -64,19 +65,19 @@ impl TimeTable {
         Ok(Some(Self { segment: segment.base_offset, lines, _share: share }))
     }
 
-    /// Where the answer for a time is looked for.
+    /// The index of the line that contains the result for a time.
     #[inline]
     pub(crate) fn place(&self, target: i64) -> usize {
         self.lines.place(target)
     }
 
-    /// Loads what [`TimeTable::find`] will want; the answer is of no use.
+    /// Reads the line into the cache. The result has no meaning; it keeps the load from being optimized away.
     #[inline]
-    pub(crate) fn touch(&self, place: usize) -> u32 {
-        self.lines.touch(place)
+    pub(crate) fn prefetch(&self, place: usize) -> u32 {
+        self.lines.prefetch(place)
     }
 
-    /// The first record of the segment at or above a time, for which [`TimeTable::place`] gave the place.
+    /// The first record of the segment at or above a time, whose line [`TimeTable::place`] returned.
     #[inline]
     pub(crate) fn find(&self, target: i64, place: usize) -> Option<TimestampOffset> {
         let row = self.lines.find(target, place)?;
@@ -84,14 +85,15 @@ impl TimeTable {
     }
 }
 
-/// Gives each record of a batch that is later than `largest` and all before it. False where the batch breaks the format,
-/// or holds a record later than its header says: whether a look-up sees that one depends on where it comes from.
-fn later(
+/// Calls `visit` with the offset and timestamp of each record whose timestamp is above `largest` and above those of all
+/// records before it. False if the batch breaks the format, or contains a record later than its header's maximum: the
+/// result of a single look-up then depends on where it starts.
+fn for_each_later(
     batch: &Batch,
     walk: &mut Walk,
     buffer: &mut Vec<u8>,
     mut largest: i64,
-    mut give: impl FnMut(i64, i64),
+    mut visit: impl FnMut(i64, i64),
 ) -> Result<bool> {
     let bytes = walk.bytes(batch)?;
     let Ok((mut records, payload)) = Records::open(batch.header, bytes, buffer) else { return Ok(false) };
@@ -102,7 +104,7 @@ fn later(
             Ok(Some(record)) if record.timestamp > batch.header.max_timestamp => return Ok(false),
             Ok(Some(record)) if record.timestamp > largest => {
                 largest = record.timestamp;
-                give(record.offset, largest);
+                visit(record.offset, largest);
             }
             Ok(Some(_)) => {}
             Err(_) => return Ok(false),
@@ -110,7 +112,7 @@ fn later(
     }
 }
 
-/// Look-ups of times in one segment, by its table where there is one.
+/// Look-ups of times in one segment, in its table if there is one.
 pub(crate) struct TimeLookups<'a> {
     segment: &'a Segment,
     table: Option<&'a TimeTable>,
@@ -121,34 +123,35 @@ impl<'a> TimeLookups<'a> {
         Self { segment, table: segment.time_table.get() }
     }
 
-    /// Where in the table a time is searched; `None` without a table.
+    /// The index of the line for a time; `None` without a table.
     #[inline]
     pub(crate) fn place(&self, target: i64) -> Option<usize> {
         self.table.map(|table| table.place(target))
     }
 
-    /// Loads the memory that a search at a place reads. The result has no meaning.
+    /// Reads the line into the cache. The result has no meaning.
     #[inline]
-    pub(crate) fn touch(&self, place: usize) -> u32 {
-        self.table.map_or(0, |table| table.touch(place))
+    pub(crate) fn prefetch(&self, place: usize) -> u32 {
+        self.table.map_or(0, |table| table.prefetch(place))
     }
 
-    /// The first record of the segment at or above a time, for which [`TimeLookups::place`] gave the place; `None` where a
-    /// single look-up has to answer.
+    /// The first record of the segment at or above a time, whose line [`TimeLookups::place`] returned; `None` if a single
+    /// look-up is needed.
     #[inline]
     pub(crate) fn find(&mut self, target: i64, place: Option<usize>) -> Result<Option<TimestampOffset>> {
         match (self.table, place) {
             (Some(table), Some(place)) => Ok(table.find(target, place)),
-            _ => self.find_anew(target),
+            _ => self.find_in_new_table(target),
         }
     }
 
-    /// [`TimeLookups::find`] where the table did not exist when the place was looked for.
+    /// [`TimeLookups::find`] if the table did not exist when the line was computed.
     #[cold]
-    fn find_anew(&mut self, target: i64) -> Result<Option<TimestampOffset>> {
-        let price = self.segment.file_size().map(|size| size / TimeTable::LOG_BYTES_PER_LOOKUP);
-        let table = |price| self.segment.time_table.ask(price, || TimeTable::read(self.segment));
-        self.table = or_none(price.and_then(table))?;
+    fn find_in_new_table(&mut self, target: i64) -> Result<Option<TimestampOffset>> {
+        let min_lookups = self.segment.file_size().map(|size| size / TimeTable::LOG_BYTES_PER_LOOKUP);
+        let table =
+            |min_lookups| self.segment.time_table.get_or_build(min_lookups, || TimeTable::read(self.segment));
+        self.table = none_on_error(min_lookups.and_then(table))?;
         Ok(self.table.and_then(|table| table.find(target, table.place(target))))
     }
 }

@@ -1,21 +1,21 @@
-//! The walk through a segment's batches, header by header: where every answer of a log comes from, and where damage shows.
+//! The walk through a segment's batches, header by header. All reads and look-ups use it, and it detects damage.
 //!
-//! Kafka's reader checks a batch's CRC and nothing else, and 17 bytes of a v2 header lie outside it. What it misses shows
-//! in the neighbours: offsets rise, epochs never fall, a batch ends where the next one starts, the last where the file
-//! does. A step therefore compares three headers. Where two contradict each other, [`first_is_damaged`] says which one is
-//! damaged, so that a flipped bit costs the batch that has it and no other.
+//! Kafka's reader checks only a batch's CRC, which does not cover 17 bytes of a v2 header. Damage there shows in the
+//! neighbouring batches: offsets increase, epochs never decrease, a batch ends where the next one starts, and the last
+//! one ends with the file. A step therefore compares three headers. If two contradict each other, [`first_is_damaged`]
+//! decides which one is damaged, so that a flipped bit affects only its own batch.
 
 use super::log_file::LogFile;
 use super::roll::is_relative;
 use crate::error::{Malformed, Result};
 use crate::record::{BatchHeader, V2_HEADER};
 
-/// A batch and where it lies.
+/// A batch and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Batch {
     /// Bytes from the start of the `.log`.
     pub position: u64,
-    /// Its header, with the true base offset also for a v0 or v1 wrapper.
+    /// Its header. For a v0 or v1 wrapper too, it has the true base offset.
     pub header: BatchHeader,
 }
 
@@ -25,8 +25,9 @@ impl Batch {
         self.position + u64::from(self.header.size)
     }
 
-    /// Whether only compaction leaves such a batch after these: records are missing inside, it has a delete horizon, or
-    /// offsets are missing before it in the same leader epoch. (A replica that truncates inside a batch goes on in a new one.)
+    /// Whether only compaction produces such a batch after the ones before it: records are missing inside, it has a delete
+    /// horizon, or offsets are missing before it within one leader epoch. (A replica that truncates inside a batch
+    /// continues in a new epoch.)
     pub(crate) fn shows_compaction(&self, before: Option<Preceding>) -> bool {
         let is_same_epoch = |epoch: i32| epoch < 0 || epoch == self.header.leader_epoch;
         self.header.is_sparse()
@@ -37,7 +38,7 @@ impl Batch {
     }
 }
 
-/// What a step found.
+/// The result of a step.
 #[derive(Debug)]
 pub(crate) enum Step {
     Batch(Batch),
@@ -54,15 +55,15 @@ pub(crate) struct Damage {
     pub(crate) malformed: Malformed,
 }
 
-/// What the batches before a place establish for those behind it.
+/// The state that the next batch is checked against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Preceding {
     pub(crate) last_offset: i64,
-    /// The highest leader epoch; −1 where no batch had one.
+    /// The highest leader epoch; −1 if no batch had one.
     pub(crate) leader_epoch: i32,
 }
 
-/// The bounds that a segment's place in the log sets for its batches.
+/// The bounds of a segment's batches, which its name and the next segment's name set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
     /// The segment's base offset: no batch starts below it.
@@ -74,13 +75,13 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// What a first batch has before it.
+    /// The state before the first batch.
     pub(super) fn before_first(&self, leader_epoch: i32) -> Preceding {
         Preceding { last_offset: self.base_offset - 1, leader_epoch }
     }
 
-    /// Whether a batch reaches more than 2^31 - 1 above the base, where no index can refer to it. Kafka reads such batches,
-    /// which old versions of its cleaner left; a flipped bit of a base offset looks the same.
+    /// Whether a batch has offsets more than 2^31 - 1 above the base, to which no index can refer. Kafka reads such
+    /// batches, which old versions of its cleaner left; a flipped bit of a base offset looks the same.
     fn is_far(&self, header: &BatchHeader) -> bool {
         !is_relative(header.last_offset, self.base_offset)
     }
@@ -92,22 +93,22 @@ pub(crate) struct Walk {
     pub(crate) log: LogFile,
     pub(crate) bounds: Bounds,
     pub(crate) position: u64,
-    /// `None` at a place that was jumped to.
+    /// The state before `position`; `None` after a jump.
     pub(crate) before: Option<Preceding>,
-    /// Headers already read: a step looks at up to two more than it gives. The oldest is replaced in its place.
+    /// Headers already read: a step reads up to two more than it returns. The oldest one is replaced.
     read_ahead: [Option<(u64, BatchHeader)>; 3],
     oldest: usize,
-    /// The checksum's verdict on the batch at a position, where it was asked for before the batch was given.
-    verdict: Option<(u64, std::result::Result<(), Malformed>)>,
+    /// The result of verifying the batch at a position, if it was computed before the batch was returned.
+    verified: Option<(u64, std::result::Result<(), Malformed>)>,
     buffer: Vec<u8>,
-    /// How many bytes may still be looked at to find the way on behind damage.
+    /// The remaining bytes that may be searched for the next batch after damage.
     pub(super) work_left: u64,
 }
 
 impl Walk {
-    /// What a walk may look at behind damage: the file a few times over. A file made of damage would otherwise take a time
-    /// that grows with the square of its size.
-    const WORK: u64 = 64 << 20;
+    /// The budget for searches after damage, added to a multiple of the file's size. Without a budget, a file made of
+    /// damage would take time quadratic in its size.
+    const BASE_WORK: u64 = 64 << 20;
 
     pub(crate) fn new(log: LogFile, bounds: Bounds, position: u64, before: Option<Preceding>) -> Self {
         Self {
@@ -117,9 +118,9 @@ impl Walk {
             before,
             read_ahead: [None; 3],
             oldest: 0,
-            verdict: None,
+            verified: None,
             buffer: Vec::new(),
-            work_left: bounds.end.saturating_mul(8).saturating_add(Self::WORK),
+            work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
         }
     }
 
@@ -128,11 +129,11 @@ impl Walk {
         self.step_by(false)
     }
 
-    /// [`Walk::step`] for who verifies nearly every batch: its bytes are read, and the checksum is computed, before the
-    /// header behind it is looked at.
+    /// [`Walk::step`] for callers that verify nearly every batch: reads the batch and computes its checksum before it reads
+    /// the header after it.
     ///
-    /// Front to back is what caches and windows are good at. With the next header first, each batch costs a miss that
-    /// nothing hides, and a window is read twice where a batch lies across its end.
+    /// Caches and windows are fast for sequential reads. If the next header is read first, each batch costs a cache miss
+    /// that nothing hides, and a window is read twice when a batch crosses its end.
     pub(crate) fn step_through(&mut self) -> Result<Step> {
         self.step_by(true)
     }
@@ -150,14 +151,16 @@ impl Walk {
         }
         let batch = Batch { position: self.position, header };
         if is_verified {
-            self.verdict = Some((batch.position, self.verify(&batch)?));
+            self.verified = Some((batch.position, self.verify(&batch)?));
         }
         let next = self.header_at(batch.end())?;
-        // the header after a far batch has to agree with it, unless the batch continues the one before
+        // the header after a far batch must agree with it, unless the batch continues the one before
         let is_doubtful = self.bounds.is_far(&header) && !self.continues(&header)?;
         if is_doubtful && next.is_err() && !self.log.is_zero(batch.end(), self.bounds.end)? {
-            let expected =
-                format!("offsets up to 2^31 - 1 above {}, or a whole header behind", self.bounds.base_offset);
+            let expected = format!(
+                "offsets up to 2^31 - 1 above {}, or a whole header after it",
+                self.bounds.base_offset
+            );
             let found = format!("offsets {} to {}", header.base_offset, header.last_offset);
             return Ok(Step::Damage(self.damage(Malformed::new(expected, found))));
         }
@@ -166,13 +169,13 @@ impl Walk {
         {
             let third = self.header_at(batch.end() + u64::from(next.size))?.ok();
             if self.before.is_none() {
-                self.before = self.found_before()?;
+                self.before = self.preceding_from_start()?;
             }
             if is_doubtful && !self.bounds.is_far(&next)
                 || first_is_damaged(self.before, &header, &next, third.as_ref())
             {
                 let malformed = Malformed::new(
-                    format!("a batch that the next one ({}) can follow", contradiction.found),
+                    format!("a batch that can precede the next one ({})", contradiction.found),
                     format!(
                         "offsets {} to {}, leader epoch {}",
                         header.base_offset, header.last_offset, header.leader_epoch
@@ -189,33 +192,33 @@ impl Walk {
         Ok(Step::Batch(batch))
     }
 
-    /// Whether a batch just given ends where the next one starts, with the next offset, or where the data end: then its
-    /// length and offsets are right.
+    /// Whether the batch returned last ends at a batch with the next offset, or at the end of the data: then its length and
+    /// offsets are right.
     pub(crate) fn is_continued(&mut self, batch: &Batch) -> Result<bool> {
         let is_next = |next: BatchHeader| next.base_offset == batch.header.last_offset + 1;
         Ok(batch.end() == self.bounds.end || self.header_at(batch.end())?.is_ok_and(is_next))
     }
 
-    /// What the batches before a place that was jumped to establish, from a walk from the segment's start: asked only
-    /// where two headers contradict each other and nothing else says which one lies. `None` where damage lies between.
-    fn found_before(&self) -> Result<Option<Preceding>> {
+    /// The state before a position that was jumped to, from a walk from the segment's start. Needed only if two headers
+    /// contradict each other, or a batch is far from the base. `None` if there is damage in between.
+    fn preceding_from_start(&self) -> Result<Option<Preceding>> {
         let start = self.bounds.before_first(-1);
-        let mut walk = Self::new(self.log.another(), self.bounds, 0, Some(start));
+        let mut walk = Self::new(self.log.new_reader(), self.bounds, 0, Some(start));
         while walk.position < self.position {
             let Step::Batch(_) = walk.step()? else { return Ok(None) };
         }
         Ok(walk.before.filter(|_| walk.position == self.position))
     }
 
-    /// Whether a header begins with the offset after the batch before it: a flipped bit of a base offset does not.
+    /// Whether a header starts with the offset after the batch before it: a flipped bit of a base offset does not.
     fn continues(&mut self, header: &BatchHeader) -> Result<bool> {
         if self.before.is_none() {
-            self.before = self.found_before()?;
+            self.before = self.preceding_from_start()?;
         }
         Ok(self.before.is_some_and(|before| before.last_offset + 1 == header.base_offset))
     }
 
-    /// The damage where the header behind a batch just given (if there is one) cannot follow it.
+    /// The damage if the header after the batch returned last (if there is one) cannot follow it.
     pub(crate) fn contradicted_by_next(&mut self, batch: &Batch) -> Result<Option<Damage>> {
         let header = &batch.header;
         let Ok(next) = self.header_at(batch.end())? else { return Ok(None) };
@@ -225,8 +228,8 @@ impl Walk {
 
     /// Checks a batch's checksum; a failure is damage at its position.
     pub(crate) fn verify(&mut self, batch: &Batch) -> Result<std::result::Result<(), Malformed>> {
-        if let Some((_, verdict)) = self.verdict.take_if(|(position, _)| *position == batch.position) {
-            return Ok(verdict);
+        if let Some((_, verified)) = self.verified.take_if(|(position, _)| *position == batch.position) {
+            return Ok(verified);
         }
         Ok(batch.header.ensure_valid(self.bytes(batch)?))
     }
@@ -236,7 +239,7 @@ impl Walk {
         self.log.read(batch.position, usize::try_from(batch.header.size).unwrap_or(0))
     }
 
-    /// Steps back to a batch just given, whose bytes turned out to be damaged, so that [`Walk::resume`] starts there.
+    /// Steps back to the batch returned last, whose bytes turned out to be damaged, so that [`Walk::resume`] starts there.
     pub(crate) fn reject(
         &mut self,
         batch: &Batch,
@@ -259,7 +262,7 @@ impl Walk {
             .max(self.bounds.base_offset)
     }
 
-    /// The header at a position, as far as it is well-formed in itself.
+    /// The header at a position; an error if it is malformed by itself.
     pub(crate) fn header_at(&mut self, position: u64) -> Result<std::result::Result<BatchHeader, Malformed>> {
         if let Some((_, header)) = self.read_ahead.iter().flatten().find(|(at, _)| *at == position) {
             return Ok(Ok(*header));
@@ -272,8 +275,7 @@ impl Walk {
         };
         if header.is_wrapper() {
             let bytes = self.log.read(position, usize::try_from(header.size).unwrap_or(0))?;
-            // checked before it is opened: what a flipped magic or codec makes of a batch is damage, not a format that
-            // this version cannot read, and nothing to decompress
+            // verified before it is decompressed: a flipped magic or codec is damage, not a format that this version cannot read
             let opened =
                 header.ensure_valid(bytes).and_then(|()| header.resolve_base_offset(bytes, &mut self.buffer));
             if let Err(malformed) = opened {
@@ -287,12 +289,12 @@ impl Walk {
         Ok(Ok(header))
     }
 
-    /// Whether a header can stand where the walk is.
+    /// Whether a header is valid at the walk's position.
     fn fits(&self, header: &BatchHeader) -> std::result::Result<(), Malformed> {
         let Bounds { base_offset, upper, .. } = self.bounds;
         if header.base_offset < base_offset || header.last_offset >= upper {
             return Err(Malformed::new(
-                format!("offsets from {base_offset} to {}, as the segments' names say", upper - 1),
+                format!("offsets from {base_offset} to {}, by the segments' names", upper - 1),
                 format!("offsets {} to {}", header.base_offset, header.last_offset),
             ));
         }
@@ -300,7 +302,7 @@ impl Walk {
     }
 }
 
-/// Whether a batch may come after a last offset and an epoch. A forward gap is legal: compaction and aborted producers
+/// Whether a batch may follow a last offset and an epoch. A forward gap is legal: compaction and aborted producers
 /// leave them.
 fn follows(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> std::result::Result<(), Malformed> {
     if header.base_offset <= last_offset {
@@ -309,7 +311,7 @@ fn follows(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> std::re
             format!("base offset {}", header.base_offset),
         ));
     }
-    // batches without an epoch (−1: old formats, oracle-written ones) stand apart
+    // batches without an epoch (−1: old formats, written by tools) are not compared
     if header.leader_epoch >= 0 && header.leader_epoch < leader_epoch {
         return Err(Malformed::new(
             format!("a leader epoch of {leader_epoch} or more"),
@@ -319,12 +321,12 @@ fn follows(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> std::re
     Ok(())
 }
 
-/// `second` cannot follow `first`: which of them is damaged? True: the first.
+/// `second` cannot follow `first`. True if `first` is the damaged one, false if it is `second`.
 ///
-/// The evidence, strongest first: an undamaged batch mostly starts one above its predecessor; and the third batch
-/// contradicts a first one whose offset or epoch leapt up, but not one whose successor fell; and the one that was moved
-/// must fit, as long as it is, where it came from: the first before the second, or the second before the third. Without
-/// evidence it is the second, which is what a reader without lookahead would say.
+/// The evidence, strongest first. An undamaged batch usually starts one above its predecessor. If the first batch's
+/// offset or epoch jumped up, the third batch contradicts it; if the second batch's fell, it does not. The damaged
+/// batch must fit, with its length in offsets, at its original place: the first before the second, or the second before
+/// the third. Without evidence it is the second, as a reader without lookahead would decide.
 fn first_is_damaged(
     before: Option<Preceding>,
     first: &BatchHeader,
@@ -332,7 +334,7 @@ fn first_is_damaged(
     third: Option<&BatchHeader>,
 ) -> bool {
     if second.base_offset <= first.last_offset {
-        // both are plausible in themselves, so no last offset is the largest number
+        // both headers are well-formed, so no last offset is `i64::MAX` and the additions cannot overflow
         let span = |header: &BatchHeader| header.last_offset - header.base_offset + 1;
         let room_before_second = before.map(|before| second.base_offset - (before.last_offset + 1));
         if let Some(before) = before {

@@ -82,7 +82,7 @@ impl Partition {
         staged.segment.put()?;
         self.directory.sync()?;
         let (now, jitter) = ((self.clock)(), self.jitter());
-        let (held, layout) = (SegmentState::nothing(offset), Self::layout(&self.config));
+        let (held, layout) = (SegmentState::empty(offset), Self::layout(&self.config));
         self.active = SegmentAppender::open(&self.directory, offset, held, &layout, now, jitter)?;
         // last, so that a reader that opens the log meanwhile finds a segment
         remove_newest_first(

@@ -1,4 +1,4 @@
-//! Files that are cut, padded or no index at all.
+//! Files that are cut, padded or not an index.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use crate::fs::{FileBytes, SystemFile};
 use crate::index::AbortedTransaction;
 
 #[test]
-fn a_zero_tail_of_any_length_changes_no_answer() {
+fn a_zero_tail_of_any_length_changes_no_result() {
     let offsets: Vec<_> = (1..=20).map(|n| (100 + 10 * n, i32::try_from(5000 * n).unwrap())).collect();
     let times: Vec<_> = (1..=20).map(|n| (1000 * n, 100 + 10 * n)).collect();
     for kept in [0, 1, 2, 19, 20] {
@@ -33,7 +33,7 @@ fn a_zero_tail_of_any_length_changes_no_answer() {
 }
 
 #[test]
-fn a_first_slot_of_zeros_is_an_entry_only_where_another_follows() {
+fn a_first_slot_of_zeros_is_an_entry_only_if_another_follows() {
     let alone = Sample::new("i", &offset_bytes(45, &[(45, 0)]));
     assert_eq!(alone.offset_indexes(45).map(|index| index.entries()), [0; 2]);
     assert_eq!(alone.offset_indexes(45)[0].lookup(50, Method::Warm).unwrap(), at(45, 0));
@@ -46,7 +46,7 @@ fn a_first_slot_of_zeros_is_an_entry_only_where_another_follows() {
 }
 
 #[test]
-fn every_length_of_a_cut_file_gives_its_whole_entries() {
+fn a_file_cut_at_any_length_has_its_whole_entries() {
     let offsets: Vec<_> = (1..=9).map(|n| (45 + i64::from(n), 100 * n)).collect();
     let bytes = offset_bytes(45, &offsets);
     for length in 0..=bytes.len() {
@@ -85,7 +85,7 @@ fn every_length_of_a_cut_file_gives_its_whole_entries() {
     }
 }
 
-/// A whole number of slots passes; else the fragment's place is named.
+/// A whole number of slots passes; otherwise the error has the position of the fragment.
 fn assert_corrupt_at(check: &crate::Result<()>, length: usize, slot: usize) {
     match check {
         Ok(()) => assert_eq!(length % slot, 0),
@@ -98,7 +98,7 @@ fn assert_corrupt_at(check: &crate::Result<()>, length: usize, slot: usize) {
 }
 
 #[test]
-fn the_sanity_check_finds_a_last_entry_that_fell() {
+fn the_sanity_check_finds_a_last_entry_that_decreased() {
     let mut bytes = offset_bytes(45, &[(46, 1), (47, 2)]);
     bytes[8..12].copy_from_slice(&(-1_i32).to_be_bytes());
     for index in Sample::new("i", &bytes).offset_indexes(45) {
@@ -161,7 +161,7 @@ fn a_file_that_is_cut_while_it_is_open_is_a_changed_log() {
     assert!(matches!(index.trace(1, Method::Binary), Err(Error::LogChanged { .. })));
     assert!(matches!(index.entry(1), Err(Error::LogChanged { .. })));
     assert_eq!(index.entry(0).unwrap(), at(1, 8));
-    // what was read already is still there
+    // a page that was read before is still cached
     assert_eq!(index.entry(4999).unwrap(), at(5000, 8));
 }
 
@@ -181,7 +181,7 @@ fn the_zeros_of_a_preallocated_file_may_be_cut_while_it_is_open() {
 }
 
 #[test]
-fn a_file_too_large_to_keep_is_read_all_the_same() {
+fn a_file_too_large_to_cache_is_still_read() {
     let entries: Vec<_> = (1..=1000).map(|n| (1_000 * n, n)).collect();
     let sample = Sample::new("t", &time_bytes(0, &entries));
     std::fs::File::options().write(true).open(&sample.path).unwrap().set_len((64 << 20) + 1).unwrap();
@@ -196,7 +196,7 @@ proptest! {
     #![proptest_config(cases(300))]
 
     #[test]
-    fn garbage_gets_some_answer_and_the_same_from_both_kinds_of_file(
+    fn garbage_gives_the_same_results_mapped_and_unmapped(
         words in vec(prop_oneof![Just([0_u8; 4]), any::<[u8; 4]>()], 0..3500),
         cut in 0_usize..4,
         base in 0..=i64::MAX,
@@ -206,22 +206,22 @@ proptest! {
         let offsets = sample.offset_indexes(base);
         let times = sample.time_indexes(base);
         let aborted = sample.transaction_indexes(base);
-        same(&offsets, |index| (index.entries(), index.last_entry(), index.sanity_check().is_ok()))?;
-        same(&times, |index| (index.entries(), index.last_entry(), index.sanity_check().is_ok()))?;
-        same(&aborted, |index| index.iter().map(Result::ok).collect::<Vec<_>>())?;
-        same(&aborted, |index| (index.sanity_check().is_ok(), index.collect_aborted(0, base).ok()))?;
+        assert_same(&offsets, |index| (index.entries(), index.last_entry(), index.sanity_check().is_ok()))?;
+        assert_same(&times, |index| (index.entries(), index.last_entry(), index.sanity_check().is_ok()))?;
+        assert_same(&aborted, |index| index.iter().map(Result::ok).collect::<Vec<_>>())?;
+        assert_same(&aborted, |index| (index.sanity_check().is_ok(), index.collect_aborted(0, base).ok()))?;
         for target in [i64::MIN, -1, 0, base, base.saturating_add(1_000_000), i64::MAX] {
             for method in METHODS {
-                same(&offsets, |index| index.lookup(target, method).unwrap())?;
-                same(&offsets, |index| index.slot_range(target, method).unwrap())?;
-                same(&offsets, |index| index.trace(target, method).unwrap())?;
-                same(&times, |index| index.lookup(target, method).unwrap())?;
-                same(&times, |index| index.slot_range(target, method).unwrap())?;
-                same(&times, |index| index.trace(target, method).unwrap())?;
+                assert_same(&offsets, |index| index.lookup(target, method).unwrap())?;
+                assert_same(&offsets, |index| index.slot_range(target, method).unwrap())?;
+                assert_same(&offsets, |index| index.trace(target, method).unwrap())?;
+                assert_same(&times, |index| index.lookup(target, method).unwrap())?;
+                assert_same(&times, |index| index.slot_range(target, method).unwrap())?;
+                assert_same(&times, |index| index.trace(target, method).unwrap())?;
             }
         }
         for fetch_size in [i32::MIN, -8, 0, 1_000_000_000, i32::MAX] {
-            same(&offsets, |index| index.fetch_upper_bound(7, fetch_size).unwrap())?;
+            assert_same(&offsets, |index| index.fetch_upper_bound(7, fetch_size).unwrap())?;
         }
         for index in &times {
             prop_assert_eq!(index.iter().filter_map(Result::ok).count() as u64, index.entries());
@@ -229,11 +229,11 @@ proptest! {
     }
 }
 
-/// The same answer from the mapped file and from the one that is not.
-fn same<I, A: PartialEq + std::fmt::Debug>(
+/// Compares the results from the mapped and the unmapped file.
+fn assert_same<I, A: PartialEq + std::fmt::Debug>(
     indexes: &[I; 2],
-    ask: impl Fn(&I) -> A,
+    query: impl Fn(&I) -> A,
 ) -> Result<(), TestCaseError> {
-    prop_assert_eq!(ask(&indexes[0]), ask(&indexes[1]));
+    prop_assert_eq!(query(&indexes[0]), query(&indexes[1]));
     Ok(())
 }

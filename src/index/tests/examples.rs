@@ -1,4 +1,4 @@
-//! Worked examples, and what Kafka's own tests assert about reading.
+//! Worked examples, and the assertions of Kafka's own tests about reading.
 
 use super::*;
 use crate::error::Error;
@@ -59,7 +59,7 @@ fn a_time_is_found_through_both_indexes() {
 }
 
 #[test]
-fn the_published_bytes_decode() {
+fn documented_bytes_decode() {
     for index in Sample::new("i", &hex("00000006000000000000000700001000")).offset_indexes(45) {
         let entries: Vec<_> = index.iter().map(Result::unwrap).collect();
         assert_eq!(entries, [at(51, 0), at(52, 4096)]);
@@ -85,7 +85,7 @@ fn the_published_bytes_decode() {
 }
 
 #[test]
-fn an_empty_index_answers_with_its_base_offset() {
+fn a_lookup_in_an_empty_index_is_the_base_offset() {
     let sample = Sample::new("i", &[]);
     for index in sample.offset_indexes(45) {
         assert_eq!(index.lookup(92, Method::Warm).unwrap(), at(45, 0));
@@ -260,7 +260,7 @@ fn sizes_count_whole_entries() {
 }
 
 #[test]
-fn the_warm_section_spares_the_old_pages() {
+fn a_warm_search_does_not_read_old_pages() {
     // (full pages, binary, warm) for the newest entry
     let examples =
         [(13, vec![0, 6, 9, 11, 12], vec![10, 11, 12]), (14, vec![0, 7, 10, 12, 13], vec![11, 12, 13])];

@@ -16,7 +16,7 @@ use crate::types::{OffsetPosition, TimestampOffset};
 
 const METHODS: [Method; 2] = [Method::Binary, Method::Warm];
 
-/// The same cases in every run.
+/// A configuration with the same cases in every run.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig {
         cases,
@@ -26,7 +26,7 @@ fn cases(cases: u32) -> ProptestConfig {
     }
 }
 
-/// An index file in a folder of its own, which goes with it.
+/// An index file in a temporary directory, which is removed with it.
 struct Sample {
     path: PathBuf,
     _folder: tempfile::TempDir,
@@ -54,7 +54,7 @@ impl Sample {
     }
 }
 
-/// Absolute offsets and positions as an offset index file.
+/// The bytes of an offset index file, from absolute offsets and positions.
 fn offset_bytes(base_offset: i64, entries: &[(i64, i32)]) -> Vec<u8> {
     let relative = |offset: i64| i32::try_from(offset - base_offset).unwrap().to_be_bytes();
     entries
@@ -63,14 +63,14 @@ fn offset_bytes(base_offset: i64, entries: &[(i64, i32)]) -> Vec<u8> {
         .collect()
 }
 
-/// Timestamps and absolute offsets as a time index file.
+/// The bytes of a time index file, from timestamps and absolute offsets.
 fn time_bytes(base_offset: i64, entries: &[(i64, i64)]) -> Vec<u8> {
     let relative = |offset: i64| i32::try_from(offset - base_offset).unwrap().to_be_bytes();
     let slot = |(timestamp, offset): &(i64, i64)| [&timestamp.to_be_bytes()[..], &relative(*offset)].concat();
     entries.iter().flat_map(slot).collect()
 }
 
-/// Producer, first, last and last stable offset as a transaction index file.
+/// The bytes of a transaction index file, from producer id, first, last and last stable offset.
 fn transaction_bytes(entries: &[[i64; 4]]) -> Vec<u8> {
     entries.iter().flat_map(|fields| [&[0, 0][..], &fields.map(i64::to_be_bytes).concat()].concat()).collect()
 }

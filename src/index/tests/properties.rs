@@ -1,4 +1,4 @@
-//! Any sorted entries: what a look at every one of them says, both methods say, mapped and not.
+//! Random sorted entries: both methods, mapped and unmapped, find what a linear search finds.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Sizes around those where a search takes another way: the warm section (1,024 and 682 entries), a page, one register.
+/// Sizes around those at which a search takes another path: the warm section (1,024 and 682 entries), a page, one
+/// register.
 fn size() -> impl Strategy<Value = usize> {
     prop_oneof![
         0_usize..70,
@@ -17,8 +18,8 @@ fn size() -> impl Strategy<Value = usize> {
     ]
 }
 
-/// Keys that rise strictly from `first` on, by steps that are mostly small.
-fn rising(first: i64) -> impl Strategy<Value = Vec<i64>> {
+/// Keys that increase strictly from `first`, mostly by small steps.
+fn increasing(first: i64) -> impl Strategy<Value = Vec<i64>> {
     let step = prop_oneof![8 => 1_i64..4, 1 => 1_i64..500_000];
     size().prop_flat_map(move |size| vec(step.clone(), size)).prop_map(move |steps| {
         let sum = |key: &mut i64, step: i64| {
@@ -29,7 +30,7 @@ fn rising(first: i64) -> impl Strategy<Value = Vec<i64>> {
     })
 }
 
-/// At, below and above a sample of the keys, and far off.
+/// Targets at, below and above a sample of the keys, and far from them.
 fn targets(keys: &[i64], base: i64) -> BTreeSet<i64> {
     let sample = keys.iter().step_by(1 + keys.len() / 60).chain(keys.iter().rev().take(3));
     let near = sample.flat_map(|key| [key - 1, *key, key + 1]);
@@ -51,8 +52,8 @@ proptest! {
     #![proptest_config(cases(96))]
 
     #[test]
-    fn offset_lookups_agree_with_looking_at_every_entry(
-        keys in rising(1_000_000_000_000), zeros in 0_usize..3000, fragment in 0_usize..8,
+    fn offset_lookups_agree_with_a_linear_search(
+        keys in increasing(1_000_000_000_000), zeros in 0_usize..3000, fragment in 0_usize..8,
     ) {
         let base = 1_000_000_000_000;
         let entries: Vec<_> = (1..).map(|n| 16 * n).zip(&keys).map(|(position, key)| (*key, position)).collect();
@@ -90,11 +91,11 @@ proptest! {
     }
 
     #[test]
-    fn time_lookups_agree_with_looking_at_every_entry(
-        keys in rising(1_700_000_000_000), zeros in 0_usize..3000, fragment in 0_usize..12,
+    fn time_lookups_agree_with_a_linear_search(
+        keys in increasing(1_700_000_000_000), zeros in 0_usize..3000, fragment in 0_usize..12,
     ) {
         let base = 77;
-        // offsets may stand still while timestamps rise
+        // offsets may stay equal while timestamps increase
         let entries: Vec<_> = keys.iter().zip(0_i64..).map(|(key, n)| (*key, base + n / 2)).collect();
         let bytes = [time_bytes(base, &entries), vec![0; 12 * zeros + fragment]].concat();
         let sample = Sample::new("t", &bytes);

@@ -1,11 +1,11 @@
-//! The writers: each refusal, and what a file looks like afterwards.
+//! The writers: each refusal, and the file after each change.
 
 use super::*;
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::index::{AbortedTransaction, OffsetIndexWriter, TimeIndexWriter, TransactionIndexWriter};
 
-/// A directory of its own, which goes with it.
+/// A temporary directory, which is removed with it.
 pub(super) struct Folder {
     pub(super) directory: Directory,
     folder: tempfile::TempDir,
@@ -29,7 +29,7 @@ impl Folder {
         self.directory.entries().unwrap().into_iter().map(|(name, _)| name).collect()
     }
 
-    /// How many bytes of the file have blocks.
+    /// The number of bytes of the file that have blocks.
     fn allocated(&self, name: &str) -> u64 {
         use std::os::unix::fs::MetadataExt;
         std::fs::metadata(self.folder.path().join(name)).unwrap().blocks() * 512
@@ -59,7 +59,7 @@ fn sizes_are_rounded_down_to_whole_entries() {
 }
 
 #[test]
-fn a_size_without_room_for_one_entry_is_refused_and_no_file_made() {
+fn a_size_without_room_for_one_entry_is_refused_and_creates_no_file() {
     let folder = Folder::new();
     for size in [0, 4, 7] {
         let refusal = refused(OffsetIndexWriter::create(&folder.directory, "i", 0, size));
@@ -72,7 +72,7 @@ fn a_size_without_room_for_one_entry_is_refused_and_no_file_made() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_not_made_again() {
+fn an_existing_name_is_not_created_again() {
     let folder = Folder::new();
     folder.write("i", b"entries!");
     assert!(matches!(OffsetIndexWriter::create(&folder.directory, "i", 0, 64), Err(Error::Io { .. })));
@@ -80,7 +80,7 @@ fn a_name_that_is_taken_is_not_made_again() {
 }
 
 #[test]
-fn an_index_has_no_blocks_but_those_of_its_entries() {
+fn an_index_has_blocks_only_for_its_entries() {
     let folder = Folder::new();
     let mut index = OffsetIndexWriter::create(&folder.directory, "i", 0, 10 << 20).unwrap();
     assert_eq!((folder.bytes("i").len(), folder.allocated("i")), (10 << 20, 0));
@@ -89,7 +89,7 @@ fn an_index_has_no_blocks_but_those_of_its_entries() {
     index.flush().unwrap();
     assert!(folder.allocated("i") <= 64 << 10, "{}", folder.allocated("i"));
     assert_eq!(folder.bytes("i").len(), 20 << 20);
-    // as Kafka leaves one behind: all holes
+    // a sparse file without blocks, as Kafka leaves it
     std::fs::File::create(folder.folder.path().join("holes")).unwrap().set_len(1 << 20).unwrap();
     let opened = OffsetIndexWriter::open(&folder.directory, "holes", 0, 1 << 20).unwrap();
     assert_eq!((opened.entries(), folder.allocated("holes")), (131_072, 0));
@@ -119,7 +119,7 @@ fn a_full_offset_index_takes_no_entry() {
     index.append(1, 10).unwrap();
     assert!(index.is_full());
     assert_eq!(refused(index.append(2, 20)), "entries");
-    // which is said first, whatever else is wrong
+    // a full index is the first error, whatever else is wrong
     assert_eq!(refused(index.append(-5, 20)), "entries");
     assert_eq!((index.entries(), index.last_entry()), (2, at(1, 10)));
 }
@@ -140,17 +140,17 @@ fn an_offset_that_is_not_above_the_last_is_refused() {
 #[test]
 fn a_relative_offset_outside_31_bits_is_refused_before_a_byte_is_written() {
     let folder = Folder::new();
-    let (base, most) = (1_000, i64::from(i32::MAX));
+    let (base, max) = (1_000, i64::from(i32::MAX));
     let mut offsets = OffsetIndexWriter::create(&folder.directory, "i", base, 80).unwrap();
     let mut times = TimeIndexWriter::create(&folder.directory, "t", base, 120).unwrap();
-    for offset in [base - 1, base + most + 1, i64::MAX, i64::MIN] {
+    for offset in [base - 1, base + max + 1, i64::MAX, i64::MIN] {
         assert_eq!(refused(offsets.append(offset, 7)), "offset");
         assert_eq!(refused(times.maybe_append(77, offset, false)), "offset");
     }
     assert_eq!((offsets.entries(), times.entries()), (0, 0));
     assert_eq!((folder.bytes("i"), folder.bytes("t")), (vec![0; 80], vec![0; 120]));
-    offsets.append(base + most, 7).unwrap();
-    assert!(times.maybe_append(77, base + most, false).unwrap());
+    offsets.append(base + max, 7).unwrap();
+    assert!(times.maybe_append(77, base + max, false).unwrap());
     assert_eq!(folder.bytes("i")[..8], [0x7f, 255, 255, 255, 0, 0, 0, 7]);
 }
 
@@ -163,7 +163,7 @@ fn a_time_index_is_full_at_its_last_slot_but_one() {
     assert!(index.maybe_append(20, 2, false).unwrap());
     assert!(index.is_full());
     assert_eq!(refused(index.maybe_append(30, 3, false)), "entries");
-    // even where nothing would be added
+    // even if nothing would be added
     assert_eq!(refused(index.maybe_append(20, 2, false)), "entries");
     assert!(index.maybe_append(30, 3, true).unwrap());
     assert!(!index.maybe_append(30, 4, true).unwrap());
@@ -202,7 +202,7 @@ fn a_timestamp_below_the_last_is_refused() {
 }
 
 #[test]
-fn a_timestamp_that_does_not_rise_adds_nothing() {
+fn a_timestamp_that_does_not_increase_adds_nothing() {
     let folder = Folder::new();
     let mut index = TimeIndexWriter::create(&folder.directory, "t", 0, 120).unwrap();
     // no record had a timestamp
@@ -217,7 +217,7 @@ fn a_timestamp_that_does_not_rise_adds_nothing() {
 }
 
 #[test]
-fn a_truncation_leaves_zeros_and_the_file_its_size() {
+fn a_truncation_leaves_zeros_and_keeps_the_file_size() {
     let folder = Folder::new();
     let mut index = OffsetIndexWriter::create(&folder.directory, "i", 0, 64).unwrap();
     for n in 1..=6 {
@@ -230,9 +230,9 @@ fn a_truncation_leaves_zeros_and_the_file_its_size() {
     index.truncate_to(25).unwrap();
     assert_eq!((index.entries(), index.last_offset()), (2, 20));
     assert_eq!(folder.bytes("i"), [offset_bytes(0, &[(10, 1), (20, 2)]), vec![0; 48]].concat());
-    // a reader beside the writer finds the end
-    let beside = OffsetIndex::open(&folder.directory.path_of("i"), Some(0), false).unwrap();
-    assert_eq!(beside.entries(), 2);
+    // a concurrent reader finds the end
+    let reader = OffsetIndex::open(&folder.directory.path_of("i"), Some(0), false).unwrap();
+    assert_eq!(reader.entries(), 2);
     index.append(21, 9).unwrap();
     index.truncate_to(10).unwrap();
     assert_eq!((index.entries(), index.last_entry()), (0, at(0, 0)));
@@ -291,7 +291,7 @@ fn resizing_keeps_the_entries_or_is_refused() {
 }
 
 #[test]
-fn an_existing_file_is_taken_for_entries_to_its_last_whole_slot() {
+fn an_existing_file_has_an_entry_in_every_whole_slot() {
     let folder = Folder::new();
     folder.write("i", &[&offset_bytes(0, &[(1, 1), (2, 2)])[..], &[7, 7, 7]].concat());
     let mut index = OffsetIndexWriter::open(&folder.directory, "i", 0, 64).unwrap();
@@ -301,7 +301,7 @@ fn an_existing_file_is_taken_for_entries_to_its_last_whole_slot() {
     index.append(3, 3).unwrap();
     index.close().unwrap();
     assert_eq!(folder.bytes("i"), offset_bytes(0, &[(1, 1), (2, 2), (3, 3)]));
-    // zeros that a crash left behind are entries, too: the reader's view is another
+    // zeros that a crash left are entries, too, unlike in a reader
     folder.write("t", &[time_bytes(0, &[(5, 5)]), vec![0; 24]].concat());
     let mut index = TimeIndexWriter::open(&folder.directory, "t", 0, 60).unwrap();
     assert_eq!((index.entries(), index.last_entry()), (3, when(0, 0)));
@@ -310,7 +310,7 @@ fn an_existing_file_is_taken_for_entries_to_its_last_whole_slot() {
 }
 
 #[test]
-fn a_fragment_behind_the_last_entry_is_cut_by_trim() {
+fn trim_removes_a_fragment_after_the_last_entry() {
     let folder = Folder::new();
     folder.write("t", &[&time_bytes(0, &[(5, 5)])[..], &[7; 11]].concat());
     let mut index = TimeIndexWriter::open(&folder.directory, "t", 0, 60).unwrap();
@@ -325,7 +325,7 @@ fn a_fragment_behind_the_last_entry_is_cut_by_trim() {
 }
 
 #[test]
-fn without_close_the_file_keeps_its_size_and_readers_find_its_end() {
+fn without_close_the_file_keeps_its_size_and_readers_find_the_last_entry() {
     let folder = Folder::new();
     let mut index = TimeIndexWriter::create(&folder.directory, "t", 7, 12_000).unwrap();
     for n in 0..700 {
@@ -338,7 +338,7 @@ fn without_close_the_file_keeps_its_size_and_readers_find_its_end() {
 }
 
 #[test]
-fn a_transaction_index_is_made_by_its_first_entry() {
+fn the_first_entry_creates_a_transaction_index() {
     let folder = Folder::new();
     let mut index = TransactionIndexWriter::open(&folder.directory, "x", 0).unwrap();
     assert_eq!((index.entries(), index.last_entry().unwrap()), (0, None));

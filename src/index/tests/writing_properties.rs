@@ -1,4 +1,4 @@
-//! Any sequence of changes: a list that is changed alike says what the index and its file hold.
+//! Random sequences of changes, compared with a list that gets the same changes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,11 +9,11 @@ use crate::index::{OffsetIndexWriter, TimeIndexWriter};
 
 #[derive(Debug, Clone)]
 enum Change {
-    /// This far above the last offset (0: not above) and, for times, above the last timestamp.
+    /// The distance above the last offset (0: not above) and, for times, above the last timestamp.
     Append(i64, i64, bool),
-    /// This far below the last offset.
+    /// The distance below the last offset.
     Truncate(i64),
-    /// This many slots, and a few bytes.
+    /// The new size in bytes.
     Resize(u64),
     Trim,
     Reset,
@@ -38,8 +38,8 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
 const BASE: i64 = 500;
 const MAX_INDEX_SIZE: u64 = 250;
 
-/// How many slots of `size` bytes the file has after a change, if it has `slots` now, `used` of them by entries; `None`
-/// where the change is refused.
+/// The number of slots of `size` bytes after a change, if the file has `slots` now, `used` of them by entries; `None`
+/// if the change is refused.
 fn slots_after(change: &Change, size: u64, slots: u64, used: u64) -> Option<u64> {
     match change {
         Change::Append(..) | Change::Truncate(_) | Change::Flush => Some(slots),
@@ -53,7 +53,7 @@ proptest! {
     #![proptest_config(cases(192))]
 
     #[test]
-    fn an_offset_index_holds_what_a_list_holds(changes in changes()) {
+    fn an_offset_index_matches_a_list_after_any_changes(changes in changes()) {
         let folder = Folder::new();
         let open = || OffsetIndexWriter::open(&folder.directory, "i", BASE, MAX_INDEX_SIZE).unwrap();
         let (mut index, mut list, mut slots) = (open(), Vec::<(i64, i32)>::new(), MAX_INDEX_SIZE / 8);
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn a_time_index_holds_what_a_list_holds(changes in changes()) {
+    fn a_time_index_matches_a_list_after_any_changes(changes in changes()) {
         let folder = Folder::new();
         let open = || TimeIndexWriter::open(&folder.directory, "t", BASE, MAX_INDEX_SIZE).unwrap();
         let (mut index, mut list, mut slots) = (open(), Vec::<(i64, i64)>::new(), MAX_INDEX_SIZE / 12);

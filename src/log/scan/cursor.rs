@@ -1,4 +1,4 @@
-//! Which segment and which batch a scan reads next.
+//! The position of a scan: its segment and its next batch.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use super::uncommitted::Uncommitted;
 use crate::error::Result;
 use crate::segment::{Batch, Preceding, SCAN_READ, Segment, Step, Walk};
 
-/// The place of a scan in its log.
+/// The position of a scan in its log.
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
     /// The segment that is read.
     pub(super) segment: Option<Arc<Segment>>,
     /// The walk through it; `None` before the first segment and between two.
     pub(super) walk: Option<Walk>,
-    /// What the batches before the current one establish.
+    /// The state before the current batch.
     pub(super) before: Option<Preceding>,
     /// The offset after the last batch of `segment`, once its end was reached.
     segment_end: Option<i64>,
@@ -28,8 +28,8 @@ pub(super) struct Cursor {
 impl Cursor {
     /// The next batch of the segment, verified; `End` closes the walk.
     ///
-    /// A batch is verified before it is skipped or ends the range: the position of the next batch, and the offsets that
-    /// are left for it, rest on its header.
+    /// A batch is verified before it is skipped or ends the range, because the position and the offsets of the next batch
+    /// depend on its header.
     pub(super) fn next_batch(&mut self) -> Result<Step> {
         let Some(walk) = &mut self.walk else { return Ok(Step::End) };
         self.before = walk.before;
@@ -48,7 +48,7 @@ impl Cursor {
         }
     }
 
-    /// Moves after a batch that is in the range. True where offsets are missing before it.
+    /// Moves past a batch in the range. True if offsets are missing before it.
     pub(super) fn pass(&mut self, batch: &Batch) -> bool {
         let expected = self.next_offset.replace(batch.header.last_offset + 1);
         expected.is_some_and(|expected| batch.header.base_offset > expected)
@@ -56,7 +56,7 @@ impl Cursor {
 }
 
 impl Scan {
-    /// Opens the next segment that may hold something of the range; false where there is none.
+    /// Opens the next segment that may contain records of the range; false if there is none.
     pub(super) fn next_segment(&mut self) -> Result<bool> {
         loop {
             let segments = self.log.segments();
@@ -79,12 +79,12 @@ impl Scan {
         }
     }
 
-    /// Compares the end of the segment that was read with its indexes and with the segment that follows.
+    /// Compares the end of the finished segment with its indexes and with the next segment.
     fn check_continuity(&mut self, next: Option<&Segment>) -> Result<()> {
         let end = self.cursor.segment_end.take();
         let (Some(ended), Some(end)) = (&self.cursor.segment, end) else { return Ok(()) };
         let high = ended.upper();
-        // a damaged range has the offsets after the last good batch then
+        // then a damaged range covers the offsets after the last good batch
         let is_damaged =
             end < high && self.damaged_ranges.last().is_some_and(|damaged| damaged.end_offset == Some(high));
         if !is_damaged {
@@ -99,17 +99,17 @@ impl Scan {
         Ok(())
     }
 
-    /// A walk through the part of a segment that may hold something of the range; `None` where all of it is too old.
+    /// A walk through the part of a segment that may contain records of the range; `None` if all of it is too old.
     fn walk_in(&self, segment: &Segment) -> Result<Option<Walk>> {
         let from = self.filter.start.max(segment.base_offset());
         let leader_epoch = self.cursor.leader_epoch.unwrap_or(-1);
-        // no marker may be skipped with what is too old
+        // markers among old batches must not be skipped
         let is_waiting = self.uncommitted.as_ref().is_some_and(Uncommitted::is_waiting);
         let walk = match self.filter.options.ranges.start_time.filter(|_| !is_waiting) {
             Some(start_time) => {
                 match segment.largest_record_timestamp() {
                     Ok(largest) if largest < start_time => return Ok(None),
-                    // where damage hides it, the scan reads the segment and reports the damage
+                    // if damage hides it, the scan reads the segment and reports the damage
                     Err(error) if !error.is_damage() => return Err(error),
                     _ => {}
                 }

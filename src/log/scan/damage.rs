@@ -1,4 +1,4 @@
-//! What a scan does where the log is damaged: an error, or a damaged range.
+//! How a scan handles damage: an error, or a damaged range.
 
 use std::sync::Arc;
 
@@ -9,15 +9,16 @@ use crate::record::{Payload, Records};
 use crate::segment::{Batch, Damage, DamagedSpan, SCAN_READ, Segment};
 
 impl Scan {
-    /// The damaged range that was just added, where the scan reports them.
+    /// The last damaged range, if the scan reports them.
     pub(super) fn reported(&self) -> Option<DamagedRange> {
         self.damaged_ranges.last().filter(|_| self.filter.options.on_damage == OnDamage::Report).cloned()
     }
 
-    /// Skips damage that the walk found: an error, or a damaged range, which is given where the scan reports them.
+    /// Skips damage that the walk found: returns an error, or adds a damaged range, and returns it if the scan reports
+    /// them.
     ///
-    /// Damage outside the scan's range is neither. Damage that takes no offset belongs to the range that ends there, because
-    /// no range would have it otherwise.
+    /// Damage outside the scan's range is ignored. Damage that covers no offset belongs to the range that ends there:
+    /// otherwise it would belong to no range.
     pub(super) fn skip_damage(&mut self, damage: &Damage) -> Result<Option<DamagedRange>> {
         let (start, end) = (self.filter.start, self.filter.end);
         if damage.offset > end {
@@ -43,7 +44,7 @@ impl Scan {
             return Err(segment.corrupt(damage));
         }
         if let Some(uncommitted) = &mut self.uncommitted {
-            uncommitted.misses();
+            uncommitted.assume_aborted();
         }
         let end_offset = if segment.is_last() { end_offset.min(segment.end_offset()?) } else { end_offset };
         let start_offset = span.start_offset.max(start);
@@ -52,11 +53,11 @@ impl Scan {
         Ok(self.reported())
     }
 
-    /// Skips a batch whose checksum holds and whose records cannot be decompressed.
+    /// Skips a batch whose checksum matches but whose records cannot be decompressed.
     pub(super) fn skip_batch(&mut self, batch: &Batch, malformed: &Malformed) -> Result<()> {
         let Some(segment) = &self.cursor.segment else { return Ok(()) };
         let from = batch.header.base_offset;
-        // a later version may be able to read it: that is no damage, and skipping it would lose records silently
+        // a later version may be able to read it: this is not damage, and skipping it would lose records silently
         if malformed.unsupported || self.filter.raises() {
             return Err(malformed.clone().at(segment.path(), batch.position, Some(from)));
         }
@@ -64,7 +65,7 @@ impl Scan {
         Ok(())
     }
 
-    /// Skips a batch whose transaction has no known outcome, because damage may have swallowed its marker.
+    /// Skips a batch whose transaction has no known outcome, because damage may have destroyed its marker.
     pub(super) fn skip_undecided(&mut self, batch: &Batch) -> Result<()> {
         if self.filter.raises()
             && let Some(transactions) = &self.filter.transactions
@@ -78,8 +79,8 @@ impl Scan {
         Ok(())
     }
 
-    /// After the last batch of the log: a torn batch is a damaged range too, given once; the zeros of a preallocated file
-    /// are none.
+    /// After the last batch of the log: a torn batch is a damaged range too, returned once; the zeros of a preallocated
+    /// file are not.
     pub(super) fn damaged_tail(&mut self) -> Result<Option<DamagedRange>> {
         self.finished = true;
         if self.filter.raises() {
@@ -110,9 +111,9 @@ impl Scan {
     }
 }
 
-/// Gives up the rest of the current batch, one of whose records breaks the format: an error, or a damaged range.
+/// Abandons the rest of the current batch, in which a record breaks the format: an error, or a damaged range.
 #[cold]
-pub(super) fn break_off(
+pub(super) fn abandon_batch(
     current: &mut Option<(Batch, Records, Payload)>,
     segment: Option<&Arc<Segment>>,
     raises: bool,

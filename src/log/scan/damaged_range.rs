@@ -40,7 +40,7 @@ impl DamagedRange {
     }
 }
 
-/// The rest of a batch, from the offset `from` on.
+/// The rest of a batch, from the offset `from`.
 pub(super) fn rest_of(batch: &Batch, from: i64) -> DamagedSpan {
     DamagedSpan {
         start_position: batch.position,

@@ -1,4 +1,4 @@
-//! Which batches and records a scan gives: those in its ranges, visible at its isolation level.
+//! Which batches and records a scan returns: those in its ranges, visible at its isolation level.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::log::transactions::{Outcome, Transactions};
 use crate::record::{BatchHeader, RecordRef};
 use crate::types::{IsolationLevel, TimestampType};
 
-/// What a scan gives, as a test of headers and records.
+/// A test of headers and records for a scan.
 #[derive(Debug)]
 pub(super) struct Filter {
     pub(super) options: ScanOptions,
@@ -17,20 +17,19 @@ pub(super) struct Filter {
     pub(super) start: i64,
     /// Exclusive.
     pub(super) end: i64,
-    /// Of a committed scan.
+    /// The transactions, for a committed scan.
     pub(super) transactions: Option<Arc<Transactions>>,
 }
 
 impl Filter {
-    /// # Errors
-    /// Those of [`Log::scan`].
+    /// Errors of [`Log::scan`].
     pub(super) fn new(log: &Log, options: ScanOptions) -> Result<Self> {
         let (start, mut end) = log.resolve(&options.ranges)?;
         let mut transactions = None;
         if options.isolation_level == IsolationLevel::ReadCommitted {
             let found = log.transactions()?;
             if options.on_damage == OnDamage::Raise {
-                // undecided transactions matter only to a range that reaches beyond the last stable offset
+                // undecided transactions matter only if the range ends above the last stable offset
                 if end > found.last_stable_offset {
                     found.ensure_decided()?;
                 }
@@ -43,13 +42,13 @@ impl Filter {
         Ok(Self { options, start, end, transactions })
     }
 
-    /// Whether a batch may hold a record that the scan gives, by its verified header.
+    /// Whether a batch may contain a record that the scan returns, by its verified header.
     pub(super) fn accepts(&self, header: &BatchHeader) -> bool {
         let ranges = &self.options.ranges;
-        // a header states no smallest timestamp; where all records share one, it is the largest
+        // a header has no smallest timestamp; if all records have the same one, it is the largest
         let is_one_time = header.timestamp_type() == TimestampType::LogAppendTime || header.count == Some(1);
         let in_time = ranges.start_time.is_none_or(|start| header.max_timestamp >= start)
-            && (!is_one_time || ranges.holds_time(header.max_timestamp));
+            && (!is_one_time || ranges.contains_time(header.max_timestamp));
         let visible = self.options.batches_only || self.options.include_control || !header.is_control();
         in_time && visible
     }
@@ -57,7 +56,7 @@ impl Filter {
     /// Whether a record is in the ranges.
     #[inline]
     pub(super) fn accepts_record(&self, record: &RecordRef<'_>) -> bool {
-        (self.start..self.end).contains(&record.offset) && self.options.ranges.holds_time(record.timestamp)
+        (self.start..self.end).contains(&record.offset) && self.options.ranges.contains_time(record.timestamp)
     }
 
     /// How the transaction of a batch ended; every batch counts as committed in an uncommitted scan.

@@ -1,6 +1,6 @@
 //! Reading a range of a log: batches in order, tested by their headers, and the records of those that pass.
 //!
-//! [`cursor`] finds the next batch, [`filter`] decides whether it is given, [`damage`] decides what damage means.
+//! [`cursor`] finds the next batch, [`filter`] decides whether it is returned, and [`damage`] handles damage.
 
 mod cursor;
 mod damage;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cursor::Cursor;
-use damage::break_off;
+use damage::abandon_batch;
 pub use damaged_range::DamagedRange;
 use filter::Filter;
 pub use options::{OnDamage, ScanOptions, ScanStep};
@@ -35,37 +35,35 @@ pub struct Scan {
     log: Log,
     filter: Filter,
     cursor: Cursor,
-    /// The batch whose records are given now.
+    /// The batch whose records are being returned.
     batch: Option<(Batch, Records, Payload)>,
     buffer: Vec<u8>,
     damaged_ranges: Vec<DamagedRange>,
     stats: ScanStats,
-    /// Of a scan that gives records which a committed reader may not see.
+    /// For a scan that may return records which a committed reader may not see.
     uncommitted: Option<Uncommitted>,
-    /// The offset of the first record given of the current batch.
-    first_given: Option<i64>,
+    /// The offset of the first record returned from the current batch.
+    first_returned: Option<i64>,
     finished: bool,
     /// Set by another thread to end the scan.
     stop: Option<Arc<AtomicBool>>,
 }
 
-/// What becomes of a batch.
-enum Taken {
-    Given,
+/// What a scan does with a batch.
+enum Decision {
+    Returned,
     Skipped,
-    /// It is in the damaged ranges, in whole or in part.
+    /// The batch was added to the damaged ranges, in whole or in part.
     Damaged,
-    /// It is after the range, and so are all others.
+    /// The batch and all others are after the range.
     AfterRange,
 }
 
 impl Log {
     /// Starts a scan.
     ///
-    /// # Errors
-    /// [`Error::OffsetOutOfRange`] for a start below the log start or above the log end
-    /// offset; [`Error::Config`] for a start above its end or a negative time; with read-committed
-    /// those of [`Log::last_stable_offset`].
+    /// [`Error::OffsetOutOfRange`] for a start below the log start or above the log end offset; [`Error::Config`] for a
+    /// start above its end or a negative time; for a committed scan those of [`Log::last_stable_offset`].
     pub fn scan(&self, options: ScanOptions) -> Result<Scan> {
         let filter = Filter::new(self, options)?;
         let is_uncommitted =
@@ -80,7 +78,7 @@ impl Log {
             damaged_ranges: Vec::new(),
             stats: ScanStats::default(),
             uncommitted: is_uncommitted.then(Uncommitted::default),
-            first_given: None,
+            first_returned: None,
             stop: None,
         })
     }
@@ -97,7 +95,7 @@ impl Scan {
         self.cursor.segment.as_ref().map(|segment| segment.base_offset())
     }
 
-    /// Lets another thread end the scan: once `stop` is set, the next step is [`Error::Interrupted`].
+    /// Allows another thread to end the scan: once `stop` is set, the next step returns [`Error::Interrupted`].
     pub fn stop_when(&mut self, stop: &Arc<AtomicBool>) {
         self.stop = Some(Arc::clone(stop));
     }
@@ -107,13 +105,14 @@ impl Scan {
         &self.damaged_ranges
     }
 
-    /// What was done so far.
+    /// The statistics so far.
     pub fn stats(&self) -> ScanStats {
         self.stats
     }
 
-    /// The first offset given so far of a transaction that was aborted, or has not ended: a committed reader does not see
-    /// it. `None` where there is none. *Cost*: where the scan ended within a transaction, reads the log up to its marker.
+    /// The first offset returned so far that belongs to a transaction that was aborted, or has not ended: a committed
+    /// reader does not see it. `None` if there is none. *Cost*: if the scan ended within a transaction, reads the log up to
+    /// its marker.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
@@ -121,10 +120,10 @@ impl Scan {
         self.uncommitted().map_or(Ok(None), |uncommitted| uncommitted.find(&self.log))
     }
 
-    /// The transactions of the records given so far; `None` where all are committed.
+    /// The transactions of the records returned so far; `None` if all are committed.
     pub(crate) fn uncommitted(&self) -> Option<Uncommitted> {
         let mut uncommitted = self.uncommitted.clone()?;
-        uncommitted.closes(self.first_given);
+        uncommitted.end_batch(self.first_returned);
         (!uncommitted.is_none()).then_some(uncommitted)
     }
 
@@ -135,9 +134,9 @@ impl Scan {
     /// [`Error::Io`], [`Error::LogChanged`] and [`Error::Interrupted`]. An error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         self.batch = None;
-        let first_given = self.first_given.take();
+        let first_returned = self.first_returned.take();
         if let Some(uncommitted) = &mut self.uncommitted {
-            uncommitted.closes(first_given);
+            uncommitted.end_batch(first_returned);
         }
         if self.finished {
             return Ok(None);
@@ -149,11 +148,10 @@ impl Scan {
         next
     }
 
-    /// The next record in the range, of the batch that [`Scan::next_step`] gave; `None` after the last.
+    /// The next record in the range, of the batch that [`Scan::next_step`] returned; `None` after the last.
     ///
-    /// # Errors
-    /// [`Error::Corrupt`] where a record breaks the format (with [`OnDamage::Raise`]; else the rest
-    /// of the batch becomes a damaged range).
+    /// [`Error::Corrupt`] if a record breaks the format (with [`OnDamage::Raise`]; else the rest of the batch becomes a
+    /// damaged range).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
         let Some((batch, records, payload)) = &mut self.batch else { return Ok(None) };
@@ -166,13 +164,13 @@ impl Scan {
                 Ok(Some(record)) => {
                     if self.filter.accepts_record(&record) {
                         self.stats.records += 1;
-                        self.first_given.get_or_insert(record.offset);
+                        self.first_returned.get_or_insert(record.offset);
                         return Ok(Some(record));
                     }
                 }
                 Err(malformed) => {
                     let segment = self.cursor.segment.as_ref();
-                    let broken = break_off(&mut self.batch, segment, self.filter.raises(), &malformed);
+                    let broken = abandon_batch(&mut self.batch, segment, self.filter.raises(), &malformed);
                     self.finished |= broken.is_err();
                     self.damaged_ranges.extend(broken?);
                     return Ok(None);
@@ -181,9 +179,9 @@ impl Scan {
         }
     }
 
-    /// [`Scan::next_record`] for one record after another, as long as `take` returns true. A record is borrowed where it was
-    /// decoded: moving it out would take half of the time of a column. True where `take` ended it, false after the last
-    /// record.
+    /// Calls `take` with one record after another, as [`Scan::next_record`] returns them, until it returns false. The
+    /// record is passed by reference: moving it would take half of the time of a column. True if `take` ended the loop,
+    /// false after the last record.
     #[cfg(feature = "arrow")]
     pub(crate) fn each_record(
         &mut self,
@@ -199,7 +197,7 @@ impl Scan {
                 Ok(Some(record)) => {
                     if self.filter.accepts_record(record) {
                         self.stats.records += 1;
-                        self.first_given.get_or_insert(record.offset);
+                        self.first_returned.get_or_insert(record.offset);
                         if !take(record)? {
                             return Ok(true);
                         }
@@ -207,7 +205,7 @@ impl Scan {
                 }
                 Err(malformed) => {
                     let segment = self.cursor.segment.as_ref();
-                    let broken = break_off(&mut self.batch, segment, self.filter.raises(), malformed);
+                    let broken = abandon_batch(&mut self.batch, segment, self.filter.raises(), malformed);
                     self.finished |= broken.is_err();
                     self.damaged_ranges.extend(broken?);
                     return Ok(false);
@@ -228,11 +226,11 @@ impl Scan {
             let damaged = match self.cursor.next_batch()? {
                 Step::End => None,
                 Step::Damage(damage) => self.skip_damage(&damage)?,
-                Step::Batch(batch) => match self.take(batch)? {
-                    Taken::Given => return Ok(Some(ScanStep::Batch(batch))),
-                    Taken::AfterRange => return Ok(None),
-                    Taken::Skipped => None,
-                    Taken::Damaged => self.reported(),
+                Step::Batch(batch) => match self.decide(batch)? {
+                    Decision::Returned => return Ok(Some(ScanStep::Batch(batch))),
+                    Decision::AfterRange => return Ok(None),
+                    Decision::Skipped => None,
+                    Decision::Damaged => self.reported(),
                 },
             };
             if let Some(damaged) = damaged {
@@ -241,52 +239,52 @@ impl Scan {
         }
     }
 
-    /// Decides what becomes of a verified batch, and opens it if its records are given.
-    fn take(&mut self, batch: Batch) -> Result<Taken> {
+    /// Decides what to do with a verified batch, and opens it if its records are returned.
+    fn decide(&mut self, batch: Batch) -> Result<Decision> {
         let header = batch.header;
         let (Some(segment), Some(walk)) = (&self.cursor.segment, &mut self.cursor.walk) else {
-            return Ok(Taken::Skipped);
+            return Ok(Decision::Skipped);
         };
         if header.base_offset >= self.filter.end {
-            return Ok(Taken::AfterRange);
+            return Ok(Decision::AfterRange);
         }
         segment.note_overflow(&batch);
         self.stats.bytes_read += u64::from(header.size);
         if header.last_offset < self.filter.start {
             self.stats.batches_skipped += 1;
-            return Ok(Taken::Skipped);
+            return Ok(Decision::Skipped);
         }
         if let Some(uncommitted) = &mut self.uncommitted {
-            uncommitted.meets(&batch, walk)?;
+            uncommitted.observe(&batch, walk)?;
         }
         self.note_compaction(&batch);
         self.stats.offset_gaps += u64::from(self.cursor.pass(&batch));
         let outcome = self.filter.outcome(&header);
         if !self.filter.accepts(&header) || outcome == Outcome::Aborted {
             self.stats.batches_skipped += 1;
-            return Ok(Taken::Skipped);
+            return Ok(Decision::Skipped);
         }
         if outcome == Outcome::Undecided {
             self.skip_undecided(&batch)?;
-            return Ok(Taken::Damaged);
+            return Ok(Decision::Damaged);
         }
         let is_opened = !self.filter.options.batches_only;
         if is_opened && header.count == Some(0) {
-            // compaction left it to keep the state of its producer
+            // compaction leaves such a batch to keep its producer's state
             self.stats.batches += 1;
-            return Ok(Taken::Skipped);
+            return Ok(Decision::Skipped);
         }
         if is_opened && !self.open(batch)? {
-            return Ok(Taken::Damaged);
+            return Ok(Decision::Damaged);
         }
         if let Some(uncommitted) = &mut self.uncommitted {
-            uncommitted.opens(&header);
+            uncommitted.begin_batch(&header);
         }
         self.stats.batches += 1;
-        Ok(Taken::Given)
+        Ok(Decision::Returned)
     }
 
-    /// Notes a segment whose batch shows that the log is compacted. Offsets that damage hides are not missing.
+    /// Records a segment in which a batch shows that the log is compacted. Offsets that damage hides are not missing.
     fn note_compaction(&self, batch: &Batch) {
         let Some(segment) = &self.cursor.segment else { return };
         let is_after_damage = self
@@ -298,7 +296,7 @@ impl Scan {
         }
     }
 
-    /// Prepares a batch's records; false where they cannot be read and are a damaged range.
+    /// Prepares a batch's records; false if they cannot be read and are a damaged range.
     fn open(&mut self, batch: Batch) -> Result<bool> {
         let Some(walk) = &mut self.cursor.walk else { return Ok(false) };
         match Records::open(batch.header, walk.bytes(&batch)?, &mut self.buffer) {
@@ -312,7 +310,7 @@ impl Scan {
     }
 }
 
-/// The bytes of the current batch's records; `None` where there is no walk.
+/// The bytes of the current batch's records; `None` if there is no walk.
 #[inline]
 fn payload_bytes<'a>(
     batch: &Batch,
@@ -322,7 +320,7 @@ fn payload_bytes<'a>(
 ) -> Result<Option<&'a [u8]>> {
     Ok(match (payload, walk) {
         (Payload::Buffer, _) => Some(buffer),
-        // the batch is mapped or still in the window: nothing is read again
+        // the batch is mapped or still in the window, so this reads nothing again
         (Payload::Batch(start), Some(walk)) => Some(walk.bytes(batch)?.get(start..).unwrap_or_default()),
         (Payload::Batch(_), None) => None,
     })

@@ -1,10 +1,10 @@
-//! What a scan reads, and what it gives.
+//! The options and the steps of a scan.
 
 use super::{DamagedRange, Ranges};
 use crate::segment::Batch;
 use crate::types::IsolationLevel;
 
-/// What a scan does where the log is damaged.
+/// How a scan handles damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnDamage {
     /// Ends with [`Error::Corrupt`](crate::Error::Corrupt).
@@ -12,29 +12,29 @@ pub enum OnDamage {
     Raise,
     /// Continues after it; [`Scan::damaged_ranges`](super::Scan::damaged_ranges) has the damaged range.
     Skip,
-    /// As `Skip`, and gives [`ScanStep::DamagedRange`] in its place among the batches.
+    /// As `Skip`, and also returns [`ScanStep::DamagedRange`] at its place among the batches.
     Report,
 }
 
-/// What a scan reads.
+/// The options of a scan.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ScanOptions {
     /// Which records.
     pub ranges: Ranges,
     /// Which transactions.
     pub isolation_level: IsolationLevel,
-    /// Whether control records are given too.
+    /// Whether control records are returned too.
     pub include_control: bool,
     /// What to do with damage.
     pub on_damage: OnDamage,
-    /// Give every batch of the range by its header, control batches too, and open none.
+    /// Return every batch of the range by its header, including control batches, and open none.
     pub batches_only: bool,
 }
 
-/// What comes next in a scan.
+/// The next item of a scan.
 #[derive(Debug)]
 pub enum ScanStep {
-    /// A batch; [`Scan::next_record`](super::Scan::next_record) gives its records that are in the range.
+    /// A batch; [`Scan::next_record`](super::Scan::next_record) returns its records that are in the range.
     Batch(Batch),
     /// A damaged range (with [`OnDamage::Report`] only).
     DamagedRange(DamagedRange),

@@ -1,14 +1,14 @@
-//! Which part of a log is meant: half-open in offsets and in time.
+//! Ranges of a log, half-open in offsets and in time.
 
 use crate::error::{Error, Result};
 use crate::log::Log;
 
-/// A range of a log: half-open in offsets and in time; both hold.
+/// A range of a log, half-open in offsets and in time. A record must be in both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Ranges {
     /// Inclusive; `None` is the log start offset.
     pub start_offset: Option<i64>,
-    /// Exclusive; `None` is the log end offset, and what lies beyond that is clipped.
+    /// Exclusive; `None` is the log end offset. A higher offset is clipped to it.
     pub end_offset: Option<i64>,
     /// Milliseconds since the epoch, inclusive. A record without a timestamp is outside every time range.
     pub start_time: Option<i64>,
@@ -17,7 +17,7 @@ pub struct Ranges {
 }
 
 impl Ranges {
-    /// What lies in both.
+    /// The intersection of two ranges.
     #[must_use]
     pub fn intersection(self, other: Self) -> Self {
         let later = |a: Option<i64>, b: Option<i64>| a.max(b);
@@ -27,7 +27,7 @@ impl Ranges {
         };
         let start_offset = later(self.start_offset, other.start_offset);
         let start_time = later(self.start_time, other.start_time);
-        // two ranges that do not meet have an empty one in common, which is no mistake
+        // the intersection of disjoint ranges is empty, which is not an error
         let not_before =
             |end: Option<i64>, start: Option<i64>| end.map(|end| start.map_or(end, |start| end.max(start)));
         Self {
@@ -42,7 +42,7 @@ impl Ranges {
         self.start_time.is_some() || self.end_time.is_some()
     }
 
-    pub(super) fn holds_time(&self, timestamp: i64) -> bool {
+    pub(super) fn contains_time(&self, timestamp: i64) -> bool {
         !self.has_times()
             || timestamp >= 0
                 && self.start_time.is_none_or(|start| timestamp >= start)
@@ -53,8 +53,7 @@ impl Ranges {
 impl Log {
     /// Checks a range, as [`Log::scan`] does.
     ///
-    /// # Errors
-    /// Those of [`Log::scan`] that concern the range.
+    /// Errors of [`Log::scan`] about the range.
     pub fn check(&self, ranges: &Ranges) -> Result<()> {
         self.resolve(ranges).map(|_| ())
     }
@@ -67,7 +66,7 @@ impl Log {
         {
             return Err(self.out_of_range(start));
         }
-        // without an explicit start, an end below the log start is an empty range, not a mistake
+        // without an explicit start, an end below the log start is an empty range, not an error
         let lowest_end = if ranges.start_offset.is_some() { start } else { 0 };
         for (name, low, high) in [
             ("end_offset", Some(lowest_end), ranges.end_offset),

@@ -3,19 +3,19 @@
 /// What a scan did so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScanStats {
-    /// Records given.
+    /// Records returned.
     pub records: u64,
-    /// Batches whose records (or, for batches only, headers) were given; one without a record counts too.
+    /// Batches whose records (or, with `batches_only`, headers) were returned, including batches without a record.
     pub batches: u64,
-    /// Batches passed over by their headers: never decompressed.
+    /// Batches skipped by their headers, without decompression.
     pub batches_skipped: u64,
-    /// Batches decompressed. A v0 or v1 wrapper is also opened to learn its base offset, which is not counted here.
+    /// Batches decompressed. Not counted: v0 or v1 wrappers that are decompressed only for their base offset.
     pub batches_decompressed: u64,
     /// Segments whose `.log` was walked.
     pub segments_opened: u64,
     /// Bytes of the batches whose checksum was verified.
     pub bytes_read: u64,
-    /// Places between two batches where offsets are missing, as compaction and aborted producers leave them.
+    /// Gaps in the offsets between two batches, as compaction and aborted producers leave them.
     pub offset_gaps: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Whether a scan that reads uncommitted records gave any of a transaction that was aborted, or has not ended.
+//! Whether a scan that reads uncommitted records returned any of a transaction that was aborted, or has not ended.
 //!
-//! The scan meets the markers on its way, so nothing is read twice: a transaction is followed from its first batch that is
-//! given to its producer's next marker. Only where a range ends within transactions is more of the log read, up to their
+//! The scan reads the markers anyway, so nothing is read twice: a transaction is tracked from its first returned batch
+//! to its producer's next marker. Only if the range ends within transactions, the log is read further, up to their
 //! markers.
 
 use std::collections::HashMap;
@@ -13,44 +13,44 @@ use crate::record::BatchHeader;
 use crate::record::control::ControlType;
 use crate::segment::{Batch, SCAN_READ, Step, Walk};
 
-/// What is known of the transactions of the records that a scan gave.
+/// The state of the transactions whose records a scan returned.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Uncommitted {
-    /// The lowest offset given of a transaction that was aborted, or whose marker damage may have swallowed.
+    /// The lowest returned offset of a transaction that was aborted, or whose marker damage may have destroyed.
     first: Option<i64>,
-    /// The first offset given of each producer whose next marker has not been met.
+    /// The first returned offset of each producer whose next marker was not read yet.
     open: HashMap<i64, i64>,
-    /// The offset after the last batch met.
+    /// The offset after the last batch read.
     next_offset: i64,
-    /// The producer of the transactional batch whose records may be given now.
+    /// The producer of the current batch, if that is transactional.
     current: Option<i64>,
 }
 
 impl Uncommitted {
-    /// Whether a marker is waited for: then no batch may be passed over unseen.
+    /// Whether the marker of a transaction is still to come: then no batch may be skipped unread.
     pub(super) fn is_waiting(&self) -> bool {
         !self.open.is_empty() || self.current.is_some()
     }
 
-    /// Whether every record given so far is of a committed transaction, or of none.
+    /// Whether every record returned so far belongs to a committed transaction, or to none.
     pub(crate) fn is_none(&self) -> bool {
         self.first.is_none() && self.open.is_empty()
     }
 
-    /// A batch whose records in the range are given next.
-    pub(super) fn opens(&mut self, header: &BatchHeader) {
+    /// Begins a batch whose records in the range are returned next.
+    pub(super) fn begin_batch(&mut self, header: &BatchHeader) {
         self.current = (header.is_transactional() && !header.is_control()).then_some(header.producer_id);
     }
 
-    /// No more records of that batch are given; `first`: the offset of the first that was.
-    pub(super) fn closes(&mut self, first: Option<i64>) {
+    /// Ends that batch; `first`: the offset of the first record returned from it.
+    pub(super) fn end_batch(&mut self, first: Option<i64>) {
         if let (Some(producer_id), Some(first)) = (self.current.take(), first) {
             self.open.entry(producer_id).or_insert(first);
         }
     }
 
-    /// A verified batch, given or not.
-    pub(super) fn meets(&mut self, batch: &Batch, walk: &mut Walk) -> Result<()> {
+    /// Processes a verified batch, returned or not.
+    pub(super) fn observe(&mut self, batch: &Batch, walk: &mut Walk) -> Result<()> {
         let header = batch.header;
         self.next_offset = header.last_offset + 1;
         if !header.is_control() || !header.is_transactional() || !self.open.contains_key(&header.producer_id)
@@ -67,18 +67,19 @@ impl Uncommitted {
                 self.first = self.first.into_iter().chain(aborted).min();
             }
             Ok(None) => {}
-            Err(_) => self.misses(),
+            Err(_) => self.assume_aborted(),
         }
         Ok(())
     }
 
-    /// Damage may have swallowed markers: a committed reader leaves out what is in doubt.
-    pub(super) fn misses(&mut self) {
+    /// Counts all open transactions as aborted, because damage may have destroyed their markers: a committed reader does
+    /// not see them.
+    pub(super) fn assume_aborted(&mut self) {
         self.first = self.first.into_iter().chain(self.open.drain().map(|(_, offset)| offset)).min();
     }
 
-    /// The first offset given of a transaction that was aborted, or has not ended. *Cost*: reads on in the log, up to the
-    /// markers of transactions that go beyond what was scanned.
+    /// The first returned offset of a transaction that was aborted, or has not ended. *Cost*: reads the log further, up to
+    /// the markers of transactions that continue after the scanned range.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
@@ -101,13 +102,13 @@ impl Uncommitted {
                     Step::Batch(batch) if batch.header.last_offset < from => continue,
                     Step::Batch(batch) => match walk.verify(&batch)? {
                         Ok(()) => {
-                            self.meets(&batch, &mut walk)?;
+                            self.observe(&batch, &mut walk)?;
                             continue;
                         }
                         Err(malformed) => walk.reject(&batch, before, malformed),
                     },
                 };
-                self.misses();
+                self.assume_aborted();
                 segment.resume(&mut walk, &damage)?;
             }
             if !self.is_open_below(self.first) {
@@ -115,11 +116,11 @@ impl Uncommitted {
             }
             next = log.segments().higher(segment.base_offset()).cloned();
         }
-        self.misses();
+        self.assume_aborted();
         Ok(self.first)
     }
 
-    /// Whether a transaction that has not ended begins before an offset: else how it ends does not matter.
+    /// Whether a transaction that has not ended begins before an offset: otherwise its outcome does not matter.
     fn is_open_below(&self, offset: Option<i64>) -> bool {
         self.open.values().any(|first| offset.is_none_or(|offset| *first < offset))
     }

@@ -13,7 +13,7 @@ pub(super) struct Generation<V, const N: usize> {
     tail: AtomicUsize,
     /// The first key of each node, in rows.
     lane1: Box<[KeyRow<N>]>,
-    /// The first key of each row of `lane1`, in rows; none where `lane1` is a single row.
+    /// The first key of each row of `lane1`, in rows; none if `lane1` is a single row.
     lane2: Box<[KeyRow<N>]>,
     table: Box<[OnceLock<Placed<V, N>>]>,
 }

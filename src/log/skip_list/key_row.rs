@@ -45,7 +45,7 @@ impl<const N: usize> KeyRow<N> {
         self.halve(N / 2, target)
     }
 
-    /// [`KeyRow::floor`] where only the first `N / 4` keys can be at or below `target`: two steps fewer.
+    /// [`KeyRow::floor`] if only the first `N / 4` keys can be at or below `target`: two steps fewer.
     #[inline]
     pub(super) fn floor_in_first_quarter(&self, target: i64) -> usize {
         self.halve(N / 8, target)

@@ -26,7 +26,7 @@ fn look_around(reader: &mut Reader<i64>) {
 }
 
 #[test]
-fn a_reader_beside_a_pusher_of_four_sees_whole_segments_and_never_fewer() {
+fn a_reader_concurrent_with_four_pushes_sees_whole_segments_and_never_fewer() {
     loom::model(|| {
         let mut list = SkipList::with_room(2);
         let mut reader = list.reader();
@@ -40,7 +40,7 @@ fn a_reader_beside_a_pusher_of_four_sees_whole_segments_and_never_fewer() {
 }
 
 #[test]
-fn a_reader_beside_a_push_that_doubles_the_table_sees_whole_segments_and_never_fewer() {
+fn a_reader_concurrent_with_a_push_that_doubles_the_table_sees_whole_segments_and_never_fewer() {
     loom::model(|| {
         let mut list = SkipList::with_room(1);
         for key in [10, 20] {
@@ -55,7 +55,7 @@ fn a_reader_beside_a_push_that_doubles_the_table_sees_whole_segments_and_never_f
 }
 
 #[test]
-fn a_view_beside_truncate_replace_and_push_is_one_of_three_lists() {
+fn a_view_concurrent_with_truncate_replace_and_push_is_one_of_three_lists() {
     loom::model(|| {
         let mut list = SkipList::from_sorted([10, 20, 30].map(|key| (key, (key, 1)))).unwrap();
         let mut reader = list.reader();
@@ -96,7 +96,7 @@ fn a_view_never_finds_what_is_pushed_after_a_truncation_to_a_node_with_room() {
 }
 
 #[test]
-fn a_reader_beside_a_change_of_everything_sees_all_of_it_or_nothing() {
+fn a_reader_concurrent_with_a_change_of_everything_sees_all_of_it_or_nothing() {
     loom::model(|| {
         let mut list = list_of(&[10, 20, 30, 40, 50]);
         let mut reader = list.reader();

@@ -1,4 +1,4 @@
-//! A node: a row of keys and the values beside them, each written once.
+//! A node: a row of keys and their values, each written once.
 
 use super::key_row::KeyRow;
 use crate::loom_shim::OnceLock;
@@ -34,7 +34,7 @@ impl<V, const N: usize> Node<V, N> {
         self.keys.len()
     }
 
-    /// The least key.
+    /// The smallest key.
     pub(super) fn first_key(&self) -> i64 {
         self.keys.key(0)
     }

@@ -208,7 +208,7 @@ fn nodes_outside_a_change_are_shared_and_small_ones_joined() {
 }
 
 #[test]
-fn a_value_is_freed_with_the_last_view_of_it() {
+fn a_value_is_freed_with_its_last_view() {
     let value = Arc::new(());
     let mut list = SkipList::new();
     list.push(1, Arc::clone(&value)).unwrap();
@@ -246,8 +246,8 @@ fn assert_agrees<V: Clone + PartialEq + std::fmt::Debug, const N: usize>(
     let ends: Vec<_> = some.flat_map(|key| [key, key + 1]).chain([i64::MIN, i64::MAX]).collect();
     for (&start, &end) in ends.iter().flat_map(|start| ends.iter().map(move |end| (start, end))) {
         let first = model.iter().rposition(|(base, _)| *base <= start).unwrap_or(0);
-        let behind = model.iter().position(|(base, _)| *base >= end).unwrap_or(model.len());
-        let expected = if start < end { values(&model[first.min(behind)..behind]) } else { Vec::new() };
+        let after = model.iter().position(|(base, _)| *base >= end).unwrap_or(model.len());
+        let expected = if start < end { values(&model[first.min(after)..after]) } else { Vec::new() };
         let found = view.between(start, end);
         assert_eq!(found.len(), expected.len(), "between({start}, {end})");
         assert_eq!(found.cloned().collect::<Vec<_>>(), expected, "between({start}, {end})");

@@ -149,7 +149,7 @@ class OffsetList:
     def resize(self, index: Any, size: int) -> None:
         slots = size // self.slot
         if slots < len(self.entries):
-            with pytest.raises(cw.ConfigError, match="entries are there"):
+            with pytest.raises(cw.ConfigError, match="the index has"):
                 index.resize(size)
         else:
             assert index.resize(size) is (slots != self.slots)

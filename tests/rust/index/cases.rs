@@ -1,4 +1,4 @@
-//! The writers do what Kafka's own classes did: `tests/vectors/index_cases.jsonl`.
+//! The writers do the same as Kafka's own classes: `tests/vectors/index_cases.jsonl`.
 
 use std::path::PathBuf;
 
@@ -138,7 +138,7 @@ fn lookup(writer: &Writer, target: i64) -> Value {
 }
 
 #[test]
-fn every_case_ends_as_it_did_in_kafka() {
+fn every_case_has_the_same_result_as_in_kafka() {
     let (mut cases, mut refused, mut changed) = (0, 0, 0);
     for line in CASES.lines() {
         let case = Case::new(serde_json::from_str(line).unwrap());

@@ -1,5 +1,5 @@
-//! Directories in which damage makes a committed replacement of segments contradict what it would replace. A writer removes
-//! nothing that is whole, and a reader gives what is there.
+//! Directories in which damage makes a committed replacement of segments contradict the segments it would replace. A
+//! writer removes no whole batch, and a reader returns the batches that exist.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ fn batch(offset: i64) -> Built {
     BatchV2::new(offset).record(Rec::at(1000).value(offset.to_string())).build()
 }
 
-/// A batch whose base offset is 256 too high: that field is under no checksum.
+/// A batch whose base offset is 256 too high: no checksum covers that field.
 fn flipped(offset: i64) -> Built {
     let mut batch = batch(offset);
     batch.bytes[6] ^= 1;
@@ -50,15 +50,15 @@ fn readable(dir: &Path) -> Vec<i64> {
     all(&open(dir, Io::Pread), OnDamage::Skip).offsets()
 }
 
-/// The segments' files and what they hold.
+/// The segments' files and their contents.
 fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let of_segments = paths.filter(|path| !path.file_name().unwrap().to_string_lossy().starts_with('.'));
     of_segments.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
 }
 
-/// Fails unless the writer refuses the directory, and leaves it as it is.
-fn refused(dir: &Path, expected: &str) {
+/// Expects that the writer refuses the directory and leaves it unchanged.
+fn assert_refused(dir: &Path, expected: &str) {
     let before = files(dir);
     let error = LogWriter::open(dir, &options()).unwrap_err().to_string();
     assert!(error.contains(expected), "{error}");
@@ -72,7 +72,7 @@ fn a_segment_below_a_replacement_is_kept_unless_all_its_batches_are_in_the_repla
     let segments: [(i64, &[Built]); 3] = [(0, &below), (5, &[batch(5), batch(6)]), (10, &[batch(10)])];
     let dir = write(parent.path(), &segments, 5);
     assert_eq!(readable(&dir), [0, 1, 2, 3, 5, 6, 10]);
-    // whether the writer opens it or not, the four whole batches stay
+    // whether or not the writer opens it, the four whole batches stay
     let _ = LogWriter::open(&dir, &options());
     assert_eq!(readable(&dir), [0, 1, 2, 3, 5, 6, 10]);
 }
@@ -88,7 +88,7 @@ fn a_replacement_that_ends_above_every_segment_that_it_would_replace_is_refused(
         (1000, &[batch(1000)]),
     ];
     let dir = write(parent.path(), &segments, 5);
-    refused(&dir, "offsets below 21, as in 00000000000000000020.log, which this file would replace");
+    assert_refused(&dir, "offsets below 21, as in 00000000000000000020.log, which this file would replace");
     let log = open(&dir, Io::Pread);
     assert!(log.warnings().iter().any(|warning| warning.contains("found offsets up to 262")));
     for offset in [0, 1, 5, 1000] {
@@ -97,14 +97,14 @@ fn a_replacement_that_ends_above_every_segment_that_it_would_replace_is_refused(
 }
 
 #[test]
-fn a_replacement_without_a_batch_is_refused_where_it_would_replace_some() {
+fn a_replacement_without_a_batch_is_refused_if_it_would_replace_batches() {
     let parent = folder();
     let segments: [(i64, &[Built]); 2] = [(0, &[batch(0), batch(1)]), (5, &[batch(5)])];
     let dir = write(parent.path(), &segments, 5);
     let swap = |kind| dir.join(format!("{}.swap", file_name(0, kind)));
     fs::rename(dir.join(format!("{}.swap", file_name(5, "log"))), dir.join(file_name(5, "log"))).unwrap();
     fs::write(swap("log"), b"").unwrap();
-    refused(&dir, "a batch, as in 00000000000000000000.log, which this file would replace");
+    assert_refused(&dir, "a batch, as in 00000000000000000000.log, which this file would replace");
     assert_eq!(readable(&dir), [0, 1, 5]);
 }
 
@@ -118,7 +118,7 @@ fn a_damaged_replacement_is_refused() {
     let dir = write(parent.path(), &segments, 5);
     let original = [batch(5), batch(6), batch(7)].map(|batch| batch.bytes).concat();
     fs::write(dir.join(file_name(5, "log")), original).unwrap();
-    refused(&dir, "00000000000000000005.log.swap");
+    assert_refused(&dir, "00000000000000000005.log.swap");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_segment_that_a_replacement_covers_in_part_is_kept_in_quarantine() {
     let segments: [(i64, &[Built]); 3] =
         [(0, &[batch(0), batch(2)]), (3, &[batch(3), batch(4)]), (5, &[batch(5)])];
     let dir = write(parent.path(), &segments, 0);
-    // as compaction leaves it where the last record of the last segment was removed
+    // as compaction leaves it if the last record of the last segment was removed
     let swap = dir.join(format!("{}.swap", file_name(0, "log")));
     let replacement = [batch(0), batch(2), batch(3)].map(|batch| batch.bytes).concat();
     fs::write(swap, replacement).unwrap();

@@ -1,4 +1,4 @@
-//! What lies outside a range is not opened and not decompressed, and open files are few.
+//! Segments and batches outside a range are not opened or decompressed, and few files are open.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ fn times(start: i64, end: i64) -> Ranges {
 }
 
 #[test]
-fn a_range_of_offsets_opens_and_decompresses_what_it_needs() {
+fn a_range_of_offsets_opens_and_decompresses_only_its_segments_and_batches() {
     let parent = folder();
     let dir = twenty_segments(parent.path());
     for io in IOS {
@@ -60,14 +60,14 @@ fn a_range_of_offsets_opens_and_decompresses_what_it_needs() {
                 (segments, batches, batches),
                 "{start}..{end}"
             );
-            // a log and its two indexes for each: where a segment ends is compared with what they say
+            // a `.log` and two indexes for each: the end of a segment is compared with its indexes
             assert!(log.files_opened() <= 3 * segments, "{start}..{end}");
         }
     }
 }
 
 #[test]
-fn a_range_of_times_passes_over_what_lies_below_it() {
+fn a_range_of_times_skips_segments_and_batches_below_it() {
     let parent = folder();
     let dir = twenty_segments(parent.path());
     for io in IOS {
@@ -80,13 +80,13 @@ fn a_range_of_times_passes_over_what_lies_below_it() {
                 (0..1000).filter(|offset| (start..end).contains(&(offset * 10))).collect();
             assert_eq!(read.offsets(), expected);
             let stats = read.stats;
-            // segments above the range have to be looked at: nothing says that their times do not fall
+            // segments above the range must be read: their times may decrease
             assert!(stats.segments_opened <= segments, "{start}..{end}: {stats:?}");
             assert!(stats.batches_decompressed >= batches, "{start}..{end}: {stats:?}");
             let below = start / 10 / 5;
             assert!(stats.batches_decompressed <= 200 - below as u64, "{start}..{end}: {stats:?}");
         }
-        // both: nothing outside the offsets is opened either
+        // with both, no segment outside the offsets is opened
         let log = open(&dir, io);
         let both = Ranges { start_time: Some(5_230), end_time: Some(5_250), ..offsets(500, 550) };
         let read = range(&log, both).whole();
@@ -105,8 +105,8 @@ fn a_plan_reads_no_record() {
     assert!(splits.windows(2).all(|pair| pair[0].end_offset == pair[1].start_offset));
 }
 
-/// Files of a directory that this process holds open or mapped.
-fn held(dir: &Path) -> BTreeSet<PathBuf> {
+/// Files of a directory that this process has open or mapped.
+fn open_or_mapped(dir: &Path) -> BTreeSet<PathBuf> {
     let descriptors = std::fs::read_dir("/proc/self/fd").unwrap();
     let open = descriptors.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -121,19 +121,19 @@ fn a_limit_of_two_open_files_reads_everything_with_few_open() {
     let naive = naive::read(&partition.dir).unwrap();
     assert!(naive.segments.len() > 50);
     for io in IOS {
-        // a copy of its own: other tests hold files of the corpus
+        // a private copy: other tests have files of the corpus open
         let parent = folder();
         let dir = crate::support::reading::copy(&partition.dir, parent.path(), &partition.name);
         let log = Log::open(&dir, LogOptions { io, max_open_files: 2, ..LogOptions::default() }).unwrap();
         let done = AtomicBool::new(false);
-        let most = std::thread::scope(|scope| {
+        let max = std::thread::scope(|scope| {
             let watcher = scope.spawn(|| {
-                let mut most = 0;
+                let mut max = 0;
                 while !done.load(Ordering::Relaxed) {
-                    most = most.max(held(&dir).len());
+                    max = max.max(open_or_mapped(&dir).len());
                     std::thread::yield_now();
                 }
-                most
+                max
             });
             let read = all(&log, cordwood::log::OnDamage::Raise).whole();
             assert!(read.records().eq(naive.records()));
@@ -150,9 +150,9 @@ fn a_limit_of_two_open_files_reads_everything_with_few_open() {
             done.store(true, Ordering::Relaxed);
             watcher.join().unwrap()
         });
-        assert!((1..=6).contains(&most), "{most} files of the log at once");
+        assert!((1..=6).contains(&max), "{max} files of the log at once");
         assert!(log.files_opened() > 100);
-        // what is kept when nothing is under way
-        assert!(held(&dir).len() <= 2, "{:?}", held(&dir));
+        // the files that are kept while nothing is read
+        assert!(open_or_mapped(&dir).len() <= 2, "{:?}", open_or_mapped(&dir));
     }
 }

@@ -1,6 +1,7 @@
-//! The damaged cases of the corpus: what a hint loses costs nothing, and damage to the log costs the batches that have it.
+//! The damaged cases of the corpus: damaged hints lose no records, and damage to the log loses only the batches that
+//! have it.
 //!
-//! What was hit is derived here from the recipe and the intact source, not from what the crate finds.
+//! The damaged batches are derived from the recipe and the intact source, not from the results of the crate.
 
 use std::path::Path;
 
@@ -12,13 +13,12 @@ use crate::support::golden::{self, Damaged, number, text};
 use crate::support::naive::{self, Batch, Record};
 use crate::support::reading::{IOS, Read, all, committed, locate, time, timed};
 
-/// What a recipe did to the records.
+/// The effect of a recipe on the records.
 #[derive(Debug, Default)]
 struct Harm {
-    /// Base offsets of the source's batches that were hit.
+    /// Base offsets of the source's damaged batches.
     hit: Vec<i64>,
-    /// Where a reader has to notice it: a file and positions of which one is named. None where the log is still a legal
-    /// one.
+    /// The file and the positions of which a reader must report one; `None` if the log is still legal.
     place: Option<(String, Vec<u64>)>,
 }
 
@@ -26,7 +26,7 @@ fn is_log(file: &str) -> bool {
     Path::new(file).extension().is_some_and(|extension| extension == "log")
 }
 
-/// `None` where the recipe touches nothing but hints.
+/// `None` if the recipe changes only hints.
 fn harm(case: &Damaged, source: &naive::Log) -> Option<Harm> {
     let [recipe] = &case.recipe[..] else {
         assert!(case.recipe.iter().all(|step| !is_log(&text(&step["file"]))), "{}", case.case);
@@ -35,7 +35,7 @@ fn harm(case: &Damaged, source: &naive::Log) -> Option<Harm> {
     let file = recipe["file"].as_str().unwrap_or_default().to_owned();
     let is_log = is_log(&file);
     let of_file = |batch: &&Batch| file == format!("{:020}.log", batch.segment);
-    let holding = |position: u64| {
+    let batch_at = |position: u64| {
         let holds = |batch: &&Batch| (batch.position..batch.position + batch.size).contains(&position);
         source.batches.iter().filter(of_file).find(holds).unwrap()
     };
@@ -43,7 +43,7 @@ fn harm(case: &Damaged, source: &naive::Log) -> Option<Harm> {
     let position = || recipe["position"].as_u64().unwrap();
     Some(match recipe["do"].as_str().unwrap() {
         "flip a bit" | "set batchLength" if is_log => {
-            let batch = holding(position());
+            let batch = batch_at(position());
             Harm { hit: base_of(&[batch]), place: Some((file, vec![batch.position])) }
         }
         "truncate" if is_log => {
@@ -57,18 +57,18 @@ fn harm(case: &Damaged, source: &naive::Log) -> Option<Harm> {
             Harm { hit: Vec::new(), place: Some((file, vec![last.position + last.size])) }
         }
         "repeat a batch after itself" => {
-            let behind = position() + recipe["size"].as_u64().unwrap();
-            Harm { hit: Vec::new(), place: Some((file, vec![behind])) }
+            let after = position() + recipe["size"].as_u64().unwrap();
+            Harm { hit: Vec::new(), place: Some((file, vec![after])) }
         }
         "swap two neighbouring batches" => {
             let positions: Vec<u64> =
                 recipe["positions"].as_array().unwrap().iter().map(|p| p.as_u64().unwrap()).collect();
-            let batches = [holding(positions[0]), holding(positions[1])];
-            // the second one's new place
-            let behind = batches[0].position + batches[1].size;
-            Harm { hit: base_of(&batches), place: Some((file, vec![positions[0], behind])) }
+            let batches = [batch_at(positions[0]), batch_at(positions[1])];
+            // the new position of the second one
+            let after = batches[0].position + batches[1].size;
+            Harm { hit: base_of(&batches), place: Some((file, vec![positions[0], after])) }
         }
-        "remove a batch" => Harm { hit: base_of(&[holding(position())]), place: None },
+        "remove a batch" => Harm { hit: base_of(&[batch_at(position())]), place: None },
         "delete" => {
             let files: Vec<String> = recipe["files"].as_array().into_iter().flatten().map(text).collect();
             let is_gone = |batch: &&Batch| files.contains(&format!("{:020}.log", batch.segment));
@@ -96,14 +96,14 @@ fn is_in_last_segment(log: &Log, file: &str) -> bool {
     log.segments().last().unwrap().path().ends_with(file)
 }
 
-/// The source's records but for those of some batches.
+/// The source's records without those of some batches.
 fn without<'a>(source: &'a naive::Log, hit: &[i64]) -> Vec<&'a Record> {
     let is_left = |batch: &&Batch| !hit.contains(&batch.base_offset);
     source.batches.iter().filter(is_left).flat_map(|batch| &batch.records).collect()
 }
 
 #[test]
-fn a_damaged_hint_costs_nothing() {
+fn a_damaged_hint_loses_nothing() {
     let mut cases = 0;
     for case in golden::damaged() {
         let source = naive::read(&case.from.dir).unwrap();
@@ -158,7 +158,7 @@ fn times(source: &naive::Log) -> Vec<i64> {
 }
 
 #[test]
-fn a_hint_that_an_answer_met_is_warned_of() {
+fn a_damaged_hint_that_a_look_up_reads_causes_a_warning() {
     let mut warned = Vec::new();
     for case in golden::damaged() {
         let source = naive::read(&case.from.dir).unwrap();
@@ -176,14 +176,14 @@ fn a_hint_that_an_answer_met_is_warned_of() {
             warned.push(case.case.trim_start_matches("damaged/").to_owned());
         }
     }
-    // a hint that is missing, short or never asked for its odd part is none that an answer could have rested on
+    // no result can depend on a hint that is missing, short or not read at its damaged part
     let indexes = ["index-garbage", "index-positions-beyond-end", "index-wrong-position"];
     let others = ["start-beyond-end", "swap-complete", "swap-originals-gone"];
     assert_eq!(warned, [indexes, others].concat());
 }
 
 #[test]
-fn skipping_costs_the_batches_that_were_hit_and_names_each_gap() {
+fn skipping_loses_only_damaged_batches_and_reports_each_gap() {
     let mut cases = 0;
     for case in golden::damaged() {
         let source = naive::read(&case.from.dir).unwrap();
@@ -194,14 +194,14 @@ fn skipping_costs_the_batches_that_were_hit_and_names_each_gap() {
             let read = all(&log, OnDamage::Skip).whole();
             let mut hit = harm.hit.clone();
             if case.case == "damaged/batches-swapped" {
-                // either of the two is out of place; not both are lost
+                // only one of the two is out of place, and only one is lost
                 let got: Vec<i64> = read.batches.iter().map(|batch| batch.base_offset).collect();
                 hit.retain(|base| !got.contains(base));
                 assert_eq!(hit.len(), 1);
             }
             let ours: Vec<_> = read.records().collect();
             assert_eq!(ours, without(&source, &hit), "{}", case.case);
-            gaps_are(&case, &log, &read, &harm, &source, &hit);
+            assert_gaps(&case, &log, &read, &harm, &source, &hit);
             let reported = all(&log, OnDamage::Report).whole();
             assert_eq!(reported.gaps, read.gaps, "{}", case.case);
             let steps: Vec<_> = reported.steps.iter().map(|(_, gap)| gap.clone()).collect();
@@ -209,14 +209,14 @@ fn skipping_costs_the_batches_that_were_hit_and_names_each_gap() {
             assert!(reported.records().eq(read.records()), "{}", case.case);
             for (before, gap) in &reported.steps {
                 let last = before.checked_sub(1).map_or(-1, |i| reported.batches[i].last_offset);
-                assert!(last < gap.start_offset.max(1), "{}: {gap:?} stands in its place", case.case);
+                assert!(last < gap.start_offset.max(1), "{}: {gap:?} is reported at its position", case.case);
             }
         }
     }
     assert_eq!(cases, 33);
 }
 
-fn gaps_are(case: &Damaged, log: &Log, read: &Read, harm: &Harm, source: &naive::Log, hit: &[i64]) {
+fn assert_gaps(case: &Damaged, log: &Log, read: &Read, harm: &Harm, source: &naive::Log, hit: &[i64]) {
     let Some((file, positions)) = &harm.place else {
         assert_eq!(read.gaps, [], "{}: a legal log", case.case);
         assert!(read.stats.offset_gaps > 0, "{}", case.case);
@@ -224,7 +224,7 @@ fn gaps_are(case: &Damaged, log: &Log, read: &Read, harm: &Harm, source: &naive:
     };
     let is_zeros = case.recipe[0]["do"] == "append zeros";
     if is_zeros && is_in_last_segment(log, file) {
-        assert_eq!(read.gaps, [], "{}: zeros at the end are no data", case.case);
+        assert_eq!(read.gaps, [], "{}: zeros at the end are not data", case.case);
         assert_eq!(log.warnings().len(), 1, "{}", case.case);
         return;
     }
@@ -236,7 +236,7 @@ fn gaps_are(case: &Damaged, log: &Log, read: &Read, harm: &Harm, source: &naive:
             && gap.end_position <= std::fs::metadata(&gap.file).unwrap().len()
     );
     if case.case == "damaged/batches-swapped" {
-        // the batch that is out of place lies between two others; its offsets are missing where nothing is damaged
+        // the batch that is out of place is between two others; its offsets are missing at an undamaged position
         assert_eq!((gap.start_offset, gap.end_offset, read.stats.offset_gaps), (308, Some(308), 1));
         return;
     }
@@ -253,7 +253,7 @@ fn is_of_a_gap(warnings: &[&String]) -> bool {
 }
 
 #[test]
-fn raising_names_the_place_or_ends_with_a_warning_at_the_tail() {
+fn raising_reports_the_position_or_ends_with_a_warning_at_the_tail() {
     let (mut raised, mut ended, mut legal) = (0, 0, 0);
     for case in golden::damaged() {
         let source = naive::read(&case.from.dir).unwrap();
@@ -264,7 +264,7 @@ fn raising_names_the_place_or_ends_with_a_warning_at_the_tail() {
             let left = without(&source, &harm.hit);
             let Some((file, positions)) = &harm.place else {
                 assert!(read.whole().records().eq(left), "{}", case.case);
-                // positions moved, and the index that names them did not
+                // positions changed, and the index entries for them did not
                 let warnings = log.warnings();
                 let (of_indexes, others): (Vec<_>, Vec<_>) =
                     warnings.iter().partition(|warning| warning.contains(".index: "));
@@ -279,7 +279,7 @@ fn raising_names_the_place_or_ends_with_a_warning_at_the_tail() {
             let what = case.recipe[0]["do"].as_str().unwrap();
             if matches!(what, "truncate" | "append zeros") && is_in_last_segment(&log, file) {
                 assert!(read.whole().records().eq(left), "{}", case.case);
-                // an index may name the torn batch, and is told off for it
+                // an index may refer to the torn batch, which causes a warning
                 let warnings: Vec<_> =
                     log.warnings().into_iter().filter(|warning| !warning.contains(".index: ")).collect();
                 let [warning] = &warnings[..] else { panic!("{}: {warnings:?}", case.case) };
@@ -294,7 +294,7 @@ fn raising_names_the_place_or_ends_with_a_warning_at_the_tail() {
                 }
                 other => panic!("{}: {other:?}", case.case),
             }
-            // everything before the damage, and nothing else
+            // all records before the damage, and no others
             let is_swapped = case.case == "damaged/batches-swapped";
             let before = source.records().filter(|record| !is_swapped || record.offset != 302);
             let ours: Vec<_> = read.records().collect();
@@ -307,7 +307,7 @@ fn raising_names_the_place_or_ends_with_a_warning_at_the_tail() {
 }
 
 #[test]
-fn look_ups_in_a_damaged_log_give_the_sources_answer_or_an_error() {
+fn look_ups_in_a_damaged_log_return_the_sources_result_or_an_error() {
     let mut errors = [0, 0];
     for case in golden::damaged() {
         let source = naive::read(&case.from.dir).unwrap();
@@ -357,7 +357,7 @@ fn look_ups_in_a_damaged_log_give_the_sources_answer_or_an_error() {
 }
 
 #[test]
-fn splits_of_a_damaged_log_name_each_gap_once_and_raise_where_the_whole_does() {
+fn splits_of_a_damaged_log_report_each_gap_once_and_raise_like_a_scan_of_the_whole_log() {
     for case in golden::damaged() {
         let log = open(&case, cordwood::types::Io::Pread);
         let options = |ranges, on_damage| ScanOptions { ranges, on_damage, ..ScanOptions::default() };

@@ -1,5 +1,5 @@
-//! Committed reads where the last marker of a producer is damaged: what lies behind it is read, what it decided is named as
-//! left out, and a range that ends before all that needs no skipping.
+//! Committed reads of logs in which the last marker of a producer is damaged: the records after it are read, the
+//! undecided ones are reported as left out, and a range that ends before both needs no skipping.
 
 use std::path::{Path, PathBuf};
 
@@ -43,17 +43,10 @@ fn history(kind: i16) -> Vec<Built> {
 }
 
 /// The bytes of a marker's batch in which a bit is flipped: offset, length, CRC, attributes, producer, key, value.
-const PLACES: [usize; 10] = [0, 7, 11, 18, 22, 26, 50, 61, 70, 77];
+const DAMAGED_BYTES: [usize; 10] = [0, 7, 11, 18, 22, 26, 50, 61, 70, 77];
 
 /// The log with one bit of the batch at `offset` flipped.
-fn damaged(
-    parent: &Path,
-    name: &str,
-    built: &[Built],
-    offset: i64,
-    place: usize,
-    has_index: bool,
-) -> PathBuf {
+fn damaged(parent: &Path, name: &str, built: &[Built], offset: i64, byte: usize, has_index: bool) -> PathBuf {
     let dir = PartitionBuilder::new(Indexing::every(200)).segment(0, built.to_vec()).write(parent, name);
     if !has_index {
         // Kafka deletes an empty one; a lost one looks the same
@@ -63,7 +56,7 @@ fn damaged(
         built.iter().take_while(|batch| batch.base_offset != offset).map(|batch| batch.bytes.len()).sum();
     let path = dir.join(file_name(0, "log"));
     let mut bytes = std::fs::read(&path).unwrap();
-    bytes[before + place] ^= 1 << (place % 3);
+    bytes[before + byte] ^= 1 << (byte % 3);
     std::fs::write(path, bytes).unwrap();
     dir
 }
@@ -78,16 +71,16 @@ fn is_named(gaps: &[DamagedRange], offset: i64) -> bool {
     gaps.iter().any(|gap| gap.start_offset <= offset && gap.end_offset.is_none_or(|end| offset < end))
 }
 
-/// For each place of the damage and with and without a transaction index.
+/// Runs `check` for each damaged byte, with and without a transaction index.
 fn in_each_case(built: &[Built], marker: i64, check: impl Fn(&Log, bool, &str)) {
     for has_index in [false, true] {
-        for place in PLACES {
+        for byte in DAMAGED_BYTES {
             let parent = folder();
-            let dir = damaged(parent.path(), "t-0", built, marker, place, has_index);
+            let dir = damaged(parent.path(), "t-0", built, marker, byte, has_index);
             for log in both(&dir) {
-                let context = format!("byte {place}, transaction index {has_index}");
+                let context = format!("byte {byte}, transaction index {has_index}");
                 let raised = all(&log, OnDamage::Raise);
-                assert!(matches!(raised.error, Some(Error::Corrupt { .. })), "{context}: it is damaged");
+                assert!(matches!(raised.error, Some(Error::Corrupt { .. })), "{context}: the log is damaged");
                 check(&log, has_index, &context);
             }
         }
@@ -95,7 +88,7 @@ fn in_each_case(built: &[Built], marker: i64, check: impl Fn(&Log, bool, &str)) 
 }
 
 #[test]
-fn behind_a_damaged_last_marker_of_a_producer_everything_else_is_read() {
+fn after_a_damaged_last_marker_of_a_producer_everything_else_is_read() {
     in_each_case(&history(COMMIT), 16, |log, has_index, context| {
         for on_damage in [OnDamage::Skip, OnDamage::Report] {
             let read = read(log, None, on_damage).whole();
@@ -103,24 +96,27 @@ fn behind_a_damaged_last_marker_of_a_producer_everything_else_is_read() {
             let decided: Vec<i64> =
                 offsets.iter().copied().filter(|offset| !(13..16).contains(offset)).collect();
             assert_eq!(decided, [0, 1, 2, 4, 5, 6, 11, 12, 17, 18, 19, 20], "{context}: {:?}", read.gaps);
-            for doubtful in 13..16 {
-                // a transaction index that names no abort there may decide it
-                let may_be_given = has_index && offsets.contains(&doubtful);
+            for undecided_offset in 13..16 {
+                // a transaction index without an abort there may decide it
+                let may_be_returned = has_index && offsets.contains(&undecided_offset);
                 assert!(
-                    may_be_given || is_named(&read.gaps, doubtful),
-                    "{context}: {doubtful}: {:?}",
+                    may_be_returned || is_named(&read.gaps, undecided_offset),
+                    "{context}: {undecided_offset}: {:?}",
                     read.gaps
                 );
             }
             assert!(is_named(&read.gaps, 16), "{context}: {:?}", read.gaps);
             let undecided = offsets.iter().filter(|offset| (13..16).contains(*offset)).count();
-            assert!(undecided == 0 || undecided == 3, "{context}: a transaction is one");
+            assert!(
+                undecided == 0 || undecided == 3,
+                "{context}: a transaction is returned in whole or not at all"
+            );
         }
     });
 }
 
 #[test]
-fn what_a_damaged_last_marker_aborted_does_not_come_back() {
+fn records_aborted_by_a_damaged_last_marker_are_not_returned() {
     in_each_case(&history(ABORT), 16, |log, has_index, context| {
         for on_damage in [OnDamage::Skip, OnDamage::Report] {
             let read = read(log, None, on_damage).whole();
@@ -130,10 +126,10 @@ fn what_a_damaged_last_marker_aborted_does_not_come_back() {
                 "{context}: {:?}",
                 read.gaps
             );
-            for doubtful in 13..16 {
+            for undecided_offset in 13..16 {
                 assert!(
-                    has_index || is_named(&read.gaps, doubtful),
-                    "{context}: {doubtful}: {:?}",
+                    has_index || is_named(&read.gaps, undecided_offset),
+                    "{context}: {undecided_offset}: {:?}",
                     read.gaps
                 );
             }
@@ -142,7 +138,7 @@ fn what_a_damaged_last_marker_aborted_does_not_come_back() {
 }
 
 #[test]
-fn later_data_of_the_same_producer_that_is_still_open_end_the_read_before_them() {
+fn a_later_open_transaction_of_the_same_producer_ends_the_read_before_it() {
     let mut built = history(COMMIT);
     built.extend([data(21, 7, 2), plain(23, 5)]);
     in_each_case(&built, 16, |log, has_index, context| {
@@ -150,9 +146,13 @@ fn later_data_of_the_same_producer_that_is_still_open_end_the_read_before_them()
         let offsets = read.offsets();
         let decided: Vec<i64> = offsets.iter().copied().filter(|offset| !(13..16).contains(offset)).collect();
         assert_eq!(decided, [0, 1, 2, 4, 5, 6, 11, 12, 17, 18, 19, 20], "{context}: {:?}", read.gaps);
-        for doubtful in 13..16 {
-            let may_be_given = has_index && offsets.contains(&doubtful);
-            assert!(may_be_given || is_named(&read.gaps, doubtful), "{context}: {doubtful}: {:?}", read.gaps);
+        for undecided_offset in 13..16 {
+            let may_be_returned = has_index && offsets.contains(&undecided_offset);
+            assert!(
+                may_be_returned || is_named(&read.gaps, undecided_offset),
+                "{context}: {undecided_offset}: {:?}",
+                read.gaps
+            );
         }
     });
 }
@@ -168,7 +168,7 @@ fn another_producers_open_transaction_still_ends_the_read() {
 }
 
 #[test]
-fn a_range_before_the_damage_and_below_what_was_open_there_is_read_without_skipping() {
+fn a_range_below_the_damage_and_below_its_open_transaction_is_read_without_skipping() {
     for kind in [COMMIT, ABORT] {
         in_each_case(&history(kind), 16, |log, has_index, context| {
             for end in [1, 4, 7, 8, 11, 13] {
@@ -179,7 +179,7 @@ fn a_range_before_the_damage_and_below_what_was_open_there_is_read_without_skipp
                 assert_eq!(read.offsets(), expected, "{context} to {end}");
             }
             for end in [14, 16] {
-                // doubtful, unless an index says that it was aborted
+                // undecided, unless an index contains the abort
                 let read = read(log, Some(end), OnDamage::Raise);
                 match &read.error {
                     Some(Error::Corrupt { .. }) => {}

@@ -1,4 +1,4 @@
-//! Which files of a directory are the log, and what becomes of a log whose directory changes.
+//! Which files of a directory belong to the log, and logs whose directory changes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ fn batches(start: i64, end: i64, value: &str) -> Vec<Built> {
 
 type Files = BTreeMap<String, Vec<u8>>;
 
-/// The three files of a segment, their names ending in `suffix`.
+/// The three files of a segment, with names that end in `suffix`.
 fn segment(start: i64, end: i64, value: &str, suffix: &str) -> Files {
     let of = segment_files(start, &batches(start, end, value), Indexing::default());
     let bytes = [of.log, of.index, of.time_index];
@@ -36,7 +36,7 @@ fn segment(start: i64, end: i64, value: &str, suffix: &str) -> Files {
         .collect()
 }
 
-/// Three segments of "old".
+/// Three segments with the value "old".
 fn originals() -> Files {
     [segment(0, 10, "old", ""), segment(10, 20, "old", ""), segment(20, 30, "old", "")]
         .into_iter()
@@ -78,8 +78,8 @@ fn values(start: i64, end: i64, value: &str) -> Vec<(i64, String)> {
     (start..end).map(|offset| (offset, value.to_owned())).collect()
 }
 
-/// What a crash leaves, what the log is then, and how many warnings there are.
-fn crash_window(name: &str, left: &Files, expected: &[Vec<(i64, String)>], warnings: usize) {
+/// Checks the records and the number of warnings of a log in a directory as a crash leaves it.
+fn assert_crash_state(name: &str, left: &Files, expected: &[Vec<(i64, String)>], warnings: usize) {
     let parent = folder();
     let dir = write(parent.path(), "t-0", left);
     let (records, warned) = read(&dir);
@@ -89,33 +89,43 @@ fn crash_window(name: &str, left: &Files, expected: &[Vec<(i64, String)>], warni
 }
 
 #[test]
-fn each_crash_window_of_a_compaction_reads_as_kafka_would_recover_it() {
+fn each_crash_state_of_a_compaction_reads_as_kafka_would_recover_it() {
     let old = originals();
-    // segments 0 and 10 became one, of "new"
+    // segments 0 and 10 became one with the value "new"
     let new = |suffix| segment(0, 20, "new", suffix);
     let (all_old, new_wins) = (vec![values(0, 30, "old")], vec![values(0, 20, "new"), values(20, 30, "old")]);
     let with = |files: &[&Files]| files.iter().flat_map(|files| (*files).clone()).collect::<Files>();
 
-    crash_window("only .cleaned", &with(&[&old, &new(".cleaned")]), &all_old, 0);
+    assert_crash_state("only .cleaned", &with(&[&old, &new(".cleaned")]), &all_old, 0);
     let half = renamed(&new(".cleaned"), 0, &["log"], ".cleaned", ".swap");
-    crash_window("the log .swap, its indexes .cleaned", &with(&[&old, &half]), &all_old, 0);
-    crash_window("all .swap, originals there", &with(&[&old, &new(".swap")]), &new_wins, 1);
+    assert_crash_state("the log .swap, its indexes .cleaned", &with(&[&old, &half]), &all_old, 0);
+    assert_crash_state("all .swap, originals there", &with(&[&old, &new(".swap")]), &new_wins, 1);
     let some_deleted = renamed(&old, 10, &EXTENSIONS, "", ".deleted");
-    crash_window("all .swap, some originals .deleted", &with(&[&some_deleted, &new(".swap")]), &new_wins, 1);
+    assert_crash_state(
+        "all .swap, some originals .deleted",
+        &with(&[&some_deleted, &new(".swap")]),
+        &new_wins,
+        1,
+    );
     let all_deleted = renamed(&some_deleted, 0, &EXTENSIONS, "", ".deleted");
-    crash_window("all .swap, all originals .deleted", &with(&[&all_deleted, &new(".swap")]), &new_wins, 1);
+    assert_crash_state(
+        "all .swap, all originals .deleted",
+        &with(&[&all_deleted, &new(".swap")]),
+        &new_wins,
+        1,
+    );
     let log_first = renamed(&new(".swap"), 0, &["log"], ".swap", "");
-    crash_window(
+    assert_crash_state(
         "the log renamed, its indexes still .swap",
         &with(&[&all_deleted, &log_first]),
         &new_wins,
         0,
     );
-    crash_window(".deleted leftovers", &with(&[&all_deleted, &new("")]), &new_wins, 0);
+    assert_crash_state(".deleted leftovers", &with(&[&all_deleted, &new("")]), &new_wins, 0);
 }
 
 #[test]
-fn each_crash_window_of_a_split_reads_as_kafka_would_recover_it() {
+fn each_crash_state_of_a_split_reads_as_kafka_would_recover_it() {
     // segment 10 became 10 and 16
     let old = originals();
     let (low, high) = (|suffix| segment(10, 16, "new", suffix), |suffix| segment(16, 20, "new", suffix));
@@ -123,28 +133,28 @@ fn each_crash_window_of_a_split_reads_as_kafka_would_recover_it() {
     let new_wins = vec![values(0, 10, "old"), values(10, 20, "new"), values(20, 30, "old")];
     let with = |files: &[&Files]| files.iter().flat_map(|files| (*files).clone()).collect::<Files>();
 
-    crash_window("all .cleaned", &with(&[&old, &low(".cleaned"), &high(".cleaned")]), &all_old, 0);
-    // renamed from the highest down: the .swap lies above a .cleaned
-    crash_window(
+    assert_crash_state("all .cleaned", &with(&[&old, &low(".cleaned"), &high(".cleaned")]), &all_old, 0);
+    // renamed from the highest base offset down: the .swap is above a .cleaned
+    assert_crash_state(
         "the higher .swap, the lower .cleaned",
         &with(&[&old, &low(".cleaned"), &high(".swap")]),
         &all_old,
         0,
     );
-    crash_window("both .swap", &with(&[&old, &low(".swap"), &high(".swap")]), &new_wins, 2);
-    // renamed upwards to the final names
+    assert_crash_state("both .swap", &with(&[&old, &low(".swap"), &high(".swap")]), &new_wins, 2);
+    // renamed to the final names from the lowest base offset up
     let without: Files = renamed(&old, 10, &EXTENSIONS, "", ".deleted");
-    crash_window(
+    assert_crash_state(
         "the lower final, the higher .swap",
         &with(&[&without, &low(""), &high(".swap")]),
         &new_wins,
         1,
     );
-    crash_window("both final", &with(&[&without, &low(""), &high("")]), &new_wins, 0);
+    assert_crash_state("both final", &with(&[&without, &low(""), &high("")]), &new_wins, 0);
 }
 
 #[test]
-fn foreign_names_are_left_alone() {
+fn files_with_foreign_names_are_ignored() {
     let mut left = originals();
     for name in [
         "7.log",
@@ -154,7 +164,7 @@ fn foreign_names_are_left_alone() {
         "00000000000000000005.log.bak",
         "00000000000000000005.checkpoint",
         "99999999999999999999.log",
-        // no offset lies above it
+        // no offset is above this one
         "09223372036854775807.log",
         "09223372036854775807.index",
         "-0000000000000000001.log",
@@ -167,8 +177,8 @@ fn foreign_names_are_left_alone() {
     ] {
         left.insert(name.to_owned(), b"not a log".to_vec());
     }
-    crash_window("foreign names", &left, &[values(0, 30, "old")], 0);
-    // more than 20 digits are a segment's too
+    assert_crash_state("foreign names", &left, &[values(0, 30, "old")], 0);
+    // a segment's name may have more than 20 digits
     let parent = folder();
     let dir = parent.path().join("t-0");
     fs::create_dir(&dir).unwrap();
@@ -180,7 +190,7 @@ fn foreign_names_are_left_alone() {
 }
 
 #[test]
-fn no_segment_is_no_log() {
+fn a_directory_without_a_segment_is_not_a_log() {
     let parent = folder();
     let names = ["7.log", "09223372036854775807.log"];
     let dir = write(parent.path(), "t-0", &names.map(|name| (name.to_owned(), Vec::new())).into());
@@ -190,7 +200,7 @@ fn no_segment_is_no_log() {
 }
 
 #[test]
-fn empty_segments_hold_nothing_and_end_the_log_at_their_base() {
+fn empty_segments_have_no_records_and_end_the_log_at_their_base_offset() {
     for (bases, end) in [(vec![15], 30), (vec![30], 30), (vec![44], 44), (vec![12, 14, 31, 32], 32)] {
         let mut left = [segment(0, 10, "old", ""), segment(20, 30, "old", "")].concat_files();
         for base in bases {
@@ -249,7 +259,7 @@ fn offsets(log: &Log) -> Vec<i64> {
 }
 
 #[test]
-fn a_refreshed_log_follows_and_the_old_one_stays() {
+fn a_refreshed_log_sees_changes_and_the_old_one_does_not_change() {
     // mapped files must not be rewritten under a log
     for io in [Io::Pread, Io::Auto] {
         let parent = folder();
@@ -285,7 +295,7 @@ fn a_refreshed_log_follows_and_the_old_one_stays() {
         assert_eq!(offsets(&fresh), offsets(&cut));
         assert_eq!(fresh.warnings(), cut.warnings());
 
-        // a compaction put another segment in place of two
+        // a compaction replaced two segments by another one
         for base in [10, 20] {
             for extension in EXTENSIONS {
                 fs::remove_file(dir.join(file_name(base, extension))).unwrap();
@@ -303,7 +313,7 @@ fn a_refreshed_log_follows_and_the_old_one_stays() {
 }
 
 #[test]
-fn a_segment_that_goes_or_shrinks_is_a_changed_log() {
+fn a_removed_or_shortened_segment_is_a_changed_log() {
     let parent = folder();
     let dir = write(parent.path(), "t-0", &originals());
     let log = open(&dir, Io::Pread);
@@ -311,7 +321,10 @@ fn a_segment_that_goes_or_shrinks_is_a_changed_log() {
     let read = all(&log, OnDamage::Raise);
     assert_eq!(read.offsets(), (0..10).collect::<Vec<_>>());
     assert!(matches!(read.error, Some(Error::LogChanged { .. })), "{:?}", read.error);
-    assert!(matches!(all(&log, OnDamage::Skip).error, Some(Error::LogChanged { .. })), "gone is not damaged");
+    assert!(
+        matches!(all(&log, OnDamage::Skip).error, Some(Error::LogChanged { .. })),
+        "a removed segment is not damage"
+    );
 
     let log = open(&dir, Io::Pread);
     fs::OpenOptions::new().write(true).open(dir.join(file_name(20, "log"))).unwrap().set_len(10).unwrap();
@@ -333,15 +346,15 @@ fn a_directory_may_be_renamed_while_it_is_open() {
     }
 }
 
-/// What is named like a file of a segment and is none.
+/// Something that has the name of a segment's file but is not a regular file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Odd {
+enum NotAFile {
     Directory,
     Fifo,
     Socket,
 }
 
-impl Odd {
+impl NotAFile {
     const ALL: [Self; 3] = [Self::Directory, Self::Fifo, Self::Socket];
 
     fn make(self, path: &Path) {
@@ -355,8 +368,8 @@ impl Odd {
     }
 }
 
-/// Every answer about these records, and that a warning names the file.
-fn answers_without(dir: &Path, odd: &Path, expected: &[i64], context: &str) {
+/// Checks all reads of these records, and that a warning contains the name of the file.
+fn assert_reads_without(dir: &Path, odd: &Path, expected: &[i64], context: &str) {
     for io in [Io::Auto, Io::Mmap, Io::Pread] {
         let log = Log::open(dir, LogOptions { io, ..LogOptions::default() })
             .unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -373,8 +386,8 @@ fn answers_without(dir: &Path, odd: &Path, expected: &[i64], context: &str) {
 }
 
 #[test]
-fn what_is_no_file_in_place_of_one_is_left_alone_with_a_warning() {
-    for odd in Odd::ALL {
+fn something_other_than_a_file_in_place_of_one_is_ignored_with_a_warning() {
+    for odd in NotAFile::ALL {
         for extension in EXTENSIONS {
             for base in [0, 10, 20] {
                 let parent = folder();
@@ -382,32 +395,32 @@ fn what_is_no_file_in_place_of_one_is_left_alone_with_a_warning() {
                 let path = dir.join(file_name(base, extension));
                 fs::remove_file(&path).unwrap();
                 odd.make(&path);
-                // an index is a hint; a segment without its log is none
+                // an index is only a hint; without its `.log` there is no segment
                 let is_left = |offset: &i64| extension != "log" || offset / 10 * 10 != base;
                 let expected: Vec<i64> = (0..30).filter(is_left).collect();
                 let context = format!("{odd:?} {base} {extension}");
-                answers_without(&dir, &path, &expected, &context);
-                assert!(!fs::symlink_metadata(&path).unwrap().is_file(), "{context}: it is left alone");
+                assert_reads_without(&dir, &path, &expected, &context);
+                assert!(!fs::symlink_metadata(&path).unwrap().is_file(), "{context}: it was changed");
             }
         }
     }
 }
 
 #[test]
-fn what_is_no_file_beside_the_segments_is_left_alone_with_a_warning() {
-    for odd in Odd::ALL {
+fn something_other_than_a_file_next_to_the_segments_is_ignored_with_a_warning() {
+    for odd in NotAFile::ALL {
         for base in [5, 30, 44] {
             let parent = folder();
             let dir = write(parent.path(), "t-0", &originals());
             let path = dir.join(file_name(base, "log"));
             odd.make(&path);
-            answers_without(&dir, &path, &(0..30).collect::<Vec<_>>(), &format!("{odd:?} {base}"));
+            assert_reads_without(&dir, &path, &(0..30).collect::<Vec<_>>(), &format!("{odd:?} {base}"));
         }
         let parent = folder();
         let dir = write(parent.path(), "t-0", &Files::new());
         odd.make(&dir.join(file_name(0, "log")));
         let opened = Log::open(&dir, LogOptions::default());
-        assert!(matches!(opened, Err(Error::LogNotFound { .. })), "{odd:?} alone is no log");
+        assert!(matches!(opened, Err(Error::LogNotFound { .. })), "{odd:?} alone is not a log");
     }
 }
 
@@ -422,8 +435,8 @@ fn a_link_in_place_of_a_file_is_an_error() {
             fs::rename(&path, &elsewhere).unwrap();
             std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
             if extension != "log" {
-                // a hint: the answers are there without it
-                answers_without(&dir, &path, &(0..30).collect::<Vec<_>>(), extension);
+                // an index is only a hint: reads work without it
+                assert_reads_without(&dir, &path, &(0..30).collect::<Vec<_>>(), extension);
                 continue;
             }
             let log = Log::open(&dir, LogOptions::default()).unwrap();
@@ -454,7 +467,7 @@ fn the_log_start_offset_comes_from_the_option_the_checkpoint_or_the_first_segmen
     assert_eq!(start_of(None, None, "t-0"), (10, 0));
     assert_eq!(start_of(Some("0\n1\nt 0 10\n"), None, "t-0"), (10, 0));
     assert_eq!(start_of(Some("0\n2\nt 1 13\nt 0 17\n"), None, "t-0"), (17, 1), "hides seven records");
-    assert_eq!(start_of(Some("0\n1\nt 0 17\n"), Some(11), "t-0"), (11, 1), "the option wins");
+    assert_eq!(start_of(Some("0\n1\nt 0 17\n"), Some(11), "t-0"), (11, 1), "the option has priority");
     assert_eq!(start_of(Some("0\n1\nt 0 17\n"), Some(10), "t-0"), (10, 0));
     assert_eq!(start_of(Some("0\n1\nt 0 30\n"), None, "t-0"), (30, 1), "everything was deleted");
     assert_eq!(start_of(Some("0\n1\nt 0 31\n"), None, "t-0"), (10, 1), "outside the log");
@@ -463,5 +476,9 @@ fn the_log_start_offset_comes_from_the_option_the_checkpoint_or_the_first_segmen
     assert_eq!(start_of(None, Some(i64::MAX), "t-0"), (10, 1));
     assert_eq!(start_of(Some("0\n1\nt 0 x\n"), None, "t-0"), (10, 1), "a checkpoint that cannot be read");
     assert_eq!(start_of(Some("0\n7\nt 0 17\n"), None, "t-0"), (10, 1), "a checkpoint that cannot be read");
-    assert_eq!(start_of(Some("0\n1\nt 0 17\n"), None, "no partition"), (10, 0), "of another directory");
+    assert_eq!(
+        start_of(Some("0\n1\nt 0 17\n"), None, "no partition"),
+        (10, 0),
+        "an entry for another directory"
+    );
 }

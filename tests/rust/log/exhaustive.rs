@@ -1,5 +1,5 @@
-//! Every one-bit flip and every truncation length of a small log's files: the same answer, an error, or, at the tail, a
-//! shorter log with a warning. What the format does not protect is counted bit by bit.
+//! Every one-bit flip and every truncation length of a small log's files: the result is the same answers, an error, or,
+//! at the tail, a shorter log with a warning. Bits that the format does not protect are counted exactly.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use crate::support::naive::{self, Batch};
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::folder;
 
-/// Contiguous, two leader epochs, one batch compressed; timestamps out of order.
+/// Contiguous batches with two leader epochs, one batch compressed, and timestamps out of order.
 fn batches_v2() -> Vec<Built> {
     let mut built: Vec<Built> = Vec::new();
     for n in 0..12i64 {
@@ -25,7 +25,7 @@ fn batches_v2() -> Vec<Built> {
     built
 }
 
-/// Messages v1, two wrappers among them.
+/// Messages v1, including two wrappers.
 fn batches_v1() -> Vec<Built> {
     let mut built: Vec<Built> = Vec::new();
     for n in 0..9i64 {
@@ -50,7 +50,7 @@ fn log(parent: &Path, batches: &[Built], split: Option<usize>) -> std::path::Pat
 }
 
 struct Tried {
-    /// Whose file was damaged.
+    /// The index of the segment whose file was damaged.
     segment: usize,
 
     whole: Answers,
@@ -90,7 +90,7 @@ impl Tried {
     }
 }
 
-/// The value of a field of one batch with one bit of it flipped, for each bit of it: where, and what it becomes.
+/// For each bit of a field of a batch: the damage that flips it, and the flipped value.
 fn flips(batch: &Batch, field: Range<u64>, value: i64) -> impl Iterator<Item = (Damage, i64)> {
     let bits = (field.end - field.start) * 8;
     let start = (batch.position + field.start) * 8;
@@ -100,7 +100,7 @@ fn flips(batch: &Batch, field: Range<u64>, value: i64) -> impl Iterator<Item = (
     })
 }
 
-/// Flips of a leader epoch that lie between the neighbours' epochs: nothing in the format contradicts them.
+/// Flips of a leader epoch with a result between the neighbours' epochs: nothing in the format contradicts them.
 fn plausible_epochs(tried: &Tried) -> Vec<Damage> {
     let all = &tried.naive.batches;
     let (batches, _) = tried.of_segment();
@@ -116,7 +116,7 @@ fn plausible_epochs(tried: &Tried) -> Vec<Damage> {
     plausible
 }
 
-/// Flips that move the last batch of a log upwards, as far as its segment reaches.
+/// Flips that move the last batch of a log to higher offsets within its segment's range.
 fn plausible_offsets(tried: &Tried) -> Vec<Damage> {
     let (batches, next) = tried.of_segment();
     let (last, base) = (batches[batches.len() - 1], tried.naive.segments[tried.segment].base_offset);
@@ -128,7 +128,8 @@ fn plausible_offsets(tried: &Tried) -> Vec<Damage> {
         .collect()
 }
 
-/// Where a cut falls between two batches, and in the last segment no index entry names what was cut off: a legal log.
+/// Truncations between two batches, in the last segment only those after the last indexed batch: the log is still
+/// legal.
 fn plausible_ends(tried: &Tried) -> Vec<Damage> {
     let (batches, next) = tried.of_segment();
     let is_last = next == i64::MAX;
@@ -146,7 +147,7 @@ fn undetected(tried: &Tried) -> Vec<Damage> {
     undetected
 }
 
-/// Exactly the expected bits are not noticed, and says which others are not.
+/// Checks that exactly the expected bits are undetected, and prints the others.
 fn assert_undetected(tried: &Tried, mut expected: Vec<Damage>) {
     expected.sort_unstable();
     expected.dedup();
@@ -155,24 +156,24 @@ fn assert_undetected(tried: &Tried, mut expected: Vec<Damage>) {
         .judged
         .iter()
         .filter(|(damage, judged)| judged.outcome == Outcome::Undetected && !expected.contains(damage))
-        .map(|(damage, judged)| format!("{}: {}", place(tried, *damage), judged.what))
+        .map(|(damage, judged)| format!("{}: {}", describe(tried, *damage), judged.what))
         .collect();
     assert!(
         unexpected.is_empty(),
-        "{} not noticed: {:#?}",
+        "{} not detected: {:#?}",
         unexpected.len(),
         &unexpected[..unexpected.len().min(20)]
     );
-    let noticed: Vec<_> = expected
+    let detected: Vec<_> = expected
         .iter()
         .filter(|damage| !found.contains(damage))
-        .map(|damage| place(tried, *damage))
+        .map(|damage| describe(tried, *damage))
         .collect();
-    assert!(noticed.is_empty(), "more is noticed than thought: {noticed:?}");
+    assert!(detected.is_empty(), "unexpectedly detected: {detected:?}");
 }
 
-/// The batch and the byte in it.
-fn place(tried: &Tried, damage: Damage) -> String {
+/// The damaged batch and the byte in it.
+fn describe(tried: &Tried, damage: Damage) -> String {
     let position = match damage {
         Damage::Flip(bit) => bit / 8,
         Damage::Truncate(length) => length,
@@ -180,12 +181,12 @@ fn place(tried: &Tried, damage: Damage) -> String {
     let base = tried.naive.segments[tried.segment].base_offset;
     let of_segment = tried.naive.batches.iter().filter(|batch| batch.segment == base);
     let batch = of_segment.clone().find(|b| (b.position..b.position + b.size).contains(&position));
-    let place = batch.map(|batch| (batch.base_offset, position - batch.position));
-    format!("{damage:?} (batch, byte) {place:?}")
+    let describe = batch.map(|batch| (batch.base_offset, position - batch.position));
+    format!("{damage:?} (batch, byte) {describe:?}")
 }
 
-/// Skipping costs the batch that has the bit, no other, and gives nothing that was never there. Gives the flips that cost
-/// its neighbour instead.
+/// Checks that skipping loses only the batch that has the flipped bit, and returns only original records. Returns the
+/// flips that lose the next batch instead.
 fn assert_skips_one_batch(tried: &Tried, undetected: &[Damage]) -> Vec<Damage> {
     let (batches, _) = tried.of_segment();
     let (mut wrong, mut neighbours) = (Vec::new(), Vec::new());
@@ -201,7 +202,7 @@ fn assert_skips_one_batch(tried: &Tried, undetected: &[Damage]) -> Vec<Damage> {
             if !judged.invented && judged.lost.len() == 1 && judged.lost.iter().all(is_next) {
                 neighbours.push(*damage);
             } else {
-                wrong.push(format!("{}: {judged:?}", place(tried, *damage)));
+                wrong.push(format!("{}: {judged:?}", describe(tried, *damage)));
             }
         }
     }
@@ -210,7 +211,7 @@ fn assert_skips_one_batch(tried: &Tried, undetected: &[Damage]) -> Vec<Damage> {
 }
 
 #[test]
-fn a_flipped_bit_of_a_log_is_noticed_but_where_the_format_says_nothing() {
+fn a_flipped_bit_of_a_log_is_detected_unless_the_format_does_not_protect_it() {
     let tried = try_all(&batches_v2(), None, 0, "log");
     let (epochs, offsets, ends) =
         (plausible_epochs(&tried), plausible_offsets(&tried), plausible_ends(&tried));
@@ -234,7 +235,7 @@ fn a_flipped_bit_of_a_log_is_noticed_but_where_the_format_says_nothing() {
 }
 
 #[test]
-fn a_flipped_bit_of_a_segment_that_is_not_the_last_is_noticed() {
+fn a_flipped_bit_of_a_segment_that_is_not_the_last_is_detected() {
     let tried = try_all(&batches_v2(), Some(6), 0, "log");
     let (epochs, offsets, ends) =
         (plausible_epochs(&tried), plausible_offsets(&tried), plausible_ends(&tried));
@@ -251,7 +252,7 @@ fn a_flipped_bit_of_a_segment_that_is_not_the_last_is_noticed() {
 }
 
 #[test]
-fn a_flipped_bit_of_the_last_of_two_segments_is_noticed() {
+fn a_flipped_bit_of_the_last_of_two_segments_is_detected() {
     let tried = try_all(&batches_v2(), Some(6), 1, "log");
     let (epochs, offsets, ends) =
         (plausible_epochs(&tried), plausible_offsets(&tried), plausible_ends(&tried));
@@ -274,7 +275,7 @@ fn a_flipped_bit_of_the_last_of_two_segments_is_noticed() {
 }
 
 #[test]
-fn a_flipped_bit_of_an_old_log_is_noticed_but_where_the_format_says_nothing() {
+fn a_flipped_bit_of_an_old_log_is_detected_unless_the_format_does_not_protect_it() {
     let tried = try_all(&batches_v1(), None, 0, "log");
     let (offsets, ends) = (plausible_offsets(&tried), plausible_ends(&tried));
     assert_eq!((offsets.len(), ends.len()), (28, 2));
@@ -296,7 +297,7 @@ fn a_flipped_bit_of_an_old_log_is_noticed_but_where_the_format_says_nothing() {
 }
 
 #[test]
-fn damage_to_an_index_changes_no_answer() {
+fn damage_to_an_index_changes_no_result() {
     let mut counts: BTreeMap<(bool, Outcome), usize> = BTreeMap::new();
     for (batches, split) in [(batches_v2(), None), (batches_v2(), Some(6)), (batches_v1(), None)] {
         for segment in 0..=usize::from(split.is_some()) {

@@ -1,4 +1,4 @@
-//! Offsets that no segment has: a segment that is missing or was cut is named, and what compaction leaves is not.
+//! Offsets that no segment contains: a missing or cut segment causes a warning, and compaction does not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ fn warnings_after_a_scan(log: &Log, on_damage: OnDamage) -> Vec<String> {
 }
 
 #[test]
-fn a_segment_that_is_missing_between_two_is_named_by_both() {
+fn a_missing_segment_causes_a_warning_with_both_neighbours() {
     let parent = folder();
     let dir = three_segments(parent.path());
     for extension in ["log", "index", "timeindex"] {
@@ -47,8 +47,8 @@ fn a_segment_that_is_missing_between_two_is_named_by_both() {
     for io in IOS {
         let expected = |log: &Log| {
             let [warning] = &log.warnings()[..] else { panic!("{:?}", log.warnings()) };
-            for named in ["offsets 100 to 199", &file_name(0, "log"), &file_name(200, "log")] {
-                assert!(warning.contains(named), "{warning}");
+            for part in ["offsets 100 to 199", &file_name(0, "log"), &file_name(200, "log")] {
+                assert!(warning.contains(part), "{warning}");
             }
         };
         let log = open(&dir, io);
@@ -65,7 +65,7 @@ fn a_segment_that_is_missing_between_two_is_named_by_both() {
             (90..100).collect::<Vec<_>>()
         );
         expected(&log);
-        // what lies before it does not meet it
+        // a scan that ends before the gap does not detect it
         let log = open(&dir, io);
         let ranges = Ranges { end_offset: Some(100), ..ranges };
         scan(&log, ScanOptions { ranges, ..ScanOptions::default() }).whole();
@@ -74,7 +74,7 @@ fn a_segment_that_is_missing_between_two_is_named_by_both() {
 }
 
 #[test]
-fn a_sealed_segment_cut_at_a_batch_boundary_is_named_with_its_indexes() {
+fn a_sealed_segment_cut_at_a_batch_boundary_causes_warnings_for_its_gap_and_its_indexes() {
     let parent = folder();
     let dir = three_segments(parent.path());
     let path = dir.join(file_name(100, "log"));
@@ -87,7 +87,7 @@ fn a_sealed_segment_cut_at_a_batch_boundary_is_named_with_its_indexes() {
         for io in IOS {
             let log = open(&dir, io);
             let warnings = warnings_after_a_scan(&log, OnDamage::Raise);
-            let of = |named: &str| warnings.iter().filter(|warning| warning.contains(named)).count();
+            let of = |part: &str| warnings.iter().filter(|warning| warning.contains(part)).count();
             assert_eq!(of(&format!("offsets {end} to 199 are missing")), 1, "{warnings:?}");
             for extension in ["index", "timeindex"] {
                 assert_eq!(of(&format!("{}: the last entry", file_name(100, extension))), 1, "{warnings:?}");
@@ -98,10 +98,10 @@ fn a_sealed_segment_cut_at_a_batch_boundary_is_named_with_its_indexes() {
 }
 
 #[test]
-fn what_compaction_leaves_is_no_warning() {
+fn gaps_of_compaction_cause_no_warning() {
     let sparse = BatchV2::new(10).record(Rec::at(1000)).last_offset_delta(9).build();
     let builders = [
-        // between two batches of the first segment, of the second; inside a batch
+        // a gap between two batches of the first segment, or of the second, or inside a batch
         PartitionBuilder::new(Indexing::every(300)).segment(0, [batch(0..5), batch(10..15)]),
         PartitionBuilder::new(Indexing::every(300))
             .segment(0, [batch(0..5)])
@@ -122,7 +122,7 @@ fn what_compaction_leaves_is_no_warning() {
 }
 
 #[test]
-fn gaps_are_listed_and_told_from_damage_and_from_what_was_compacted() {
+fn gaps_are_listed_and_distinguished_from_damage_and_compaction() {
     let parent = folder();
     let dir = three_segments(parent.path());
     let gap = |start_offset, end_offset, segment_base_offset, next_base_offset| OffsetGap {
@@ -142,7 +142,7 @@ fn gaps_are_listed_and_told_from_damage_and_from_what_was_compacted() {
     assert_eq!(gaps(150..160), [gap(150, 160, 100, 200)]);
     assert_eq!([gaps(0..120), gaps(200..300), gaps(120..120)], [[]; 3]);
     assert!(!open(&dir, Io::Pread).is_compacted().unwrap());
-    // inside of one
+    // inside a batch
     fs::write(dir.join(file_name(100, "log")), &whole[..4 * size + 30]).unwrap();
     assert_eq!(gaps(0..i64::MAX), []);
     fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
@@ -154,7 +154,7 @@ fn gaps_are_listed_and_told_from_damage_and_from_what_was_compacted() {
 }
 
 #[test]
-fn offsets_that_damage_swallowed_show_no_compaction() {
+fn offsets_lost_to_damage_show_no_compaction() {
     let parent = folder();
     let dir = three_segments(parent.path());
     fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
@@ -175,7 +175,7 @@ fn offsets_that_damage_swallowed_show_no_compaction() {
 }
 
 #[test]
-fn the_cleaners_checkpoint_says_that_a_log_is_compacted() {
+fn a_log_in_the_cleaners_checkpoint_is_compacted() {
     let parent = folder();
     let dir = three_segments(parent.path());
     fs::remove_file(dir.join(file_name(100, "log"))).unwrap();
@@ -209,7 +209,7 @@ fn a_segment_that_appears_in_a_gap_is_a_changed_log_and_not_a_gap() {
     assert_eq!(all(&log.refresh().unwrap(), OnDamage::Raise).whole().offsets(), (0..300).collect::<Vec<_>>());
 }
 
-/// Makes a directory and every file in it an hour old.
+/// Sets the modification times of a directory and its files to an hour ago.
 fn age(dir: &Path) {
     let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     for path in paths.chain([dir.to_owned()]) {
@@ -232,7 +232,7 @@ fn a_refresh_reads_the_cleaners_checkpoint_again() {
 }
 
 #[test]
-fn a_segment_that_was_seen_in_a_gap_and_is_gone_is_no_changed_log_after_a_refresh() {
+fn a_segment_that_appeared_in_a_gap_and_was_removed_is_not_a_changed_log_after_a_refresh() {
     let parent = folder();
     let dir = three_segments(parent.path());
     let path = dir.join(file_name(100, "log"));
@@ -247,7 +247,7 @@ fn a_segment_that_was_seen_in_a_gap_and_is_gone_is_no_changed_log_after_a_refres
 }
 
 #[test]
-fn a_damaged_end_of_a_sealed_segment_is_a_gap_and_no_warning() {
+fn a_damaged_end_of_a_sealed_segment_is_a_damaged_range_without_a_warning() {
     let parent = folder();
     let dir = three_segments(parent.path());
     let path = dir.join(file_name(100, "log"));
@@ -257,7 +257,7 @@ fn a_damaged_end_of_a_sealed_segment_is_a_gap_and_no_warning() {
     flipped[19 * size + 70] ^= 1;
     let mut second = flipped.clone();
     second[17 * size + 70] ^= 1;
-    // a bit in the last batch, two damaged batches of which the last is one, and an end inside the last batch
+    // a flipped bit in the last batch; two damaged batches, one of them the last; an end inside the last batch
     for (bytes, gaps) in [(flipped, 1), (second, 2), (whole[..19 * size + 30].to_vec(), 1)] {
         fs::write(&path, bytes).unwrap();
         for io in IOS {
@@ -266,7 +266,7 @@ fn a_damaged_end_of_a_sealed_segment_is_a_gap_and_no_warning() {
                 let read = all(&log, on_damage).whole();
                 assert_eq!((read.gaps.len(), read.gaps[gaps - 1].end_offset), (gaps, Some(200)));
                 assert_eq!(log.warnings(), [""; 0]);
-                // from the middle of the segment on
+                // from the middle of the segment
                 let ranges = Ranges { start_offset: Some(193), end_offset: Some(250), ..Ranges::default() };
                 let log = open(&dir, io);
                 scan(&log, ScanOptions { ranges, on_damage, ..ScanOptions::default() }).whole();
@@ -274,7 +274,7 @@ fn a_damaged_end_of_a_sealed_segment_is_a_gap_and_no_warning() {
             }
         }
     }
-    // damage before the end is no reason for a cut
+    // damage before the end does not hide a cut
     let mut bytes = whole[..18 * size].to_vec();
     bytes[3 * size + 70] ^= 1;
     fs::write(&path, bytes).unwrap();
@@ -284,7 +284,7 @@ fn a_damaged_end_of_a_sealed_segment_is_a_gap_and_no_warning() {
 }
 
 #[test]
-fn a_segment_missed_behind_a_damaged_end_is_a_changed_log() {
+fn a_segment_missed_after_a_damaged_end_is_a_changed_log() {
     let parent = folder();
     let dir = three_segments(parent.path());
     let path = dir.join(file_name(0, "log"));
@@ -301,8 +301,8 @@ fn a_segment_missed_behind_a_damaged_end_is_a_changed_log() {
 }
 
 #[test]
-fn a_gap_inside_a_segment_speaks_for_the_gaps_next_to_it_only() {
-    // 8 and 9 are missing inside the first segment; 15 to 19 between it and the second, 40 to 99 further up
+fn a_gap_inside_a_segment_explains_only_the_gaps_next_to_that_segment() {
+    // 8 and 9 are missing inside the first segment, 15 to 19 between it and the second, 40 to 99 at higher offsets
     let parent = folder();
     let builder = PartitionBuilder::new(Indexing::every(300)).segment(0, [batch(0..8), batch(10..15)]);
     let dir = [(20, 30), (30, 40), (100, 110)]
@@ -314,8 +314,8 @@ fn a_gap_inside_a_segment_speaks_for_the_gaps_next_to_it_only() {
         let check = |log: &Log| {
             let [warning] = &log.warnings()[..] else { panic!("{:?}", log.warnings()) };
             assert!(warning.contains("offsets 40 to 99 are missing"), "{warning}");
-            for named in [30, 100] {
-                assert!(warning.contains(&file_name(named, "log")), "{warning}");
+            for part in [30, 100] {
+                assert!(warning.contains(&file_name(part, "log")), "{warning}");
             }
         };
         assert!(all(&log, OnDamage::Raise).error.is_none());
@@ -339,10 +339,10 @@ fn a_segment_that_appears_in_a_gap_is_a_changed_log_for_every_look_up() {
     let aside = dir.join("aside");
     for io in IOS {
         let whole = open(&dir, io);
-        // so often that there are tables, which a refreshed log shares
-        let often: Vec<_> = (0..200_000).map(|number| number % 300).collect();
-        whole.locate_many(&often).unwrap();
-        whole.offsets_for_times(&often.iter().map(|offset| 1000 + offset).collect::<Vec<_>>()).unwrap();
+        // enough look-ups to build tables, which a refreshed log shares
+        let targets: Vec<_> = (0..200_000).map(|number| number % 300).collect();
+        whole.locate_many(&targets).unwrap();
+        whole.offsets_for_times(&targets.iter().map(|offset| 1000 + offset).collect::<Vec<_>>()).unwrap();
         for has_tables in [false, true] {
             fs::rename(&path, &aside).unwrap();
             let log = || if has_tables { whole.refresh().unwrap() } else { open(&dir, io) };

@@ -1,4 +1,4 @@
-//! The crate says about every intact partition of the corpus what Kafka's own classes say.
+//! For every intact partition of the corpus, the crate returns the same results as Kafka's own classes.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::support::reading::{
     IOS, all, both, committed, locate, located, open, scan, time, timed, without_records,
 };
 
-/// What the checkpoint beside the directory would hide is asked for.
-fn unhidden(partition: &Partition) -> [Log; 2] {
+/// The log from its first record: the checkpoint in the parent directory would hide some.
+fn from_first_record(partition: &Partition) -> [Log; 2] {
     let first = naive::read(&partition.dir).unwrap().segments[0].base_offset;
     IOS.map(|io| {
         let options = LogOptions { io, log_start_offset: Some(first), ..LogOptions::default() };
@@ -23,7 +23,8 @@ fn unhidden(partition: &Partition) -> [Log; 2] {
     })
 }
 
-/// As the data directory's checkpoint says, which is not beside every partition of the corpus.
+/// The log with the log start offset of the data directory's checkpoint, which is not stored next to every partition of
+/// the corpus.
 fn as_checkpointed(partition: &Partition) -> [Log; 2] {
     IOS.map(|io| {
         let options =
@@ -37,9 +38,9 @@ fn every_batch_and_record_is_the_one_that_kafka_reads() {
     let (mut partitions, mut data_records) = (0, 0);
     for partition in golden::intact() {
         let expected = golden::expected_batches(&partition.expected);
-        for log in unhidden(&partition) {
+        for log in from_first_record(&partition) {
             let read = all(&log, OnDamage::Raise).whole();
-            // a batch without records is passed over where records are wanted
+            // a batch without records is skipped by a scan for records
             let with_records: Vec<_> = expected.iter().filter(|batch| !batch.records.is_empty()).collect();
             for (ours, kafkas) in read.batches.iter().zip(&with_records) {
                 assert_eq!(&ours, kafkas, "{} {}", partition.case, partition.name);
@@ -113,11 +114,11 @@ fn every_index_entry_is_the_one_that_kafka_reads() {
 }
 
 #[test]
-fn every_index_lookup_is_kafkas() {
+fn every_index_lookup_equals_kafkas() {
     let mut answers = 0;
     for partition in golden::intact() {
         if partition.case.starts_with("14-") {
-            continue; // Kafka was asked about the zeros too
+            continue; // Kafka's results include the zeros
         }
         let [mapped, read] = both(&partition.dir);
         for line in lines(&partition.expected.join("lookups.jsonl.gz")) {
@@ -154,7 +155,7 @@ fn the_batch_of_an_offset_is_the_one_that_kafka_finds() {
     let mut answers = 0;
     for partition in golden::intact() {
         let naive = naive::read(&partition.dir).unwrap();
-        for log in unhidden(&partition) {
+        for log in from_first_record(&partition) {
             let mut targets = Vec::new();
             for answer in lines_of_type(&partition.expected.join("lookups.jsonl.gz"), "position") {
                 answers += 1;
@@ -197,7 +198,7 @@ fn the_batch_of_an_offset_is_the_one_that_kafka_finds() {
 
 #[test]
 fn the_first_record_at_or_after_a_time_is_the_one_that_kafka_finds() {
-    let (mut answers, mut found, mut gave_up) = (0, 0, 0);
+    let (mut answers, mut found, mut kafka_found_none) = (0, 0, 0);
     for partition in golden::intact() {
         let naive = naive::read(&partition.dir).unwrap();
         let times = lines_of_type(&partition.expected.join("times.jsonl.gz"), "offset-for-time");
@@ -209,7 +210,7 @@ fn the_first_record_at_or_after_a_time_is_the_one_that_kafka_finds() {
                 let target = number(&answer["target"]);
                 if target < 0 {
                     assert!(matches!(log.offset_for_time(target), Err(Error::Config { .. })));
-                    continue; // the latest, the earliest, the largest
+                    continue; // special values: the latest, the earliest, the largest
                 }
                 targets.push(target);
                 answers += 1;
@@ -219,7 +220,7 @@ fn the_first_record_at_or_after_a_time_is_the_one_that_kafka_finds() {
                     let kafkas = (number(&answer["timestamp"]), number(&answer["offset"]));
                     assert_eq!(ours, Some(kafkas), "{} {target}", partition.case);
                 } else {
-                    gave_up += u32::from(ours.is_some());
+                    kafka_found_none += u32::from(ours.is_some());
                 }
                 assert_eq!(ours, timed(naive.offset_for_time(start, target)), "{} {target}", partition.case);
             }
@@ -227,7 +228,7 @@ fn the_first_record_at_or_after_a_time_is_the_one_that_kafka_finds() {
             assert_eq!(many, targets.iter().map(|t| log.offset_for_time(*t).unwrap()).collect::<Vec<_>>());
         }
     }
-    assert_eq!((answers, found, gave_up), (2 * 35_404, 2 * 34_468, 2 * 835));
+    assert_eq!((answers, found, kafka_found_none), (2 * 35_404, 2 * 34_468, 2 * 835));
 }
 
 #[test]
@@ -257,7 +258,7 @@ fn aborted_transactions_are_those_of_the_transaction_indexes() {
 }
 
 #[test]
-fn the_offsets_under_each_isolation_are_those_that_consumers_got() {
+fn the_offsets_at_each_isolation_level_are_those_that_consumers_received() {
     let mut consumers = [0, 0];
     for partition in golden::intact() {
         for answer in lines_of_type(&partition.expected.join("client.jsonl"), "consumer") {
@@ -282,7 +283,7 @@ fn the_offsets_under_each_isolation_are_those_that_consumers_got() {
 }
 
 #[test]
-fn committed_records_are_those_that_the_markers_say() {
+fn committed_records_are_those_with_a_commit_marker() {
     for partition in golden::intact() {
         let naive = naive::read(&partition.dir).unwrap();
         for log in as_checkpointed(&partition) {
@@ -318,7 +319,7 @@ fn the_ends_are_those_of_a_log_opened_by_kafka() {
                     .map(|field| number(&answer[field]));
                 assert_eq!(ours, kafkas, "{} {}", partition.case, partition.name);
                 if answer["clean"] == true && !partition.case.starts_with("14-") {
-                    segments_are(&log, answer["segments"].as_array().unwrap());
+                    assert_segments(&log, answer["segments"].as_array().unwrap());
                 }
                 opened += 1;
             }
@@ -327,8 +328,8 @@ fn the_ends_are_those_of_a_log_opened_by_kafka() {
     assert_eq!(opened, 2 * 155);
 }
 
-/// Base, size, and the largest timestamp where a record has one (else it is the time of the file).
-fn segments_are(log: &Log, kafkas: &[Value]) {
+/// Compares base offset, size, and the largest timestamp if a record has one (else Kafka's is the time of the file).
+fn assert_segments(log: &Log, kafkas: &[Value]) {
     assert_eq!(log.segments().len(), kafkas.len());
     for (ours, kafkas) in log.segments().iter().zip(kafkas) {
         assert_eq!(ours.base_offset(), number(&kafkas["base"]));
@@ -342,8 +343,8 @@ fn segments_are(log: &Log, kafkas: &[Value]) {
 }
 
 #[test]
-fn nothing_is_odd_but_records_below_the_log_start_and_a_tail_of_zeros() {
-    let mut odd = Vec::new();
+fn the_only_warnings_are_hidden_records_and_a_tail_of_zeros() {
+    let mut found = Vec::new();
     for partition in golden::intact() {
         for log in both(&partition.dir) {
             let times: Vec<i64> = (0..50).map(|i| 1_700_000_000_000 + i * 700).collect();
@@ -357,16 +358,16 @@ fn nothing_is_odd_but_records_below_the_log_start_and_a_tail_of_zeros() {
                 segment.largest_timestamp().unwrap();
             }
             for warning in log.warnings() {
-                odd.push((partition.case.clone(), partition.name.clone(), warning));
+                found.push((partition.case.clone(), partition.name.clone(), warning));
             }
         }
     }
-    let found: Vec<_> = odd.iter().step_by(2).map(|(case, name, _)| (&**case, &**name)).collect();
+    let cases: Vec<_> = found.iter().step_by(2).map(|(case, name, _)| (&**case, &**name)).collect();
     let hidden = [("13-delete-records", "trimmed-0"), ("16-data-dir", "cities-1")];
-    // its zeros are the end of the data, and a tail that is no data is named
+    // the data ends at the zeros, and a tail that is not data causes a warning
     let zeros = ("14-killed-preallocated-log", "crashed-prealloc-0");
-    assert_eq!(found, [hidden[0], zeros, hidden[1]], "{odd:#?}");
-    assert_eq!(odd.len(), 2 * 3);
+    assert_eq!(cases, [hidden[0], zeros, hidden[1]], "{found:#?}");
+    assert_eq!(found.len(), 2 * 3);
 }
 
 #[test]
@@ -381,7 +382,7 @@ fn the_zeros_of_a_preallocated_log_are_the_end_of_the_data() {
         for on_damage in [OnDamage::Raise, OnDamage::Skip, OnDamage::Report] {
             let read = all(&log, on_damage).whole();
             assert!(read.records().eq(naive.records()));
-            assert!(read.gaps.is_empty() && read.steps.is_empty(), "zeros are no gap");
+            assert!(read.gaps.is_empty() && read.steps.is_empty(), "zeros are not a damaged range");
         }
         let [warning] = &log.warnings()[..] else { panic!("{:?}", log.warnings()) };
         assert!(warning.contains(&zeros.to_string()), "{warning}");
@@ -389,7 +390,7 @@ fn the_zeros_of_a_preallocated_log_are_the_end_of_the_data() {
 }
 
 #[test]
-fn the_checkpoint_of_a_data_directory_hides_what_lies_below_it() {
+fn the_checkpoint_of_a_data_directory_hides_records_below_its_offset() {
     let partitions = golden::intact();
     let partition = partitions.iter().find(|p| p.case == "16-data-dir" && p.name == "cities-1").unwrap();
     let naive = naive::read(&partition.dir).unwrap();

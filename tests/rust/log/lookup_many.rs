@@ -1,4 +1,4 @@
-//! Many look-ups at once answer as one at a time does: whatever the log, the damage in it, and the order of the questions.
+//! Many look-ups at once return the same results as single ones: for any log, any damage, and any order of the targets.
 
 use std::fmt::Debug;
 use std::fs;
@@ -15,45 +15,45 @@ use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::{IOS, folder, open};
 use crate::support::{fixed_seed, reading};
 
-/// What one of many gives where the single look-up gives this.
-fn or_null<T>(answer: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
-    match answer {
+/// The expected result in a call with many targets, from that of the single look-up.
+fn none_if_invalid<T>(result: Result<Option<T>, Error>) -> Result<Option<T>, Error> {
+    match result {
         Err(
             Error::OffsetOutOfRange { .. }
             | Error::Config { .. }
             | Error::Corrupt { .. }
             | Error::UnsupportedFormat { .. },
         ) => Ok(None),
-        answer => answer,
+        result => result,
     }
 }
 
 fn shuffled(targets: &[i64]) -> Vec<i64> {
     let mut targets = targets.to_vec();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    for place in (1..targets.len()).rev() {
+    for index in (1..targets.len()).rev() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        targets.swap(place, (state >> 33) as usize % (place + 1));
+        targets.swap(index, (state >> 33) as usize % (index + 1));
     }
     targets
 }
 
-/// The targets sorted, backwards, in disorder, and each twice: in calls of one log, of which the first make its tables.
+/// Calls with the targets sorted, reversed, shuffled, and twice each: on one log, whose tables the first calls build.
 fn calls(targets: &[i64]) -> [Vec<i64>; 5] {
     let twice = targets.iter().flat_map(|target| [*target; 2]).collect();
-    let backwards = targets.iter().rev().copied().collect();
+    let reversed = targets.iter().rev().copied().collect();
     let few = targets.iter().copied().step_by(7).collect();
-    [few, shuffled(targets), targets.to_vec(), backwards, twice]
+    [few, shuffled(targets), targets.to_vec(), reversed, twice]
 }
 
-fn is_same<T: Clone + PartialEq + Debug>(
+fn assert_same<T: Clone + PartialEq + Debug>(
     context: &str,
     targets: &[i64],
     single: impl Fn(i64) -> Result<Option<T>, Error>,
     many: impl Fn(&[i64]) -> Result<Vec<Option<T>>, Error>,
 ) {
     for call in calls(targets) {
-        let right: Vec<_> = call.iter().map(|target| or_null(single(*target)).unwrap()).collect();
+        let right: Vec<_> = call.iter().map(|target| none_if_invalid(single(*target)).unwrap()).collect();
         let found = many(&call).unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_eq!(found.len(), right.len());
         for ((target, found), right) in call.iter().zip(&found).zip(&right) {
@@ -62,16 +62,21 @@ fn is_same<T: Clone + PartialEq + Debug>(
     }
 }
 
-fn answers_as_single(log: &Log, offsets: &[i64], times: &[i64], context: &str) {
-    is_same::<Location>(context, offsets, |offset| log.locate(offset), |offsets| log.locate_many(offsets));
+fn assert_matches_single_look_ups(log: &Log, offsets: &[i64], times: &[i64], context: &str) {
+    assert_same::<Location>(
+        context,
+        offsets,
+        |offset| log.locate(offset),
+        |offsets| log.locate_many(offsets),
+    );
     let time = |time| log.offset_for_time(time);
-    is_same::<TimestampOffset>(context, times, time, |times| log.offsets_for_times(times));
+    assert_same::<TimestampOffset>(context, times, time, |times| log.offsets_for_times(times));
 }
 
-const ENDS: [i64; 5] = [i64::MIN, -1, 0, 1, i64::MAX];
+const EXTREMES: [i64; 5] = [i64::MIN, -1, 0, 1, i64::MAX];
 
 #[test]
-fn the_golden_corpus_whole_and_damaged() {
+fn look_ups_match_in_the_golden_corpus_intact_and_damaged() {
     let intact = golden::intact().into_iter().map(|case| (case.case, case.dir, case.log_start_offset));
     let damaged = golden::damaged().into_iter().map(|case| (case.case, case.dir, None));
     let mut partitions = 0;
@@ -83,22 +88,22 @@ fn the_golden_corpus_whole_and_damaged() {
             };
             let (start, end) = (log.segments().first().unwrap().base_offset(), log.log_end_offset().unwrap());
             let step = ((end - start) as usize / 200).max(1);
-            let offsets: Vec<i64> = (start - 3..end + 3).step_by(step).chain(ENDS).collect();
+            let offsets: Vec<i64> = (start - 3..end + 3).step_by(step).chain(EXTREMES).collect();
             let read = reading::all(&log, cordwood::log::OnDamage::Skip);
             let mut times: Vec<i64> = read.records().map(|record| record.timestamp).collect();
             times.sort_unstable();
             times.dedup();
             let step = (times.len() / 80).max(1);
             let near = |time: &i64| [time.saturating_sub(1), *time, time.saturating_add(1)];
-            let times: Vec<i64> = times.iter().step_by(step).flat_map(near).chain(ENDS).collect();
-            answers_as_single(&log, &offsets, &times, &format!("{case} {io:?}"));
+            let times: Vec<i64> = times.iter().step_by(step).flat_map(near).chain(EXTREMES).collect();
+            assert_matches_single_look_ups(&log, &offsets, &times, &format!("{case} {io:?}"));
             partitions += 1;
         }
     }
     assert!(partitions > 100, "{partitions}");
 }
 
-/// Two segments: gaps between and inside batches, an emptied batch, times out of order and none.
+/// Two segments: gaps between and inside batches, an emptied batch, times out of order and missing.
 fn small() -> [(i64, Vec<Built>); 2] {
     let batch = |base: i64, times: &[i64]| {
         BatchV2::new(base).leader_epoch(3).records(times.iter().map(|time| Rec::at(*time).value([b'v'; 9])))
@@ -119,7 +124,7 @@ fn small() -> [(i64, Vec<Built>); 2] {
 }
 
 #[test]
-fn any_flipped_bit() {
+fn look_ups_match_after_any_flipped_bit() {
     let offsets: Vec<i64> = (-1..34).collect();
     let times: Vec<i64> = (8..42).collect();
     let parent = folder();
@@ -128,24 +133,24 @@ fn any_flipped_bit() {
         builder = builder.segment(base, batches);
     }
     let dir = builder.write(parent.path(), "t-0");
-    answers_as_single(&open(&dir, Io::Pread), &offsets, &times, "whole");
+    assert_matches_single_look_ups(&open(&dir, Io::Pread), &offsets, &times, "whole");
     for base in [0, 20] {
         let path = dir.join(file_name(base, "log"));
         let whole = fs::read(&path).unwrap();
-        for place in 0..whole.len() {
-            for bit in [place % 8, (place + 3) % 8] {
+        for index in 0..whole.len() {
+            for bit in [index % 8, (index + 3) % 8] {
                 let mut bytes = whole.clone();
-                bytes[place] ^= 1 << bit;
+                bytes[index] ^= 1 << bit;
                 fs::write(&path, &bytes).unwrap();
-                let context = format!("{base}: bit {bit} of byte {place}");
-                answers_as_single(&open(&dir, Io::Pread), &offsets, &times, &context);
+                let context = format!("{base}: bit {bit} of byte {index}");
+                assert_matches_single_look_ups(&open(&dir, Io::Pread), &offsets, &times, &context);
             }
         }
         fs::write(&path, &whole).unwrap();
     }
 }
 
-/// Three segments of about 400 KiB: far more than one look-up pays for.
+/// Three segments of about 400 KiB: one look-up is not enough to build a table.
 fn large(parent: &Path) -> std::path::PathBuf {
     let batch = |n: i64| {
         let records = (n * 10..n * 10 + 10).map(|offset| Rec::at(offset * 3 + offset % 7).value([b'v'; 100]));
@@ -156,7 +161,7 @@ fn large(parent: &Path) -> std::path::PathBuf {
 }
 
 #[test]
-fn one_after_another_until_the_tables_are_made_and_after() {
+fn look_ups_match_before_and_after_the_tables_are_built() {
     let parent = folder();
     let dir = large(parent.path());
     for io in IOS {
@@ -165,24 +170,24 @@ fn one_after_another_until_the_tables_are_made_and_after() {
             assert!(log.segments().len() > 2);
             for target in shuffled(&(0..10_000).step_by(17).collect::<Vec<_>>()) {
                 let (located, timed) = (log.locate(target), log.offset_for_time(target * 3));
-                assert_eq!(log.locate_many(&[target]).unwrap(), [or_null(located).unwrap()]);
+                assert_eq!(log.locate_many(&[target]).unwrap(), [none_if_invalid(located).unwrap()]);
                 assert_eq!(log.offsets_for_times(&[target * 3]).unwrap(), [timed.unwrap()]);
             }
             let all: Vec<i64> = (-2..10_002).collect();
-            answers_as_single(&log.refresh().unwrap(), &all, &all, "refreshed");
+            assert_matches_single_look_ups(&log.refresh().unwrap(), &all, &all, "refreshed");
         }
     }
 }
 
-/// Differences that do and do not fit into two bytes, of times and of offsets, one at a time and summed over a few records.
+/// Differences of times and of offsets that do and do not fit into two bytes, singly and summed over a few records.
 #[test]
-fn times_and_offsets_that_leap() {
-    const LEAPS: [i64; 7] = [1, 5_957, 32_768, 65_534, 65_535, 65_536, 1 << 40];
+fn look_ups_match_when_times_and_offsets_jump() {
+    const JUMPS: [i64; 7] = [1, 5_957, 32_768, 65_534, 65_535, 65_536, 1 << 40];
     let (mut time, mut offset, mut times) = (0, 0, Vec::new());
     let mut built = Vec::new();
     for turn in 0..3_000_usize {
-        time += LEAPS[turn % 7] / if turn % 3 == 0 { 13 } else { 1 };
-        offset += LEAPS[turn / 7 % 6];
+        time += JUMPS[turn % 7] / if turn % 3 == 0 { 13 } else { 1 };
+        offset += JUMPS[turn / 7 % 6];
         built.push(BatchV2::new(offset).record(Rec::at(time).value([b'v'; 400])).build());
         times.extend([time - 1, time, time + 1]);
     }
@@ -190,13 +195,13 @@ fn times_and_offsets_that_leap() {
     let dir = PartitionBuilder::rolled(Indexing::every(4096), 600 << 10, built).write(parent.path(), "t-0");
     for io in IOS {
         let log = open(&dir, io);
-        answers_as_single(&log, &[], &times, "leaps");
-        answers_as_single(&log, &[], &times, "again");
+        assert_matches_single_look_ups(&log, &[], &times, "leaps");
+        assert_matches_single_look_ups(&log, &[], &times, "again");
     }
 }
 
 #[test]
-fn threads_share_a_log() {
+fn look_ups_match_in_threads_that_share_a_log() {
     let parent = folder();
     let dir = large(parent.path());
     let log = open(&dir, Io::Auto);
@@ -215,7 +220,7 @@ fn threads_share_a_log() {
 }
 
 #[test]
-fn a_segment_that_is_gone_is_an_error_here_too() {
+fn a_removed_segment_is_an_error_of_many_look_ups_too() {
     let parent = folder();
     let dir = large(parent.path());
     let log = open(&dir, Io::Pread);
@@ -231,7 +236,7 @@ proptest! {
     #![proptest_config(fixed_seed(600))]
 
     #[test]
-    fn random_logs_whole_and_damaged(
+    fn look_ups_match_in_random_logs_intact_and_damaged(
         recipe in searches::recipe(),
         flips in proptest::collection::vec((any::<proptest::sample::Index>(), any::<proptest::sample::Index>(), 0u8..8), 0..3),
         start in proptest::option::weighted(0.3, any::<proptest::sample::Index>()),
@@ -242,20 +247,20 @@ proptest! {
         let mut logs: Vec<_> = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).collect();
         logs.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
         logs.sort();
-        for (log, place, bit) in &flips {
+        for (log, index, bit) in &flips {
             let path = log.get(&logs);
             let mut bytes = fs::read(path).unwrap();
             if !bytes.is_empty() {
-                *place.get_mut(&mut bytes) ^= 1 << bit;
+                *index.get_mut(&mut bytes) ^= 1 << bit;
                 fs::write(path, bytes).unwrap();
             }
         }
         let log_start_offset = start.map(|start| start.index(end as usize + 1) as i64);
         for io in IOS {
             let log = Log::open(&dir, LogOptions { io, log_start_offset, ..LogOptions::default() }).unwrap();
-            let offsets: Vec<i64> = (-2..end + 3).chain(ENDS).collect();
-            let times: Vec<i64> = (-2..64).chain(ENDS).collect();
-            answers_as_single(&log, &offsets, &times, &format!("{io:?} {log_start_offset:?}"));
+            let offsets: Vec<i64> = (-2..end + 3).chain(EXTREMES).collect();
+            let times: Vec<i64> = (-2..64).chain(EXTREMES).collect();
+            assert_matches_single_look_ups(&log, &offsets, &times, &format!("{io:?} {log_start_offset:?}"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Opening a log opens no file of a segment, and yet settles what the log is: what is appended afterwards is not seen.
+//! Opening a log opens no file of a segment, but fixes its end: later appends are not visible.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,8 +30,8 @@ fn offsets(start: i64, end: i64) -> Ranges {
     Ranges { start_offset: Some(start), end_offset: Some(end), ..Ranges::default() }
 }
 
-/// Base offsets of the segments of which this process holds a file open or mapped.
-fn held(dir: &Path) -> BTreeSet<i64> {
+/// Base offsets of the segments of which this process has a file open or mapped.
+fn open_segments(dir: &Path) -> BTreeSet<i64> {
     let descriptors = fs::read_dir("/proc/self/fd").unwrap();
     let open = descriptors.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
     let paths = open.filter(|path| path.starts_with(dir) && path != dir);
@@ -45,18 +45,18 @@ fn opening_opens_no_file_of_a_segment() {
     for io in [Io::Auto, Io::Mmap, Io::Pread] {
         for log_start_offset in [None, Some(30), Some(75)] {
             let log = Log::open(&dir, LogOptions { io, log_start_offset, ..LogOptions::default() }).unwrap();
-            assert_eq!((log.files_opened(), held(&dir)), (0, BTreeSet::new()));
+            assert_eq!((log.files_opened(), open_segments(&dir)), (0, BTreeSet::new()));
             let again = log.refresh().unwrap();
             assert_eq!(again.files_opened(), 0);
             assert_eq!(again.log_end_offset().unwrap(), 100);
-            // the last log and its offset index
-            assert_eq!((log.files_opened(), held(&dir)), (2, BTreeSet::from([75])));
+            // the last `.log` and its offset index
+            assert_eq!((log.files_opened(), open_segments(&dir)), (2, BTreeSet::from([75])));
         }
     }
 }
 
 #[test]
-fn a_range_below_the_last_segment_opens_the_segments_it_covers() {
+fn a_range_below_the_last_segment_opens_only_the_segments_it_covers() {
     let parent = folder();
     let dir = four_segments(parent.path());
     for io in [Io::Auto, Io::Mmap, Io::Pread] {
@@ -68,29 +68,29 @@ fn a_range_below_the_last_segment_opens_the_segments_it_covers() {
             (0, 75, vec![0, 25, 50]),
         ] {
             let covered: BTreeSet<i64> = expected.iter().copied().collect();
-            let wanted: Vec<i64> = (start..end).collect();
+            let expected_offsets: Vec<i64> = (start..end).collect();
             let context = format!("{io:?} {start}..{end}");
             let ranges = offsets(start, end);
             for on_damage in [OnDamage::Raise, OnDamage::Report] {
                 let log = open(&dir, io);
                 let options = ScanOptions { ranges, on_damage, ..ScanOptions::default() };
-                assert_eq!(scan(&log, options).whole().offsets(), wanted);
-                assert_eq!(held(&dir), covered, "{context}");
+                assert_eq!(scan(&log, options).whole().offsets(), expected_offsets);
+                assert_eq!(open_segments(&dir), covered, "{context}");
             }
             {
                 let log = open(&dir, io);
                 let times = Ranges { start_time: Some(start * 10), end_time: Some(end * 10), ..ranges };
-                assert_eq!(range(&log, times).whole().offsets(), wanted);
-                assert_eq!(held(&dir), covered, "{context}, by time");
+                assert_eq!(range(&log, times).whole().offsets(), expected_offsets);
+                assert_eq!(open_segments(&dir), covered, "{context}, by time");
             }
             {
                 let log = open(&dir, io);
                 log.plan(500, &ScanOptions { ranges, ..ScanOptions::default() }).unwrap();
-                assert_eq!(held(&dir), covered, "{context}, planned");
+                assert_eq!(open_segments(&dir), covered, "{context}, planned");
             }
             let log = open(&dir, io);
             assert_eq!(log.locate(start).unwrap().unwrap().batch_base_offset, start);
-            assert_eq!(held(&dir), BTreeSet::from([expected[0]]), "{context}, one offset");
+            assert_eq!(open_segments(&dir), BTreeSet::from([expected[0]]), "{context}, one offset");
         }
     }
 }
@@ -101,14 +101,14 @@ fn append(dir: &Path, extension: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn what_is_appended_between_the_opening_and_the_first_question_is_not_seen() {
+fn appends_between_the_opening_and_the_first_read_are_not_visible() {
     for io in [Io::Auto, Io::Mmap, Io::Pread] {
         let parent = folder();
         let dir = four_segments(parent.path());
         let log = open(&dir, io);
         let before = open(&dir, Io::Pread).size().unwrap();
         let size = fs::metadata(dir.join(file_name(75, "log"))).unwrap().len();
-        // far more entries than a look at the end of an index tries
+        // far more entries than a search for the end of the log tries
         let mut position = i32::try_from(size).unwrap();
         for offset in 100..200 {
             let built = batch(offset);
@@ -136,7 +136,7 @@ fn what_is_appended_between_the_opening_and_the_first_question_is_not_seen() {
 }
 
 #[test]
-fn a_last_segment_that_was_replaced_or_cut_before_the_first_question_is_a_changed_log() {
+fn a_last_segment_that_was_replaced_or_cut_before_the_first_read_is_a_changed_log() {
     let changes: [fn(&Path); 3] = [
         |path| fs::remove_file(path).unwrap(),
         |path| fs::OpenOptions::new().write(true).open(path).unwrap().set_len(200).unwrap(),
@@ -160,7 +160,7 @@ fn a_last_segment_that_was_replaced_or_cut_before_the_first_question_is_a_change
 }
 
 #[test]
-fn a_torn_tail_is_named_by_a_log_that_was_only_opened() {
+fn a_torn_tail_causes_a_warning_in_a_log_that_was_only_opened() {
     let parent = folder();
     let dir = four_segments(parent.path());
     append(&dir, "log", &batch(100).bytes[..40]);
@@ -169,7 +169,7 @@ fn a_torn_tail_is_named_by_a_log_that_was_only_opened() {
     assert!(warning.contains("no whole batch follows"), "{warning}");
     assert_eq!(log.log_end_offset().unwrap(), 100);
     assert_eq!(log.warnings().len(), 1);
-    // and a range that does not reach it neither opens nor names it
+    // a range that ends before the tail neither opens nor reports it
     let log = open(&dir, Io::Auto);
     let skipped = ScanOptions { ranges: offsets(0, 75), on_damage: OnDamage::Skip, ..ScanOptions::default() };
     assert_eq!(scan(&log, skipped).whole().gaps, []);
@@ -177,7 +177,8 @@ fn a_torn_tail_is_named_by_a_log_that_was_only_opened() {
     assert_eq!((whole.offsets().len(), whole.gaps.len()), (100, 1));
 }
 
-/// Five segments of ten batches: two producers at a time, one that aborts and one that commits, across the segments.
+/// Five segments of ten batches from two concurrent producers, one that aborts and one that commits, with transactions
+/// that span segments.
 fn transactional(parent: &Path) -> PathBuf {
     let mut builder = PartitionBuilder::new(Indexing::every(300));
     for base in (0..250).step_by(50) {
@@ -198,7 +199,7 @@ fn transactional(parent: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_split_of_a_committed_plan_opens_the_segments_it_covers() {
+fn a_split_of_a_committed_plan_opens_only_the_segments_it_covers() {
     let parent = folder();
     let dir = transactional(parent.path());
     let committed = ScanOptions { isolation_level: IsolationLevel::ReadCommitted, ..ScanOptions::default() };
@@ -220,19 +221,22 @@ fn a_split_of_a_committed_plan_opens_the_segments_it_covers() {
             let found = read(log.scan_split(split, committed)).whole().offsets();
             assert_eq!(found, expected);
             let covered = |base: &i64| base + 50 > split.start_offset && *base < split.end_offset;
-            assert_eq!(held(&dir), bases.iter().copied().filter(covered).collect(), "{split:?}");
+            assert_eq!(open_segments(&dir), bases.iter().copied().filter(covered).collect(), "{split:?}");
             drop(log);
 
-            // one that knows nothing of them, and one of another log, are answered by a look at the whole log
-            let mut unknowing = split.clone();
-            unknowing.aborted = None;
+            // a split without aborted transactions, and one of another log, read the whole log
+            let mut without_aborted = split.clone();
+            without_aborted.aborted = None;
             let log = open(&dir, io);
-            assert_eq!(read(log.scan_split(&unknowing, committed)).whole().offsets(), expected);
-            assert_eq!(held(&dir).len(), 5);
+            assert_eq!(read(log.scan_split(&without_aborted, committed)).whole().offsets(), expected);
+            assert_eq!(open_segments(&dir).len(), 5);
             drop(log);
-            let mut strange = split.clone();
-            (strange.path, strange.aborted) = ("/elsewhere".into(), Some(Vec::new()));
-            assert_eq!(read(open(&dir, io).scan_split(&strange, committed)).whole().offsets(), expected);
+            let mut of_another_log = split.clone();
+            (of_another_log.path, of_another_log.aborted) = ("/elsewhere".into(), Some(Vec::new()));
+            assert_eq!(
+                read(open(&dir, io).scan_split(&of_another_log, committed)).whole().offsets(),
+                expected
+            );
         }
         assert!(aborted > 0);
         assert!(uncommitted.iter().all(|split| split.aborted.is_none()));
@@ -240,7 +244,7 @@ fn a_split_of_a_committed_plan_opens_the_segments_it_covers() {
 }
 
 #[test]
-fn a_split_knows_nothing_where_damage_may_have_swallowed_a_marker() {
+fn a_split_has_no_aborted_transactions_if_damage_may_have_destroyed_a_marker() {
     let parent = folder();
     let dir = transactional(parent.path());
     let path = dir.join(file_name(50, "log"));

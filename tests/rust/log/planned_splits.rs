@@ -1,4 +1,4 @@
-//! Splits of an older plan: a scan of one returns what was planned, or an error that names what has changed.
+//! Splits of an older plan: a scan of one returns the planned records, or an error that says what has changed.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,14 +30,14 @@ fn bytes_of(offsets: std::ops::Range<i64>, value: &str) -> Vec<u8> {
     offsets.flat_map(|offset| batch(offset, value).bytes).collect()
 }
 
-/// Writes a file over another one, which keeps its inode.
+/// Overwrites bytes of a file, which keeps its inode.
 fn overwrite(path: &Path, position: u64, bytes: &[u8]) {
     let mut file = fs::OpenOptions::new().write(true).open(path).unwrap();
     file.seek(SeekFrom::Start(position)).unwrap();
     file.write_all(bytes).unwrap();
 }
 
-/// Puts a new file in the place of another one, as Kafka's cleaner does.
+/// Replaces a file by a new one, as Kafka's cleaner does.
 fn replace(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("new");
     fs::write(&new, bytes).unwrap();
@@ -52,11 +52,11 @@ fn resize(path: &Path, size: u64) {
     fs::OpenOptions::new().write(true).open(path).unwrap().set_len(size).unwrap();
 }
 
-/// What happens to the log between the plan and the scan.
+/// A change of the log between the plan and the scan.
 struct Case {
     name: &'static str,
-    step: fn(&Path),
-    /// The segments whose splits are refused by a log that was opened after the change, and why.
+    change: fn(&Path),
+    /// The segments whose splits a log refuses that was opened after the change, and the reason.
     changed: &'static [(i64, Change)],
     /// The segments whose splits are damaged.
     damaged: &'static [i64],
@@ -64,8 +64,8 @@ struct Case {
 
 const SIZE: u64 = 71;
 
-const fn case(name: &'static str, step: fn(&Path), changed: &'static [(i64, Change)]) -> Case {
-    Case { name, step, changed, damaged: &[] }
+const fn case(name: &'static str, change: fn(&Path), changed: &'static [(i64, Change)]) -> Case {
+    Case { name, change, changed, damaged: &[] }
 }
 
 fn log_file(dir: &Path, base: i64) -> std::path::PathBuf {
@@ -167,19 +167,19 @@ const CASES: &[Case] = &[
     ),
     Case {
         name: "a record of the first batch is damaged",
-        step: |dir| overwrite(&log_file(dir, 10), SIZE - 2, b"?"),
+        change: |dir| overwrite(&log_file(dir, 10), SIZE - 2, b"?"),
         changed: &[],
         damaged: &[10],
     },
     Case {
         name: "the checksum of the first batch is damaged",
-        step: |dir| overwrite(&log_file(dir, 10), 17, b"?"),
+        change: |dir| overwrite(&log_file(dir, 10), 17, b"?"),
         changed: &[],
         damaged: &[10],
     },
     Case {
         name: "the length of the first batch is damaged",
-        step: |dir| overwrite(&log_file(dir, 10), 8, b"?"),
+        change: |dir| overwrite(&log_file(dir, 10), 8, b"?"),
         changed: &[],
         damaged: &[10],
     },
@@ -193,8 +193,8 @@ fn rows(log: &Log, split: &Split) -> Result<Vec<(i64, Vec<u8>)>, &'static str> {
 }
 
 #[test]
-fn a_split_of_an_older_plan_gives_what_was_planned_or_names_what_has_changed() {
-    for Case { name, step, changed, damaged } in CASES {
+fn a_split_of_an_older_plan_returns_the_planned_records_or_reports_the_change() {
+    for Case { name, change, changed, damaged } in CASES {
         for io in [Io::Auto, Io::Pread] {
             for max_bytes in [3 * SIZE, 10 * SIZE, u64::MAX] {
                 let parent = folder();
@@ -203,10 +203,10 @@ fn a_split_of_an_older_plan_gives_what_was_planned_or_names_what_has_changed() {
                 let splits = planned.plan(max_bytes, &ScanOptions::default()).unwrap();
                 let expected: Vec<_> = splits.iter().map(|split| rows(&planned, split).unwrap()).collect();
                 assert_eq!(expected.iter().flatten().count(), 30);
-                // one that has read nothing yet, and holds no file open
+                // a log that has read nothing yet, and has no file open
                 let idle = open(&dir, io);
-                step(&dir);
-                // a refresh keeps to the directory that was opened, which may be removed
+                change(&dir);
+                // a refresh uses the open directory, which may be removed
                 let refreshed = [&planned, &idle].into_iter().filter_map(|log| log.refresh().ok());
                 for log in refreshed.chain([open(&dir, io)]) {
                     for (split, expected) in splits.iter().zip(&expected) {
@@ -236,7 +236,7 @@ fn a_split_of_an_older_plan_gives_what_was_planned_or_names_what_has_changed() {
                         }
                     }
                 }
-                // a log that was opened before the change gives what was planned, or an error
+                // a log that was opened before the change returns the planned records, or an error
                 if io == Io::Pread {
                     for (split, expected) in splits.iter().zip(&expected) {
                         if let Ok(found) = rows(&planned, split) {
@@ -256,7 +256,7 @@ fn a_split_of_an_older_plan_gives_what_was_planned_or_names_what_has_changed() {
 }
 
 #[test]
-fn the_error_of_a_changed_split_names_the_file_and_both_states() {
+fn the_error_of_a_changed_split_contains_the_file_and_both_states() {
     let parent = folder();
     let dir = write_log(parent.path());
     let [split] = &open(&dir, Io::Auto).plan(u64::MAX, &ScanOptions::default()).unwrap()[..] else {
@@ -275,7 +275,7 @@ fn the_error_of_a_changed_split_names_the_file_and_both_states() {
 }
 
 #[test]
-fn a_split_has_the_segments_that_hold_its_range() {
+fn a_split_has_the_segments_that_contain_its_range() {
     let parent = folder();
     let dir = write_log(parent.path());
     // as a broker preallocates it

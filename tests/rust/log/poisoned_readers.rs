@@ -1,4 +1,4 @@
-//! Readers of a writer that failed: once it is closed, a refresh finds what the next writer does.
+//! Readers of a writer that failed: once it is closed, a refresh sees the appends of the next writer.
 
 use cordwood::config::LogConfig;
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
@@ -11,7 +11,7 @@ use crate::support::reading::all;
 
 const RECORD: NewRecord<'_> = NewRecord { timestamp: 1000, key: None, value: Some(b"v"), headers: &[] };
 
-/// What fails.
+/// The operation that fails.
 type Change = fn(&mut LogWriter) -> Result<(), Error>;
 
 fn open_writer(disk: &MemoryDisk) -> LogWriter {
@@ -54,7 +54,7 @@ fn a_reader_of_a_poisoned_writer_follows_the_next_writer_after_a_close() {
                 continue;
             }
             poisoned += 1;
-            // the handle stays, as in a program that has not dropped it yet
+            // the handle stays open, as in a program that has not dropped it yet
             let mut next = open_writer(&disk);
             for _ in 0..20 {
                 next.append(&RECORD).unwrap();

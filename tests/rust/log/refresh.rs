@@ -1,4 +1,4 @@
-//! What `refresh` gives after files were replaced, grew inside, or were cut and written again: what a new log would give.
+//! After files were replaced, grew inside, or were cut and written again, `refresh` returns the same as a new log.
 
 use std::fs;
 use std::io::{Seek, SeekFrom, Write};
@@ -27,7 +27,7 @@ fn plain(start: i64, end: i64, value: &str) -> Vec<Built> {
 fn put_segment(dir: &Path, base: i64, built: &[Built]) {
     let files = segment_files(base, built, Indexing::every(150));
     for (extension, bytes) in [("log", files.log), ("index", files.index), ("timeindex", files.time_index)] {
-        // a new file in place of the old one, as every replacement in Kafka
+        // a new file replaces the old one, as in every replacement by Kafka
         let path = dir.join(file_name(base, extension));
         let new = path.with_extension("new");
         fs::write(&new, bytes).unwrap();
@@ -35,9 +35,10 @@ fn put_segment(dir: &Path, base: i64, built: &[Built]) {
     }
 }
 
-/// Every answer: records, the size, the end, the place of each offset, times, the largest ones, scans by time.
+/// The results of all reads: records, the size, the end, the batch of each offset, times, the largest ones, scans by
+/// time.
 #[derive(Debug, PartialEq, Eq)]
-struct Said {
+struct Results {
     records: Vec<(i64, i64, String)>,
     size: u64,
     end: i64,
@@ -47,7 +48,7 @@ struct Said {
     by_time: Vec<Vec<i64>>,
 }
 
-fn said(log: &Log) -> Result<Said, Error> {
+fn results_of(log: &Log) -> Result<Results, Error> {
     let read = all(log, OnDamage::Raise);
     let records = read
         .records()
@@ -67,7 +68,7 @@ fn said(log: &Log) -> Result<Said, Error> {
     let largest: Result<_, _> = log.segments().iter().map(|segment| segment.largest_timestamp()).collect();
     let by_time =
         |start: &i64| range(log, Ranges { start_time: Some(*start), ..Ranges::default() }).whole().offsets();
-    Ok(Said {
+    Ok(Results {
         records,
         size: log.size()?,
         end,
@@ -78,48 +79,54 @@ fn said(log: &Log) -> Result<Said, Error> {
     })
 }
 
-/// How far the log had gone before its files changed.
+/// What was read of the log before its files changed.
 #[derive(Debug, Clone, Copy)]
-enum Touched {
+enum ReadBefore {
     Nothing,
     Size,
     Everything,
 }
 
-impl Touched {
+impl ReadBefore {
     const ALL: [Self; 3] = [Self::Nothing, Self::Size, Self::Everything];
 
-    fn touch(self, log: &Log) {
+    fn read(self, log: &Log) {
         match self {
             Self::Nothing => {}
             Self::Size => {
                 log.size().unwrap();
             }
             Self::Everything => {
-                said(log).unwrap();
+                results_of(log).unwrap();
             }
         }
     }
 }
 
-/// Opens, touches, changes, refreshes: the refreshed log and one that is opened now say the same. The directory was made a
-/// moment ago, and an hour ago.
-fn is_followed(
+/// Opens a log, reads some of it, changes its files, refreshes it: the refreshed log must return the same as a newly
+/// opened one. Once with files that were just created, and once with files that are an hour old.
+fn assert_refresh_follows(
     name: &str,
     make: impl Fn(&Path),
     change: impl Fn(&Path),
     is_replaced: bool,
     after: impl Fn(&Log) -> bool,
 ) {
-    is_followed_from(name, &make, &change, is_replaced, &after);
-    let made_long_ago = |dir: &Path| {
+    assert_refresh_follows_from(name, &make, &change, is_replaced, &after);
+    let make_an_hour_ago = |dir: &Path| {
         make(dir);
         age(dir);
     };
-    is_followed_from(&format!("{name}, an hour later"), made_long_ago, change, is_replaced, after);
+    assert_refresh_follows_from(
+        &format!("{name}, an hour later"),
+        make_an_hour_ago,
+        change,
+        is_replaced,
+        after,
+    );
 }
 
-fn is_followed_from(
+fn assert_refresh_follows_from(
     name: &str,
     make: impl Fn(&Path),
     change: impl Fn(&Path),
@@ -127,30 +134,30 @@ fn is_followed_from(
     after: impl Fn(&Log) -> bool,
 ) {
     for io in [Io::Pread, Io::Auto, Io::Mmap] {
-        // what is mapped must not be changed in place
+        // mapped files must not be changed in place
         if io == Io::Mmap && !is_replaced {
             continue;
         }
-        for touched in Touched::ALL {
-            let context = format!("{name}: {io:?} {touched:?}");
+        for read_before in ReadBefore::ALL {
+            let context = format!("{name}: {io:?} {read_before:?}");
             let parent = folder();
             let dir = parent.path().join("t-0");
             fs::create_dir(&dir).unwrap();
             make(&dir);
             let log = open(&dir, io);
-            touched.touch(&log);
-            let before = said(&open(&dir, Io::Pread)).unwrap();
+            read_before.read(&log);
+            let before = results_of(&open(&dir, Io::Pread)).unwrap();
             change(&dir);
             let refreshed = log.refresh().unwrap();
             let fresh = open(&dir, io);
-            let new = said(&fresh).unwrap();
-            let ours = said(&refreshed).unwrap_or_else(|error| panic!("{context}: {error}"));
+            let new = results_of(&fresh).unwrap();
+            let ours = results_of(&refreshed).unwrap_or_else(|error| panic!("{context}: {error}"));
             assert_eq!(ours, new, "{context}: refreshed, and opened now");
             assert_eq!(refreshed.warnings(), fresh.warnings(), "{context}");
-            assert_eq!(said(&refreshed.refresh().unwrap()).unwrap(), new, "{context}: again");
-            assert!(after(&fresh), "{context}: the change is one");
-            if is_replaced && !matches!(touched, Touched::Nothing) {
-                match said(&log) {
+            assert_eq!(results_of(&refreshed.refresh().unwrap()).unwrap(), new, "{context}: again");
+            assert!(after(&fresh), "{context}: the change has no effect");
+            if is_replaced && !matches!(read_before, ReadBefore::Nothing) {
+                match results_of(&log) {
                     Ok(still) => assert_eq!(still, before, "{context}: the old log"),
                     Err(Error::LogChanged { .. }) => {}
                     Err(error) => panic!("{context}: the old log: {error}"),
@@ -173,7 +180,7 @@ fn offsets(log: &Log) -> Vec<i64> {
 #[test]
 fn a_compacted_segment_of_the_same_name_is_followed() {
     for base in [0, 10] {
-        is_followed(
+        assert_refresh_follows(
             "smaller",
             three_segments,
             |dir| {
@@ -188,7 +195,7 @@ fn a_compacted_segment_of_the_same_name_is_followed() {
 
 #[test]
 fn a_rewritten_segment_of_the_same_name_and_size_is_followed() {
-    is_followed(
+    assert_refresh_follows(
         "as large",
         three_segments,
         |dir| put_segment(dir, 10, &plain(10, 20, "new")),
@@ -197,7 +204,8 @@ fn a_rewritten_segment_of_the_same_name_and_size_is_followed() {
     );
 }
 
-/// Writes a segment's `.log` anew in the same file; within a tick of the clock, its time stays.
+/// Rewrites a segment's `.log` in the same file. If it was modified within the last minute, its modification time is
+/// kept, as for two writes within a tick of the clock.
 fn write_in_place(dir: &Path, base: i64, built: &[Built]) {
     let mut file = fs::OpenOptions::new().write(true).open(dir.join(file_name(base, "log"))).unwrap();
     let before = file.metadata().unwrap().modified().unwrap();
@@ -216,17 +224,17 @@ fn a_sealed_segment_that_changed_in_place_is_followed() {
         ("longer", plain(10, 20, "longer")),
     ] {
         let change = |dir: &Path| write_in_place(dir, 10, &built);
-        is_followed(name, three_segments, change, false, |log| log.segments().len() == 3);
+        assert_refresh_follows(name, three_segments, change, false, |log| log.segments().len() == 3);
     }
 }
 
-/// Makes a directory and every file in it an hour old.
+/// Sets the modification times of a directory and its files to an hour ago.
 fn age(dir: &Path) {
     set_time(dir, SystemTime::now() - Duration::from_hours(1));
 }
 
 #[test]
-fn what_is_unchanged_for_longer_than_a_tick_is_shared() {
+fn segments_unchanged_for_longer_than_a_tick_are_shared() {
     let parent = folder();
     let dir = parent.path().join("t-0");
     fs::create_dir(&dir).unwrap();
@@ -236,26 +244,26 @@ fn what_is_unchanged_for_longer_than_a_tick_is_shared() {
         pairs.map(|(old, new)| Arc::ptr_eq(old, new)).collect::<Vec<_>>()
     };
     let recent = open(&dir, Io::Pread);
-    said(&recent).unwrap();
+    results_of(&recent).unwrap();
     assert_eq!(shared(&recent, &recent.refresh().unwrap()), [false; 3], "within a tick");
     age(&dir);
-    let settled = recent.refresh().unwrap();
-    said(&settled).unwrap();
-    assert_eq!(shared(&settled, &settled.refresh().unwrap()), [true; 3], "the last one, too");
+    let aged = recent.refresh().unwrap();
+    results_of(&aged).unwrap();
+    assert_eq!(shared(&aged, &aged.refresh().unwrap()), [true; 3], "the last one, too");
     write_in_place(&dir, 10, &plain(10, 20, "longer"));
-    assert_eq!(shared(&settled, &settled.refresh().unwrap()), [true, false, true], "another size");
+    assert_eq!(shared(&aged, &aged.refresh().unwrap()), [true, false, true], "another size");
     fs::OpenOptions::new()
         .write(true)
         .open(dir.join(file_name(20, "log")))
         .unwrap()
         .set_modified(SystemTime::now())
         .unwrap();
-    assert_eq!(shared(&settled, &settled.refresh().unwrap()), [true, false, false], "another time");
+    assert_eq!(shared(&aged, &aged.refresh().unwrap()), [true, false, false], "another time");
 }
 
 #[test]
 fn segments_merged_into_the_first_ones_name_are_followed() {
-    is_followed(
+    assert_refresh_follows(
         "larger",
         three_segments,
         |dir| {
@@ -275,7 +283,7 @@ fn bytes_of(built: &[Built]) -> Vec<u8> {
 
 #[test]
 fn a_preallocated_last_segment_that_fills_up_is_followed() {
-    is_followed(
+    assert_refresh_follows(
         "preallocated",
         |dir| {
             put_segment(dir, 0, &plain(0, 10, "old"));
@@ -295,14 +303,14 @@ fn a_preallocated_last_segment_that_fills_up_is_followed() {
 
 #[test]
 fn a_last_segment_that_was_cut_and_written_to_the_same_size_is_followed() {
-    is_followed(
+    assert_refresh_follows(
         "truncated",
         |dir| {
             put_segment(dir, 0, &plain(0, 10, "old"));
             put_segment(dir, 10, &plain(10, 30, "old"));
         },
         |dir| {
-            // as a follower does that had written what the new leader does not have
+            // as a follower does that had records which the new leader does not have
             let again: Vec<Built> = (25..30).map(|offset| built(offset, 9000 - offset, "new")).collect();
             let kept = bytes_of(&plain(10, 25, "old"));
             let path = dir.join(file_name(10, "log"));
@@ -323,11 +331,11 @@ fn a_last_segment_that_was_cut_and_written_to_the_same_size_is_followed() {
 
 #[test]
 fn a_last_segment_that_was_cut_to_other_offsets_of_the_same_size_is_followed() {
-    is_followed(
+    assert_refresh_follows(
         "truncated",
         |dir| put_segment(dir, 0, &plain(0, 20, "old")),
         |dir| {
-            // the last record's batch is as large as before and holds two offsets more
+            // the last record's batch has the same size and two more offsets
             let mut all = plain(0, 19, "old");
             all.push(BatchV2::new(19).record(Rec::at(1030).value("new")).last_offset_delta(2).build());
             let path = dir.join(file_name(0, "log"));
@@ -341,7 +349,7 @@ fn a_last_segment_that_was_cut_to_other_offsets_of_the_same_size_is_followed() {
 }
 
 #[test]
-fn a_log_start_that_moved_is_followed_where_nothing_else_changed() {
+fn a_changed_log_start_is_followed_if_nothing_else_changed() {
     let parent = folder();
     let dir = parent.path().join("t-0");
     fs::create_dir(&dir).unwrap();
@@ -367,7 +375,7 @@ fn on_disk() -> (tempfile::TempDir, PathBuf) {
     (parent, dir)
 }
 
-/// Sets the times of a directory and of its files, as a tool does that copies them.
+/// Sets the modification times of a directory and its files, as a copying tool does.
 fn set_time(dir: &Path, time: SystemTime) {
     let paths = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     for path in paths.chain([dir.to_owned()]) {
@@ -376,7 +384,7 @@ fn set_time(dir: &Path, time: SystemTime) {
 }
 
 #[test]
-fn a_new_segment_is_found_where_the_time_of_the_directory_is_restored() {
+fn a_new_segment_is_found_if_the_time_of_the_directory_is_restored() {
     let (_parent, dir) = on_disk();
     let time = fs::metadata(&dir).unwrap().modified().unwrap();
     let log = open(&dir, Io::Pread);
@@ -387,7 +395,7 @@ fn a_new_segment_is_found_where_the_time_of_the_directory_is_restored() {
 }
 
 #[test]
-fn a_segment_that_is_rewritten_in_place_is_followed_where_its_time_is_restored() {
+fn a_segment_rewritten_in_place_is_followed_if_its_time_is_restored() {
     let (_parent, dir) = on_disk();
     put_segment(&dir, 10, &plain(10, 20, "old"));
     age(&dir);
@@ -397,8 +405,8 @@ fn a_segment_that_is_rewritten_in_place_is_followed_where_its_time_is_restored()
         let rewritten: Vec<Built> =
             (base..base + 10).map(|offset| built(offset, 3000 + offset, "new")).collect();
         let log = open(&dir, Io::Pread);
-        let old = said(&log).unwrap();
-        assert_eq!(said(&log.refresh().unwrap()).unwrap(), old);
+        let old = results_of(&log).unwrap();
+        assert_eq!(results_of(&log.refresh().unwrap()).unwrap(), old);
         loop {
             let mut file = fs::OpenOptions::new().write(true).open(&path).unwrap();
             file.write_all(&bytes_of(&rewritten)).unwrap();
@@ -410,8 +418,8 @@ fn a_segment_that_is_rewritten_in_place_is_followed_where_its_time_is_restored()
                 break;
             }
         }
-        let new = said(&open(&dir, Io::Pread)).unwrap();
+        let new = results_of(&open(&dir, Io::Pread)).unwrap();
         assert_ne!(old, new);
-        assert_eq!(said(&log.refresh().unwrap()).unwrap(), new, "segment {base}");
+        assert_eq!(results_of(&log.refresh().unwrap()).unwrap(), new, "segment {base}");
     }
 }

@@ -1,4 +1,5 @@
-//! Look-ups and scans of random logs are those of a reader that looks at everything, whatever the indexes hold.
+//! Look-ups and scans of random logs return the same as a reader that reads everything, whatever the contents of the
+//! indexes.
 
 use std::path::{Path, PathBuf};
 
@@ -11,15 +12,15 @@ use crate::support::naive;
 use crate::support::partition::{EntryOffset, Indexing, PartitionBuilder};
 use crate::support::reading::{both, folder, locate, located, range, scan, time, timed};
 
-/// How a log is made.
+/// The parameters of a random log.
 #[derive(Debug, Clone)]
 pub struct Recipe {
     batches: Vec<BatchRecipe>,
     segment_bytes: usize,
     indexing: Indexing,
-    /// Zeros behind the last segment's data.
+    /// The number of zeros after the last segment's data.
     zero_tail: usize,
-    /// What became of the index files.
+    /// The state of the index files.
     hints: Hints,
 }
 
@@ -28,13 +29,13 @@ pub struct BatchRecipe {
     /// 0, 1, 2; 3: a v2 batch that compaction emptied.
     kind: u8,
     codec: usize,
-    /// Offsets left out before it.
+    /// The number of offsets left out before the batch.
     gap: i64,
-    /// Timestamp, offsets left out before it, length of the value.
+    /// Timestamp, number of offsets left out before the record, length of the value.
     records: Vec<(i64, i32, usize)>,
     log_append_time: Option<i64>,
     delete_horizon: bool,
-    /// Offsets that compaction left behind the last record.
+    /// The number of offsets after the last record, as compaction leaves them.
     kept_delta: i32,
 }
 
@@ -43,12 +44,12 @@ pub enum Hints {
     Right,
     Missing,
     Empty,
-    /// All bytes of one value.
+    /// All bytes have this value.
     Garbage(u8),
     /// Random bytes of a random length.
     Random(Vec<u8>),
     Cut(usize),
-    /// Of another log: rising offsets and times that no batch confirms.
+    /// Entries of another log: increasing offsets and times that no batch confirms.
     Shifted(u8),
 }
 
@@ -128,7 +129,7 @@ fn build(recipe: &BatchRecipe, next: i64) -> Vec<Built> {
             if magic == 1 {
                 set.log_append_time = recipe.log_append_time;
             }
-            // a v1 wrapper counts from its first record, and one at offset 0 is an old client's
+            // a v1 wrapper has relative offsets; one at offset 0 starts at 0, whatever its last entry's offset (old librdkafka)
             let codec = if base == 0 { Codec::None } else { Codec::ALL[recipe.codec % 5] };
             set.codec(codec).records(records).build()
         }
@@ -151,7 +152,7 @@ pub fn write(recipe: &Recipe, parent: &Path) -> PathBuf {
         }
         let bytes = std::fs::read(&path).unwrap();
         let entry_size = if path.extension().is_some_and(|extension| extension == "index") { 8 } else { 12 };
-        let spoilt = match &recipe.hints {
+        let damaged = match &recipe.hints {
             Hints::Right => bytes,
             Hints::Missing => {
                 std::fs::remove_file(&path).unwrap();
@@ -169,7 +170,7 @@ pub fn write(recipe: &Recipe, parent: &Path) -> PathBuf {
                 bytes
             }
         };
-        std::fs::write(&path, spoilt).unwrap();
+        std::fs::write(&path, damaged).unwrap();
     }
     logs.sort();
     let last = logs.last().unwrap();
@@ -183,7 +184,7 @@ proptest! {
     #![proptest_config(fixed_seed(1000))]
 
     #[test]
-    fn a_random_log_answers_as_one_that_is_read_to_the_end(
+    fn a_random_log_returns_the_same_as_a_reader_of_everything(
         recipe in recipe(),
         ranges in proptest::collection::vec((any::<proptest::sample::Index>(), any::<proptest::sample::Index>(), -1i64..62, -1i64..62), 4),
         max_bytes in 1u64..3000,
@@ -239,7 +240,7 @@ proptest! {
                 }
             }
             if matches!(recipe.hints, Hints::Right) && recipe.zero_tail == 0 {
-                // whether a gap between two segments is one of compaction is another module's
+                // warnings about gaps between segments are tested in another module
                 let warnings = log.warnings().into_iter().filter(|warning| !warning.contains("are missing"));
                 prop_assert_eq!(warnings.collect::<Vec<_>>(), [""; 0]);
             }

@@ -1,6 +1,6 @@
-//! Every one-bit flip of small logs, read from every offset, from every time, header by header and in splits: the records
-//! of the log that is whole, an error, or a log that ends with a warning before its last batch. No batch is passed over on
-//! a header that nothing vouches for.
+//! Every one-bit flip of small logs, read from every offset, from every time, header by header and in splits. The
+//! result is the records of the intact log, an error, or a log that ends with a warning before its last batch. No batch
+//! is skipped because of an unverified header.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use crate::support::naive::Record;
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::{IOS, Read, all, files, folder, options, scan, write};
 
-/// Sizes differ by a power of two here and there, so that a flipped bit of a length leads to a batch's start.
+/// Some sizes differ by a power of two, so that a flipped bit of a length leads to the start of a batch.
 fn value(n: i64) -> Vec<u8> {
     vec![n as u8; [7, 10, 39, 10, 3, 26][n as usize % 6]]
 }
@@ -34,7 +34,7 @@ fn contiguous() -> Vec<Built> {
     built
 }
 
-/// What compaction leaves: offsets missing in and between batches, a batch that ends behind its last record, an empty one.
+/// A compacted log: offsets are missing in and between batches, a batch ends after its last record, one is empty.
 fn compacted() -> Vec<Built> {
     let at = |timestamp: i64, delta| Rec::at(timestamp).value([delta as u8; 3]).delta(delta);
     vec![
@@ -47,7 +47,7 @@ fn compacted() -> Vec<Built> {
     ]
 }
 
-/// Messages v1, a wrapper among them.
+/// Messages v1, including a wrapper.
 fn old() -> Vec<Built> {
     let mut built: Vec<Built> = Vec::new();
     for n in 0..5 {
@@ -58,12 +58,12 @@ fn old() -> Vec<Built> {
     built
 }
 
-/// How a log is read: which records, and in how many pieces.
+/// A way to read a log: the range, and the number of pieces.
 #[derive(Debug, Clone, Copy)]
 enum Way {
     Records(Ranges),
     Splits(Ranges, u64),
-    /// The headers of the batches that may have a record of the range.
+    /// The headers of the batches that may contain a record of the range.
     Headers(Ranges),
 }
 
@@ -106,7 +106,7 @@ impl Way {
                 let read = scan(log, headers);
                 match read.error {
                     Some(error) => Err(error),
-                    // a batch as a record at its last offset
+                    // each batch as a record at its last offset
                     None => Ok(read
                         .batches
                         .iter()
@@ -129,20 +129,21 @@ impl Way {
 struct Case {
     name: &'static str,
     dir: PathBuf,
-    /// Base offset, first byte and first byte behind it, of the batches of the segment that is damaged.
-    places: Vec<(i64, usize, usize)>,
+    /// Base offset, first byte and first byte after it, of the batches of the damaged segment.
+    batches: Vec<(i64, usize, usize)>,
     segment: i64,
     is_last: bool,
     /// Flips of a stored offset that the format does not contradict: bits from the start of the file.
     unprotected: Vec<usize>,
-    /// Flips of one that move a batch onto those behind it, far from where the one before it ends: one of them lies.
-    contested: Vec<usize>,
+    /// Flips of a stored offset that move a batch onto the batches after it, far from the end of the one before it: it is
+    /// ambiguous which batch is damaged.
+    ambiguous: Vec<usize>,
 }
 
-/// Bits of the stored offset of a batch that move it (of a message v1, its last one): those that leave it between its
-/// neighbours, and those that move it onto the batches behind it though a gap lies between.
+/// Bits of the stored offset of a batch (of a message v1, its last offset) that move it: those that leave it between
+/// its neighbours, and those that move it onto the batches after it although there is a gap between.
 fn moved(built: &[Built], segment: i64, next_segment: Option<i64>) -> [Vec<usize>; 2] {
-    let (mut unprotected, mut contested) = (Vec::new(), Vec::new());
+    let (mut unprotected, mut ambiguous) = (Vec::new(), Vec::new());
     let mut position = 0;
     for (n, batch) in built.iter().enumerate() {
         let low = n.checked_sub(1).map_or(segment, |before| built[before].next_offset());
@@ -159,12 +160,12 @@ fn moved(built: &[Built], segment: i64, next_segment: Option<i64>) -> [Vec<usize
             if next.is_some_and(|next| next <= high) {
                 unprotected.push(position * 8 + bit);
             } else if is_apart {
-                contested.push(position * 8 + bit);
+                ambiguous.push(position * 8 + bit);
             }
         }
         position += batch.bytes.len();
     }
-    [unprotected, contested]
+    [unprotected, ambiguous]
 }
 
 fn case(
@@ -185,30 +186,30 @@ fn case(
     let next = second.first().map(|batch| batch.base_offset).filter(|_| damaged == 0);
     let segment = if damaged == 0 { 0 } else { second[0].base_offset };
     let mut position = 0;
-    let places = of_segment
+    let batches = of_segment
         .iter()
         .map(|batch| {
             position += batch.bytes.len();
             (batch.base_offset, position - batch.bytes.len(), position)
         })
         .collect();
-    let [unprotected, contested] = moved(of_segment, segment, next);
-    Case { name, dir, places, segment, is_last: next.is_none(), unprotected, contested }
+    let [unprotected, ambiguous] = moved(of_segment, segment, next);
+    Case { name, dir, batches, segment, is_last: next.is_none(), unprotected, ambiguous }
 }
 
-/// What is wrong about a log with one bit flipped; empty where nothing is.
-fn wrong(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], end: i64) -> Vec<String> {
+/// The errors in reading a log with one flipped bit; empty if there is none.
+fn errors(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], end: i64) -> Vec<String> {
     let log = match Log::open(dir, options(IOS[bit % 2])) {
         Ok(log) => log,
         Err(Error::Corrupt { .. }) => return Vec::new(),
         Err(error) => return vec![error.to_string()],
     };
-    let mut wrong = Vec::new();
+    let mut errors = Vec::new();
     let now = log.log_end_offset().unwrap();
-    let last = case.places[case.places.len() - 1];
+    let last = case.batches[case.batches.len() - 1];
     if now != end && !(case.is_last && bit / 8 >= last.1 && now <= last.0 && !log.warnings().is_empty()) {
-        wrong.push(format!("ends at {now}: {:?}", log.warnings()));
-        return wrong;
+        errors.push(format!("ends at {now}: {:?}", log.warnings()));
+        return errors;
     }
     for (way, whole) in expected {
         match way.read(&log) {
@@ -216,40 +217,40 @@ fn wrong(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], e
             Ok(records) => {
                 let offsets =
                     |records: &[Record]| records.iter().map(|record| record.offset).collect::<Vec<_>>();
-                wrong.push(format!("{way:?}: {:?}, not {:?}", offsets(&records), offsets(whole)));
+                errors.push(format!("{way:?}: {:?}, not {:?}", offsets(&records), offsets(whole)));
             }
             Err(Error::Corrupt { .. }) => {}
             Err(Error::OffsetOutOfRange { .. }) if now < end => {}
-            Err(error) => wrong.push(format!("{way:?}: {error}")),
+            Err(error) => errors.push(format!("{way:?}: {error}")),
         }
     }
-    // from everywhere, skipping gives what was there, and names what it does not give
+    // from every start offset, a skipping scan returns only original records, and reports the missing ones
     let whole = &expected[0].1;
     for start in 0..now {
         let ranges = Ranges { start_offset: Some(start), ..Ranges::default() };
         let read = scan(&log, ScanOptions { ranges, on_damage: OnDamage::Skip, ..ScanOptions::default() });
         if let Some(error) = &read.error {
-            wrong.push(format!("skip from {start}: {error}"));
+            errors.push(format!("skip from {start}: {error}"));
         }
-        let given: Vec<&Record> = read.records().collect();
-        if let Some(record) = given.iter().find(|record| !whole.contains(record)) {
-            wrong.push(format!("skip from {start} invents {}", record.offset));
+        let returned: Vec<&Record> = read.records().collect();
+        if let Some(record) = returned.iter().find(|record| !whole.contains(record)) {
+            errors.push(format!("skip from {start} invents {}", record.offset));
         }
-        let is_named = |offset: i64| {
+        let is_reported = |offset: i64| {
             read.gaps
                 .iter()
                 .any(|gap| gap.start_offset <= offset && gap.end_offset.is_none_or(|end| offset < end))
         };
         let missing =
-            whole.iter().filter(|record| (start..now).contains(&record.offset) && !given.contains(record));
-        for record in missing.filter(|record| !is_named(record.offset)) {
-            wrong.push(format!("skip from {start} says nothing of {}", record.offset));
+            whole.iter().filter(|record| (start..now).contains(&record.offset) && !returned.contains(record));
+        for record in missing.filter(|record| !is_reported(record.offset)) {
+            errors.push(format!("skip from {start} does not report {}", record.offset));
         }
     }
-    wrong
+    errors
 }
 
-/// Every bit of the log of one segment, on two threads.
+/// Flips every bit of the `.log` of one segment, on two threads.
 fn flip_every_bit(case: &Case) {
     let file = file_name(case.segment, "log");
     let log = Log::open(&case.dir, options(IOS[0])).unwrap();
@@ -274,9 +275,9 @@ fn flip_every_bit(case: &Case) {
                     let mut damaged = whole.clone();
                     damaged[bit / 8] ^= 0x80 >> (bit % 8);
                     std::fs::write(dir.join(&file), damaged).unwrap();
-                    let wrong = wrong(case, &dir, bit, &expected, end);
-                    if !wrong.is_empty() {
-                        found.lock().unwrap().push((bit, wrong));
+                    let errors = errors(case, &dir, bit, &expected, end);
+                    if !errors.is_empty() {
+                        found.lock().unwrap().push((bit, errors));
                     }
                 }
             });
@@ -284,23 +285,29 @@ fn flip_every_bit(case: &Case) {
     });
     let mut found = found.into_inner().unwrap();
     found.sort_unstable();
-    found.retain(|(bit, _)| !case.unprotected.contains(bit) && !case.contested.contains(bit));
-    let words: Vec<_> = found
+    found.retain(|(bit, _)| !case.unprotected.contains(bit) && !case.ambiguous.contains(bit));
+    let messages: Vec<_> = found
         .iter()
-        .map(|(bit, wrong)| {
-            let place =
-                case.places.iter().find(|(_, start, end)| (*start..*end).contains(&(bit / 8))).unwrap();
-            format!("batch {} byte {} bit {}: {}", place.0, bit / 8 - place.1, bit % 8, wrong.join("; "))
+        .map(|(bit, errors)| {
+            let batch =
+                case.batches.iter().find(|(_, start, end)| (*start..*end).contains(&(bit / 8))).unwrap();
+            format!("batch {} byte {} bit {}: {}", batch.0, bit / 8 - batch.1, bit % 8, errors.join("; "))
         })
         .collect();
-    assert!(words.is_empty(), "{}: {} flips: {:#?}", case.name, words.len(), &words[..words.len().min(12)]);
+    assert!(
+        messages.is_empty(),
+        "{}: {} flips: {:#?}",
+        case.name,
+        messages.len(),
+        &messages[..messages.len().min(12)]
+    );
 }
 
 fn indexed() -> Indexing {
     Indexing::every(100)
 }
 
-/// No entry at all: every walk begins with the segment.
+/// No index entries: every walk starts at the segment's start.
 fn unindexed() -> Indexing {
     Indexing { has_time_index: false, ..Indexing::every(1 << 30) }
 }
@@ -309,20 +316,20 @@ fn unindexed() -> Indexing {
 fn no_flipped_bit_hides_a_record_from_a_scan_that_starts_later() {
     let parent = folder();
     let case = case(parent.path(), "t-0", &contiguous(), None, unindexed(), 0);
-    let last = case.places[case.places.len() - 1].1;
+    let last = case.batches[case.batches.len() - 1].1;
     assert!(case.unprotected.iter().all(|bit| bit / 8 >= last), "only the last batch can move");
-    assert_eq!((case.unprotected.len(), case.contested.len()), (61, 0));
+    assert_eq!((case.unprotected.len(), case.ambiguous.len()), (61, 0));
     flip_every_bit(&case);
 }
 
 #[test]
-fn no_flipped_bit_hides_a_record_from_a_scan_that_an_index_leads() {
+fn no_flipped_bit_hides_a_record_from_a_scan_that_uses_an_index() {
     let parent = folder();
     flip_every_bit(&case(parent.path(), "t-0", &contiguous(), None, indexed(), 0));
 }
 
 #[test]
-fn no_flipped_bit_hides_a_record_where_compaction_left_holes() {
+fn no_flipped_bit_hides_a_record_in_a_compacted_log() {
     let parent = folder();
     flip_every_bit(&case(parent.path(), "t-0", &compacted(), None, unindexed(), 0));
     flip_every_bit(&case(parent.path(), "t-1", &compacted(), None, indexed(), 0));
@@ -342,8 +349,8 @@ fn no_flipped_bit_of_an_old_log_hides_a_record_from_a_scan_that_starts_later() {
 }
 
 #[test]
-fn a_batch_moved_onto_one_that_could_lie_nowhere_else_is_the_damaged_one() {
-    // offsets 0 and 1 moved to 4 and to 8, 4 to 11 moved to 5 and to 6; neither 4 to 11 nor 12 to 14 fits behind those
+fn a_batch_moved_onto_one_that_fits_nowhere_else_is_the_damaged_one() {
+    // offsets 0 and 1 moved to 4 and to 8, 4 to 11 moved to 5 and to 6; neither 4 to 11 nor 12 to 14 fits after those
     let built = compacted();
     let first = built[0].bytes.len();
     for (bit, base) in
@@ -351,7 +358,7 @@ fn a_batch_moved_onto_one_that_could_lie_nowhere_else_is_the_damaged_one() {
     {
         let parent = folder();
         let case = case(parent.path(), "t-0", &built, None, unindexed(), 0);
-        assert!(case.contested.contains(&bit));
+        assert!(case.ambiguous.contains(&bit));
         let path = case.dir.join(file_name(0, "log"));
         let of_others: Vec<Record> = all(&Log::open(&case.dir, options(IOS[0])).unwrap(), OnDamage::Raise)
             .batches
@@ -366,7 +373,7 @@ fn a_batch_moved_onto_one_that_could_lie_nowhere_else_is_the_damaged_one() {
             let log = Log::open(&case.dir, options(io)).unwrap();
             let read = all(&log, OnDamage::Skip).whole();
             assert!(read.records().eq(&of_others), "bit {bit}: {:?} {:?}", read.offsets(), read.gaps);
-            // and a range that ends where the moved batch begins does not end in silence
+            // a range that ends at the moved batch does not end without an error
             let ranges = Ranges { end_offset: Some(base + 1), ..Ranges::default() };
             let read = scan(&log, ScanOptions { ranges, ..ScanOptions::default() });
             assert!(matches!(read.error, Some(Error::Corrupt { .. })), "bit {bit}: {:?}", read.offsets());

@@ -1,4 +1,4 @@
-//! Committed reads: whatever the history of transactions, and whatever became of the `.txnindex`.
+//! Committed reads, for any history of transactions and any state of the `.txnindex`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use crate::support::reading::{IOS, both, committed, folder, open, read, scan};
 
 #[derive(Debug, Clone, Copy)]
 enum Op {
-    /// Of a producer in a transaction, so many records.
+    /// Records of a producer in a transaction, and their number.
     Data(i64, usize),
-    /// Outside of transactions.
+    /// The number of records outside of transactions.
     Plain(usize),
     End(i64, i16),
-    /// What a leader writes when it is elected.
+    /// The control record that a leader writes when it is elected.
     LeaderChange,
 }
 
@@ -91,18 +91,18 @@ proptest! {
                     let options = ScanOptions { ranges, isolation_level, include_control, on_damage, ..ScanOptions::default() };
                     let whole = scan(&log, options).whole();
                     prop_assert!(whole.records().eq(naive.scan_committed(start..end, None, include_control)));
-                    // and cut into splits
+                    // the same in splits
                     let mut records = Vec::new();
-                    let mut knowing = Vec::new();
+                    let mut from_split = Vec::new();
                     for split in log.plan(200, &options).unwrap() {
-                        let anywhere = ScanOptions { ranges: Ranges::default(), ..options };
+                        let unrestricted = ScanOptions { ranges: Ranges::default(), ..options };
                         prop_assert!(split.aborted.is_some());
-                        knowing.extend(read(open(&dir, Io::Pread).scan_split(&split, anywhere)).whole().records().cloned());
+                        from_split.extend(read(open(&dir, Io::Pread).scan_split(&split, unrestricted)).whole().records().cloned());
                         let options = ScanOptions { ranges: split.ranges(), ..options };
                         records.extend(scan(&log, options).whole().records().cloned());
                     }
                     prop_assert!(records.iter().eq(naive.scan_committed(start..end, None, include_control)));
-                    prop_assert_eq!(knowing, records);
+                    prop_assert_eq!(from_split, records);
                 }
             }
             prop_assert!(log.warnings().is_empty(), "{:?}", log.warnings());
@@ -110,7 +110,7 @@ proptest! {
     }
 }
 
-/// Aborted and committed transactions of three producers, one after another and across each other.
+/// Aborted and committed transactions of three producers, sequential and overlapping.
 fn history() -> Vec<Built> {
     use Op::{Data, End, Plain};
     build(&[
@@ -138,7 +138,7 @@ fn history() -> Vec<Built> {
 }
 
 #[test]
-fn no_flipped_bit_brings_back_what_was_aborted() {
+fn no_flipped_bit_makes_aborted_records_visible() {
     let (mut flips, mut errors, mut same) = (0, 0, 0);
     for segment_bytes in [100_000, 700] {
         let parent = folder();
@@ -158,7 +158,7 @@ fn no_flipped_bit_brings_back_what_was_aborted() {
                 std::fs::write(&path, &damaged).unwrap();
                 let log = open(&dir, IOS[bit % 2]);
                 for on_damage in [OnDamage::Raise, OnDamage::Skip] {
-                    // the marker may lie behind the range
+                    // the marker may be after the range
                     for end in [None, Some(batch.base_offset), Some(batch.base_offset / 2)] {
                         let ranges = Ranges { end_offset: end, ..Ranges::default() };
                         let isolation_level = IsolationLevel::ReadCommitted;
@@ -172,7 +172,7 @@ fn no_flipped_bit_brings_back_what_was_aborted() {
                             batch.base_offset, read.gaps
                         );
                         assert!(got.iter().all(|offset| !aborted.contains(offset)), "{context}: {got:?}");
-                        // an undetected upward offset of the last batch aside, which is a marker
+                        // the undetected flips of the last batch's offset do no harm: it is a marker
                         assert!(got.iter().all(|offset| expected.contains(offset)), "{context}: {got:?}");
                         match &read.error {
                             Some(Error::Corrupt { .. }) if on_damage == OnDamage::Raise => errors += 1,
@@ -190,7 +190,7 @@ fn no_flipped_bit_brings_back_what_was_aborted() {
 }
 
 #[test]
-fn damage_that_swallowed_a_marker_is_an_error_or_the_index_says_what_it_was() {
+fn damage_that_destroys_a_marker_is_an_error_unless_the_index_has_its_outcome() {
     for (n, has_index) in [true, false].into_iter().enumerate() {
         let parent = folder();
         let builder = PartitionBuilder::rolled(Indexing::every(300), 100_000, history());
@@ -216,7 +216,7 @@ fn damage_that_swallowed_a_marker_is_an_error_or_the_index_says_what_it_was() {
                 assert!(is_last || matches!(raised.error, Some(Error::Corrupt { .. })), "{raised:?}");
                 match log.last_stable_offset() {
                     Err(Error::Corrupt { .. }) => {}
-                    // an index that names the abort is as good as the marker
+                    // an index that contains the abort replaces the marker
                     stable => {
                         assert!(is_last || has_index && is_abort && stable.unwrap() == naive.end_offset());
                     }
@@ -227,7 +227,7 @@ fn damage_that_swallowed_a_marker_is_an_error_or_the_index_says_what_it_was() {
                     assert_eq!(skipped, expected, "marker {}", marker.base_offset);
                 }
                 assert!(skipped.iter().all(|offset| expected.contains(offset)), "{skipped:?}");
-                // what is left out below the last one given is named
+                // missing records below the last one returned are reported
                 let below = skipped.last().copied().unwrap_or(0);
                 for lost in expected.iter().filter(|offset| **offset < below && !skipped.contains(offset)) {
                     let is_in = |gap: &DamagedRange| {

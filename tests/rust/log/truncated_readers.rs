@@ -1,4 +1,4 @@
-//! Readers that were opened before the log was truncated: none gives what was written in place of what was cut.
+//! Readers that were opened before the log was truncated: none returns data that was written over the removed data.
 
 use std::path::Path;
 
@@ -26,7 +26,7 @@ fn append(writer: &mut LogWriter, value: &[u8], count: usize) {
     }
 }
 
-/// The values as far as they could be read, and the code of the error.
+/// The values up to the first error, and the code of the error.
 fn values(log: &Log) -> (String, Option<&'static str>) {
     let read = all(log, OnDamage::Raise);
     let values =
@@ -35,7 +35,7 @@ fn values(log: &Log) -> (String, Option<&'static str>) {
 }
 
 #[test]
-fn a_reader_is_told_of_a_truncation_though_the_file_is_as_long_as_before() {
+fn a_reader_detects_a_truncation_even_if_the_file_has_the_same_size() {
     for has_read in [false, true] {
         let folder = folder();
         let path = folder.path().join("orders-0");
@@ -60,7 +60,7 @@ fn a_reader_is_told_of_a_truncation_though_the_file_is_as_long_as_before() {
 }
 
 #[test]
-fn a_reader_is_told_that_a_log_was_emptied_and_begun_anew() {
+fn a_reader_detects_that_a_log_was_emptied_and_restarted() {
     let folder = folder();
     let path = folder.path().join("orders-0");
     let mut writer = writing(&path, 1 << 20);
@@ -73,7 +73,7 @@ fn a_reader_is_told_that_a_log_was_emptied_and_begun_anew() {
 }
 
 #[test]
-fn a_truncation_counts_as_two_changes_and_one_that_broke_off_is_ended_at_the_next_opening() {
+fn a_truncation_counts_as_two_changes_and_the_next_opening_ends_an_unfinished_one() {
     let folder = folder();
     let path = folder.path().join("orders-0");
     let count = || std::fs::metadata(path.join(".cordwood.truncations")).unwrap().len();
@@ -87,21 +87,21 @@ fn a_truncation_counts_as_two_changes_and_one_that_broke_off_is_ended_at_the_nex
     append(&mut writer, b"x", 1);
     drop(writer);
     std::fs::write(path.join(".cordwood.truncations"), b"\n\n\n\n\n").unwrap();
-    let amid = open(&path, Io::Pread);
+    let during_truncation = open(&path, Io::Pread);
     drop(writing(&path, 1 << 20));
-    assert_eq!((count(), values(&amid).1), (6, Some("log_changed")));
+    assert_eq!((count(), values(&during_truncation).1), (6, Some("log_changed")));
 }
 
 #[test]
-fn a_mapped_segment_outlives_a_truncation_into_it() {
+fn a_mapped_segment_stays_valid_after_a_truncation_inside_it() {
     let folder = folder();
     let path = folder.path().join("orders-0");
-    // nine segments of some pages each
+    // nine segments of several pages each
     let (segment, value) = (1 << 16, [b'x'; 1000]);
     let mut writer = writing(&path, segment);
     append(&mut writer, &value, 500);
     writer.close().unwrap();
-    // with no writer: older segments are mapped
+    // without a writer, older segments are mapped
     let reader = open(&path, Io::Auto);
     let entries =
         |index: &OffsetIndex| -> Vec<_> { (0..index.entries()).map(|at| index.entry(at).unwrap()).collect() };
@@ -112,23 +112,23 @@ fn a_mapped_segment_outlives_a_truncation_into_it() {
     let mut writer = writing(&path, segment);
     writer.truncate_to(5).unwrap();
     append(&mut writer, b"y", 1);
-    // a look at what was cut of a mapped file would end this process
-    let mut given = 1;
+    // reading the removed part of a mapped file would kill this process
+    let mut returned = 1;
     let error = loop {
         match scan.next_step() {
-            Ok(Some(_)) => given += 1,
-            Ok(None) => panic!("{given} batches and no error"),
+            Ok(Some(_)) => returned += 1,
+            Ok(None) => panic!("{returned} batches and no error"),
             Err(error) => break error,
         }
     };
-    assert_eq!((error.code(), given), ("log_changed", before.len() + 1));
+    assert_eq!((error.code(), returned), ("log_changed", before.len() + 1));
     assert_eq!(entries(&index), before);
     writer.close().unwrap();
     assert_eq!(values(&reader.refresh().unwrap()), ("x".repeat(5000) + "y", None));
 }
 
 #[test]
-fn what_a_truncation_did_not_finish_is_removed_at_the_next_opening() {
+fn files_of_an_unfinished_truncation_are_removed_at_the_next_opening() {
     let folder = folder();
     let path = folder.path().join("orders-0");
     let mut writer = writing(&path, 1 << 20);

@@ -1,5 +1,5 @@
-//! A directory that changes while it is listed: `readdir` may miss an entry made meanwhile and return a later one. No
-//! reader may take a segment that a listing missed for one that is not there.
+//! A directory that changes while it is listed: `readdir` may miss an entry created meanwhile and return a later one.
+//! No reader may treat a segment that a listing missed as a segment that does not exist.
 
 use cordwood::config::LogConfig;
 use cordwood::fs::mem::{ListingRace, MemoryDisk};
@@ -44,7 +44,7 @@ fn open_writer(disk: &MemoryDisk) -> LogWriter {
 const RECORD: NewRecord<'_> = NewRecord { timestamp: 1000, key: None, value: Some(b"v"), headers: &[] };
 
 /// A disk with a log of some segments.
-fn begun(random: &mut Random) -> (MemoryDisk, LogWriter) {
+fn new_log(random: &mut Random) -> (MemoryDisk, LogWriter) {
     let disk = MemoryDisk::default();
     let mut writer = open_writer(&disk);
     for _ in 0..random.below(20) {
@@ -53,7 +53,7 @@ fn begun(random: &mut Random) -> (MemoryDisk, LogWriter) {
     (disk, writer)
 }
 
-/// Lets `change` happen during each listing.
+/// Runs `meanwhile` during each listing.
 fn disturb(disk: &MemoryDisk, seed: u64, meanwhile: impl FnMut() + Send + 'static) {
     let mut returned = Random(!seed);
     let returns = Box::new(move |_: &str| returned.below(2) == 0);
@@ -74,10 +74,10 @@ fn check(log: &Log, seed: u64) -> Result<(), Error> {
 }
 
 #[test]
-fn no_segment_is_missed_by_an_opening_or_a_refresh_beside_a_writer_that_rolls() {
+fn no_segment_is_missed_by_an_opening_or_a_refresh_while_a_writer_rolls() {
     for seed in 0..RUNS {
         let mut random = Random(seed);
-        let (disk, mut writer) = begun(&mut random);
+        let (disk, mut writer) = new_log(&mut random);
         let appender = writer.appender();
         disturb(&disk, seed, move || {
             for _ in 0..random.below(8) {
@@ -89,7 +89,7 @@ fn no_segment_is_missed_by_an_opening_or_a_refresh_beside_a_writer_that_rolls() 
         for _ in 0..5 {
             check(&log, seed).unwrap();
             check(&reader, seed).unwrap();
-            // all that was there when the listing began is there
+            // all records from before the listing are found
             let end = writer.log_end_offset();
             log = log.refresh().unwrap();
             assert!(log.log_end_offset().unwrap() >= end, "seed {seed}");
@@ -100,11 +100,11 @@ fn no_segment_is_missed_by_an_opening_or_a_refresh_beside_a_writer_that_rolls() 
 }
 
 #[test]
-fn no_segment_is_missed_beside_a_writer_that_deletes_from_both_ends() {
+fn no_segment_is_missed_while_a_writer_deletes_from_both_ends() {
     let mut read = 0;
     for seed in 0..RUNS {
         let mut random = Random(seed);
-        let (disk, mut writer) = begun(&mut random);
+        let (disk, mut writer) = new_log(&mut random);
         disturb(&disk, seed, move || {
             for _ in 0..random.below(6) {
                 writer.append(&RECORD).unwrap();
@@ -130,13 +130,13 @@ fn no_segment_is_missed_beside_a_writer_that_deletes_from_both_ends() {
 #[test]
 fn a_directory_that_changes_during_each_listing_is_a_changed_log() {
     let mut random = Random(1);
-    let (disk, mut writer) = begun(&mut random);
+    let (disk, mut writer) = new_log(&mut random);
     writer.append(&RECORD).unwrap();
-    let (shared, mut is_there, mut is_returned) = (disk.clone(), false, false);
+    let (shared, mut exists, mut is_returned) = (disk.clone(), false, false);
     let name = "00000000000000000000.log.cleaned";
     let meanwhile = Box::new(move || {
-        is_there = !is_there;
-        if is_there { shared.put(name, b"") } else { shared.take(name) }
+        exists = !exists;
+        if exists { shared.put(name, b"") } else { shared.take(name) }
     });
     // present in one listing, and absent from the next
     let returns = Box::new(move |_: &str| {

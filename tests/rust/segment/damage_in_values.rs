@@ -1,4 +1,5 @@
-//! Batches inside values, bombs, and records that lie about their lengths: what is not a batch of the log is never given.
+//! Batches inside values, decompression bombs, and records with wrong lengths: a scan never returns anything that is
+//! not a batch of the log.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,14 +17,14 @@ use crate::support::reading::{IOS, all, both, folder, locate, open, scan, time};
 
 const NESTED: &[u8] = b"nested";
 
-/// Batches v2 whose last byte is the zero that the record around them ends with: they end exactly where it does.
+/// Batches v2 without their last byte, a zero: the byte after them, which ends the record around them, completes them.
 const CUT: u8 = 3;
 
 fn plain(base: i64, value: &[u8]) -> Built {
     BatchV2::new(base).records([Rec::at(base).value(value), Rec::at(base + 1).value(value)]).build()
 }
 
-/// Whole batches in a row whose offsets follow each other from `base` on.
+/// Consecutive whole batches whose offsets continue from `base`.
 fn nested(base: i64, magic: u8, count: i64) -> Vec<u8> {
     let batch = |base| match magic {
         2 | CUT => vec![BatchV2::new(base).record(Rec::at(base).value(NESTED)).build()],
@@ -37,20 +38,20 @@ fn nested(base: i64, magic: u8, count: i64) -> Vec<u8> {
     bytes
 }
 
-/// Batches around one whose value holds batches; where that one lies among them.
-fn with_nested(outer: u8, inner: u8, behind: i64) -> (Vec<Built>, usize) {
+/// Batches around one whose value contains batches; and the index of that one.
+fn with_nested(outer: u8, inner: u8, after: i64) -> (Vec<Built>, usize) {
     let mut built: Vec<Built> = (0..3).map(|n| plain(n * 2, b"before")).collect();
     let value = nested(6, inner, 4);
-    let place = built.len();
+    let index = built.len();
     let record = Rec::at(6).value(value);
     built.push(if outer == 2 {
         BatchV2::new(6).record(record).last_offset_delta(3).build()
     } else {
         MessageSet::v1(6).record(record).build().remove(0)
     });
-    let next = built[place].next_offset();
-    built.extend((0..behind).map(|n| plain(next + n * 2, b"behind")));
-    (built, place)
+    let next = built[index].next_offset();
+    built.extend((0..after).map(|n| plain(next + n * 2, b"behind")));
+    (built, index)
 }
 
 fn write(
@@ -76,19 +77,19 @@ fn position(built: &[Built], n: usize) -> usize {
 }
 
 #[test]
-fn a_batch_in_a_value_is_never_given_whatever_is_damaged_around_it() {
+fn a_batch_in_a_value_is_never_returned_whatever_is_damaged_around_it() {
     let mut flips = 0;
     for (outer, inner) in [(2, 2), (2, 1), (2, 0), (2, CUT), (1, 1), (1, 2)] {
-        for behind in [0, 1, 4] {
-            let (built, place) = with_nested(outer, inner, behind);
-            let (start, size) = (position(&built, place), built[place].bytes.len());
+        for after in [0, 1, 4] {
+            let (built, index) = with_nested(outer, inner, after);
+            let (start, size) = (position(&built, index), built[index].bytes.len());
             for (interval_bytes, has_index) in [(0, true), (300, true), (0, false)] {
                 let parent = folder();
                 let dir = write(parent.path(), "t-0", &built, interval_bytes, has_index);
                 let path = dir.join(file_name(0, "log"));
                 let whole = std::fs::read(&path).unwrap();
                 let source: Vec<Record> = naive::read(&dir).unwrap().records().cloned().collect();
-                // every bit of the header, one of each byte behind it, and the length of the record
+                // every bit of the header, one bit of each byte after it, and the length of the record
                 let header_bits = 72 * 8;
                 for bit in (0..header_bits).chain((72..size).map(|byte| byte * 8 + byte % 8)) {
                     let mut damaged = whole.clone();
@@ -96,15 +97,14 @@ fn a_batch_in_a_value_is_never_given_whatever_is_damaged_around_it() {
                     std::fs::write(&path, &damaged).unwrap();
                     let log = open(&dir, IOS[bit % 2]);
                     let read = all(&log, OnDamage::Skip).whole();
-                    let of_batch = built[place].base_offset..=built[place].last_offset;
-                    let context = || {
-                        format!("magic {outer} around {inner}, {behind} behind, bit {bit}, {:?}", read.gaps)
-                    };
+                    let of_batch = built[index].base_offset..=built[index].last_offset;
+                    let context =
+                        || format!("magic {outer} around {inner}, {after} after, bit {bit}, {:?}", read.gaps);
                     for record in read.records() {
                         let known = source.iter().find(|known| known.value == record.value);
                         assert!(known.is_some() && record.value.as_deref() != Some(NESTED), "{}", context());
                     }
-                    // and no other batch is lost for it
+                    // and no other batch is lost
                     let others: Vec<_> =
                         source.iter().filter(|record| !of_batch.contains(&record.offset)).collect();
                     let ours: Vec<_> =
@@ -159,11 +159,11 @@ fn two_damaged_batches_in_one_index_interval_cost_two_batches() {
 proptest! {
     #![proptest_config(fixed_seed(500))]
 
-    /// Any bytes overwritten anywhere: what comes out was there before, in order, with and without an index.
+    /// Random bytes overwritten anywhere: every record returned was in the log, in order, with and without an index.
     #[test]
-    fn whatever_is_overwritten_nothing_is_invented(
+    fn after_any_overwrite_only_original_records_are_returned(
         sizes in proptest::collection::vec((0usize..120, 0usize..3, 1usize..4), 4..20),
-        wounds in proptest::collection::vec((any::<proptest::sample::Index>(), 1usize..60, any::<u8>()), 1..4),
+        overwrites in proptest::collection::vec((any::<proptest::sample::Index>(), 1usize..60, any::<u8>()), 1..4),
         interval_bytes in 0usize..600,
         has_index in any::<bool>(),
     ) {
@@ -181,8 +181,8 @@ proptest! {
         let path = dir.join(file_name(0, "log"));
         let mut bytes = std::fs::read(&path).unwrap();
         let last = bytes.len() - built.last().map_or(0, |batch| batch.bytes.len());
-        for (place, length, mask) in wounds {
-            let at = place.index(bytes.len());
+        for (start, length, mask) in overwrites {
+            let at = start.index(bytes.len());
             let end = (at + length).min(bytes.len());
             // nothing protects the base offset of a log's last batch
             prop_assume!(at >= last + 8 || end <= last);
@@ -191,7 +191,7 @@ proptest! {
             }
         }
         std::fs::write(&path, &bytes).unwrap();
-        let mut given = Vec::new();
+        let mut returned = Vec::new();
         for log in both(&dir) {
             let read = all(&log, OnDamage::Skip).whole();
             let mut previous = -1;
@@ -200,7 +200,7 @@ proptest! {
                 previous = record.offset;
                 prop_assert_eq!(Some(record), source.get(&record.offset));
             }
-            given.push(read.offsets());
+            returned.push(read.offsets());
             for offset in 0..log.log_end_offset().unwrap() {
                 if let Ok(Some((_, base, ..))) = locate(&log, offset) {
                     prop_assert!(base <= offset && built.iter().any(|b| b.base_offset == base && b.last_offset >= offset), "{} {}", offset, base);
@@ -210,11 +210,11 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(&given[0], &given[1]);
+        prop_assert_eq!(&returned[0], &returned[1]);
     }
 }
 
-/// A batch v2 with these bytes behind its header, its CRC right.
+/// A batch v2 with these bytes after its header, with a matching CRC.
 fn raw(base: i64, last_delta: i32, count: i32, codec: u8, payload: &[u8]) -> Built {
     let records = (0..=last_delta).map(|_| Rec::at(5));
     let mut built = BatchV2::new(base).records(records).build();
@@ -238,18 +238,18 @@ fn raw_wrapper(offset: i64, codec: u8, value: &[u8]) -> Built {
     built
 }
 
-/// `between` between two plain batches: an error with its place, and a gap between what is left.
-fn is_refused(between: &Built, name: &str) {
+/// Expects, for `between` between two plain batches, an error with its position, and a gap between the others.
+fn assert_refused(between: &Built, name: &str) {
     let before = plain(0, b"before");
-    let behind = plain(between.next_offset(), b"behind");
-    let place = before.bytes.len() as u64;
-    let built = [before, between.clone(), behind];
+    let after = plain(between.next_offset(), b"behind");
+    let position = before.bytes.len() as u64;
+    let built = [before, between.clone(), after];
     let parent = folder();
     let dir = write(parent.path(), "t-0", &built, 0, true);
     for log in both(&dir) {
         match all(&log, OnDamage::Raise).error {
             Some(error @ (Error::Corrupt { .. } | Error::UnsupportedFormat { .. })) => {
-                assert_eq!(error.position(), Some(place), "{name}: {error}");
+                assert_eq!(error.position(), Some(position), "{name}: {error}");
             }
             other => panic!("{name}: {other:?}"),
         }
@@ -262,22 +262,22 @@ fn is_refused(between: &Built, name: &str) {
             "{name}"
         );
         let [gap] = &read.gaps[..] else { panic!("{name}: {:?}", read.gaps) };
-        assert_eq!((gap.start_position, gap.end_offset), (place, Some(next)), "{name}");
-        assert!(gap.end_position == place + between.bytes.len() as u64, "{name}: {gap:?}");
-        // the time of the batch between is 5, those of its neighbours are offsets; a record before the trouble counts
+        assert_eq!((gap.start_position, gap.end_offset), (position, Some(next)), "{name}");
+        assert!(gap.end_position == position + between.bytes.len() as u64, "{name}: {gap:?}");
+        // the time of the batch between is 5, those of its neighbours are their offsets; a record before the damage counts
         if let Ok(found) = log.offset_for_time(4) {
-            let given = read.records().find(|record| record.timestamp == 5).map(|record| record.offset);
-            assert_eq!(found.map(|found| found.offset), given, "{name}");
-            assert!(given.is_some(), "{name}");
+            let returned = read.records().find(|record| record.timestamp == 5).map(|record| record.offset);
+            assert_eq!(found.map(|found| found.offset), returned, "{name}");
+            assert!(returned.is_some(), "{name}");
         }
-        // its answer lies before the damage; that nothing earlier in time follows it may rest on the damaged batch
+        // the result is before the damage; an error is allowed, because the search may depend on the damaged batch
         if let Ok(found) = log.offset_for_time(1) {
             assert_eq!(found.unwrap().offset, 1, "{name}");
         }
     }
 }
 
-fn bomb(mut encoder: impl Write, bytes: usize) {
+fn write_zeros(mut encoder: impl Write, bytes: usize) {
     let zeros = vec![0; 1 << 20];
     for _ in 0..bytes >> 20 {
         encoder.write_all(&zeros).unwrap();
@@ -291,14 +291,14 @@ fn resident_bytes() -> u64 {
 }
 
 #[test]
-fn a_bomb_is_refused_within_bounded_memory() {
+fn a_decompression_bomb_is_refused_within_bounded_memory() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    bomb(&mut gzip, 160 << 20);
+    write_zeros(&mut gzip, 160 << 20);
     let gzip = gzip.finish().unwrap();
     let mut zstd = zstd::Encoder::new(Vec::new(), 1).unwrap();
-    bomb(&mut zstd, 1 << 30);
+    write_zeros(&mut zstd, 1 << 30);
     let zstd = zstd.finish().unwrap();
-    // blocks that say what they will be: just below four gigabytes
+    // blocks that declare their size: just below four gigabytes
     let snappy = [&[0xff, 0xff, 0xff, 0xff, 0x0f][..], &[0; 40]].concat();
     let xerial =
         [&[0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 45][..], &snappy]
@@ -306,16 +306,16 @@ fn a_bomb_is_refused_within_bounded_memory() {
     for (name, codec, payload) in
         [("gzip", 1, &gzip), ("zstd", 4, &zstd), ("snappy", 2, &snappy), ("xerial", 2, &xerial)]
     {
-        is_refused(&raw(2, 0, 1, codec, payload), name);
+        assert_refused(&raw(2, 0, 1, codec, payload), name);
     }
     for (name, codec, value) in [("wrapper of gzip", 1, &gzip), ("wrapper of snappy", 2, &snappy)] {
-        is_refused(&raw_wrapper(2, codec, value), name);
+        assert_refused(&raw_wrapper(2, codec, value), name);
     }
     let peak = resident_bytes();
     assert!(peak < 900 << 20, "{peak} bytes resident");
 }
 
-/// A record of these parts, its length right.
+/// A record of these fields, with a correct length.
 fn record(fields: &[&[u8]]) -> Vec<u8> {
     let body = fields.concat();
     let mut out = Vec::new();
@@ -331,7 +331,7 @@ fn varint(n: i64) -> Vec<u8> {
 }
 
 #[test]
-fn records_that_lie_about_lengths_counts_and_offsets_are_refused() {
+fn records_with_wrong_lengths_counts_or_offsets_are_refused() {
     let huge = varint(i64::from(i32::MAX));
     let good = record(&[&[0, 0, 0, 1, 1, 0]]);
     let endless = [0xff; 11];
@@ -343,12 +343,12 @@ fn records_that_lie_about_lengths_counts_and_offsets_are_refused() {
         ("a varlong that does not end", 0, 1, record(&[&[0], &endless, &[0, 1, 1, 0]])),
         ("a key beyond the record", 0, 1, record(&[&[0, 0, 0], &huge, &[1, 0]])),
         ("a value beyond the record", 0, 1, record(&[&[0, 0, 0, 1], &huge, &[0]])),
-        ("fewer than no headers", 0, 1, record(&[&[0, 0, 0, 1, 1], &varint(-1)])),
+        ("a negative number of headers", 0, 1, record(&[&[0, 0, 0, 1, 1], &varint(-1)])),
         ("more headers than bytes", 0, 1, record(&[&[0, 0, 0, 1, 1], &huge])),
         ("a header with a null key", 0, 1, record(&[&[0, 0, 0, 1, 1, 2, 1, 1]])),
         ("a header's value beyond the record", 0, 1, record(&[&[0, 0, 0, 1, 1, 2, 0], &huge])),
-        ("bytes behind the headers", 0, 1, record(&[&[0, 0, 0, 1, 1, 0, 9]])),
-        ("bytes behind the last record", 0, 1, [&good[..], &[7]].concat()),
+        ("bytes after the headers", 0, 1, record(&[&[0, 0, 0, 1, 1, 0, 9]])),
+        ("bytes after the last record", 0, 1, [&good[..], &[7]].concat()),
         ("fewer records than counted", 1, 2, good.clone()),
         ("more records than counted", 1, 1, [&good[..], &record(&[&[0, 0, 2, 1, 1, 0]])].concat()),
         ("an offset beyond the batch", 0, 1, record(&[&[0, 0, 2, 1, 1, 0]])),
@@ -356,16 +356,16 @@ fn records_that_lie_about_lengths_counts_and_offsets_are_refused() {
         ("the same offset twice", 1, 2, [&good[..], &good[..]].concat()),
     ];
     for (name, last_delta, count, payload) in cases {
-        is_refused(&raw(2, last_delta, count, 0, &payload), name);
-        is_refused(&raw(2, last_delta, count, 4, &zstd::encode_all(&payload[..], 1).unwrap()), name);
+        assert_refused(&raw(2, last_delta, count, 0, &payload), name);
+        assert_refused(&raw(2, last_delta, count, 4, &zstd::encode_all(&payload[..], 1).unwrap()), name);
     }
     for count in [-1, i32::MIN, 3] {
-        is_refused(&raw(2, 0, count, 0, &good), "a count that the offsets do not allow");
+        assert_refused(&raw(2, 0, count, 0, &good), "a count that the offsets do not allow");
     }
 }
 
 #[test]
-fn a_codec_that_is_not_known_is_an_error_whatever_is_done_about_damage() {
+fn an_unknown_codec_is_an_error_with_every_setting_of_on_damage() {
     let unknown = raw(2, 0, 1, 5, &[]);
     let built = [plain(0, b"before"), unknown.clone(), plain(unknown.next_offset(), b"behind")];
     let parent = folder();
@@ -391,7 +391,7 @@ fn a_batch_without_records_is_a_batch() {
         for offset in 2..7 {
             assert_eq!(locate(&log, offset).unwrap().unwrap().1, 2);
         }
-        // its largest timestamp is that of records that are gone
+        // its largest timestamp is that of removed records
         assert_eq!(time(&log, 9).unwrap(), None);
         assert_eq!(time(&log, 8).unwrap(), Some((8, 8)));
         assert_eq!(log.warnings(), [""; 0]);

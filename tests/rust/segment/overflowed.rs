@@ -1,5 +1,5 @@
-//! Segments with batches more than 2^31 - 1 above their base offset: old versions of Kafka's cleaner left them, and Kafka
-//! reads them and splits them when it recovers them.
+//! Segments with batches more than 2^31 - 1 above their base offset, which old versions of Kafka's cleaner left. Kafka
+//! reads them, and splits them when it recovers them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -32,14 +32,14 @@ fn sample(base: i64) -> Vec<Built> {
     vec![batch(base..base + 1), batch(base + 1..base + 3), batch(base + FAR - 1..base + FAR)]
 }
 
-/// Each segment's base offset and its batches: the overflow in the middle, at the end, in the first batch.
+/// The base offset and the batches of each segment: the overflow is in the middle, at the end, or in the first batch.
 fn layouts() -> Vec<Vec<(i64, Vec<Built>)>> {
     let twice = |base: i64| [sample(base), sample(base + FAR)].concat();
     vec![
         vec![(0, sample(0)), (FAR, twice(FAR)), (3 * FAR, sample(3 * FAR))],
         vec![(0, twice(0))],
         vec![(0, vec![batch(0..1), batch(1 << 31..(1 << 31) + 2)])],
-        // beyond 2^32, where no table of a segment refers to either
+        // beyond 2^32, to which no table of a segment can refer either
         vec![
             (5, vec![batch(7..9), batch(1 << 33..(1 << 33) + 2), batch(1 << 40..(1 << 40) + 1)]),
             (1 << 41, sample(1 << 41)),
@@ -72,7 +72,7 @@ fn every_record_is_read_and_found() {
                 assert!(read.records().eq(naive.records()) && read.gaps.is_empty(), "{:?}", log.segments());
             }
             assert_eq!(log.log_end_offset().unwrap(), naive.end_offset());
-            // twice, so that the second time is answered from tables
+            // twice, so that the second time uses tables
             for _ in 0..2 {
                 let many: Vec<i64> = offsets.iter().cycle().take(5000).copied().collect();
                 let found = log.locate_many(&many).unwrap();
@@ -129,7 +129,7 @@ fn every_record_is_read_and_found() {
     }
 }
 
-/// Names and contents of the files, without ours.
+/// Names and contents of the files, without those of `LogWriter`.
 fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let named = entries.map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), path));
@@ -160,7 +160,7 @@ fn split(base: i64, batches: &[Built]) -> Vec<(i64, Vec<Built>)> {
 }
 
 #[test]
-fn a_writer_splits_what_overflows_and_keeps_every_batch() {
+fn a_writer_splits_an_overflowed_segment_and_keeps_every_batch() {
     for segments in layouts() {
         let parent = folder();
         let dir = write(parent.path(), &segments);
@@ -174,20 +174,20 @@ fn a_writer_splits_what_overflows_and_keeps_every_batch() {
         assert!(all(&reader, OnDamage::Raise).whole().records().eq(naive.records()));
         let odd = |warning: &String| !warning.contains("are missing");
         assert_eq!(reader.warnings().into_iter().filter(odd).collect::<Vec<_>>(), [""; 0]);
-        // the log goes on, and is the same when it is opened again
+        // the log can be appended to, and is the same when it is opened again
         let record = NewRecord { timestamp: 1000, value: Some(b"more"), ..NewRecord::default() };
         assert_eq!(writer.append(&record).unwrap().first_offset, naive.end_offset());
         writer.close().unwrap();
         reader = Log::open(&dir, LogOptions::default()).unwrap();
         assert_eq!(all(&reader, OnDamage::Raise).whole().offsets().len(), naive.records().count() + 1);
-        // the files are those that a segment of these batches has, wherever it was not appended to
+        // a segment that was not appended to has the files that its batches define
         let left = files(&dir);
         for (base, batches) in &expected[..expected.len() - 1] {
             let indexing = Indexing { interval_bytes: 1, ..Indexing::default() };
-            let made = segment_files(*base, batches, indexing);
-            assert_eq!(left[&file_name(*base, "log")], made.log);
-            assert_eq!(left[&file_name(*base, "index")], made.index);
-            assert_eq!(left[&file_name(*base, "timeindex")], made.time_index);
+            let expected = segment_files(*base, batches, indexing);
+            assert_eq!(left[&file_name(*base, "log")], expected.log);
+            assert_eq!(left[&file_name(*base, "index")], expected.index);
+            assert_eq!(left[&file_name(*base, "timeindex")], expected.time_index);
         }
         assert!(!dir.join("quarantine").exists());
         LogWriter::open(&dir, &writer_options()).unwrap();
@@ -195,7 +195,7 @@ fn a_writer_splits_what_overflows_and_keeps_every_batch() {
 }
 
 #[test]
-fn a_writer_goes_on_with_a_split_that_kafka_broke_off() {
+fn a_writer_completes_a_split_that_kafka_did_not_finish() {
     let old = [sample(0), sample(FAR)].concat();
     let new = split(0, &old);
     assert_eq!(new.len(), 2);
@@ -209,7 +209,7 @@ fn a_writer_goes_on_with_a_split_that_kafka_broke_off() {
     };
     let (low, high) = (&new[..1], &new[1..]);
     let whole = of(&[(0, old.clone())], "");
-    // of files with one name the later one lies there
+    // if two files have the same name, the later one is used
     let states = [
         vec![whole.clone(), of(&new, ".cleaned")],
         vec![whole.clone(), of(low, ".cleaned"), of(high, ".swap")],
@@ -240,7 +240,7 @@ fn a_writer_goes_on_with_a_split_that_kafka_broke_off() {
     }
 }
 
-/// What a reader that passes over damage finds, and what a writer does.
+/// The offsets that a reader finds that skips damage.
 fn readable(dir: &Path) -> Vec<i64> {
     all(&open(dir, Io::Pread), OnDamage::Skip).offsets()
 }
@@ -266,7 +266,7 @@ fn a_damaged_segment_that_is_not_recovered_is_not_split() {
 #[test]
 fn a_batch_far_above_the_base_that_continues_the_one_before_is_whole_whatever_follows() {
     let batches = [batch(0..1), batch(1..2), batch(FAR + 20..FAR + 21), batch(FAR + 21..FAR + 22)];
-    // without zeros at its end, which are not kept
+    // without zeros at its end, which quarantine omits
     let torn = batch(FAR + 22..FAR + 23).bytes[..35].to_vec();
     for (tail, quarantined) in [(torn.clone(), vec![torn]), (vec![0; 4096], vec![])] {
         let parent = folder();
@@ -297,7 +297,7 @@ fn a_flipped_base_offset_among_batches_far_above_the_base_costs_one_batch() {
 }
 
 #[test]
-fn a_writer_refuses_its_log_where_the_last_batch_has_another_base_offset() {
+fn a_writer_refuses_its_log_if_the_last_batch_has_another_base_offset() {
     let record = NewRecord { timestamp: 1000, value: Some(b"v"), ..NewRecord::default() };
     for is_closed in [true, false] {
         for (byte, mask) in [(7usize, 0x10u8), (6, 1), (4, 0x80), (2, 1)] {

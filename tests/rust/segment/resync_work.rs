@@ -1,4 +1,5 @@
-//! Files made to cost a search for the next whole batch as much as they can: the work stays in proportion to the file.
+//! Files that make a search for the next whole batch as expensive as possible: the work stays proportional to the
+//! file's size.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use crate::support::batches::{BatchV2, crc32c};
 use crate::support::partition::{file_name, offset_entry};
 use crate::support::reading::{all, folder, options, write};
 
-/// The header of a batch of `size` bytes, whose checksum does not hold.
+/// The header of a batch of `size` bytes with a wrong checksum.
 fn false_header(offset: i64, size: usize) -> Vec<u8> {
     let mut bytes = BatchV2::empty(offset, 0, 1).build().bytes;
     bytes[8..12].copy_from_slice(&(size as i32 - 12).to_be_bytes());
@@ -22,8 +23,8 @@ fn false_header(offset: i64, size: usize) -> Vec<u8> {
     bytes
 }
 
-/// False headers, each claiming what is left of the file but for `short` bytes, by turns with valid batches without
-/// records.
+/// False headers, each with a length up to the end of the file minus `short` bytes, alternating with valid batches
+/// without records.
 fn hostile(size: usize, short: usize) -> Vec<u8> {
     let units = size / 122;
     let mut bytes = Vec::with_capacity(units * 122);
@@ -37,8 +38,8 @@ fn hostile(size: usize, short: usize) -> Vec<u8> {
     bytes
 }
 
-/// How long it takes to open the log and to read it behind all damage.
-fn seconds_of(dir: &Path, io: Io) -> Duration {
+/// The time to open the log and to read it past all damage.
+fn time_to_read(dir: &Path, io: Io) -> Duration {
     let start = Instant::now();
     let log = Log::open(dir, options(io)).unwrap();
     all(&log, OnDamage::Skip);
@@ -53,7 +54,7 @@ fn false_headers_that_claim_the_rest_of_the_file_do_not_make_a_search_quadratic(
             let files = BTreeMap::from([(file_name(0, "log"), hostile(megabytes << 20, short))]);
             let dir = write(parent.path(), &format!("t-{megabytes}"), &files);
             for io in [Io::Mmap, Io::Pread] {
-                let took = seconds_of(&dir, io);
+                let took = time_to_read(&dir, io);
                 assert!(
                     took < Duration::from_secs(limit),
                     "{megabytes} MiB, {short} short, {io:?}: {took:?}"
@@ -72,14 +73,14 @@ fn false_headers_in_a_sealed_segment_do_not_make_a_search_quadratic() {
     let files = BTreeMap::from([(file_name(0, "log"), bytes), (file_name(end, "log"), last)]);
     let dir = write(parent.path(), "t-0", &files);
     for io in [Io::Mmap, Io::Pread] {
-        let took = seconds_of(&dir, io);
+        let took = time_to_read(&dir, io);
         assert!(took < Duration::from_secs(5), "{io:?}: {took:?}");
     }
 }
 
 #[test]
-fn index_entries_that_all_name_one_large_false_batch_are_not_each_checked_in_full() {
-    // 32 MiB whose checksum does not hold, behind thirty bytes that are none of a batch
+fn index_entries_that_all_point_to_one_large_false_batch_are_not_each_checked_in_full() {
+    // 32 MiB with a wrong checksum, after thirty bytes that are not a batch
     let size = 32usize << 20;
     let mut log = vec![0xff; 30];
     log.extend(false_header(5, size - 30 - 200));
@@ -89,16 +90,16 @@ fn index_entries_that_all_name_one_large_false_batch_are_not_each_checked_in_ful
     let parent = folder();
     let dir = write(parent.path(), "t-0", &files);
     for io in [Io::Mmap, Io::Pread] {
-        let took = seconds_of(&dir, io);
+        let took = time_to_read(&dir, io);
         assert!(took < Duration::from_secs(5), "{io:?}: {took:?}");
     }
 }
 
-/// How often long work asked; the fifth time it is told to stop.
-static ASKED: AtomicUsize = AtomicUsize::new(0);
+/// The number of interrupt checks; the fifth one stops the work.
+static CHECKS: AtomicUsize = AtomicUsize::new(0);
 
-fn stop_at_the_fifth() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    if ASKED.fetch_add(1, Ordering::Relaxed) < 4 { Ok(()) } else { Err("stop".into()) }
+fn stop_at_the_fifth_check() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    if CHECKS.fetch_add(1, Ordering::Relaxed) < 4 { Ok(()) } else { Err("stop".into()) }
 }
 
 #[test]
@@ -110,11 +111,11 @@ fn a_search_through_a_long_tail_of_zeros_can_be_interrupted() {
         let dir = write(parent.path(), "t-0", &BTreeMap::from([(file_name(0, "log"), first)]));
         let log = std::fs::OpenOptions::new().write(true).open(dir.join(file_name(0, "log"))).unwrap();
         log.set_len(size).unwrap();
-        ASKED.store(0, Ordering::Relaxed);
-        let interrupt = Interrupt(stop_at_the_fifth);
+        CHECKS.store(0, Ordering::Relaxed);
+        let interrupt = Interrupt(stop_at_the_fifth_check);
         let log = Log::open(&dir, LogOptions { io, interrupt, ..LogOptions::default() }).unwrap();
         let end = log.log_end_offset();
-        let asked = ASKED.load(Ordering::Relaxed);
-        assert!(matches!(end, Err(Error::Interrupted(_))), "{io:?}: asked {asked} times in {size} bytes");
+        let checks = CHECKS.load(Ordering::Relaxed);
+        assert!(matches!(end, Err(Error::Interrupted(_))), "{io:?}: {checks} checks in {size} bytes");
     }
 }
