@@ -212,7 +212,7 @@ impl Error {
         }
     }
 
-    /// The file or directory of the error; `None` where there is none.
+    /// The file or directory of the error; `None` if there is none.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(&place.file),
@@ -231,7 +231,7 @@ impl Error {
         }
     }
 
-    /// The offset (logical) of the error; `None` where there is none.
+    /// The offset (logical) of the error; `None` if there is none.
     pub fn offset(&self) -> Option<i64> {
         match self {
             Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => place.offset,
@@ -251,7 +251,7 @@ impl Error {
         }
     }
 
-    /// The argument or setting of the error; `None` where there is none.
+    /// The argument or setting of the error; `None` if there is none.
     pub fn argument(&self) -> Option<&str> {
         match self {
             Self::Config { argument, .. } => Some(argument),
@@ -261,7 +261,7 @@ impl Error {
         }
     }
 
-    /// What was expected; `None` where the error has no such part.
+    /// What was expected; `None` if the error has no such part.
     pub fn expected(&self) -> Option<String> {
         match self {
             Self::Corrupt { expected, .. }
@@ -281,7 +281,7 @@ impl Error {
         }
     }
 
-    /// What was found; `None` where the error has no such part.
+    /// What was found; `None` if the error has no such part.
     pub fn found(&self) -> Option<String> {
         match self {
             Self::Corrupt { found, .. }

@@ -7,8 +7,8 @@
 //! checked; the skip list's use of an atomically swapped pointer is.
 
 pub(crate) use shipped_or_modelled::{
-    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, Event, GATHERS, KEYS,
-    MINDS_TRUNCATIONS, Mutex, MutexGuard, OnceLock, Ordering, PUBLISH, Swap,
+    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, CHECKS_TRUNCATIONS, Cached, Condvar, Event, GATHERS,
+    KEYS, Mutex, MutexGuard, OnceLock, Ordering, PUBLISH, Swap,
 };
 
 #[cfg(not(loom))]
@@ -30,7 +30,7 @@ mod shipped_or_modelled {
     pub(crate) const GATHERS: bool = true;
 
     /// Whether a sync that began before a truncation makes nothing durable.
-    pub(crate) const MINDS_TRUNCATIONS: bool = true;
+    pub(crate) const CHECKS_TRUNCATIONS: bool = true;
 
     /// The memory order of the skip list's publishing store.
     pub(crate) const PUBLISH: Ordering = Ordering::Release;
@@ -117,7 +117,7 @@ mod shipped_or_modelled {
     pub(crate) const GATHERS: bool = false;
 
     /// Two seeded faults, this one and the next, show that the models can fail: see the checks of `skip_list`.
-    pub(crate) const MINDS_TRUNCATIONS: bool = !cfg!(seeded_forgotten_truncation);
+    pub(crate) const CHECKS_TRUNCATIONS: bool = !cfg!(seeded_forgotten_truncation);
 
     pub(crate) const PUBLISH: Ordering =
         if cfg!(seeded_relaxed_publication) { Ordering::Relaxed } else { Ordering::Release };

@@ -213,7 +213,7 @@ impl Columns {
     }
 }
 
-/// The timestamp of the record (or batch) at `offset` in the unit of the column; `None` where it has none.
+/// The timestamp of the record (or batch) at `offset` in the unit of the column; `None` if it has none.
 pub(super) fn timestamp(timestamp: i64, unit: TimeUnit, offset: i64) -> Result<Option<i64>> {
     match unit {
         _ if timestamp < 0 => Ok(None),

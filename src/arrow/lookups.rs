@@ -1,4 +1,4 @@
-//! The answers of many look-ups as columns: a row for each target, null where there is no answer.
+//! The answers of many look-ups as columns: a row for each target, null if there is no answer.
 
 use std::sync::Arc;
 

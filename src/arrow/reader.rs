@@ -265,7 +265,7 @@ impl Lane {
 }
 
 /// Reads a record batch more of each split that has room for one, each in a thread of its own; the first one in the
-/// calling thread, which is the one that sees signals. Where it fails, the others stop at their next batch.
+/// calling thread, which is the one that sees signals. If it fails, the others stop at their next batch.
 fn fill_side_by_side(lanes: &mut VecDeque<Lane>, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
     let mut unfilled = lanes.iter_mut().filter(|lane| !lane.finished && lane.ready.len() < READY);

@@ -32,7 +32,7 @@ impl Setting {
         (self.get)(config)
     }
 
-    /// `None` where the value is of another type than the field.
+    /// `None` if the value is of another type than the field.
     pub(crate) fn store(&self, config: &mut LogConfig, value: &Value) -> Option<()> {
         (self.set)(config, value)
     }
@@ -45,7 +45,7 @@ pub struct Synonym {
     pub name: &'static str,
     /// How many of the setting's units one of its own is: 3,600,000 for hours.
     pub factor: i64,
-    /// What the broker allows for the number in the file, where that is not what the setting allows.
+    /// What the broker allows for the number in the file, if that is not what the setting allows.
     pub allowed: Option<Allowed>,
 }
 

@@ -1,6 +1,6 @@
 //! The name that a misspelt one was meant to be.
 
-/// The known name with the fewest edits to `name`, upper and lower case taken as equal. `None` where more than a third of
+/// The known name with the fewest edits to `name`, upper and lower case taken as equal. `None` if more than a third of
 /// the letters differ: a far-fetched guess misleads.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(name, known, 3)

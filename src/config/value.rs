@@ -80,7 +80,7 @@ pub enum Allowed {
 }
 
 impl Allowed {
-    /// The value of a text; `None` where it is of another type. Whether it is allowed is another question.
+    /// The value of a text; `None` if it is of another type. Whether it is allowed is another question.
     pub(crate) fn parse(self, text: &str) -> Option<Value> {
         let text = trim(text);
         match self {

@@ -58,7 +58,7 @@ impl PathKind {
 pub struct PathInfo {
     /// What it is.
     pub kind: PathKind,
-    /// The partition that it is or belongs to, by the directory's name; `None` where the name is not `topic-partition`.
+    /// The partition that it is or belongs to, by the directory's name; `None` if the name is not `topic-partition`.
     pub partition: Option<PartitionName>,
     /// The base offset in the name of a segment's file; of a producer snapshot, its offset.
     pub base_offset: Option<i64>,
@@ -75,7 +75,7 @@ impl PathInfo {
 /// Says what a path is. A directory is classified by the files in it, a file by its name.
 ///
 /// # Errors
-/// [`Error::LogNotFound`] where there is nothing; [`Error::Io`].
+/// [`Error::LogNotFound`] if there is nothing; [`Error::Io`].
 pub fn classify(path: impl AsRef<Path>) -> Result<PathInfo> {
     let path =
         std::path::absolute(&path).map_err(|error| Error::io(path.as_ref(), IoAction::Resolve, error))?;
@@ -170,7 +170,7 @@ pub(crate) fn has_segments(path: &Path) -> Result<bool> {
     Ok(entries.iter().any(|(name, _)| is_segment(name)))
 }
 
-/// The topic and the number in the name of a live partition directory; `None` where Kafka would not take the name.
+/// The topic and the number in the name of a live partition directory; `None` if Kafka would not take the name.
 #[cfg(feature = "python")]
 pub(crate) fn live_partition(name: &str) -> Option<(String, i32)> {
     let PartitionName { topic, partition, state } = PartitionName::parse(name)?;

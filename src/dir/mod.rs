@@ -30,9 +30,9 @@ impl LogDir {
     /// unless their state is in `include`; other directories and files are foreign.
     ///
     /// # Errors
-    /// [`Error::LogNotFound`] where there is no directory; [`Error::Io`]; [`Error::Config`] where the directory is a
+    /// [`Error::LogNotFound`] if there is no directory; [`Error::Io`]; [`Error::Config`] if the directory is a
     /// partition's, or the options fix a topic, a partition or a log start offset, which only one log can have;
-    /// [`Error::LogChanged`] where partitions come and go so fast that no two listings agree.
+    /// [`Error::LogChanged`] if partitions come and go so fast that no two listings agree.
     pub fn open(path: impl AsRef<Path>, options: LogOptions, include: &[PartitionState]) -> Result<Self> {
         if options.topic.is_some() || options.partition.is_some() || options.log_start_offset.is_some() {
             return Err(Error::config("options", "those of a data directory", "those of one partition"));
@@ -64,11 +64,11 @@ impl LogDir {
         &self.partitions
     }
 
-    /// Opens a partition by its directory's name; `None` where there is none of that name.
+    /// Opens a partition by its directory's name; `None` if there is none of that name.
     ///
     /// # Errors
     /// As [`Log::open`]: [`Error::LogNotFound`] with [`NotFound::NoSegment`] for a partition that Kafka has just created;
-    /// [`Error::Corrupt`] where it has no segment and had one.
+    /// [`Error::Corrupt`] if it has no segment and had one.
     pub fn log(&self, name: &str) -> Result<Option<Log>> {
         let Some(partition) = self.partitions.get(name) else { return Ok(None) };
         let open = || Log::open(self.directory.path_of(name), self.options.clone()).map(Some);
@@ -100,7 +100,7 @@ impl LogDir {
     }
 }
 
-/// Fails where a partition without a segment had one: other files of a segment are there, or [`data_directory::refuse_lost`] says so.
+/// Fails if a partition without a segment had one: other files of a segment are there, or [`data_directory::refuse_lost`] says so.
 fn refuse_lost(partition: &Directory, name: &PartitionName) -> Result<()> {
     for (file, _) in partition.entries()? {
         if SegmentFileName::parse(&file).is_some() {

@@ -47,6 +47,6 @@ pub struct Place {
     pub file: PathBuf,
     /// Bytes from the start of `file`.
     pub position: u64,
-    /// The offset (logical) expected or found there; `None` where it is not known.
+    /// The offset (logical) expected or found there; `None` if it is not known.
     pub offset: Option<i64>,
 }

@@ -15,7 +15,7 @@ pub enum SizeLimit {
 }
 
 impl SizeLimit {
-    /// The setting that raises the limit; `None` where there is none.
+    /// The setting that raises the limit; `None` if there is none.
     pub fn setting(self) -> Option<&'static str> {
         match self {
             Self::MaxMessageBytes => Some("max.message.bytes"),

@@ -33,7 +33,7 @@ pub struct NewRecord<'a> {
 pub struct BatchOptions {
     /// The offset of its first record.
     pub base_offset: i64,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub leader_epoch: i32,
     /// How the records are compressed.
     pub codec: Codec,
@@ -161,7 +161,7 @@ impl BatchBuilder {
         self.size().saturating_add(varint::size(as_i64(body))).saturating_add(body)
     }
 
-    /// The largest timestamp so far, ms; −1 where no record has one.
+    /// The largest timestamp so far, ms; −1 if no record has one.
     pub fn max_timestamp(&self) -> i64 {
         if self.count == 0 { -1 } else { self.max_timestamp }
     }
@@ -189,7 +189,7 @@ impl BatchBuilder {
     /// next one. A second call with other options completes it again.
     ///
     /// # Errors
-    /// [`Error::Config`] where there is no record, an offset or an epoch is out of its range, or the codec refuses (see
+    /// [`Error::Config`] if there is no record, an offset or an epoch is out of its range, or the codec refuses (see
     /// [`compress`](codec::compress)); [`Error::RecordTooLarge`] for a compressed batch above [`MAX_BATCH_BYTES`].
     ///
     /// # Source

@@ -18,7 +18,7 @@ pub struct BatchHeader {
     pub base_offset: i64,
     /// The last offset that the batch covers, inclusive.
     pub last_offset: i64,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub leader_epoch: i32,
     /// The stored checksum.
     pub crc: u32,
@@ -26,13 +26,13 @@ pub struct BatchHeader {
     pub attributes: Attributes,
     /// The raw field, ms: with a delete horizon it is that horizon. `None` for v0 and v1.
     pub base_timestamp: Option<i64>,
-    /// The largest timestamp of its records, ms; −1 where none has one.
+    /// The largest timestamp of its records, ms; −1 if none has one.
     pub max_timestamp: i64,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub producer_id: i64,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub producer_epoch: i16,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub base_sequence: i32,
     /// How many records the batch holds; `None` for v0 and v1.
     pub count: Option<i32>,
@@ -43,7 +43,7 @@ impl BatchHeader {
     /// of its file; `bytes` itself need not hold more than the first [`V2_HEADER`] of them.
     ///
     /// # Errors
-    /// [`Malformed`] where a length, the magic or a count breaks the format, or the file ends inside the batch.
+    /// [`Malformed`] if a length, the magic or a count breaks the format, or the file ends inside the batch.
     pub fn parse(bytes: &[u8], available: u64) -> Result<Self, Malformed> {
         let torn = || Malformed::new("a whole batch", format!("the end of the file, {available} bytes on"));
         let offset = i64_at(bytes, 0).ok_or_else(torn)?;
@@ -147,7 +147,7 @@ impl BatchHeader {
     /// last offset if an old producer left it at zero. Does not change any other header.
     ///
     /// # Errors
-    /// [`Malformed`] where the entries break the format.
+    /// [`Malformed`] if the entries break the format.
     pub fn resolve_base_offset(&mut self, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<(), Malformed> {
         if self.is_wrapper() {
             *self = legacy::resolved(self, bytes, buffer)?;
@@ -188,13 +188,13 @@ impl BatchHeader {
         self.base_timestamp.filter(|_| self.attributes.has_delete_horizon())
     }
 
-    /// The sequence of the last offset, −1 where there is none. Sequences wrap from 2³¹ − 1 to 0.
+    /// The sequence of the last offset, −1 if there is none. Sequences wrap from 2³¹ − 1 to 0.
     /// Kafka: `DefaultRecordBatch.lastSequence`.
     pub fn last_sequence(&self) -> i32 {
         self.sequence_at(self.last_offset - self.base_offset)
     }
 
-    /// The sequence `delta` offsets after the base offset, −1 where there is none.
+    /// The sequence `delta` offsets after the base offset, −1 if there is none.
     pub(super) fn sequence_at(&self, delta: i64) -> i32 {
         if self.base_sequence < 0 {
             return -1;

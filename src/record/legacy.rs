@@ -14,7 +14,7 @@ pub(super) const V0_OVERHEAD: usize = 14;
 /// The same for v1, which also has a timestamp.
 pub(super) const V1_OVERHEAD: usize = 22;
 
-/// The header of an entry whose magic (0 or 1) and size were checked; `None` where the bytes end inside it.
+/// The header of an entry whose magic (0 or 1) and size were checked; `None` if the bytes end inside it.
 pub(super) fn header(bytes: &[u8], offset: i64, size: u32) -> Option<BatchHeader> {
     let magic = *bytes.get(PREFIX - 1)?;
     let attributes = Attributes(i16::from(*bytes.get(PREFIX)?));

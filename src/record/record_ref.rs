@@ -52,7 +52,7 @@ impl<'a> Headers<'a> {
         self.count
     }
 
-    /// True where there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -65,7 +65,7 @@ impl Records {
     /// The next record, or `None` after the last. `payload` are the bytes selected by the [`Payload`].
     ///
     /// # Errors
-    /// [`Malformed`] where a record breaks the format, its offset is outside the batch or not above the previous one, or
+    /// [`Malformed`] if a record breaks the format, its offset is outside the batch or not above the previous one, or
     /// the records do not end at the end of the payload.
     #[inline]
     pub fn next<'a>(&mut self, payload: &'a [u8]) -> Result<Option<RecordRef<'a>>, Malformed> {
@@ -129,7 +129,7 @@ fn record_v2<'a>(header: &BatchHeader, bytes: &'a [u8]) -> Result<(RecordRef<'a>
     let timestamp = if timestamp_type == TimestampType::LogAppendTime {
         header.max_timestamp
     } else {
-        // Java's addition wraps, and a delta is relative to the delete horizon where there is one
+        // Java's addition wraps, and a delta is relative to the delete horizon if there is one
         header.base_timestamp.unwrap_or(-1).wrapping_add(timestamp_delta)
     };
     let record = RecordRef {

@@ -43,7 +43,7 @@ impl Analyzed {
     /// Changes the batch (its bytes, or a copy) in place to the form to be stored, and returns its header.
     ///
     /// # Errors
-    /// [`Error::Config`] where an offset would be out of range, or the batch has to be rebuilt
+    /// [`Error::Config`] if an offset would be out of range, or the batch has to be rebuilt
     /// ([`Analyzed::must_rebuild`]).
     pub fn stamp(&self, batch: &mut [u8], base_offset: i64, leader_epoch: i32) -> Result<BatchHeader> {
         if self.must_rebuild() {
@@ -68,7 +68,7 @@ impl Analyzed {
     /// used.
     ///
     /// # Errors
-    /// [`Error::Config`] where [`BatchBuilder`] refuses a record or the batch. The caller checks the new batch's size
+    /// [`Error::Config`] if [`BatchBuilder`] refuses a record or the batch. The caller checks the new batch's size
     /// against its limit.
     ///
     /// # Source

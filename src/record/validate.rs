@@ -70,7 +70,7 @@ pub struct Analyzed {
     pub codec: Codec,
     /// The timestamp type to store.
     pub timestamp_type: TimestampType,
-    /// The largest timestamp to store, ms; −1 where no record has one.
+    /// The largest timestamp to store, ms; −1 if no record has one.
     pub max_timestamp: i64,
 }
 
@@ -150,7 +150,7 @@ impl Validation {
         Ok(())
     }
 
-    /// Validates the records of a batch. Returns their largest timestamp, −1 where none has one.
+    /// Validates the records of a batch. Returns their largest timestamp, −1 if none has one.
     fn records(&self, header: &BatchHeader, batch: &[u8], plain: &mut Vec<u8>, place: Place) -> Result<i64> {
         let is_leader = self.origin == Origin::Leader;
         let mut read_as = *header;

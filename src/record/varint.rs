@@ -7,7 +7,7 @@ use crate::error::Malformed;
 /// Reads a varint (at most 5 bytes) from the front of `bytes`.
 ///
 /// # Errors
-/// [`Malformed`] where the bytes end inside it or the fifth byte has the continuation bit.
+/// [`Malformed`] if the bytes end inside it or the fifth byte has the continuation bit.
 #[inline]
 pub fn read_i32(bytes: &mut &[u8]) -> Result<i32, Malformed> {
     // nearly every length and delta fits one or two bytes
@@ -31,7 +31,7 @@ pub fn read_i32(bytes: &mut &[u8]) -> Result<i32, Malformed> {
 /// Reads a varlong (at most 10 bytes) from the front of `bytes`.
 ///
 /// # Errors
-/// [`Malformed`] where the bytes end inside it or the tenth byte has the continuation bit.
+/// [`Malformed`] if the bytes end inside it or the tenth byte has the continuation bit.
 #[inline]
 pub fn read_i64(bytes: &mut &[u8]) -> Result<i64, Malformed> {
     match **bytes {

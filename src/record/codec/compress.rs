@@ -9,8 +9,8 @@ use crate::record::Codec;
 /// them. LZ4 has one compression strength here, Kafka's default (the fast one): its levels are checked and have no effect.
 ///
 /// # Errors
-/// [`Error::Config`] for a level that [`check_level`] refuses, for any codec but [`Codec::None`] where the crate was built
-/// without the feature `compression`, and where a library refuses the bytes.
+/// [`Error::Config`] for a level that [`check_level`] refuses, for any codec but [`Codec::None`] if the crate was built
+/// without the feature `compression`, and if a library refuses the bytes.
 ///
 /// # Source
 /// Kafka: `Compression.wrapForOutput` of each codec.

@@ -20,7 +20,7 @@ use crate::error::Malformed;
 /// checksum.
 ///
 /// # Errors
-/// [`Malformed`] where the stream is damaged or larger than [`MAX_DECOMPRESSED_BYTES`].
+/// [`Malformed`] if the stream is damaged or larger than [`MAX_DECOMPRESSED_BYTES`].
 #[cfg(feature = "compression")]
 pub fn decompress(codec: Codec, magic: u8, bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
     output.clear();
