@@ -5,7 +5,7 @@
 //! | `offset` | int64 | |
 //! | `timestamp` | timestamp(ms or µs, UTC) | null if the record has none |
 //! | `timestamp_type` | int8 | −1 none, 0 CreateTime, 1 LogAppendTime |
-//! | `key`, `value` | binary | null is null, empty is empty |
+//! | `key`, `value` | binary | an empty key or value is not null |
 //! | `headers` | list of struct(key: string or binary, value: binary) | null if the record has none |
 //! | `topic` | dictionary(int32, string) | null if unknown, like `partition` |
 //! | `partition`, `leader_epoch`, `sequence` | int32 | −1 if there is no epoch or sequence |

@@ -47,15 +47,19 @@ pub fn check_level(codec: Codec, level: Option<i32>) -> Result<()> {
 
 #[cfg(feature = "compression")]
 fn stream(codec: Codec, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let done = match codec {
+    let result = match codec {
         Codec::None => Ok(()),
         Codec::Gzip => gzip(level.unwrap_or(-1), bytes, out),
         Codec::Snappy => super::xerial::compress(bytes, out),
         Codec::Lz4 => super::lz4_frame::compress(bytes, out),
         Codec::Zstd => zstd(level.unwrap_or(3), bytes, out),
     };
-    done.map_err(|error| {
-        Error::config("compression.type", format!("bytes that {} takes", codec.name()), error.to_string())
+    result.map_err(|error| {
+        Error::config(
+            "compression.type",
+            format!("bytes that {} can compress", codec.name()),
+            error.to_string(),
+        )
     })
 }
 
