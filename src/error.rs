@@ -16,7 +16,7 @@ pub use size_limit::SizeLimit;
 /// `Result` with [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What is at a path where a log, or a file of one, was expected.
+/// What was found at a path instead of a log or a file of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotFound {
@@ -41,8 +41,8 @@ impl fmt::Display for NotFound {
     }
 }
 
-/// Every error of the crate. The sentences state facts; the advice on what to do next belongs to the interface (Python, the
-/// command line, Spark).
+/// Every error of the crate. The messages state facts; the interfaces (Python, the command line, Spark) add advice on what to do
+/// next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -55,7 +55,7 @@ pub enum Error {
         place: Box<Place>,
         /// The rule of the format.
         expected: String,
-        /// What the file holds.
+        /// What the file contains.
         found: String,
     },
     /// Bytes of a file that this version does not support.
@@ -66,15 +66,15 @@ pub enum Error {
         place: Box<Place>,
         /// What this version supports.
         expected: String,
-        /// What the file holds.
+        /// What the file contains.
         found: String,
     },
     /// A record, or bytes of a batch, that a log does not accept.
     #[error("{argument}: expected {expected}, found {found}")]
     InvalidRecord {
-        /// The part that is not accepted: `raw` (bytes that are no valid batch), `timestamp` or `key`.
+        /// The part that is not accepted: `raw` (bytes that are not a valid batch), `timestamp` or `key`.
         argument: &'static str,
-        /// Bytes from the start of the bytes that were given to the batch; `None` for a record.
+        /// The position of the batch in the given bytes; `None` for a record.
         position: Option<u64>,
         /// The rule.
         expected: String,
@@ -109,9 +109,9 @@ pub enum Error {
     LogChanged {
         /// The file.
         file: PathBuf,
-        /// The file as of the opening.
+        /// The state of the file when the log was opened.
         expected: String,
-        /// The file now.
+        /// The present state of the file.
         found: String,
     },
     /// There is no log at the path.
@@ -134,7 +134,7 @@ pub enum Error {
         /// What was given.
         found: String,
     },
-    /// The system refused a file operation.
+    /// A file operation failed.
     #[error("cannot {action} {}: {source}", file.display())]
     Io {
         /// The file.
@@ -212,7 +212,7 @@ impl Error {
         }
     }
 
-    /// The file or directory of the error; `None` where there is none.
+    /// The file or directory of the error; `None` if there is none.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => Some(&place.file),
@@ -231,7 +231,7 @@ impl Error {
         }
     }
 
-    /// The offset (logical) of the error; `None` where there is none.
+    /// The offset (logical) of the error; `None` if there is none.
     pub fn offset(&self) -> Option<i64> {
         match self {
             Self::Corrupt { place, .. } | Self::UnsupportedFormat { place, .. } => place.offset,
@@ -240,8 +240,7 @@ impl Error {
         }
     }
 
-    /// The offsets that the log holds, `[log start offset, log end offset)`; `None` for any error but
-    /// [`Error::OffsetOutOfRange`].
+    /// The offsets of the log, `[log start offset, log end offset)`; `None` for any error but [`Error::OffsetOutOfRange`].
     pub fn log_offsets(&self) -> Option<Range<i64>> {
         match self {
             Self::OffsetOutOfRange { log_start_offset, log_end_offset, .. } => {
@@ -251,7 +250,7 @@ impl Error {
         }
     }
 
-    /// The argument or setting of the error; `None` where there is none.
+    /// The argument or setting of the error; `None` if there is none.
     pub fn argument(&self) -> Option<&str> {
         match self {
             Self::Config { argument, .. } => Some(argument),
@@ -261,7 +260,7 @@ impl Error {
         }
     }
 
-    /// What was expected; `None` where the error has no such part.
+    /// What was expected; `None` if the error has no such part.
     pub fn expected(&self) -> Option<String> {
         match self {
             Self::Corrupt { expected, .. }
@@ -274,14 +273,14 @@ impl Error {
                 Some(format!("{log_start_offset} <= offset < {log_end_offset}"))
             }
             Self::LogNotFound { .. } => Some("a partition directory".to_owned()),
-            Self::Locked { .. } => Some("a lock that nobody else holds".to_owned()),
+            Self::Locked { .. } => Some("a lock that no other handle holds".to_owned()),
             Self::Closed { .. } => Some("an open handle".to_owned()),
             Self::Forked { .. } => Some("a handle that this process opened".to_owned()),
             Self::Poisoned { .. } | Self::Io { .. } | Self::Interrupted(_) => None,
         }
     }
 
-    /// What was found; `None` where the error has no such part.
+    /// What was found; `None` if the error has no such part.
     pub fn found(&self) -> Option<String> {
         match self {
             Self::Corrupt { found, .. }

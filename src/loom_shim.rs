@@ -1,14 +1,14 @@
 //! Synchronisation primitives: the standard library and arc-swap in a release build, loom's models of both under
 //! `cfg(loom)`. Apart from the `models` modules, only this file uses `cfg(loom)`.
 //!
-//! loom explores every interleaving, and every stale value that the memory model allows, but only of its own types. It has
-//! no `OnceLock` and does not model arc-swap. So under `cfg(loom)`, [`OnceLock`] stores its value in the standard one and
-//! its order in a modelled flag, and [`Swap`] is a version and a modelled mutex. arc-swap's own code is therefore not
-//! checked; the skip list's use of an atomically swapped pointer is.
+//! loom explores every interleaving, and every stale value that the memory model allows, but only for its own types. It has no
+//! `OnceLock` and does not model arc-swap. Under `cfg(loom)`, [`OnceLock`] therefore stores its value in the standard type and
+//! its memory ordering in a modelled flag, and [`Swap`] is a version and a modelled mutex. The models check the skip list's use
+//! of an atomically swapped pointer; they do not check the code of arc-swap.
 
 pub(crate) use shipped_or_modelled::{
-    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Cached, Condvar, Event, GATHERS, KEYS,
-    MINDS_TRUNCATIONS, Mutex, MutexGuard, OnceLock, Ordering, PUBLISH, Swap,
+    Arc, AtomicBool, AtomicI64, AtomicU64, AtomicUsize, CHECKS_TRUNCATIONS, Cached, Condvar, Event, GATHERS,
+    KEYS, Mutex, MutexGuard, OnceLock, Ordering, PUBLISH, Swap,
 };
 
 #[cfg(not(loom))]
@@ -26,31 +26,31 @@ mod shipped_or_modelled {
     /// Keys per node, and per row of a lane.
     pub(crate) const KEYS: usize = 64;
 
-    /// Whether a leader waits for other appends by the clock.
+    /// Whether a leader waits a short time for other appends.
     pub(crate) const GATHERS: bool = true;
 
     /// Whether a sync that began before a truncation makes nothing durable.
-    pub(crate) const MINDS_TRUNCATIONS: bool = true;
+    pub(crate) const CHECKS_TRUNCATIONS: bool = true;
 
     /// The memory order of the skip list's publishing store.
     pub(crate) const PUBLISH: Ordering = Ordering::Release;
 
-    /// A repeated event that threads wait for. They wake up without a lock; with a condition variable all of them would
-    /// contend for it.
+    /// A repeated event that threads wait for. They wake up without taking a lock; with a condition variable, all of them would
+    /// contend for its mutex.
     #[derive(Debug, Default)]
     pub(crate) struct Event(AtomicU32);
 
     impl Event {
-        /// The number of times that it has happened.
+        /// The number of times that the event has happened.
         pub(crate) fn count(&self) -> u32 {
             self.0.load(Ordering::Acquire)
         }
 
-        /// Waits until it has happened more than `count` times; may also wake up spuriously. True after a timeout.
-        pub(crate) fn wait(&self, count: u32, longest: Duration) -> bool {
-            // a duration that does not fit is longer than any caller waits
-            let longest = Timespec::try_from(longest).ok();
-            futex::wait(&self.0, futex::Flags::PRIVATE, count, longest.as_ref()) == Err(Errno::TIMEDOUT)
+        /// Waits until the event has happened more than `count` times; may also wake up spuriously. Returns true after a timeout.
+        pub(crate) fn wait(&self, count: u32, timeout: Duration) -> bool {
+            // `None`, which means no timeout, for a duration out of range: no caller waits as long
+            let timeout = Timespec::try_from(timeout).ok();
+            futex::wait(&self.0, futex::Flags::PRIVATE, count, timeout.as_ref()) == Err(Errno::TIMEDOUT)
         }
 
         pub(crate) fn wake_one(&self) {
@@ -61,10 +61,10 @@ mod shipped_or_modelled {
             self.wake(i32::MAX.cast_unsigned());
         }
 
-        fn wake(&self, most: u32) {
+        fn wake(&self, max_threads: u32) {
             self.0.fetch_add(1, Ordering::Release);
             // it fails only for an invalid address
-            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, most);
+            let _ = futex::wake(&self.0, futex::Flags::PRIVATE, max_threads);
         }
     }
 
@@ -113,11 +113,11 @@ mod shipped_or_modelled {
     /// Two keys instead of 64, so that a model of four pushes crosses the end of a node, of the table and of a lane.
     pub(crate) const KEYS: usize = 2;
 
-    /// A clock would make each run different.
+    /// loom requires deterministic runs, which a clock would prevent.
     pub(crate) const GATHERS: bool = false;
 
-    /// Two seeded faults, this one and the next, show that the models can fail: see the checks of `skip_list`.
-    pub(crate) const MINDS_TRUNCATIONS: bool = !cfg!(seeded_forgotten_truncation);
+    /// Two seeded bugs, this one and the next, show that the models detect errors: see the tests of `skip_list`.
+    pub(crate) const CHECKS_TRUNCATIONS: bool = !cfg!(seeded_forgotten_truncation);
 
     pub(crate) const PUBLISH: Ordering =
         if cfg!(seeded_relaxed_publication) { Ordering::Relaxed } else { Ordering::Release };
@@ -138,11 +138,11 @@ mod shipped_or_modelled {
             *self.lock()
         }
 
-        /// There is no clock; but a woken thread may be late, so a timeout is always reported.
-        pub(crate) fn wait(&self, count: u32, _longest: Duration) -> bool {
-            let held = self.lock();
-            if *held == count {
-                drop(self.happened.wait(held));
+        /// Time does not pass under loom. A woken thread may be late, so a timeout is always reported.
+        pub(crate) fn wait(&self, count: u32, _timeout: Duration) -> bool {
+            let guard = self.lock();
+            if *guard == count {
+                drop(self.happened.wait(guard));
             }
             true
         }
@@ -158,7 +158,7 @@ mod shipped_or_modelled {
         }
     }
 
-    /// The standard one for the value, and a modelled flag for the order.
+    /// The standard type for the value, and a modelled flag for the memory ordering.
     pub(crate) struct OnceLock<T> {
         is_set: AtomicBool,
         value: std::sync::OnceLock<T>,
@@ -180,7 +180,7 @@ mod shipped_or_modelled {
         }
     }
 
-    /// A version, so that a check does not take the lock, and the pointer.
+    /// The pointer, and a version that readers check without the lock.
     pub(crate) struct Swap<T>(Arc<Versioned<T>>);
 
     struct Versioned<T> {
@@ -201,8 +201,8 @@ mod shipped_or_modelled {
         }
 
         pub(crate) fn store(&self, value: Arc<T>) {
-            let mut held = self.0.value.lock().unwrap_or_else(PoisonError::into_inner);
-            *held = value;
+            let mut guard = self.0.value.lock().unwrap_or_else(PoisonError::into_inner);
+            *guard = value;
             self.0.version.fetch_add(1, Ordering::Release);
         }
 

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 
-/// What a record's timestamp means. Kafka: `TimestampType`.
+/// The meaning of a record's timestamp. Kafka: `TimestampType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TimestampType {
     /// The format (magic 0) has no timestamps.
@@ -23,7 +23,7 @@ impl TimestampType {
         }
     }
 
-    /// Kafka's name, as in its `toString` of the enum's constants and in the dump tool.
+    /// Kafka's name, as in the enum's `toString` and in the dump tool.
     pub fn name(self) -> &'static str {
         match self {
             Self::NoTimestampType => "NoTimestampType",
@@ -52,8 +52,7 @@ pub struct OffsetPosition {
     pub position: i32,
 }
 
-/// The location of the batch that holds an offset. Kafka: `FileRecords.LogOffsetPosition`, from
-/// `LogSegment.translateOffset`.
+/// The location of the batch that contains an offset. Kafka: `FileRecords.LogOffsetPosition`, from `LogSegment.translateOffset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Location {
     /// The segment's base offset.
@@ -72,11 +71,11 @@ pub enum IsolationLevel {
     /// Everything up to the log end offset.
     #[default]
     ReadUncommitted,
-    /// Records outside transactions and of committed ones, up to the last stable offset.
+    /// Records outside transactions and of committed transactions, up to the last stable offset.
     ReadCommitted,
 }
 
-/// Which files are mapped into memory; see SECURITY.md for what a mapping risks.
+/// Which files are mapped into memory; SECURITY.md describes the risks of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Io {
     /// Nothing while another process holds the data directory's `.lock` or a writer holds the partition's `.cordwood.lock`;

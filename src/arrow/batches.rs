@@ -1,4 +1,4 @@
-//! The headers of batches as columns: one row a batch.
+//! The headers of batches as columns: one row per batch.
 
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ impl BatchColumns {
         self.rows += 1;
     }
 
-    /// The rows so far; the columns are empty then.
+    /// Returns the rows so far and empties the columns.
     pub(super) fn finish(&mut self, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
         self.rows = 0;
         let time =

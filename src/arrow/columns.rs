@@ -45,7 +45,7 @@ pub(super) struct Columns {
     schema: SchemaRef,
     builders: Vec<(Column, Builder)>,
     errors: Option<DamageBuilder>,
-    /// The topic of these rows: a record batch holds rows of one log.
+    /// The topic of these rows: all rows of a record batch are from one log.
     topic: Option<String>,
     unit: TimeUnit,
     rows: usize,
@@ -180,7 +180,7 @@ impl Columns {
         self.rows += 1;
     }
 
-    /// The rows so far; the columns are empty then.
+    /// Returns the rows so far and empties the columns.
     pub(super) fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.builders.len() + 1);
         for (column, builder) in &mut self.builders {
@@ -213,14 +213,14 @@ impl Columns {
     }
 }
 
-/// The timestamp of the record (or batch) at `offset` in the unit of the column; `None` where it has none.
+/// The timestamp of the record (or batch) at `offset` in the unit of the column; `None` if it has none.
 pub(super) fn timestamp(timestamp: i64, unit: TimeUnit, offset: i64) -> Result<Option<i64>> {
     match unit {
         _ if timestamp < 0 => Ok(None),
         TimeUnit::Microsecond => timestamp.checked_mul(1000).map(Some).ok_or_else(|| {
             Error::config(
                 "timestamp_unit",
-                "ms, for the log holds a time beyond µs in 64 bits",
+                "ms, because a timestamp of the log exceeds 64 bits in µs",
                 format!("{timestamp} ms at offset {offset}"),
             )
         }),

@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, DataType, Field, Fields};
 
 use crate::log::DamagedRange;
 
-/// The field of the column: the fields of [`DamagedRange`]. A file name that is not UTF-8 has U+FFFD for the other bytes.
+/// The field of the column: the fields of [`DamagedRange`]. In a file name that is not UTF-8, invalid bytes become U+FFFD.
 pub(super) fn damage_field() -> Field {
     Field::new("error", DataType::Struct(fields()), true)
 }
@@ -68,7 +68,7 @@ impl DamageBuilder {
         self.validity.append(range.is_some());
     }
 
-    /// The rows so far; the column is empty then.
+    /// Returns the rows so far and empties the column.
     pub(super) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
         let [start_position, end_position, start_offset, end_offset] = &mut self.numbers;
         let children: Vec<ArrayRef> = vec![

@@ -17,7 +17,7 @@ enum Keys {
     Binary(BinaryBuilder),
 }
 
-/// The column of headers under construction; null where a record has none.
+/// The column of headers under construction; null if a record has none.
 #[derive(Debug)]
 pub(super) struct HeadersBuilder {
     keys: Keys,

@@ -1,4 +1,4 @@
-//! The answers of many look-ups as columns: a row for each target, null where there is no answer.
+//! The results of many look-ups as columns: a row for each target, null if nothing was found.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use crate::types::{Location, TimestampOffset};
 
 /// The columns of `locate_many`.
 pub(crate) struct Located {
-    /// The rows without an answer.
-    unanswered: Vec<usize>,
+    /// The rows without a result.
+    not_found: Vec<usize>,
     segment_base_offset: Vec<i64>,
     batch_base_offset: Vec<i64>,
     position: Vec<i64>,
@@ -23,18 +23,18 @@ impl Located {
     pub(crate) fn read(log: &Log, offsets: &[i64]) -> Result<Self> {
         let rows = offsets.len();
         let mut located = Self {
-            unanswered: Vec::new(),
+            not_found: Vec::new(),
             segment_base_offset: Vec::with_capacity(rows),
             batch_base_offset: Vec::with_capacity(rows),
             position: Vec::with_capacity(rows),
             size: Vec::with_capacity(rows),
         };
         let nothing = Location { segment_base_offset: 0, batch_base_offset: 0, position: 0, size: 0 };
-        log.locate_each(offsets, |answer| {
+        log.locate_each(offsets, |result| {
             let Location { segment_base_offset, batch_base_offset, position, size } =
-                answer.unwrap_or(nothing);
-            if answer.is_none() {
-                located.unanswered.push(located.segment_base_offset.len());
+                result.unwrap_or(nothing);
+            if result.is_none() {
+                located.not_found.push(located.segment_base_offset.len());
             }
             located.segment_base_offset.push(segment_base_offset);
             located.batch_base_offset.push(batch_base_offset);
@@ -46,7 +46,7 @@ impl Located {
     }
 
     pub(crate) fn into_columns(self) -> [(&'static str, ArrayRef); 4] {
-        let nulls = nulls(&self.unanswered, self.segment_base_offset.len());
+        let nulls = nulls(&self.not_found, self.segment_base_offset.len());
         let long = |values: Vec<i64>| Arc::new(Int64Array::new(values.into(), nulls.clone())) as ArrayRef;
         [
             ("segment_base_offset", long(self.segment_base_offset)),
@@ -59,8 +59,8 @@ impl Located {
 
 /// The columns of `offsets_for_times`.
 pub(crate) struct Timed {
-    /// The rows without an answer.
-    unanswered: Vec<usize>,
+    /// The rows without a result.
+    not_found: Vec<usize>,
     timestamp: Vec<i64>,
     offset: Vec<i64>,
 }
@@ -69,15 +69,15 @@ impl Timed {
     pub(crate) fn read(log: &Log, timestamps: &[i64]) -> Result<Self> {
         let rows = timestamps.len();
         let mut timed = Self {
-            unanswered: Vec::new(),
+            not_found: Vec::new(),
             timestamp: Vec::with_capacity(rows),
             offset: Vec::with_capacity(rows),
         };
-        log.time_each(timestamps, |answer| {
+        log.time_each(timestamps, |result| {
             let TimestampOffset { timestamp, offset } =
-                answer.unwrap_or(TimestampOffset { timestamp: 0, offset: 0 });
-            if answer.is_none() {
-                timed.unanswered.push(timed.timestamp.len());
+                result.unwrap_or(TimestampOffset { timestamp: 0, offset: 0 });
+            if result.is_none() {
+                timed.not_found.push(timed.timestamp.len());
             }
             timed.timestamp.push(timestamp);
             timed.offset.push(offset);
@@ -86,21 +86,21 @@ impl Timed {
     }
 
     pub(crate) fn into_columns(self) -> [(&'static str, ArrayRef); 2] {
-        let nulls = nulls(&self.unanswered, self.timestamp.len());
+        let nulls = nulls(&self.not_found, self.timestamp.len());
         let long = |values: Vec<i64>| Arc::new(Int64Array::new(values.into(), nulls.clone())) as ArrayRef;
         [("timestamp", long(self.timestamp)), ("offset", long(self.offset))]
     }
 }
 
-/// The rows without an answer are null.
-fn nulls(unanswered: &[usize], rows: usize) -> Option<NullBuffer> {
-    if unanswered.is_empty() {
+/// Nulls for the rows without a result.
+fn nulls(not_found: &[usize], rows: usize) -> Option<NullBuffer> {
+    if not_found.is_empty() {
         return None;
     }
-    let mut is_answered = BooleanBufferBuilder::new(rows);
-    is_answered.append_n(rows, true);
-    for row in unanswered {
-        is_answered.set_bit(*row, false);
+    let mut is_found = BooleanBufferBuilder::new(rows);
+    is_found.append_n(rows, true);
+    for row in not_found {
+        is_found.set_bit(*row, false);
     }
-    Some(is_answered.finish().into())
+    Some(is_found.finish().into())
 }

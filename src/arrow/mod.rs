@@ -3,19 +3,19 @@
 //! | column | type | |
 //! |---|---|---|
 //! | `offset` | int64 | |
-//! | `timestamp` | timestamp(ms or µs, UTC) | null where the record has none |
+//! | `timestamp` | timestamp(ms or µs, UTC) | null if the record has none |
 //! | `timestamp_type` | int8 | −1 none, 0 CreateTime, 1 LogAppendTime |
-//! | `key`, `value` | binary | null is null, empty is empty |
-//! | `headers` | list of struct(key: string or binary, value: binary) | null where the record has none |
-//! | `topic` | dictionary(int32, string) | null where unknown, like `partition` |
-//! | `partition`, `leader_epoch`, `sequence` | int32 | −1 where there is no epoch or sequence |
+//! | `key`, `value` | binary | an empty key or value is not null |
+//! | `headers` | list of struct(key: string or binary, value: binary) | null if the record has none |
+//! | `topic` | dictionary(int32, string) | null if unknown, like `partition` |
+//! | `partition`, `leader_epoch`, `sequence` | int32 | −1 if there is no epoch or sequence |
 //! | `producer_id` | int64 | −1 = none |
 //! | `producer_epoch` | int16 | −1 = none |
 //! | `is_transactional`, `is_control` | bool | |
 //! | `codec` | string | `none gzip snappy lz4 zstd` |
 //! | `magic` | int8 | 0, 1, 2 |
 //! | `batch_base_offset`, `position`, `segment_base_offset` | int64 | of the batch, and of its segment |
-//! | `key_size`, `value_size` | int32 | −1 where null |
+//! | `key_size`, `value_size` | int32 | −1 if null |
 //! | `error` | struct of the fields of [`DamagedRange`](crate::log::DamagedRange) | null for records; only with [`OnDamage::Report`](crate::log::OnDamage::Report) |
 
 mod batches;

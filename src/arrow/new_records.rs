@@ -2,10 +2,10 @@
 //!
 //! | column | types | |
 //! |---|---|---|
-//! | `value` | binary or string, of any kind | required; null is null |
-//! | `key` | the same | null if missing |
-//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms | now if missing; null and −1 ms are none |
-//! | `headers` | a list, or a map, of (key, value), as from a scan | null is none |
+//! | `value` | binary or string, of any kind | required |
+//! | `key` | the same | null if there is no such column |
+//! | `timestamp` | a timestamp with a time zone, of any unit; or int64 ms | the present time if there is no such column; null and −1 ms mean none |
+//! | `headers` | a list, or a map, of (key, value), as from a scan | null means none |
 //! | `offset`, `timestamp_type` | any | ignored, so that the result of a scan can be appended |
 //!
 //! Keys, values and headers are borrowed; only timestamps are converted.
@@ -29,7 +29,7 @@ const VALUE: &str = "value";
 const KEY: &str = "key";
 const TIMESTAMP: &str = "timestamp";
 const HEADERS: &str = "headers";
-const PASSED_OVER: [&str; 2] = ["offset", "timestamp_type"];
+const IGNORED: [&str; 2] = ["offset", "timestamp_type"];
 
 /// A header as [`NewRecord`] takes it: its name and its value.
 pub type HeaderPair<'a> = (&'a [u8], Option<&'a [u8]>);
@@ -50,8 +50,7 @@ impl NewRecords {
     /// # Errors
     /// [`Error::Config`], which names the columns.
     pub fn check(schema: &Schema) -> Result<()> {
-        let known =
-            |name: &str| [VALUE, KEY, TIMESTAMP, HEADERS].contains(&name) || PASSED_OVER.contains(&name);
+        let known = |name: &str| [VALUE, KEY, TIMESTAMP, HEADERS].contains(&name) || IGNORED.contains(&name);
         let names = || schema.fields().iter().map(|field| field.name().as_str());
         let mut wrong: Vec<_> = names().filter(|name| !known(name)).collect();
         wrong.extend(
@@ -60,8 +59,8 @@ impl NewRecords {
                 .filter(|(at, name)| names().take(*at).any(|other| other == *name))
                 .map(|(_, name)| name),
         );
-        let expected = "a column value, and key, timestamp and headers if wanted, each once (offset and timestamp_type \
-                        are passed over)";
+        let expected = "a column value, and optionally key, timestamp and headers, each once (offset and timestamp_type \
+                        are ignored)";
         if !wrong.is_empty() {
             return Err(Error::config("columns", expected, wrong.join(", ")));
         }
@@ -102,7 +101,7 @@ impl NewRecords {
         let Some(headers) = &self.headers else { return Ok(pairs) };
         for row in 0..self.rows {
             for at in headers.range(row) {
-                let name = headers.names.get(at).filter(|_| headers.is_there(at));
+                let name = headers.names.get(at).filter(|_| headers.is_valid_pair(at));
                 let name = name.ok_or_else(|| {
                     Error::config(HEADERS, "a name for each header", format!("null in row {row}"))
                 })?;
@@ -206,7 +205,7 @@ impl Times {
         Ok(Self { values, factor, divisor })
     }
 
-    /// In milliseconds, rounded up, so that a search for a record's own time finds it.
+    /// A value in milliseconds, rounded up, so that a search for the original time finds the record.
     fn get(&self, row: usize) -> Option<i64> {
         self.values.is_valid(row).then(|| {
             let value = self.values.value(row).saturating_mul(self.factor);
@@ -279,7 +278,7 @@ impl HeaderLists {
         at(row).unwrap_or(0)..at(row + 1).unwrap_or(0)
     }
 
-    fn is_there(&self, at: usize) -> bool {
+    fn is_valid_pair(&self, at: usize) -> bool {
         self.pair_nulls.as_ref().is_none_or(|nulls| nulls.is_valid(at))
     }
 }

@@ -15,33 +15,33 @@ use super::{Column, HeaderKeys, schema};
 use crate::error::{Error, Result};
 use crate::log::{DamagedRange, Log, OnDamage, Scan, ScanOptions, ScanStats, ScanStep, Split, Uncommitted};
 
-/// How much of the log one thread takes at a time.
+/// The size of the splits that threads read, bytes of the log.
 const THREAD_BYTES: u64 = 4 << 20;
 
-/// How many finished record batches wait behind each thread at most.
-const READY: usize = 2;
+/// The maximum number of finished record batches of each split that wait to be returned.
+const MAX_READY: usize = 2;
 
-/// Binary columns count their bytes in 31 bits, and one more batch always fits.
+/// The limit of `max_bytes`: binary columns have 31-bit offsets, and after this limit one more batch must fit.
 const MAX_BYTES: usize = 1 << 30;
 
-/// What to give, and in which portions.
+/// Options of a [`Reader`].
 #[derive(Debug, Clone)]
 pub struct ReaderOptions {
-    /// What to read. With `batches_only` the rows are batches, and `columns` is not asked.
+    /// What to read. With `batches_only` the rows are batches, and `columns` is ignored.
     pub scan: ScanOptions,
-    /// Which columns, in this order.
+    /// The columns, in this order.
     pub columns: Vec<Column>,
-    /// How header names come out.
+    /// The type of header names.
     pub header_keys: HeaderKeys,
-    /// Milliseconds or microseconds.
+    /// The unit of timestamps: milliseconds or microseconds.
     pub timestamp_unit: TimeUnit,
-    /// The most rows in a record batch.
+    /// The maximum number of rows in a record batch.
     pub max_rows: usize,
-    /// About the most bytes in a record batch, 1 GiB in any case; one record may be larger.
+    /// The approximate maximum size of a record batch, bytes; at most 1 GiB. One record may be larger.
     pub max_bytes: usize,
-    /// How many threads decompress and decode side by side; they live no longer than the call that needs them.
+    /// The number of threads that decompress and decode concurrently. They end with the call that starts them.
     pub threads: usize,
-    /// The most rows in all. With a limit one thread reads, so that nothing after the last row is read.
+    /// The maximum total number of rows. With a limit only one thread reads, so that nothing after the last row is read.
     pub limit: Option<usize>,
 }
 
@@ -65,46 +65,46 @@ impl ReaderOptions {
         self.scan.on_damage == OnDamage::Report
     }
 
-    /// The schema of what a reader with these options gives.
+    /// The schema of a reader with these options.
     pub fn schema(&self) -> SchemaRef {
         if self.scan.batches_only { batches::schema(self.reports()) } else { schema(self) }
     }
 }
 
-/// What a reader has met so far; shared with whoever started it.
+/// The progress of a reader so far; shared with the code that started it.
 #[derive(Debug, Clone, Default)]
-pub struct Progress(Arc<Mutex<Met>>);
+pub struct Progress(Arc<Mutex<ProgressState>>);
 
 #[derive(Debug, Clone, Default)]
-struct Met {
+struct ProgressState {
     damaged_ranges: Vec<DamagedRange>,
     stats: ScanStats,
-    /// The parts that gave records of transactions which are not known to be committed, in order.
+    /// The parts with records of transactions that are not known to be committed, in order.
     uncommitted: Vec<(Log, Uncommitted)>,
 }
 
 impl Progress {
-    fn met(&self) -> MutexGuard<'_, Met> {
+    fn state(&self) -> MutexGuard<'_, ProgressState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The damaged stretches passed over.
+    /// The damaged ranges that were skipped.
     pub fn damaged_ranges(&self) -> Vec<DamagedRange> {
-        self.met().damaged_ranges.clone()
+        self.state().damaged_ranges.clone()
     }
 
-    /// What was done.
+    /// The statistics of the scans.
     pub fn stats(&self) -> ScanStats {
-        self.met().stats
+        self.state().stats
     }
 
-    /// The partition directory and the first offset given of a transaction that was aborted, or has not ended; see
+    /// The partition directory and the first returned offset of a transaction that was aborted or has not ended; see
     /// [`Scan::first_uncommitted`].
     ///
     /// # Errors
     /// Those of [`Scan::first_uncommitted`].
     pub fn first_uncommitted(&self) -> Result<Option<(PathBuf, i64)>> {
-        let parts = self.met().uncommitted.clone();
+        let parts = self.state().uncommitted.clone();
         for (log, uncommitted) in parts {
             if let Some(offset) = uncommitted.find(&log)? {
                 return Ok(Some((log.path().to_owned(), offset)));
@@ -113,43 +113,43 @@ impl Progress {
         Ok(None)
     }
 
-    /// Adds what a part did since it was asked before.
-    fn add(&self, gaps: &[DamagedRange], stats: ScanStats) {
-        let mut met = self.met();
-        met.damaged_ranges.extend_from_slice(gaps);
-        met.stats += stats;
+    /// Adds the progress of a part since the last call.
+    fn add(&self, ranges: &[DamagedRange], stats: ScanStats) {
+        let mut state = self.state();
+        state.damaged_ranges.extend_from_slice(ranges);
+        state.stats += stats;
     }
 
-    /// Adds what another reader met, which read on from here.
+    /// Adds the progress of a reader of the part that follows.
     fn merge(&self, other: &Self) {
-        let other = std::mem::take(&mut *other.met());
-        let mut met = self.met();
-        met.damaged_ranges.extend(other.damaged_ranges);
-        met.stats += other.stats;
-        met.uncommitted.extend(other.uncommitted);
+        let other = std::mem::take(&mut *other.state());
+        let mut state = self.state();
+        state.damaged_ranges.extend(other.damaged_ranges);
+        state.stats += other.stats;
+        state.uncommitted.extend(other.uncommitted);
     }
 
-    /// Notes what is known of the transactions of the part that is read, in place of what was known before.
-    fn note(&self, scan: &Scan, place: usize) {
-        let mut met = self.met();
-        met.uncommitted.truncate(place);
-        met.uncommitted.extend(scan.uncommitted().map(|uncommitted| (scan.log().clone(), uncommitted)));
+    /// Replaces the information about the transactions of the part that is being read.
+    fn set_uncommitted(&self, scan: &Scan, index: usize) {
+        let mut state = self.state();
+        state.uncommitted.truncate(index);
+        state.uncommitted.extend(scan.uncommitted().map(|uncommitted| (scan.log().clone(), uncommitted)));
     }
 
     fn parts(&self) -> usize {
-        self.met().uncommitted.len()
+        self.state().uncommitted.len()
     }
 }
 
-/// Reads logs one after another as record batches; each batch holds rows of one log.
+/// Reads logs one after another as record batches; all rows of a batch are from one log.
 pub struct Reader {
     options: ReaderOptions,
     schema: SchemaRef,
     logs: Box<dyn Iterator<Item = Result<Log>> + Send>,
     current: Option<Part>,
-    /// With several threads: the current log, its splits that are not begun, and those under way, in order.
-    waiting: Option<(Log, VecDeque<Split>)>,
-    lanes: VecDeque<Lane>,
+    /// With several threads: the current log and its splits that are not started.
+    pending: Option<(Log, VecDeque<Split>)>,
+    running: VecDeque<RunningSplit>,
     progress: Progress,
 }
 
@@ -160,7 +160,7 @@ impl fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// A reader of these logs; each is opened when the one before is read.
+    /// A reader of these logs; each is opened after the previous one was read.
     pub fn new(
         logs: impl Iterator<Item = Result<Log>> + Send + 'static,
         options: ReaderOptions,
@@ -170,8 +170,8 @@ impl Reader {
             schema: options.schema(),
             logs: Box::new(logs),
             current: None,
-            waiting: None,
-            lanes: VecDeque::new(),
+            pending: None,
+            running: VecDeque::new(),
             options,
             progress,
         }
@@ -191,8 +191,8 @@ impl Reader {
         }
         if next.is_err() {
             self.logs = Box::new(std::iter::empty());
-            (self.current, self.waiting) = (None, None);
-            self.lanes.clear();
+            (self.current, self.pending) = (None, None);
+            self.running.clear();
         }
         next
     }
@@ -206,15 +206,15 @@ impl Reader {
                 }
                 self.current = None;
             }
-            if let Some((log, splits)) = &mut self.waiting {
-                while self.lanes.len() < self.options.threads
+            if let Some((log, splits)) = &mut self.pending {
+                while self.running.len() < self.options.threads
                     && let Some(split) = splits.pop_front()
                 {
                     let scan = ScanOptions { ranges: split.ranges(), ..self.options.scan };
-                    self.lanes.push_back(Lane::new(log.scan(scan)?));
+                    self.running.push_back(RunningSplit::new(log.scan(scan)?));
                 }
-                let Some(first) = self.lanes.front_mut() else {
-                    self.waiting = None;
+                let Some(first) = self.running.front_mut() else {
+                    self.pending = None;
                     continue;
                 };
                 if let Some(batch) = first.ready.pop_front() {
@@ -222,9 +222,9 @@ impl Reader {
                 }
                 if first.finished {
                     self.progress.merge(&first.progress);
-                    self.lanes.pop_front();
+                    self.running.pop_front();
                 } else {
-                    fill_side_by_side(&mut self.lanes, &self.options, &self.schema)?;
+                    fill_concurrently(&mut self.running, &self.options, &self.schema)?;
                 }
                 continue;
             }
@@ -232,7 +232,7 @@ impl Reader {
             let log = log?;
             if self.options.threads > 1 && self.options.limit.is_none() && !self.options.scan.batches_only {
                 let splits = log.plan(THREAD_BYTES, &self.options.scan)?;
-                self.waiting = Some((log, splits.into()));
+                self.pending = Some((log, splits.into()));
             } else {
                 self.current = Some(Part::new(log.scan(self.options.scan)?));
             }
@@ -240,15 +240,15 @@ impl Reader {
     }
 }
 
-/// A split under way: what was read of it and not yet given.
-struct Lane {
+/// A split that is being read, with the record batches that are not returned yet.
+struct RunningSplit {
     part: Part,
     ready: VecDeque<RecordBatch>,
     finished: bool,
     progress: Progress,
 }
 
-impl Lane {
+impl RunningSplit {
     fn new(scan: Scan) -> Self {
         let progress = Progress::default();
         Self { part: Part::new(scan), ready: VecDeque::new(), finished: false, progress }
@@ -264,41 +264,45 @@ impl Lane {
     }
 }
 
-/// Reads a record batch more of each split that has room for one, each in a thread of its own; the first one in the
-/// calling thread, which is the one that sees signals. Where it fails, the others stop at their next batch.
-fn fill_side_by_side(lanes: &mut VecDeque<Lane>, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
+/// Reads one more record batch of each split that has fewer than [`MAX_READY`], each in its own thread, and the first in the
+/// calling thread, which receives signals. If the first fails, the others stop at their next batch.
+fn fill_concurrently(
+    running: &mut VecDeque<RunningSplit>,
+    options: &ReaderOptions,
+    schema: &SchemaRef,
+) -> Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
-    let mut unfilled = lanes.iter_mut().filter(|lane| !lane.finished && lane.ready.len() < READY);
+    let mut unfilled = running.iter_mut().filter(|split| !split.finished && split.ready.len() < MAX_READY);
     let Some(first) = unfilled.next() else { return Ok(()) };
     std::thread::scope(|scope| {
         let threads: Vec<_> = unfilled
-            .map(|lane| {
-                lane.part.scan.stop_when(&stop);
-                scope.spawn(|| lane.fill(options, schema))
+            .map(|split| {
+                split.part.scan.stop_when(&stop);
+                scope.spawn(|| split.fill(options, schema))
             })
             .collect();
         let filled = first.fill(options, schema);
         stop.store(filled.is_err(), Ordering::Relaxed);
         let others: Vec<_> = threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         filled?;
-        // a panic of ours goes on as one; it is not hidden as an end of the data
+        // a panic of a thread is propagated: otherwise it would look like the end of the data
         others
             .into_iter()
             .try_for_each(|other| other.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 
-/// A scan and the columns it fills.
+/// A scan, and the columns that it fills.
 struct Part {
     scan: Scan,
     columns: Option<Columns>,
     batches: BatchColumns,
-    /// A batch is being read.
+    /// The batch that is being read.
     batch: Option<crate::segment::Batch>,
     topic: Option<String>,
     counted: (usize, ScanStats),
-    /// Its place among the parts in [`Met::uncommitted`], once it was asked.
-    place: Option<usize>,
+    /// The index of this part in [`ProgressState::uncommitted`], once it is known.
+    index: Option<usize>,
 }
 
 impl Part {
@@ -312,7 +316,7 @@ impl Part {
             batch: None,
             topic,
             counted,
-            place: None,
+            index: None,
         }
     }
 
@@ -330,7 +334,7 @@ impl Part {
             stats - self.counted.1,
         );
         self.counted = (self.scan.damaged_ranges().len(), stats);
-        progress.note(&self.scan, *self.place.get_or_insert_with(|| progress.parts()));
+        progress.set_uncommitted(&self.scan, *self.index.get_or_insert_with(|| progress.parts()));
         filled?;
         let finished = if options.scan.batches_only {
             (self.batches.rows() > 0).then(|| self.batches.finish(schema))
@@ -349,7 +353,7 @@ impl Part {
             let Some(batch) = self.batch else {
                 match self.scan.next_step()? {
                     None => break,
-                    Some(ScanStep::DamagedRange(gap)) => columns.append_damaged_range(&gap),
+                    Some(ScanStep::DamagedRange(range)) => columns.append_damaged_range(&range),
                     Some(ScanStep::Batch(batch)) => self.batch = Some(batch),
                 }
                 continue;
@@ -358,18 +362,18 @@ impl Part {
             let segment = self.scan.segment().unwrap_or(-1);
             let origin = Origin { topic: self.topic.as_deref(), partition, segment, batch: &batch };
             let before = self.scan.damaged_ranges().len();
-            let goes_on = self.scan.each_record(|record| {
+            let has_more = self.scan.each_record(|record| {
                 columns.append(record, &origin)?;
                 Ok(columns.rows() < options.max_rows && columns.bytes() < max_bytes)
             })?;
-            if !goes_on {
-                // a batch that broke off is a gap too
+            if !has_more {
+                // a batch that ends in damage is also a damaged range
                 if options.reports() && self.scan.damaged_ranges().len() > before {
                     self.scan
                         .damaged_ranges()
                         .last()
                         .into_iter()
-                        .for_each(|gap| columns.append_damaged_range(gap));
+                        .for_each(|range| columns.append_damaged_range(range));
                 }
                 self.batch = None;
             }
@@ -382,7 +386,7 @@ impl Part {
             let Some(step) = self.scan.next_step()? else { break };
             let segment = self.scan.segment().unwrap_or(-1);
             match step {
-                ScanStep::DamagedRange(gap) => self.batches.append_damaged_range(&gap, segment),
+                ScanStep::DamagedRange(range) => self.batches.append_damaged_range(&range, segment),
                 ScanStep::Batch(batch) => self.batches.append(&batch, segment)?,
             }
         }

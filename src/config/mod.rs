@@ -29,19 +29,19 @@ pub(crate) use value::Value;
 use crate::error::{Error, Result};
 use crate::types::TimestampType;
 
-/// What becomes of old records. Kafka: `cleanup.policy`; neither of the two keeps everything.
+/// What happens to old records. Kafka: `cleanup.policy`; without either policy everything is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CleanupPolicy {
-    /// Segments go when they are too old or the log too large.
+    /// Segments are deleted when they are too old or the log is too large.
     pub delete: bool,
-    /// Of the records of a key the last one stays.
+    /// The last record of each key is kept.
     pub compact: bool,
 }
 
-/// How batches are to be compressed. Kafka: `BrokerCompressionType`.
+/// How batches are compressed. Kafka: `BrokerCompressionType`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CompressionType {
-    /// Not at all.
+    /// No compression.
     Uncompressed,
     /// Zstandard.
     Zstd,
@@ -49,9 +49,9 @@ pub enum CompressionType {
     Lz4,
     /// Snappy in Xerial frames.
     Snappy,
-    /// RFC 1952.
+    /// Gzip, RFC 1952.
     Gzip,
-    /// As the batch came; our own records go uncompressed.
+    /// A batch keeps its codec; batches built by the writer are uncompressed.
     Producer,
 }
 
@@ -71,65 +71,66 @@ impl CompressionType {
 
 /// The settings of one log. Each field's Kafka name has dots for its underscores.
 ///
-/// Make one with `LogConfig { segment_bytes: 1 << 20, ..LogConfig::default() }`, and [`LogConfig::validate`] it: what
-/// takes a `LogConfig` does so again.
+/// Create it as `LogConfig { segment_bytes: 1 << 20, ..LogConfig::default() }`. [`LogConfig::validate`] checks it; functions that
+/// take a `LogConfig` also validate it.
 ///
 /// *Source*: Kafka's `LogConfig`, 4.3.1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogConfig {
-    /// Largest size of a segment's `.log`, bytes: 14 to 2³¹−1; 1 GiB. Kafka calls one below 1 MiB
+    /// Maximum size of a segment's `.log`, bytes: 14 to 2³¹−1; default 1 GiB. Below 1 MiB, Kafka's name is
     /// `internal.segment.bytes`.
     pub segment_bytes: u32,
-    /// Longest time between a segment's first record and its last, ms: ≥ 1; 7 days.
+    /// Maximum time between a segment's first record and its last, ms: ≥ 1; default 7 days.
     pub segment_ms: i64,
-    /// At most this much is taken from `segment_ms` at random, ms: ≥ 0; 0.
+    /// Maximum random reduction of `segment_ms`, ms: ≥ 0; default 0.
     pub segment_jitter_ms: i64,
-    /// Size of each index file of the active segment, bytes: 4 to 2³¹−1; 10 MiB. Rounded down to whole entries; a writer
-    /// wants room for one: 12.
+    /// Size of each index file of the active segment, bytes: 4 to 2³¹−1; default 10 MiB. Rounded down to whole entries; a writer
+    /// requires space for one entry: 12.
     pub segment_index_bytes: u32,
-    /// An index entry after more than this many bytes: 0 to 2³¹−1; 4096.
+    /// Minimum distance of two index entries, bytes of the `.log`, exclusive: 0 to 2³¹−1; default 4096.
     pub index_interval_bytes: u32,
-    /// Flush after this many records: ≥ 1; 2⁶³−1, which is never.
+    /// Flush after this many records: ≥ 1; default 2⁶³−1, which is never.
     pub flush_messages: i64,
-    /// Flush after this long, ms: ≥ 0; 2⁶³−1, which is never.
+    /// Flush after this time, ms: ≥ 0; default 2⁶³−1, which is never.
     pub flush_ms: i64,
-    /// Oldest segments go while the log stays at least this large, bytes; −1 (or any other negative): never.
+    /// The oldest segments are deleted while the log remains at least this large, bytes; default −1. Negative: never.
     pub retention_bytes: i64,
-    /// Segments go when all their records are older, ms: ≥ −1; 7 days. −1: never.
+    /// Segments are deleted when all their records are older, ms: ≥ −1; default 7 days. −1: never.
     pub retention_ms: i64,
-    /// Largest batch, bytes: 0 to 2³¹−1; 1 MiB + 12.
+    /// Maximum size of a batch, bytes: 0 to 2³¹−1; default 1 MiB + 12.
     pub max_message_bytes: u32,
-    /// How long compaction keeps tombstones and markers, ms: ≥ 0; 1 day.
+    /// Time for which compaction keeps tombstones and markers, ms: ≥ 0; default 1 day.
     pub delete_retention_ms: i64,
-    /// Records younger than this are not compacted, ms: ≥ 0; 0. At most `max_compaction_lag_ms`.
+    /// Records younger than this are not compacted, ms: ≥ 0; default 0. At most `max_compaction_lag_ms`.
     pub min_compaction_lag_ms: i64,
-    /// A record is not left uncompacted for longer, ms: ≥ 1; 2⁶³−1, which is no limit.
+    /// Maximum time for which a record stays uncompacted, ms: ≥ 1; default 2⁶³−1, which is no limit.
     pub max_compaction_lag_ms: i64,
-    /// Share of the log that must be dirty before it is compacted: 0 to 1; 0.5.
+    /// Fraction of the log that must be dirty before it is compacted: 0 to 1; default 0.5.
     pub min_cleanable_dirty_ratio: f64,
-    /// What becomes of old records: `delete`.
+    /// What happens to old records; default `delete`.
     pub cleanup_policy: CleanupPolicy,
-    /// How long a deleted segment's files stay under their `.deleted` names, ms: ≥ 0; 1 minute.
+    /// Time for which a deleted segment's files keep their `.deleted` names, ms: ≥ 0; default 1 minute.
     pub file_delete_delay_ms: i64,
-    /// How batches are compressed: `producer`.
+    /// How batches are compressed; default `producer`.
     pub compression_type: CompressionType,
-    /// gzip's level: 1 to 9, or −1, zlib's own default; −1.
+    /// Gzip level: 1 to 9, or −1 for zlib's default; default −1.
     pub compression_gzip_level: i32,
-    /// LZ4's level: 1 to 17; 9. Our own compressor has one level only.
+    /// LZ4 level: 1 to 17; default 9. Cordwood's compressor has only one level.
     pub compression_lz4_level: i32,
-    /// Zstandard's level: −131072 to 22; 3.
+    /// Zstandard level: −131072 to 22; default 3.
     pub compression_zstd_level: i32,
-    /// Whether the active segment's `.log` gets its full size when it is made: no.
+    /// Whether the active segment's `.log` has its full size from its creation; default false.
     pub preallocate: bool,
-    /// What a record's timestamp means: `CreateTime`. Not `NoTimestampType`.
+    /// The meaning of a record's timestamp; default `CreateTime`. Not `NoTimestampType`.
     pub message_timestamp_type: TimestampType,
-    /// A record's time may lie this far before now, ms: ≥ 0; 2⁶³−1, which is no limit.
+    /// Maximum difference of a timestamp before the present time, ms: ≥ 0; default 2⁶³−1, which is no limit.
     pub message_timestamp_before_max_ms: i64,
-    /// A record's time may lie this far after now, ms: ≥ 0; 1 hour.
+    /// Maximum difference of a timestamp after the present time, ms: ≥ 0; default 1 hour.
     pub message_timestamp_after_max_ms: i64,
-    /// Replicas that must have a record before it counts as written: ≥ 1; 1. For a cluster; one log only keeps it.
+    /// Number of replicas that must have a record before it counts as written: ≥ 1; default 1. Stored only; it applies to a
+    /// cluster.
     pub min_insync_replicas: u32,
-    /// Whether a replica that is behind may lead: no. For a cluster; one log only keeps it.
+    /// Whether an out-of-sync replica may become the leader; default false. Stored only; it applies to a cluster.
     pub unclean_leader_election_enable: bool,
 }
 
@@ -168,7 +169,7 @@ impl Default for LogConfig {
 }
 
 impl LogConfig {
-    /// Whether every setting is allowed, alone and beside the others.
+    /// Checks that every setting is in its range, and that the settings are consistent.
     ///
     /// # Errors
     /// [`Error::Config`] with the field's name.
@@ -189,7 +190,7 @@ impl LogConfig {
         Ok(())
     }
 
-    /// The age at which a segment is rolled, ms: a log that is compacted must not keep records from it for longer than
+    /// The age at which a segment is rolled, ms: in a compacted log, no record may stay uncompacted for longer than
     /// `max_compaction_lag_ms`, and the active segment is never compacted. Kafka: `LogConfig.maxSegmentMs`.
     pub fn max_segment_ms(&self) -> i64 {
         if self.cleanup_policy.compact {
@@ -204,12 +205,12 @@ impl LogConfig {
         if self.preallocate { self.segment_bytes } else { 0 }
     }
 
-    /// What one segment takes from its age of rolling, ms, of a random number that the caller drew for it.
-    /// Kafka: `LogConfig.randomSegmentJitter`, drawn once for each segment object.
+    /// The reduction of one segment's age of rolling, ms. `random`: a random number, drawn once per segment. Kafka:
+    /// `LogConfig.randomSegmentJitter`.
     pub fn random_segment_jitter(&self, random: i32) -> i64 {
-        let most = self.segment_jitter_ms.min(self.segment_ms);
-        // Kafka's abs: that of the least i32 is 0
+        let max = self.segment_jitter_ms.min(self.segment_ms);
+        // as in Kafka's `Utils.abs`, the absolute value of i32::MIN is 0
         let random = i64::from(random.checked_abs().unwrap_or(0));
-        random.checked_rem(most).unwrap_or(0)
+        random.checked_rem(max).unwrap_or(0)
     }
 }

@@ -1,4 +1,4 @@
-//! A log's settings from the properties of a broker or of a topic, and back.
+//! Conversion between a log's settings and the properties of a broker or a topic.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use super::suggestions::nearest;
 use super::value::{Allowed, Value};
 use crate::error::{Error, Result};
 
-/// Whose properties they are.
+/// The source of properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PropertySource {
-    /// A broker's file: its own names (`log.segment.bytes`); whatever else is in it is ignored.
+    /// A broker's configuration file: broker names (`log.segment.bytes`); other names are ignored.
     Broker,
     /// A topic's overrides: `segment.bytes`; an unknown name is an error.
     Topic,
 }
 
 impl PropertySource {
-    /// A broker's file has a name that begins with `log.`, or one of those that every broker has.
+    /// Guesses the source: a broker's file has a name that begins with `log.`, or one that every broker has.
     pub fn guess<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         const BROKER: [&str; 3] = ["broker.id", "node.id", "process.roles"];
         let is_brokers = |name: &str| name.starts_with("log.") || BROKER.contains(&name);
@@ -27,10 +27,10 @@ impl PropertySource {
 }
 
 const SEGMENT_BYTES: &str = "segment.bytes";
-/// The name of a segment size below [`MIN_SEGMENT_BYTES`], for topics only. It wins over the other.
+/// The name of a segment size below [`MIN_SEGMENT_BYTES`], for topics only. It takes precedence over `segment.bytes`.
 const INTERNAL_SEGMENT_BYTES: &str = "internal.segment.bytes";
 const MIN_SEGMENT_BYTES: i64 = 1 << 20;
-/// Kafka's too, but nothing that a log's files show.
+/// Kafka's topic settings that do not affect a log's files.
 const IGNORED: [&str; 6] = [
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
@@ -39,15 +39,16 @@ const IGNORED: [&str; 6] = [
     "remote.log.copy.disable",
     "remote.log.delete.on.disable",
 ];
-/// Has to be off: with it, what lies here is not the whole log.
+/// Must be false: otherwise the directory may not contain the whole log.
 const REMOTE_STORAGE: &str = "remote.storage.enable";
 
 impl LogConfig {
-    /// The settings in a broker's file or a topic's overrides, with Kafka's precedence (`log.roll.ms` over
-    /// `log.roll.hours`); what they do not name has its default. `None` guesses, as [`PropertySource::guess`] does.
+    /// The settings in a broker's file or a topic's overrides, with Kafka's precedence (`log.roll.ms` over `log.roll.hours`);
+    /// other settings have their defaults. `None`: the source is guessed by [`PropertySource::guess`].
     ///
     /// # Errors
-    /// [`Error::Config`] with the name, the value and what is allowed; for an unknown name of a topic's a near one, if any.
+    /// [`Error::Config`] with the name, the value and the allowed values; for an unknown topic setting, with a similar name, if
+    /// any.
     ///
     /// *Source*: `KafkaConfig.extractLogConfigMap`, `LogConfig.fromProps`.
     pub fn from_properties(
@@ -71,7 +72,7 @@ impl LogConfig {
             }
             if name == REMOTE_STORAGE {
                 if Allowed::Flag.parse(text) != Some(Value::Flag(false)) {
-                    return Err(refused(name, "false: there is no tiered storage here", text));
+                    return Err(refused(name, "false: tiered storage is not supported", text));
                 }
                 continue;
             }
@@ -81,7 +82,7 @@ impl LogConfig {
             let value = read(name, text, segment_size_limit(setting))?;
             self.put(setting, name, text, &value)?;
         }
-        // after `segment.bytes`, over which it wins
+        // after `segment.bytes`: it takes precedence
         if let Some(text) = overrides.get(INTERNAL_SEGMENT_BYTES)
             && let Some(setting) = settings().find(|setting| setting.name == SEGMENT_BYTES)
         {
@@ -91,7 +92,7 @@ impl LogConfig {
         self.checked()
     }
 
-    /// All settings under their topic names; [`LogConfig::from_properties`] makes the same of them.
+    /// All settings under their topic names. [`LogConfig::from_properties`] returns the same settings for them.
     pub fn to_properties(&self) -> BTreeMap<String, String> {
         settings()
             .map(|setting| {
@@ -107,7 +108,7 @@ impl LogConfig {
         let mut config = Self::default();
         for setting in settings() {
             let mut is_set = false;
-            // a name that loses is read all the same: a broker that cannot read it does not start
+            // names without precedence are parsed, too: a broker does not start if one of them is invalid
             for synonym in setting.synonyms {
                 let Some(text) = properties.get(synonym.name) else { continue };
                 let value = read(synonym.name, text, synonym.allowed.unwrap_or(segment_size_limit(setting)))?;
@@ -128,7 +129,7 @@ impl LogConfig {
         Ok(())
     }
 
-    /// What two settings say of each other, in the words of properties.
+    /// Checks the rules between settings, with property names in the error.
     fn checked(self) -> Result<Self> {
         if self.min_compaction_lag_ms > self.max_compaction_lag_ms {
             return Err(Error::config(
@@ -141,7 +142,7 @@ impl LogConfig {
     }
 }
 
-/// The value in the setting's own unit. A broker takes any negative retention time for −1, and none of 0.
+/// The value in the setting's unit. A broker reads any negative retention time as −1, and refuses 0.
 fn in_units(setting: &Setting, synonym: Synonym, text: &str, value: Value) -> Result<Value> {
     let Value::Integer(number) = value else { return Ok(value) };
     let number = number.saturating_mul(synonym.factor);
@@ -152,7 +153,7 @@ fn in_units(setting: &Setting, synonym: Synonym, text: &str, value: Value) -> Re
     }
 }
 
-/// What properties may say: less than the field may for the size of a segment.
+/// The allowed values in properties: for the segment size, the range is smaller than that of the field.
 fn segment_size_limit(setting: &Setting) -> Allowed {
     match setting.allowed {
         Allowed::Integer { max, .. } if setting.name == SEGMENT_BYTES => {
@@ -167,7 +168,7 @@ fn read(name: &str, text: &str, allowed: Allowed) -> Result<Value> {
         Some(value) => Ok(value),
         None if name.ends_with(SEGMENT_BYTES) && name != INTERNAL_SEGMENT_BYTES => Err(refused(
             name,
-            format!("{allowed}; for a smaller one, {INTERNAL_SEGMENT_BYTES} of a topic"),
+            format!("{allowed}; for a smaller size, set {INTERNAL_SEGMENT_BYTES} of a topic"),
             text,
         )),
         None => Err(refused(name, allowed.to_string(), text)),
@@ -178,14 +179,17 @@ fn refused(name: &str, expected: impl Into<String>, text: &str) -> Error {
     Error::config(name, expected, format!("\"{text}\""))
 }
 
-/// What is expected instead of a name that no topic has: the topic's name for a broker's, else one that is near.
+/// The expectation in the error for an unknown topic setting: the topic's name for a broker setting, otherwise a similar name.
 fn known_setting(name: &str) -> String {
     let of_broker = settings().find(|setting| setting.synonyms.iter().any(|synonym| synonym.name == name));
     if let Some(setting) = of_broker {
-        return format!("a topic's setting: {name} is a broker's, and a topic's is {}", setting.name);
+        return format!(
+            "a topic setting: {name} is a broker setting, and the topic setting is {}",
+            setting.name
+        );
     }
     match nearest(name, settings().map(|setting| setting.name).chain([INTERNAL_SEGMENT_BYTES])) {
-        Some(nearest) => format!("a topic's setting; the nearest is {nearest}"),
-        None => "a topic's setting".to_owned(),
+        Some(nearest) => format!("a topic setting; the nearest is {nearest}"),
+        None => "a topic setting".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! The table of all settings, which everything else reads: names, where a broker's file has them, what is allowed.
+//! The table of all settings: names, names in a broker's file, allowed values.
 
 use super::value::{Allowed, Value};
 use super::{CleanupPolicy, CompressionType, LogConfig};
@@ -9,9 +9,9 @@ use crate::types::TimestampType;
 pub struct Setting {
     /// Kafka's name for a topic: `segment.bytes`.
     pub name: &'static str,
-    /// What a broker's file may call it; the first that is there wins.
+    /// The names in a broker's file; the first one present takes precedence.
     pub synonyms: &'static [Synonym],
-    /// What it may be.
+    /// The allowed values.
     pub allowed: Allowed,
     get: fn(&LogConfig) -> Value,
     set: fn(&mut LogConfig, &Value) -> Option<()>,
@@ -23,7 +23,7 @@ impl Setting {
         self.name.replace('.', "_")
     }
 
-    /// Its text in a configuration, as in properties.
+    /// The text of its value in a configuration, as in properties.
     pub fn text(&self, config: &LogConfig) -> String {
         self.value(config).to_string()
     }
@@ -32,7 +32,7 @@ impl Setting {
         (self.get)(config)
     }
 
-    /// `None` where the value is of another type than the field.
+    /// Sets the field. `None` if the value has another type than the field.
     pub(crate) fn store(&self, config: &mut LogConfig, value: &Value) -> Option<()> {
         (self.set)(config, value)
     }
@@ -43,9 +43,9 @@ impl Setting {
 pub struct Synonym {
     /// The name: `log.roll.hours`.
     pub name: &'static str,
-    /// How many of the setting's units one of its own is: 3,600,000 for hours.
+    /// The number of the setting's units in one unit of the synonym: 3,600,000 for hours.
     pub factor: i64,
-    /// What the broker allows for the number in the file, where that is not what the setting allows.
+    /// The values that the broker allows in the file, if they differ from those of the setting.
     pub allowed: Option<Allowed>,
 }
 
@@ -69,7 +69,7 @@ const fn synonym(name: &'static str) -> Synonym {
     Synonym { name, factor: 1, allowed: None }
 }
 
-/// Any number will do, if another name wins.
+/// A synonym that allows any number, since another name may take precedence.
 const fn any(name: &'static str) -> Synonym {
     Synonym { name, factor: 1, allowed: Some(at_least(i64::MIN)) }
 }
@@ -120,7 +120,7 @@ const COMPRESSION_TYPES: [CompressionType; 6] = [
 ];
 
 static SETTINGS: [Setting; 26] = [
-    // less than 1 MiB is `internal.segment.bytes` in properties; 14 is the least that Kafka ever allowed
+    // below 1 MiB it is `internal.segment.bytes` in properties; 14 is the lowest limit of any Kafka version
     integer!("segment.bytes", segment_bytes, int(14, INT), [synonym("log.segment.bytes")]),
     integer!("segment.ms", segment_ms, at_least(1), [synonym("log.roll.ms"), hours("log.roll.hours", 1)]),
     integer!(
@@ -187,7 +187,7 @@ static SETTINGS: [Setting; 26] = [
         get: |config| {
             let CleanupPolicy { delete, compact } = config.cleanup_policy;
             let words = [(compact, COMPACT), (delete, DELETE)];
-            Value::Words(words.into_iter().filter(|(given, _)| *given).map(|(_, word)| word).collect())
+            Value::Words(words.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word).collect())
         },
         set: |config, value| {
             config.cleanup_policy =

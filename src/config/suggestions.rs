@@ -1,7 +1,7 @@
-//! The name that a misspelt one was meant to be.
+//! Suggestions for misspelt names.
 
-/// The known name with the fewest edits to `name`, upper and lower case taken as equal. `None` where more than a third of
-/// the letters differ: a far-fetched guess misleads.
+/// The known name with the fewest edits to `name`, ignoring case. `None` if more than a third of the letters differ: a poor
+/// suggestion would mislead.
 pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     nearest_within(name, known, 3)
 }
@@ -22,7 +22,7 @@ pub(crate) fn nearest_within<'a>(
         .map(|(_, known)| known)
 }
 
-/// How many letters must be put in, left out or changed to make one of the other (Levenshtein).
+/// The number of letters to insert, delete or change (Levenshtein distance).
 fn edits(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_suggested_only_where_it_is_near() {
+    fn only_a_similar_name_is_suggested() {
         let known = ["topic", "offset", "timestamp", "key"];
         let cases = [
             ("OFFSET", Some("offset")),
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn edits_are_counted_as_in_the_textbook() {
+    fn edits_are_the_levenshtein_distance() {
         for (from, to, count) in [("kitten", "sitting", 3), ("", "abc", 3), ("abc", "", 3), ("ab", "ab", 0)] {
             assert_eq!(edits(from, to), count, "{from} {to}");
         }

@@ -1,8 +1,8 @@
-//! Values of settings and their texts: what is allowed, read as Kafka's `ConfigDef.parseType` does.
+//! Values of settings and their texts: allowed values, and parsing as in Kafka's `ConfigDef.parseType`.
 
 use std::fmt;
 
-/// A setting's value, whatever its type.
+/// A setting's value, of any type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
     Integer(i64),
@@ -10,7 +10,7 @@ pub(crate) enum Value {
     Flag(bool),
     /// One of the allowed words.
     Word(&'static str),
-    /// Some of the allowed words, in their order.
+    /// Some of the allowed words, in the order of the allowed words.
     Words(Vec<&'static str>),
 }
 
@@ -36,7 +36,7 @@ impl Value {
     }
 }
 
-/// As Kafka writes it in properties.
+/// The text in Kafka's properties.
 impl fmt::Display for Value {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -49,24 +49,24 @@ impl fmt::Display for Value {
     }
 }
 
-/// What a setting's value may be; as text, the words for it in an error.
+/// The allowed values of a setting. Its text is used in errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Allowed {
     /// A whole number.
     Integer {
-        /// The least.
+        /// The minimum.
         min: i64,
-        /// The largest.
+        /// The maximum.
         max: i64,
     },
-    /// A whole number, or one outside that range.
+    /// A whole number in a range, or one other number.
     IntegerOr {
-        /// The least.
+        /// The minimum.
         min: i64,
-        /// The largest.
+        /// The maximum.
         max: i64,
-        /// The one outside.
+        /// The other number.
         or: i64,
     },
     /// A number from 0 to 1.
@@ -75,17 +75,17 @@ pub enum Allowed {
     Flag,
     /// One of some words.
     OneOf(&'static [&'static str]),
-    /// Any of some words, separated by commas; none at all, too.
+    /// Any number of some words, separated by commas; may be empty.
     ListOf(&'static [&'static str]),
 }
 
 impl Allowed {
-    /// The value of a text; `None` where it is of another type. Whether it is allowed is another question.
+    /// Parses a text; `None` if it has another type. [`Allowed::admits`] checks the range.
     pub(crate) fn parse(self, text: &str) -> Option<Value> {
         let text = trim(text);
         match self {
             Self::Integer { .. } | Self::IntegerOr { .. } => text.parse().ok().map(Value::Integer),
-            // Rust would also take `inf` and `nan`
+            // Rust would also parse `inf` and `nan`
             Self::Ratio if text.bytes().any(|byte| !b"0123456789+-.eE".contains(&byte)) => None,
             Self::Ratio => text.parse().ok().map(Value::Ratio),
             Self::Flag if text.eq_ignore_ascii_case("true") => Some(Value::Flag(true)),
@@ -133,7 +133,7 @@ impl fmt::Display for Allowed {
     }
 }
 
-/// Java's `String.trim`: it takes control characters for blanks, and nothing above U+0020.
+/// Java's `String.trim`: it removes control characters and spaces, and no character above U+0020.
 fn trim(text: &str) -> &str {
     text.trim_matches(|letter| letter <= ' ')
 }

@@ -1,4 +1,4 @@
-//! What a path is: a data directory, a partition, or one of their files.
+//! Classification of paths: a data directory, a partition, or one of their files.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::offset_checkpoint::{CLEANED_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::state::partition_metadata::PARTITION_METADATA;
 
-/// What a path is.
+/// The kind of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PathKind {
-    /// A broker's data directory: it has `meta.properties`, `.lock` or a checkpoint of offsets, or a partition in it.
+    /// A broker's data directory: it contains `meta.properties`, `.lock`, an offset checkpoint or a partition.
     DataDirectory,
     /// A partition directory.
     Partition,
@@ -25,7 +25,7 @@ pub enum PathKind {
     LeaderEpochCheckpoint,
     /// `partition.metadata`
     PartitionMetadata,
-    /// A data directory's checkpoint of offsets, such as `recovery-point-offset-checkpoint`.
+    /// An offset checkpoint of a data directory, such as `recovery-point-offset-checkpoint`.
     OffsetCheckpoint,
     /// `meta.properties`
     MetaProperties,
@@ -53,16 +53,16 @@ impl PathKind {
     }
 }
 
-/// What a path is, and the names in it.
+/// The kind of a path, and the parsed names in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathInfo {
-    /// What it is.
+    /// The kind.
     pub kind: PathKind,
-    /// The partition that it is or belongs to, by the directory's name; `None` where the name is not `topic-partition`.
+    /// The partition of the path, parsed from the directory's name; `None` if the name is not `topic-partition`.
     pub partition: Option<PartitionName>,
-    /// The base offset in the name of a segment's file; of a producer snapshot, its offset.
+    /// The base offset in the name of a segment file, or the offset in the name of a producer snapshot.
     pub base_offset: Option<i64>,
-    /// Whether a segment's file is live, or what it waits for.
+    /// Whether a segment file is live, or the stage of its replacement or deletion.
     pub stage: Option<Stage>,
 }
 
@@ -72,10 +72,10 @@ impl PathInfo {
     }
 }
 
-/// Says what a path is. A directory is classified by the files in it, a file by its name.
+/// Classifies a path: a directory by the files in it, a file by its name.
 ///
 /// # Errors
-/// [`Error::LogNotFound`] where there is nothing; [`Error::Io`].
+/// [`Error::LogNotFound`] if the path does not exist; [`Error::Io`].
 pub fn classify(path: impl AsRef<Path>) -> Result<PathInfo> {
     let path =
         std::path::absolute(&path).map_err(|error| Error::io(path.as_ref(), IoAction::Resolve, error))?;
@@ -87,28 +87,28 @@ pub fn classify(path: impl AsRef<Path>) -> Result<PathInfo> {
 }
 
 fn of_directory(directory: &Directory) -> Result<PathInfo> {
-    let nothing = PathInfo { kind: PathKind::Other, partition: None, base_offset: None, stage: None };
+    let other = PathInfo { kind: PathKind::Other, partition: None, base_offset: None, stage: None };
     let entries = directory.entries()?;
     let names = || entries.iter().map(|(name, _)| name.as_str());
     if is_partition(names()) {
         return Ok(PathInfo::of(PathKind::Partition, directory.path()));
     }
-    if is_data_directory(directory, "")? || holds_partition(directory, names())? {
-        return Ok(PathInfo { kind: PathKind::DataDirectory, ..nothing });
+    if is_data_directory(directory, "")? || has_partition(directory, names())? {
+        return Ok(PathInfo { kind: PathKind::DataDirectory, ..other });
     }
     // a partition that Kafka has just created has no file
     let is_new = partition_name(directory.path()).is_some()
         && directory.identity_of(&format!("../{META_PROPERTIES}"))?.is_some();
-    Ok(if is_new { PathInfo::of(PathKind::Partition, directory.path()) } else { nothing })
+    Ok(if is_new { PathInfo::of(PathKind::Partition, directory.path()) } else { other })
 }
 
 /// Whether one of these names is that of a partition directory.
-fn holds_partition<'a>(directory: &Directory, names: impl Iterator<Item = &'a str>) -> Result<bool> {
+fn has_partition<'a>(directory: &Directory, names: impl Iterator<Item = &'a str>) -> Result<bool> {
     for name in names.filter(|name| PartitionName::parse(name).is_some()) {
         let opened = Directory::open(&directory.path_of(name), "give the path of a data directory");
         let entries = match opened.and_then(|partition| partition.entries()) {
             Ok(entries) => entries,
-            // a file, or a partition that was deleted meanwhile
+            // a file, or a partition that was deleted in the meantime
             Err(Error::LogNotFound { .. }) => continue,
             Err(error) => return Err(error),
         };
@@ -145,7 +145,7 @@ fn partition_name(directory: &Path) -> Option<PartitionName> {
     PartitionName::parse(directory.file_name()?.to_str()?)
 }
 
-/// Whether a directory with these files is a partition's.
+/// Whether a directory with these files is a partition directory.
 pub(super) fn is_partition<'a>(mut names: impl Iterator<Item = &'a str>) -> bool {
     names.any(|name| {
         SegmentFileName::parse(name).is_some()
@@ -170,7 +170,7 @@ pub(crate) fn has_segments(path: &Path) -> Result<bool> {
     Ok(entries.iter().any(|(name, _)| is_segment(name)))
 }
 
-/// The topic and the number in the name of a live partition directory; `None` where Kafka would not take the name.
+/// The topic and the number in the name of a live partition directory; `None` if Kafka would not accept the name.
 #[cfg(feature = "python")]
 pub(crate) fn live_partition(name: &str) -> Option<(String, i32)> {
     let PartitionName { topic, partition, state } = PartitionName::parse(name)?;

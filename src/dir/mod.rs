@@ -1,4 +1,4 @@
-//! A broker's data directory: which partitions lie in it. Kafka: `LogManager`, read side.
+//! A broker's data directory and its partitions. Kafka: `LogManager`, read side.
 
 mod classify;
 
@@ -17,7 +17,7 @@ use crate::log::{Log, LogOptions};
 use crate::segment::with_descriptors;
 use crate::state::data_directory;
 
-/// A data directory, listed when it was opened. Its partitions are opened when asked for.
+/// A data directory, listed when it was opened. Its partitions are opened on request.
 #[derive(Debug)]
 pub struct LogDir {
     directory: Directory,
@@ -26,16 +26,16 @@ pub struct LogDir {
 }
 
 impl LogDir {
-    /// Lists a data directory. Partition directories on their way in or out (`-delete`, `-future`, `-stray`) are left out
-    /// unless their state is in `include`; other directories and files are foreign.
+    /// Lists a data directory. Partition directories that are being deleted or moved (`-delete`, `-future`, `-stray`) are left
+    /// out unless their state is in `include`. Other directories and files are ignored.
     ///
     /// # Errors
-    /// [`Error::LogNotFound`] where there is no directory; [`Error::Io`]; [`Error::Config`] where the directory is a
-    /// partition's, or the options fix a topic, a partition or a log start offset, which only one log can have;
-    /// [`Error::LogChanged`] where partitions come and go so fast that no two listings agree.
+    /// [`Error::LogNotFound`] if there is no directory; [`Error::Io`]; [`Error::Config`] if it is a partition directory, or the
+    /// options have a topic, a partition or a log start offset, which apply to one log only; [`Error::LogChanged`] if partitions
+    /// are created and deleted so fast that no two listings agree.
     pub fn open(path: impl AsRef<Path>, options: LogOptions, include: &[PartitionState]) -> Result<Self> {
         if options.topic.is_some() || options.partition.is_some() || options.log_start_offset.is_some() {
-            return Err(Error::config("options", "those of a data directory", "those of one partition"));
+            return Err(Error::config("options", "options of a data directory", "options of one partition"));
         }
         let advice = "give the path of a broker's data directory (its log.dirs)";
         let directory = with_descriptors(|| Directory::open(path.as_ref(), advice))?;
@@ -44,7 +44,7 @@ impl LogDir {
             let found = format!("{}, which is a partition directory: use Log", directory.path().display());
             return Err(Error::config("path", "a broker's data directory (its log.dirs)", found));
         }
-        // one pass may miss a partition that is renamed or created meanwhile
+        // one pass may miss a partition that is renamed or created during it
         let partitions = directory.list_until_stable(|directory| list(directory, include))?;
         Ok(Self { directory, options, partitions })
     }
@@ -54,7 +54,7 @@ impl LogDir {
         self.directory.path()
     }
 
-    /// How its logs are opened.
+    /// The options with which logs are opened.
     pub fn options(&self) -> &LogOptions {
         &self.options
     }
@@ -64,26 +64,26 @@ impl LogDir {
         &self.partitions
     }
 
-    /// Opens a partition by its directory's name; `None` where there is none of that name.
+    /// Opens a partition by its directory's name; `None` if there is no partition of this name.
     ///
     /// # Errors
     /// As [`Log::open`]: [`Error::LogNotFound`] with [`NotFound::NoSegment`] for a partition that Kafka has just created;
-    /// [`Error::Corrupt`] where it has no segment and had one.
+    /// [`Error::Corrupt`] if its segments are missing.
     pub fn log(&self, name: &str) -> Result<Option<Log>> {
         let Some(partition) = self.partitions.get(name) else { return Ok(None) };
         let open = || Log::open(self.directory.path_of(name), self.options.clone()).map(Some);
         match open() {
             Err(Error::LogNotFound { path, found: NotFound::NoSegment, .. }) => {
-                refuse_lost(&Directory::open(&path, "look at the disk")?, partition)?;
-                // or it has one by now
+                refuse_lost(&Directory::open(&path, "check the disk")?, partition)?;
+                // its first segment may exist by now
                 open()
             }
             opened => opened,
         }
     }
 
-    /// Opens the partitions of some topics (`None`: all), by topic and then by the partition's number, each when the
-    /// iterator comes to it. One that Kafka has just created has no record, and is left out.
+    /// Opens the partitions of some topics (`None`: all), by topic and then by the partition's number, each when the iterator
+    /// reaches it. A partition that Kafka has just created has no segment and is left out.
     pub fn logs(self: Arc<Self>, topics: Option<&[String]>) -> impl Iterator<Item = Result<Log>> + use<> {
         self.of_topics(topics).into_iter().filter_map(move |name| match self.log(&name) {
             Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => None,
@@ -100,11 +100,11 @@ impl LogDir {
     }
 }
 
-/// Fails where a partition without a segment had one: other files of a segment are there, or [`data_directory::refuse_lost`] says so.
+/// Fails if a partition has lost its segments: it has other files of a segment, or [`data_directory::refuse_lost`] fails.
 fn refuse_lost(partition: &Directory, name: &PartitionName) -> Result<()> {
     for (file, _) in partition.entries()? {
         if SegmentFileName::parse(&file).is_some() {
-            let wanted = "a segment, which the partition has had";
+            let wanted = "a segment, because the partition had one";
             return Err(Malformed::new(wanted, format!("none, and {file}")).at(partition.path(), 0, None));
         }
     }

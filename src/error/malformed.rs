@@ -1,4 +1,4 @@
-//! Bytes that break the format, before and after they have a file and a position.
+//! Bytes that break the format, without and with a file and a position.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,10 @@ use super::Error;
 pub struct Malformed {
     /// The rule of the format.
     pub expected: String,
-    /// What the bytes hold.
+    /// What the bytes contain.
     pub found: String,
-    /// True for bytes that are well-formed but not supported by this version: a codec, a feature that was not built.
+    /// True for bytes that are well-formed but not supported by this version, such as a codec or a feature that was not compiled
+    /// in.
     pub unsupported: bool,
 }
 
@@ -47,6 +48,6 @@ pub struct Place {
     pub file: PathBuf,
     /// Bytes from the start of `file`.
     pub position: u64,
-    /// The offset (logical) expected or found there; `None` where it is not known.
+    /// The offset (logical) expected or found there; `None` if it is not known.
     pub offset: Option<i64>,
 }

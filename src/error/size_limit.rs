@@ -1,8 +1,8 @@
-//! The limits of the size of a batch.
+//! The limits on the size of a batch.
 
 use std::fmt;
 
-/// A limit of the size of a batch.
+/// A limit on the size of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SizeLimit {
@@ -15,7 +15,7 @@ pub enum SizeLimit {
 }
 
 impl SizeLimit {
-    /// The setting that raises the limit; `None` where there is none.
+    /// The setting that raises the limit; `None` if there is none.
     pub fn setting(self) -> Option<&'static str> {
         match self {
             Self::MaxMessageBytes => Some("max.message.bytes"),

@@ -11,7 +11,7 @@ use super::os::SystemFolder;
 use super::{Access, FileIdentity, FileType, Folder, SystemFile, WritableFile};
 use crate::error::{Error, IoAction, NotFound, Result};
 
-/// An open directory. Its files are opened relative to its descriptor, so it may be renamed meanwhile.
+/// An open directory. Its files are opened relative to its descriptor, so it may be renamed in the meantime.
 #[derive(Debug, Clone)]
 pub struct Directory {
     folder: Arc<dyn Folder>,
@@ -59,9 +59,9 @@ impl Directory {
                 })?;
                 let parent = resolved(Self::open(parent, advice)?)?;
                 check_name(&parent, name)?;
-                let made = parent.folder(name)?;
+                let created = parent.folder(name)?;
                 parent.sync()?;
-                Ok(made)
+                Ok(created)
             }
             opened => resolved(opened?),
         }
@@ -107,7 +107,7 @@ impl Directory {
     /// links.
     ///
     /// # Errors
-    /// [`Error::Io`], also where the entry is missing or is no regular file.
+    /// [`Error::Io`], also if the entry is missing or is no regular file.
     pub fn open_file(&self, name: &str) -> Result<SystemFile> {
         let handle = self.folder.open(name, Access::Read).map_err(self.fail(name, IoAction::Open))?;
         SystemFile::new(handle, self.path_of(name))
@@ -121,7 +121,7 @@ impl Directory {
         self.folder.identity_of(name).map_err(self.fail(name, IoAction::Stat))
     }
 
-    /// The contents of a small file, or `None` if it does not exist. `../name` is a file beside the directory.
+    /// The contents of a small file, or `None` if it does not exist. `../name` is a file in the parent directory.
     ///
     /// # Errors
     /// [`Error::Io`], also if it is larger than `limit` bytes.
@@ -173,7 +173,7 @@ impl Directory {
     /// Opens a regular file of the directory for reading and writing, as [`Directory::open_file`] does for reading.
     ///
     /// # Errors
-    /// [`Error::Io`], also where the entry is missing or is no regular file.
+    /// [`Error::Io`], also if the entry is missing or is no regular file.
     pub fn open_writable(&self, name: &str) -> Result<WritableFile> {
         let handle = self.folder.open(name, Access::Write).map_err(self.fail(name, IoAction::Open))?;
         Ok(WritableFile::new(handle, self.path_of(name)))
@@ -187,7 +187,7 @@ impl Directory {
         self.folder.rename(from, to).map_err(self.fail(from, IoAction::Rename))
     }
 
-    /// Removes a file; open handles stay valid. A missing file is no error. Durable after [`Directory::sync`].
+    /// Removes a file; open handles stay valid. A missing file is not an error. Durable after [`Directory::sync`].
     ///
     /// # Errors
     /// [`Error::Io`].

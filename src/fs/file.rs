@@ -11,7 +11,7 @@ use super::Handle;
 use super::os::SystemHandle;
 use crate::error::{Error, IoAction, NotFound, Result};
 
-/// Identifies a file and its last change. Two are compared to detect a change, or another file with the same name.
+/// Identifies a file and its last change. Two identities are compared to detect a change, or another file with the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileIdentity {
     /// The inode number.
@@ -32,7 +32,7 @@ impl FileIdentity {
         seconds.saturating_mul(1000).saturating_add(nanoseconds / 1_000_000)
     }
 
-    /// Whether the last modification is so long before `moment` that a later one must have a different time.
+    /// Whether the last modification is old enough, at `moment`, for any later modification to have a different time.
     pub(crate) fn is_older_than(&self, moment: SystemTime) -> bool {
         let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         i64::try_from(since).is_ok_and(|now| self.modified_ms().saturating_add(Self::TICK_MS) < now)
@@ -108,7 +108,7 @@ impl SystemFile {
     /// Fills `buffer` from `position` on.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] where the file has become shorter; [`Error::Io`].
+    /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].
     pub fn read_exact_at(&self, position: u64, buffer: &mut [u8]) -> Result<()> {
         match read_exact(&*self.handle, buffer, position) {
             Ok(()) => Ok(()),
@@ -190,7 +190,7 @@ impl FileBytes {
     /// `length` bytes at `position`, or fewer at the end: borrowed from the mapping, or read into `buffer`.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] where the file has become shorter; [`Error::Io`].
+    /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].
     pub fn read<'a>(&'a self, position: u64, length: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
         let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
         let length = length.min(left);

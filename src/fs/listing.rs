@@ -1,4 +1,4 @@
-//! Complete listings of a directory that other processes change meanwhile.
+//! Complete listings of a directory that other processes change at the same time.
 //!
 //! `readdir` is not atomic: each entry that is created, deleted or renamed while it runs may be returned or not,
 //! independently. One pass over the directory of a log that rolls may therefore miss a segment and return a later one,
@@ -7,7 +7,7 @@
 //! began:
 //!
 //! ```text
-//!   first pass     0  129  …  147  154        137 was created meanwhile, and missed
+//!   first pass     0  129  …  147  154        137 was created during the pass, and missed
 //!   second pass    0  129  137  147  154  …  170  178     complete up to 154; 162 may be missing
 //! ```
 //!
@@ -105,7 +105,7 @@ impl Directory {
                 SegmentFileName::parse(&name).map(|parsed| SegmentFile { name, parsed, file_type })
             })
             .collect();
-        files.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        files.sort_unstable_by(|left, right| left.name.cmp(&right.name));
         Ok(files)
     }
 }

@@ -50,7 +50,7 @@ enum Access {
     Create,
 }
 
-/// Operations on a directory. A name is a single path component, or `../name` for a file beside the directory.
+/// Operations on a directory. A name is a single path component, or `../name` for a file in the parent directory.
 trait Folder: Debug + Send + Sync {
     /// Names and types, in the system's order.
     fn entries(&self) -> io::Result<Vec<(String, FileType)>>;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// What a file of a segment holds, by its ending.
+/// The contents of a segment's file, by the file name suffix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileKind {
     /// `.log`: record batches.
@@ -14,7 +14,7 @@ pub enum FileKind {
     TimeIndex,
     /// `.txnindex`: aborted transactions.
     TransactionIndex,
-    /// `.snapshot`: producer state; its number is an offset, not a segment's base.
+    /// `.snapshot`: producer state; the number in its name is an offset, not always a base offset.
     Snapshot,
 }
 
@@ -22,7 +22,7 @@ impl FileKind {
     const ALL: [Self; 5] =
         [Self::Log, Self::OffsetIndex, Self::TimeIndex, Self::TransactionIndex, Self::Snapshot];
 
-    /// The ending, with its dot.
+    /// The file name suffix, with its dot.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Log => ".log",
@@ -34,7 +34,7 @@ impl FileKind {
     }
 }
 
-/// What follows the kind's suffix while files are being replaced or deleted.
+/// The second suffix of files that are being replaced or deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Nothing: the file is live.
@@ -43,14 +43,14 @@ pub enum Stage {
     Swap,
     /// `.cleaned`: an uncommitted replacement.
     Cleaned,
-    /// `.deleted`: waits to be unlinked.
+    /// `.deleted`: to be unlinked.
     Deleted,
 }
 
 impl Stage {
     const ALL: [Self; 4] = [Self::Live, Self::Swap, Self::Cleaned, Self::Deleted];
 
-    /// What it puts behind the kind's suffix.
+    /// The suffix after that of the kind.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Live => "",
@@ -61,26 +61,26 @@ impl Stage {
     }
 }
 
-/// A name that belongs to a segment (or to a snapshot).
+/// The parsed name of a segment file or a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SegmentFileName {
     /// The number in the name: a segment's base offset, or a snapshot's offset.
     pub base_offset: i64,
-    /// What the file holds.
+    /// The contents of the file.
     pub kind: FileKind,
     /// Whether it is live.
     pub stage: Stage,
 }
 
 impl SegmentFileName {
-    /// Reads a name; `None` for a foreign one (fewer than 20 digits, another ending, a number from 2^63 − 1 up).
+    /// Parses a name; `None` for any other file (fewer than 20 digits, another suffix, a number of 2^63 − 1 or above).
     pub fn parse(name: &str) -> Option<Self> {
         let dot = name.find('.')?;
         let (digits, ending) = name.split_at_checked(dot)?;
         if digits.len() < 20 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        // the last number is nobody's: no offset could follow it
+        // i64::MAX cannot be a base offset: there is no log end offset above it
         let base_offset = digits.parse().ok().filter(|base_offset| *base_offset < i64::MAX)?;
         FileKind::ALL.into_iter().find_map(|kind| {
             let rest = ending.strip_prefix(kind.suffix())?;
@@ -114,19 +114,19 @@ pub enum PartitionState {
     Stray,
 }
 
-/// A partition directory's name, taken apart.
+/// The parsed name of a partition directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartitionName {
     /// The topic.
     pub topic: String,
     /// The partition's number.
     pub partition: i32,
-    /// Live, or on its way in or out.
+    /// Whether the partition is live, or being moved or deleted.
     pub state: PartitionState,
 }
 
 impl PartitionName {
-    /// Reads a directory's name; `None` if it is not one of a partition.
+    /// Parses a directory's name; `None` if it is not that of a partition.
     pub fn parse(name: &str) -> Option<Self> {
         let suffixes = [
             ("-delete", PartitionState::Delete),
@@ -137,7 +137,7 @@ impl PartitionName {
         let mut stem = name;
         for (suffix, named) in suffixes {
             if let Some(rest) = name.strip_suffix(suffix) {
-                // `<topic>-<partition>.<unique id>`: everything from the last dot on is the id
+                // `<topic>-<partition>.<unique id>`: the id is everything after the last dot
                 let (before, id) = rest.rsplit_once('.')?;
                 if id.is_empty() {
                     return None;
@@ -153,7 +153,7 @@ impl PartitionName {
     }
 }
 
-/// Whether Kafka takes a topic's name. Kafka: `Topic.isValid`.
+/// Whether Kafka accepts a topic name. Kafka: `Topic.isValid`.
 pub(crate) fn is_topic(name: &str) -> bool {
     let is_legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !matches!(name, "" | "." | "..") && name.len() <= 249 && name.bytes().all(is_legal)
@@ -164,17 +164,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_have_the_names_that_kafka_gives_them() {
+    fn topic_names_are_those_that_kafka_accepts() {
         for topic in ["a", "A.b_c-9", "...", &"x".repeat(249)] {
             assert!(is_topic(topic), "{topic}");
         }
-        for foreign in ["", ".", "..", "t\u{e4}", "a b", "a/b", &"x".repeat(250)] {
-            assert!(!is_topic(foreign), "{foreign}");
+        for other in ["", ".", "..", "t\u{e4}", "a b", "a/b", &"x".repeat(250)] {
+            assert!(!is_topic(other), "{other}");
         }
     }
 
     #[test]
-    fn segment_names_have_at_least_twenty_digits_and_a_known_ending() {
+    fn segment_names_have_at_least_twenty_digits_and_a_known_suffix() {
         let parsed = |name| SegmentFileName::parse(name);
         let name = |base_offset, kind, stage| Some(SegmentFileName { base_offset, kind, stage });
         assert_eq!(parsed("00000000000000000042.log"), name(42, FileKind::Log, Stage::Live));
@@ -187,7 +187,7 @@ mod tests {
             parsed("000000000000000000042.index.cleaned"),
             name(42, FileKind::OffsetIndex, Stage::Cleaned)
         );
-        for foreign in [
+        for other in [
             "7.log",
             "notes.log",
             "00000000000000000000.log.bak",
@@ -198,7 +198,7 @@ mod tests {
             "00000000000000000038-0000000001.checkpoint",
             "README",
         ] {
-            assert_eq!(parsed(foreign), None, "{foreign}");
+            assert_eq!(parsed(other), None, "{other}");
         }
         assert_eq!(segment_file(42, FileKind::TransactionIndex), "00000000000000000042.txnindex");
     }
@@ -214,8 +214,8 @@ mod tests {
         );
         assert_eq!(parsed("a-1.00ff-future"), Some(("a".into(), 1, PartitionState::Future)));
         assert_eq!(parsed("a-1.00ff-stray"), Some(("a".into(), 1, PartitionState::Stray)));
-        for foreign in ["", "nodash", "-0", "topic-", "topic-x", "topic-0-delete", "topic-4294967296"] {
-            assert_eq!(parsed(foreign), None, "{foreign}");
+        for other in ["", "nodash", "-0", "topic-", "topic-x", "topic-0-delete", "topic-4294967296"] {
+            assert_eq!(parsed(other), None, "{other}");
         }
     }
 }

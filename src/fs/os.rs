@@ -102,7 +102,7 @@ impl Folder for SystemFolder {
     }
 
     fn is_locked(&self) -> bool {
-        // a broker, and the one writer of this partition; writers of other partitions share the first lock
+        // held exclusively by a broker, and by the writer of this partition; writers of other partitions share the first lock
         ["../.lock", PartitionLocks::NAME].into_iter().any(|name| {
             let flags = OFlags::RDONLY | OFlags::NOFOLLOW | FILE_FLAGS;
             let descriptor = match rustix::fs::openat(&self.0, name, flags, Mode::empty()) {
@@ -182,12 +182,12 @@ impl Handle for SystemHandle {
     }
 
     fn allocate(&self, size: u64) -> io::Result<()> {
-        let held = self.0.metadata()?.len();
+        let current_size = self.0.metadata()?.len();
         match rustix::fs::fallocate(&self.0, rustix::fs::FallocateFlags::empty(), 0, size) {
-            // a file system without fallocate: writing zeros allocates blocks, too
+            // a file system without fallocate: writing zeros also allocates blocks
             Err(Errno::OPNOTSUPP) => {
                 static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
-                let mut position = held;
+                let mut position = current_size;
                 while position < size {
                     let left = usize::try_from(size - position).unwrap_or(usize::MAX).min(ZEROS.len());
                     position += self.0.write_at(ZEROS.get(..left).unwrap_or_default(), position)? as u64;
@@ -217,9 +217,8 @@ impl Handle for SystemHandle {
 
     #[expect(unsafe_code, reason = "memory-mapping a file; S1 and S2 of SAFETY.md")]
     fn map(&self, length: usize) -> Option<Mmap> {
-        // SAFETY: S1: the mapping is read-only, private to this value and as long as the file was when it was opened.
-        // S2: it is made only where `io` rules out that another process shortens or rewrites the file, or where the caller
-        // asserts it.
+        // SAFETY: S1: the mapping is read-only, private to this value and as long as the file was when it was opened. S2: it is
+        // created only if `io` rules out that another process shortens or rewrites the file, or if the caller asserts it.
         unsafe { memmap2::MmapOptions::new().len(length).map(&self.0) }.ok()
     }
 }

@@ -1,7 +1,7 @@
 //! Bugs that tests can switch on in the writer, to show that the crash tests catch them.
 //!
-//! Each bug breaks one rule of ordering at one place of the writer: `if seeded_bugs::is(SeededBug::AckBeforeFsync)`.
-//! Without the feature `crash-disk`, [`is`] is constantly false and the bug is not compiled in.
+//! Each bug breaks one ordering rule at one place in the writer: `if seeded_bugs::is(SeededBug::AckBeforeFsync)`. Without the
+//! feature `crash-disk`, [`is`] is constantly false and the bug is not compiled in.
 
 /// A bug to switch on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -24,7 +24,7 @@ pub enum SeededBug {
     NoTruncateAfterShortWrite,
     /// A failed sync is retried, and its success is trusted.
     FsyncRetriedAfterError,
-    /// A batch whose length reaches beyond the end of the file is treated as a clean end.
+    /// A batch whose length exceeds the rest of the file is treated as a clean end.
     LengthTrustedPastEnd,
     /// An empty checkpoint file is read as a checkpoint of zero.
     EmptyCheckpointIsZero,

@@ -7,20 +7,20 @@ use crate::error::Result;
 /// The suffix of a staged file.
 pub(crate) const STAGED: &str = ".tmp";
 
-/// A complete and durable file that is to be renamed over another. Everything that needs disk space is done; only the rename
-/// is left. If it is dropped instead, it is removed.
+/// A complete and durable file, to be renamed over another. Everything that needs disk space is done; only the rename is left. If
+/// the value is dropped instead, the file is removed.
 #[derive(Debug)]
 #[must_use]
 pub struct Staged {
     directory: Directory,
-    /// Its present name and its final name.
+    /// The present name and the final name.
     from: String,
     to: String,
     is_put: bool,
 }
 
 impl Staged {
-    /// Renames it, durably. A reader, now or after a crash, finds either the old file or this one.
+    /// Renames it durably. A reader, now or after a crash, finds either the old file or this one.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -34,7 +34,7 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if !self.is_put {
-            // it may be as large as a segment, and the disk full; if it cannot be removed, it does no harm
+            // it may be as large as a segment, and the disk may be full; if it cannot be removed, it does no harm
             let _ = self.directory.remove(&self.from);
         }
     }
@@ -57,7 +57,8 @@ impl Directory {
         self.stage_with(name, STAGED, |file| file.write_all_at(contents, 0))
     }
 
-    /// [`Directory::stage`] for a name that has a staged file already: stages the contents to follow those.
+    /// [`Directory::stage`] for a name that already has a staged file: stages the contents that replace that file's contents
+    /// later.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).

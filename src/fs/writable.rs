@@ -42,13 +42,13 @@ impl WritableFile {
     /// Fills `buffer` from `position` on.
     ///
     /// # Errors
-    /// [`Error::Io`], also if the file ends before.
+    /// [`Error::Io`], also if the file is too short.
     pub fn read_exact_at(&self, buffer: &mut [u8], position: u64) -> Result<()> {
         super::file::read_exact(&*self.handle, buffer, position).map_err(self.fail(IoAction::Read))
     }
 
-    /// Writes all of `bytes` at `position`. Continues after an interruption, and once after a short write, so that the
-    /// second write returns the reason.
+    /// Writes all of `bytes` at `position`. Continues after an interruption, and once after a short write, so that the second
+    /// write returns the error.
     ///
     /// # Errors
     /// [`Error::Io`]: any part of the bytes may be written.
@@ -98,7 +98,7 @@ impl WritableFile {
         // one at a time: of two concurrent calls, the system would report a failure to one only
         let mut has_failed = self.has_failed.lock().unwrap_or_else(PoisonError::into_inner);
         if *has_failed && !seeded_bugs::is(SeededBug::FsyncRetriedAfterError) {
-            return Err(self.fail(IoAction::Sync)(io::Error::other("an earlier sync of it has failed")));
+            return Err(self.fail(IoAction::Sync)(io::Error::other("an earlier sync of the file failed")));
         }
         self.handle.sync().map_err(|error| {
             *has_failed = true;

@@ -11,7 +11,7 @@ pub(super) const APPEND_TIME: i16 = 1 << 3;
 pub enum Codec {
     /// No compression.
     None,
-    /// RFC 1952.
+    /// Gzip, RFC 1952.
     Gzip,
     /// Xerial frames around snappy blocks, or one raw block.
     Snappy,
@@ -76,27 +76,27 @@ impl Attributes {
         }
     }
 
-    /// True where the records are compressed with any codec.
+    /// Whether the records are compressed.
     pub fn is_compressed(self) -> bool {
         self.0 & 7 != 0
     }
 
-    /// What timestamps mean in a format that has them (magic 1 and 2).
+    /// The meaning of the timestamps in formats that have them (magic 1 and 2).
     pub fn timestamp_type(self) -> TimestampType {
         if self.has(3) { TimestampType::LogAppendTime } else { TimestampType::CreateTime }
     }
 
-    /// The batch belongs to a transaction.
+    /// Whether the batch belongs to a transaction.
     pub fn is_transactional(self) -> bool {
         self.has(4)
     }
 
-    /// The batch holds control records.
+    /// Whether the batch contains control records.
     pub fn is_control(self) -> bool {
         self.has(5)
     }
 
-    /// The base timestamp is a delete horizon.
+    /// Whether the base timestamp is a delete horizon.
     pub fn has_delete_horizon(self) -> bool {
         self.has(6)
     }

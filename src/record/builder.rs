@@ -1,7 +1,7 @@
 //! Builds a v2 batch, record by record, in one buffer that is reused.
 //!
 //! ```text
-//! ┌──────────── 61 bytes, kept free ────────────┬──────────┬──────────┬───
+//! ┌──────────── 61 bytes, reserved ─────────────┬──────────┬──────────┬───
 //! │ the header, written when the batch is done  │ record 0 │ record 1 │ …
 //! └─────────────────────────────────────────────┴──────────┴──────────┴───
 //! ```
@@ -28,24 +28,25 @@ pub struct NewRecord<'a> {
     pub headers: &'a [(&'a [u8], Option<&'a [u8]>)],
 }
 
-/// The fields of a batch that do not follow from its records.
+/// The fields of a batch that are not derived from its records.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchOptions {
     /// The offset of its first record.
     pub base_offset: i64,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub leader_epoch: i32,
     /// How the records are compressed.
     pub codec: Codec,
     /// The codec's level; `None` is Kafka's default.
     pub level: Option<i32>,
-    /// [`TimestampType::LogAppendTime`]: readers see `log_append_time` in place of every record's own timestamp.
+    /// [`TimestampType::LogAppendTime`]: readers see `log_append_time` instead of each record's timestamp.
     pub timestamp_type: TimestampType,
     /// Milliseconds since the epoch; used only with [`TimestampType::LogAppendTime`].
     pub log_append_time: i64,
 }
 
-/// Builds v2 batches, one after another. Once its buffers have grown it allocates nothing, except in a codec.
+/// Builds v2 batches, one after another. It reuses its buffers, so that it allocates nothing once they are large enough, except
+/// in a codec.
 ///
 /// ```
 /// use cordwood::record::{BatchBuilder, BatchHeader, BatchOptions, Codec, NewRecord};
@@ -79,9 +80,9 @@ pub struct BatchBuilder {
     /// The same for a compressed batch.
     packed: Vec<u8>,
     count: i32,
-    /// Known once there is a record.
+    /// Valid if there is a record.
     base_timestamp: i64,
-    /// The same.
+    /// Valid if there is a record.
     max_timestamp: i64,
 }
 
@@ -109,7 +110,7 @@ impl BatchBuilder {
         }
         let delta = self.delta(record);
         let body = self.body_size(record, delta);
-        // saturating: each part may be as long as the memory
+        // saturating: a key, a value or a header may be of any size
         let size = varint::size(as_i64(body)).saturating_add(body);
         if size > MAX_BATCH_BYTES - self.size() {
             return Err(too_large(format!("{} bytes and {size} more", self.size())));
@@ -142,7 +143,7 @@ impl BatchBuilder {
         self.count
     }
 
-    /// True before the first record.
+    /// Whether there is no record.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -161,7 +162,7 @@ impl BatchBuilder {
         self.size().saturating_add(varint::size(as_i64(body))).saturating_add(body)
     }
 
-    /// The largest timestamp so far, ms; −1 where no record has one.
+    /// The largest timestamp so far, ms; −1 if no record has one.
     pub fn max_timestamp(&self) -> i64 {
         if self.count == 0 { -1 } else { self.max_timestamp }
     }
@@ -185,11 +186,11 @@ impl BatchBuilder {
         Ok(header)
     }
 
-    /// Completes the batch in the builder's buffer, for a caller that writes it at once. [`BatchBuilder::clear`] starts the
-    /// next one. A second call with other options completes it again.
+    /// Completes the batch in the builder's buffer, for a caller that writes it immediately. [`BatchBuilder::clear`] starts the
+    /// next batch. A second call, with other options, completes the same batch again.
     ///
     /// # Errors
-    /// [`Error::Config`] where there is no record, an offset or an epoch is out of its range, or the codec refuses (see
+    /// [`Error::Config`] if there is no record, an offset or an epoch is out of its range, or the codec refuses (see
     /// [`compress`](codec::compress)); [`Error::RecordTooLarge`] for a compressed batch above [`MAX_BATCH_BYTES`].
     ///
     /// # Source
@@ -222,7 +223,7 @@ impl BatchBuilder {
             codec::compress(options.codec, options.level, records, &mut self.packed)?;
             &mut self.packed
         };
-        // incompressible data grows a little
+        // compression makes incompressible data slightly larger
         let size = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= MAX_BATCH_BYTES);
         let size = size.ok_or_else(|| too_large(format!("{} bytes", bytes.len())))?;
         let is_append_time = options.timestamp_type == TimestampType::LogAppendTime;
@@ -274,21 +275,21 @@ fn too_large(found: String) -> Error {
 
 /// Writes the 61 bytes of the header, with the header's own value as the checksum.
 fn write_header(bytes: &mut [u8], header: &BatchHeader, last_delta: i32, base_timestamp: i64, count: i32) {
-    let Some(gap) = bytes.first_chunk_mut::<V2_HEADER>() else { return };
-    put(gap, 0, header.base_offset.to_be_bytes());
+    let Some(header_bytes) = bytes.first_chunk_mut::<V2_HEADER>() else { return };
+    put(header_bytes, 0, header.base_offset.to_be_bytes());
     // the length counts the bytes after the length field (LOG_OVERHEAD)
-    put(gap, 8, header.size.saturating_sub(12).to_be_bytes());
-    put(gap, 12, header.leader_epoch.to_be_bytes());
-    put(gap, 16, [header.magic]);
-    put(gap, 17, header.crc.to_be_bytes());
-    put(gap, 21, header.attributes.0.to_be_bytes());
-    put(gap, 23, last_delta.to_be_bytes());
-    put(gap, 27, base_timestamp.to_be_bytes());
-    put(gap, 35, header.max_timestamp.to_be_bytes());
-    put(gap, 43, header.producer_id.to_be_bytes());
-    put(gap, 51, header.producer_epoch.to_be_bytes());
-    put(gap, 53, header.base_sequence.to_be_bytes());
-    put(gap, 57, count.to_be_bytes());
+    put(header_bytes, 8, header.size.saturating_sub(12).to_be_bytes());
+    put(header_bytes, 12, header.leader_epoch.to_be_bytes());
+    put(header_bytes, 16, [header.magic]);
+    put(header_bytes, 17, header.crc.to_be_bytes());
+    put(header_bytes, 21, header.attributes.0.to_be_bytes());
+    put(header_bytes, 23, last_delta.to_be_bytes());
+    put(header_bytes, 27, base_timestamp.to_be_bytes());
+    put(header_bytes, 35, header.max_timestamp.to_be_bytes());
+    put(header_bytes, 43, header.producer_id.to_be_bytes());
+    put(header_bytes, 51, header.producer_epoch.to_be_bytes());
+    put(header_bytes, 53, header.base_sequence.to_be_bytes());
+    put(header_bytes, 57, count.to_be_bytes());
 }
 
 /// A length (−1 for null) and the bytes.
@@ -307,12 +308,12 @@ fn size_of_sized(bytes: Option<&[u8]>) -> usize {
     bytes.map_or(1, |bytes| varint::size(as_i64(bytes.len())) + bytes.len())
 }
 
-/// Lengths of slices fit an i64.
+/// Lengths of slices fit into an i64.
 fn as_i64(length: usize) -> i64 {
     i64::try_from(length).unwrap_or(i64::MAX)
 }
 
-/// Header names are strings in Kafka: its clients replace bytes that are not UTF-8.
+/// Fails for header names that are not UTF-8: Kafka's clients read names as strings and replace other bytes.
 fn check_names(headers: &[(&[u8], Option<&[u8]>)]) -> Result<()> {
     for (name, _) in headers {
         if std::str::from_utf8(name).is_err() {

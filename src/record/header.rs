@@ -11,45 +11,45 @@ use crate::types::TimestampType;
 pub struct BatchHeader {
     /// 0, 1 or 2.
     pub magic: u8,
-    /// Bytes of the whole batch, the first 12 included.
+    /// The size of the whole batch, including the first 12 bytes.
     pub size: u32,
     /// The first offset that the batch covers. A compressed v0 or v1 wrapper does not contain it: before
     /// [`BatchHeader::resolve_base_offset`] it equals `last_offset`.
     pub base_offset: i64,
     /// The last offset that the batch covers, inclusive.
     pub last_offset: i64,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub leader_epoch: i32,
     /// The stored checksum.
     pub crc: u32,
     /// Codec and flags.
     pub attributes: Attributes,
-    /// The raw field, ms: with a delete horizon it is that horizon. `None` for v0 and v1.
+    /// The raw field, ms: the delete horizon, if the batch has one. `None` for v0 and v1.
     pub base_timestamp: Option<i64>,
-    /// The largest timestamp of its records, ms; −1 where none has one.
+    /// The largest timestamp of its records, ms; −1 if none has one.
     pub max_timestamp: i64,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub producer_id: i64,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub producer_epoch: i16,
-    /// −1 where there is none.
+    /// −1 if there is none.
     pub base_sequence: i32,
-    /// How many records the batch holds; `None` for v0 and v1.
+    /// The number of records; `None` for v0 and v1.
     pub count: Option<i32>,
 }
 
 impl BatchHeader {
-    /// Reads the header at the start of `bytes`. `available` is the number of bytes from the start of this batch to the end
-    /// of its file; `bytes` itself need not hold more than the first [`V2_HEADER`] of them.
+    /// Reads the header at the start of `bytes`. `available` is the number of bytes from the start of this batch to the end of
+    /// its file; `bytes` need not contain more than the first [`V2_HEADER`] of them.
     ///
     /// # Errors
-    /// [`Malformed`] where a length, the magic or a count breaks the format, or the file ends inside the batch.
+    /// [`Malformed`] if a length, the magic or a count breaks the format, or the file ends inside the batch.
     pub fn parse(bytes: &[u8], available: u64) -> Result<Self, Malformed> {
-        let torn = || Malformed::new("a whole batch", format!("the end of the file, {available} bytes on"));
+        let torn = || Malformed::new("a whole batch", format!("the end of the file after {available} bytes"));
         let offset = i64_at(bytes, 0).ok_or_else(torn)?;
         let length = i32_at(bytes, 8).ok_or_else(torn)?;
         let magic = *bytes.get(PREFIX - 1).ok_or_else(torn)?;
-        let least = match magic {
+        let min = match magic {
             0 => legacy::V0_OVERHEAD,
             1 => legacy::V1_OVERHEAD,
             2 => V2_HEADER - LOG_OVERHEAD,
@@ -57,21 +57,21 @@ impl BatchHeader {
         };
         let size = usize::try_from(length)
             .ok()
-            .filter(|length| (least..=MAX_BATCH_BYTES - LOG_OVERHEAD).contains(length))
+            .filter(|length| (min..=MAX_BATCH_BYTES - LOG_OVERHEAD).contains(length))
             .and_then(|length| u32::try_from(length + LOG_OVERHEAD).ok())
             .ok_or_else(|| {
-                let most = MAX_BATCH_BYTES - LOG_OVERHEAD;
-                Malformed::new(format!("a length from {least} to {most}"), format!("length {length}"))
+                let max = MAX_BATCH_BYTES - LOG_OVERHEAD;
+                Malformed::new(format!("a length from {min} to {max}"), format!("length {length}"))
             })?;
         if u64::from(size) > available {
             return Err(Malformed::new(
                 format!("a batch of {size} bytes, as its length says"),
-                format!("the end of the file after {available}"),
+                format!("the end of the file after {available} bytes"),
             ));
         }
         let header =
             if magic == 2 { Self::v2(bytes, offset, size) } else { legacy::header(bytes, offset, size) };
-        header.ok_or_else(torn)?.plausible()
+        header.ok_or_else(torn)?.check_consistency()
     }
 
     fn v2(bytes: &[u8], base_offset: i64, size: u32) -> Option<Self> {
@@ -79,7 +79,7 @@ impl BatchHeader {
             magic: 2,
             size,
             base_offset,
-            // on overflow the result is below the base offset, which `plausible` rejects
+            // on overflow the result is below the base offset, which `check_consistency` rejects
             last_offset: base_offset.checked_add(i64::from(i32_at(bytes, 23)?)).unwrap_or(i64::MIN),
             leader_epoch: i32_at(bytes, 12)?,
             crc: u32_at(bytes, 17)?,
@@ -93,9 +93,9 @@ impl BatchHeader {
         })
     }
 
-    /// Checks the rules that one header must satisfy by itself.
-    fn plausible(self) -> Result<Self, Malformed> {
-        let found = |what: String| Err(Malformed::new("offsets and a count that fit together", what));
+    /// Checks the rules within one header.
+    fn check_consistency(self) -> Result<Self, Malformed> {
+        let found = |what: String| Err(Malformed::new("offsets and a count that match", what));
         if self.base_offset < 0 || self.last_offset < self.base_offset || self.last_offset == i64::MAX {
             return found(format!("base offset {}, last offset {}", self.base_offset, self.last_offset));
         }
@@ -105,7 +105,7 @@ impl BatchHeader {
                 format!("leader epoch {}", self.leader_epoch),
             ));
         }
-        // compaction removes records and keeps the offsets: fewer records are valid, more are not
+        // compaction removes records and does not change the offsets, so the count may be lower, but never higher
         match self.count {
             Some(count) if count < 0 || i64::from(count) > self.last_offset - self.base_offset + 1 => {
                 found(format!("{count} records from offset {} to {}", self.base_offset, self.last_offset))
@@ -114,7 +114,7 @@ impl BatchHeader {
         }
     }
 
-    /// Whether the batch covers offsets that none of its records has, because compaction removed them. False for v0 and v1.
+    /// Whether the batch covers offsets without a record, because compaction removed it. False for v0 and v1.
     pub fn is_sparse(&self) -> bool {
         self.count.is_some_and(|count| i64::from(count) < self.last_offset - self.base_offset + 1)
     }
@@ -143,11 +143,11 @@ impl BatchHeader {
         self.magic < 2 && self.attributes.is_compressed()
     }
 
-    /// Sets the base offset of a v0 or v1 wrapper from the entries in it, which are decompressed into `buffer`; also the
-    /// last offset if an old producer left it at zero. Does not change any other header.
+    /// Sets the base offset of a v0 or v1 wrapper from the entries in it, which are decompressed into `buffer`; and also the last
+    /// offset, if an old producer left it at zero. Does not change the header of a batch that is not a wrapper.
     ///
     /// # Errors
-    /// [`Malformed`] where the entries break the format.
+    /// [`Malformed`] if the entries break the format.
     pub fn resolve_base_offset(&mut self, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<(), Malformed> {
         if self.is_wrapper() {
             *self = legacy::resolved(self, bytes, buffer)?;
@@ -168,7 +168,7 @@ impl BatchHeader {
         }
     }
 
-    /// What its records' timestamps mean.
+    /// The meaning of the records' timestamps.
     pub fn timestamp_type(&self) -> TimestampType {
         if self.magic == 0 { TimestampType::NoTimestampType } else { self.attributes.timestamp_type() }
     }
@@ -188,13 +188,13 @@ impl BatchHeader {
         self.base_timestamp.filter(|_| self.attributes.has_delete_horizon())
     }
 
-    /// The sequence of the last offset, −1 where there is none. Sequences wrap from 2³¹ − 1 to 0.
+    /// The sequence of the last offset, −1 if there is none. Sequences wrap from 2³¹ − 1 to 0.
     /// Kafka: `DefaultRecordBatch.lastSequence`.
     pub fn last_sequence(&self) -> i32 {
         self.sequence_at(self.last_offset - self.base_offset)
     }
 
-    /// The sequence `delta` offsets after the base offset, −1 where there is none.
+    /// The sequence `delta` offsets after the base offset, −1 if there is none.
     pub(super) fn sequence_at(&self, delta: i64) -> i32 {
         if self.base_sequence < 0 {
             return -1;

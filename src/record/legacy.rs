@@ -1,7 +1,7 @@
-//! Formats v0 and v1: single messages, and wrappers whose value is a compressed run of messages.
+//! Formats v0 and v1: single messages, and wrappers whose value is a compressed sequence of messages.
 //!
-//! They differ in the offsets of the entries in a wrapper: in v0 these are absolute, in v1 they count from zero. In both,
-//! the wrapper's own offset is that of its last entry. Kafka: `AbstractLegacyRecordBatch`.
+//! They differ in the offsets of the entries in a wrapper: in v0 they are absolute, in v1 relative to the first entry. In both
+//! formats the wrapper's offset is that of its last entry. Kafka: `AbstractLegacyRecordBatch`.
 
 use super::payload::Payload;
 use super::{Attributes, BatchHeader, Codec, Headers, LOG_OVERHEAD, PREFIX, RecordRef, codec};
@@ -14,7 +14,7 @@ pub(super) const V0_OVERHEAD: usize = 14;
 /// The same for v1, which also has a timestamp.
 pub(super) const V1_OVERHEAD: usize = 22;
 
-/// The header of an entry whose magic (0 or 1) and size were checked; `None` where the bytes end inside it.
+/// The header of an entry whose magic (0 or 1) and size were checked; `None` if the bytes end inside it.
 pub(super) fn header(bytes: &[u8], offset: i64, size: u32) -> Option<BatchHeader> {
     let magic = *bytes.get(PREFIX - 1)?;
     let attributes = Attributes(i16::from(*bytes.get(PREFIX)?));
@@ -35,8 +35,8 @@ pub(super) fn header(bytes: &[u8], offset: i64, size: u32) -> Option<BatchHeader
     })
 }
 
-/// Opens an entry for reading. Returns the header with its true base offset, the number to add to the offsets of the
-/// entries in the payload, and the place of the payload.
+/// Opens an entry for reading. Returns the header with its actual base offset, the number to add to the offsets of the entries in
+/// the payload, and the location of the payload.
 pub(super) fn open(
     mut header: BatchHeader,
     bytes: &[u8],
@@ -47,7 +47,7 @@ pub(super) fn open(
         return Ok((header, 0, Payload::Batch(0)));
     }
     let value = message(bytes)?.value;
-    let value = value.ok_or_else(|| Malformed::new("a wrapper's compressed messages", "a null value"))?;
+    let value = value.ok_or_else(|| Malformed::new("a wrapper with compressed messages", "a null value"))?;
     codec::decompress(codec, header.magic, value, buffer)?;
     let (mut first, mut last, mut rest) = (None, 0, buffer.as_slice());
     while !rest.is_empty() {

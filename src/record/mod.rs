@@ -1,6 +1,6 @@
 //! Bytes → batches → records: Kafka's three record formats, as pure functions of bytes.
 //!
-//! Every entry of a `.log` begins with the same fields, whatever its magic. All integers are big-endian, two's complement:
+//! Every entry of a `.log` begins with the same fields in all formats. All integers are big-endian, two's complement:
 //!
 //! ```text
 //!  0        8        12       16    17
@@ -11,7 +11,7 @@
 //!            v0, v1: offset of the message, or the LAST one of a wrapper · v2: BASE offset
 //!
 //! v0, v1     17 attributes i8 │ (v1: timestamp i64) │ key length i32, key │ value length i32, value
-//!            the CRC covers everything from the magic on; a compressed value holds entries again
+//!            the CRC covers everything from the magic on; a compressed value contains entries
 //!
 //! v2         17 crc u32 │ 21 attributes i16 │ 23 lastOffsetDelta i32 │ 27 baseTimestamp i64
 //!            35 maxTimestamp i64 │ 43 producerId i64 │ 51 producerEpoch i16 │ 53 baseSequence i32

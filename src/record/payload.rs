@@ -1,9 +1,9 @@
-//! The place of the bytes of a batch's records.
+//! The location of the bytes of a batch's records.
 
-/// The batch itself, or the buffer it was decompressed into.
+/// The batch, or the buffer into which its records were decompressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Payload {
-    /// In the batch, from this byte on.
+    /// In the batch, starting at this byte.
     Batch(usize),
     /// In the buffer.
     Buffer,

@@ -11,7 +11,7 @@ pub struct RecordRef<'a> {
     pub offset: i64,
     /// Milliseconds since the epoch; −1 = none.
     pub timestamp: i64,
-    /// What the timestamp means.
+    /// The meaning of the timestamp.
     pub timestamp_type: TimestampType,
     /// −1 = none.
     pub sequence: i32,
@@ -47,12 +47,12 @@ impl<'a> Headers<'a> {
         Ok(Self { count, bytes: start })
     }
 
-    /// How many there are.
+    /// The number of headers.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// True where there are none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

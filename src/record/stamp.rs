@@ -1,8 +1,7 @@
 //! The fields that a leader writes into a batch that it received.
 //!
-//! Base offset and leader epoch are outside the checksum. The timestamp type and the largest timestamp are inside it: a
-//! change of these computes a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`,
-//! `setMaxTimestamp`.
+//! Base offset and leader epoch are outside the checksum. The timestamp type and the largest timestamp are inside it: changing
+//! them requires a new checksum. Kafka: `DefaultRecordBatch.setLastOffset`, `setPartitionLeaderEpoch`, `setMaxTimestamp`.
 
 use super::attributes::APPEND_TIME;
 use super::{
@@ -23,8 +22,8 @@ pub fn stamp_log_append_time(batch: &mut [u8], now: i64) {
     stamp_timestamps(batch, TimestampType::LogAppendTime, now);
 }
 
-/// Writes the timestamp type and the largest timestamp (ms). `batch` is exactly one v2 batch. If it has both already,
-/// nothing is written.
+/// Writes the timestamp type and the largest timestamp (ms). `batch` is exactly one v2 batch. If the batch already has both
+/// values, nothing is written.
 pub fn stamp_timestamps(batch: &mut [u8], timestamp_type: TimestampType, max_timestamp: i64) {
     let Some(before) = i16_at(batch, 21) else { return };
     let attributes = match timestamp_type {
@@ -43,17 +42,21 @@ impl Analyzed {
     /// Changes the batch (its bytes, or a copy) in place to the form to be stored, and returns its header.
     ///
     /// # Errors
-    /// [`Error::Config`] where an offset would be out of range, or the batch has to be rebuilt
+    /// [`Error::Config`] if an offset would be out of range, or the batch has to be rebuilt
     /// ([`Analyzed::must_rebuild`]).
     pub fn stamp(&self, batch: &mut [u8], base_offset: i64, leader_epoch: i32) -> Result<BatchHeader> {
         if self.must_rebuild() {
             let found = self.header.attributes.codec().map_or("unknown", super::Codec::name);
-            return Err(Error::config("batch", format!("one in {}", self.codec.name()), found));
+            return Err(Error::config(
+                "batch",
+                format!("a batch with the codec {}", self.codec.name()),
+                found,
+            ));
         }
         let span = self.header.last_offset - self.header.base_offset;
-        let is_possible =
+        let is_in_range =
             base_offset >= 0 && base_offset.checked_add(span).is_some_and(|last| last < i64::MAX);
-        if !is_possible {
+        if !is_in_range {
             let found = format!("{base_offset}, and {span} more");
             return Err(Error::config("base_offset", "offsets from 0 to 2^63 - 2", found));
         }
@@ -63,12 +66,11 @@ impl Analyzed {
         BatchHeader::parse(batch, available).map_err(|found| refused(found, ""))
     }
 
-    /// Builds the batch again from its records, with the codec that it is to be stored in, and appends it to `out`. `batch`
-    /// are its bytes. `builder` provides buffers and is cleared. Of `options`, only base offset, leader epoch and level are
-    /// used.
+    /// Rebuilds the batch from its records, with the codec to store it with, and appends it to `out`. `batch` are its bytes.
+    /// `builder` provides buffers and is cleared. Of `options`, only base offset, leader epoch and level are used.
     ///
     /// # Errors
-    /// [`Error::Config`] where [`BatchBuilder`] refuses a record or the batch. The caller checks the new batch's size
+    /// [`Error::Config`] if [`BatchBuilder`] refuses a record or the batch. The caller checks the new batch's size
     /// against its limit.
     ///
     /// # Source

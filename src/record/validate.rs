@@ -4,14 +4,14 @@
 //! Lengths, checksums, counts, attributes and every record are checked, in compressed batches too. What Kafka rejects is
 //! rejected. The differences from what Kafka accepts are:
 //!
-//! - magic 0 and 1 are refused; so are producer ids and transactions, which need producer state, undefined attribute bits,
-//!   and batches of more than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES), stored or decompressed, which the reader refuses;
+//! - magic 0 and 1 are refused; so are producer ids and transactions, which need producer state, undefined attribute bits, and
+//!   batches larger than [`MAX_BATCH_BYTES`](super::MAX_BATCH_BYTES), stored or decompressed, which the reader refuses;
 //! - a partial batch at the end is refused; Kafka drops it silently;
 //! - a leader's records must have the relative offsets 0, 1, 2, …; Kafka checks this in compressed batches only;
-//! - a follower's batch is refused if its records break the format, which Kafka does not read; if a record's timestamp is
-//!   above the header's largest (a search by time would miss it); or if its leader epoch is below the previous one (readers
-//!   take that for damage);
-//! - a leader accepts several batches at once, each as if it came alone, whatever their base offsets.
+//! - a follower's batch is refused if its records break the format, which Kafka does not check; if a record's timestamp is above
+//!   the header's largest (a search by time would miss the record); or if its leader epoch is below the previous one (readers
+//!   report that as damage);
+//! - a leader accepts several batches at once, each like a single batch, and ignores their base offsets.
 //!
 //! Kafka: `UnifiedLog.analyzeAndValidateRecords`, `LogValidator`.
 
@@ -24,12 +24,12 @@ use super::{BatchHeader, Codec, NewRecord, Records, V2_HEADER};
 use crate::error::{Error, Malformed, Result, SizeLimit};
 use crate::types::TimestampType;
 
-/// Who assigns the offsets of the batches.
+/// What assigns the offsets of the batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// This log: the offsets and epochs in the batches are ignored.
     Leader,
-    /// Their leader: offsets rise and start at the log end offset or above it (gaps are allowed).
+    /// Their leader: offsets are ascending, at or above the log end offset, and may have gaps.
     Follower {
         /// The lowest offset that the first batch may have.
         log_end_offset: i64,
@@ -41,9 +41,9 @@ pub enum Origin {
 /// The rules, from a topic's settings.
 #[derive(Debug, Clone, Copy)]
 pub struct Validation {
-    /// Who assigns the offsets. All other fields apply to a leader only.
+    /// What assigns the offsets. All other fields apply to a leader only.
     pub origin: Origin,
-    /// `max.message.bytes`: of a whole batch as received, and again if it is recompressed.
+    /// `max.message.bytes`: applies to a whole batch as received, and to the recompressed batch.
     pub max_message_bytes: u32,
     /// `message.timestamp.type`.
     pub timestamp_type: TimestampType,
@@ -62,7 +62,7 @@ pub struct Validation {
 /// A valid batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Analyzed {
-    /// The batch's header. For a leader it has base offset 0 and no leader epoch, whatever the bytes contain.
+    /// The batch's header. For a leader it has base offset 0 and no leader epoch, regardless of the bytes.
     pub header: BatchHeader,
     /// The range of its bytes in the buffer.
     pub range: Range<usize>,
@@ -70,7 +70,7 @@ pub struct Analyzed {
     pub codec: Codec,
     /// The timestamp type to store.
     pub timestamp_type: TimestampType,
-    /// The largest timestamp to store, ms; −1 where no record has one.
+    /// The largest timestamp to store, ms; −1 if no record has one.
     pub max_timestamp: i64,
 }
 
@@ -97,13 +97,13 @@ pub fn analyze(bytes: &[u8], rules: &Validation) -> Result<Vec<Analyzed>> {
     let mut position = 0;
     while let Some(rest) = bytes.get(position..).filter(|rest| !rest.is_empty()) {
         let place = Place { batch: batches.len(), position };
-        let (header, batch) = whole(rest, rules.origin).map_err(|found| place.refuse(found))?;
+        let (header, batch) = read_batch(rest, rules.origin).map_err(|found| place.refuse(found))?;
         if let Origin::Follower { log_end_offset, leader_epoch } = rules.origin {
             let before = batches.last().map(|batch| &batch.header);
-            let (least, epoch) = before.map_or((log_end_offset, leader_epoch), |before| {
+            let (min_offset, epoch) = before.map_or((log_end_offset, leader_epoch), |before| {
                 (before.last_offset + 1, before.leader_epoch)
             });
-            follows(&header, least, epoch).map_err(|found| place.refuse(found))?;
+            follows(&header, min_offset, epoch).map_err(|found| place.refuse(found))?;
         } else if header.size > rules.max_message_bytes {
             return Err(place.too_large(rules.max_message_bytes, header.size));
         }
@@ -129,7 +129,7 @@ impl Validation {
         self.check_fields(record.timestamp, record.key.is_some(), None)
     }
 
-    /// `place` is that of the record in a buffer of batches.
+    /// `place`: the position of the record in a buffer of batches, if it is in one.
     #[inline]
     fn check_fields(&self, timestamp: i64, has_key: bool, place: Option<RecordPlace>) -> Result<()> {
         if self.is_compacted && !has_key {
@@ -150,7 +150,7 @@ impl Validation {
         Ok(())
     }
 
-    /// Validates the records of a batch. Returns their largest timestamp, −1 where none has one.
+    /// Validates the records of a batch. Returns their largest timestamp, −1 if none has one.
     fn records(&self, header: &BatchHeader, batch: &[u8], plain: &mut Vec<u8>, place: Place) -> Result<i64> {
         let is_leader = self.origin == Origin::Leader;
         let mut read_as = *header;
@@ -205,13 +205,13 @@ impl Validation {
     }
 }
 
-/// The undefined bits.
+/// The undefined attribute bits.
 const RESERVED: i16 = !0x7f;
 
-/// The batch at the start of `bytes`, after all checks but those of its records.
-fn whole(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader, &[u8]), Malformed> {
-    let partial = || Malformed::new("whole batches", format!("{} bytes of one", bytes.len()));
-    // before the magic is known, the fields may be those of another format
+/// The batch at the start of `bytes`, after all checks except those of its records.
+fn read_batch(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader, &[u8]), Malformed> {
+    let partial = || Malformed::new("read_batch batches", format!("{} bytes of one", bytes.len()));
+    // checked first: batches of another magic have other fields
     if let Some(magic) = bytes.get(16).filter(|magic| **magic != 2) {
         return Err(Malformed::new("batches of magic 2", format!("magic {magic}")));
     }
@@ -236,12 +236,12 @@ fn whole(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader, &[u8
     }
     if origin == Origin::Leader {
         if header.is_control() {
-            return Err(Malformed::new("batches of data", "a control batch"));
+            return Err(Malformed::new("data batches", "a control batch"));
         }
         let count = i64::from(header.count.unwrap_or(0));
         if count == 0 || count != header.last_offset + 1 {
             return Err(Malformed::new(
-                "as many records as offsets, and at least one",
+                "as many records as offsets, and at min_offset one",
                 format!("{count} records and last relative offset {}", header.last_offset),
             ));
         }
@@ -249,20 +249,20 @@ fn whole(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader, &[u8
     Ok((header, batch))
 }
 
-/// Checks that a follower may append the batch: offsets from `least` on, epochs from `epoch` on.
-fn follows(header: &BatchHeader, least: i64, epoch: i32) -> std::result::Result<(), Malformed> {
-    if header.base_offset < least {
+/// Checks that a follower may append the batch: offsets of at least `min_offset`, epochs of at least `epoch`.
+fn follows(header: &BatchHeader, min_offset: i64, epoch: i32) -> std::result::Result<(), Malformed> {
+    if header.base_offset < min_offset {
         let found = format!("{} to {}", header.base_offset, header.last_offset);
-        return Err(Malformed::new(format!("offsets from {least} on"), found));
+        return Err(Malformed::new(format!("offsets from {min_offset} on"), found));
     }
     if header.leader_epoch < epoch.max(0) {
-        let expected = format!("a leader epoch from {} on", epoch.max(0));
+        let expected = format!("a leader epoch of {} or above", epoch.max(0));
         return Err(Malformed::new(expected, header.leader_epoch.to_string()));
     }
     Ok(())
 }
 
-/// A batch of a buffer: its number and its position.
+/// A batch in a buffer: its number and its position.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     batch: usize,
@@ -270,7 +270,7 @@ struct Place {
 }
 
 impl Place {
-    fn words(self) -> String {
+    fn description(self) -> String {
         format!(" in batch {} at position {}", self.batch, self.position)
     }
 
@@ -280,7 +280,7 @@ impl Place {
             argument: "raw",
             position: u64::try_from(self.position).ok(),
             expected: found.expected,
-            found: found.found + &self.words(),
+            found: found.found + &self.description(),
         }
     }
 
@@ -290,13 +290,13 @@ impl Place {
     }
 
     #[cold]
-    fn too_large(self, most: u32, size: u32) -> Error {
-        let found = format!("{size} bytes{}", self.words());
-        Error::RecordTooLarge { limit: SizeLimit::MaxMessageBytes, max_bytes: most.into(), found }
+    fn too_large(self, max_bytes: u32, size: u32) -> Error {
+        let found = format!("{size} bytes{}", self.description());
+        Error::RecordTooLarge { limit: SizeLimit::MaxMessageBytes, max_bytes: max_bytes.into(), found }
     }
 }
 
-/// A record of a batch, counted from 0.
+/// A record in a batch; both are counted from 0.
 #[derive(Debug, Clone, Copy)]
 struct RecordPlace {
     index: u64,
@@ -310,12 +310,12 @@ fn refused(
     found: impl fmt::Display,
     place: Option<RecordPlace>,
 ) -> Error {
-    let words =
-        place.map_or_else(String::new, |place| format!(" in record {}{}", place.index, place.batch.words()));
+    let description = place
+        .map_or_else(String::new, |place| format!(" in record {}{}", place.index, place.batch.description()));
     Error::InvalidRecord {
         argument,
         position: place.and_then(|place| u64::try_from(place.batch.position).ok()),
         expected: expected.into(),
-        found: format!("{found}{words}"),
+        found: format!("{found}{description}"),
     }
 }

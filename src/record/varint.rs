@@ -1,16 +1,16 @@
 //! Zigzag varints, as in Protocol Buffers. Kafka: `ByteUtils.readVarint`, `writeVarint` and similar methods.
 //!
-//! The varlong of a number that fits an i32 equals its varint, so one function writes both.
+//! The varlong of a number in the range of an i32 equals its varint, so one function writes both.
 
 use crate::error::Malformed;
 
 /// Reads a varint (at most 5 bytes) from the front of `bytes`.
 ///
 /// # Errors
-/// [`Malformed`] where the bytes end inside it or the fifth byte has the continuation bit.
+/// [`Malformed`] if the bytes end inside it or the fifth byte has the continuation bit.
 #[inline]
 pub fn read_i32(bytes: &mut &[u8]) -> Result<i32, Malformed> {
-    // nearly every length and delta fits one or two bytes
+    // nearly every length and delta fits into one or two bytes
     match **bytes {
         [first, ref rest @ ..] if first < 0x80 => {
             *bytes = rest;
@@ -31,7 +31,7 @@ pub fn read_i32(bytes: &mut &[u8]) -> Result<i32, Malformed> {
 /// Reads a varlong (at most 10 bytes) from the front of `bytes`.
 ///
 /// # Errors
-/// [`Malformed`] where the bytes end inside it or the tenth byte has the continuation bit.
+/// [`Malformed`] if the bytes end inside it or the tenth byte has the continuation bit.
 #[inline]
 pub fn read_i64(bytes: &mut &[u8]) -> Result<i64, Malformed> {
     match **bytes {
@@ -39,7 +39,7 @@ pub fn read_i64(bytes: &mut &[u8]) -> Result<i64, Malformed> {
             *bytes = rest;
             Ok(unzigzag64(u64::from(first)))
         }
-        // two bytes hold a timestamp delta of up to eight seconds
+        // two bytes are enough for a timestamp delta of up to eight seconds
         [first, second, ref rest @ ..] if second < 0x80 => {
             *bytes = rest;
             Ok(unzigzag64(u64::from(first & 0x7f) | u64::from(second) << 7))
@@ -48,7 +48,7 @@ pub fn read_i64(bytes: &mut &[u8]) -> Result<i64, Malformed> {
     }
 }
 
-/// Appends `value` to `bytes`, in as few bytes as possible.
+/// Appends `value` to `bytes`, in the minimum number of bytes.
 #[inline]
 pub fn write(bytes: &mut Vec<u8>, value: i64) {
     let mut raw = zigzag(value);

@@ -1,4 +1,4 @@
-//! The state that a writer keeps beside the log, in three files of the partition directory. The third one is in `clean_marker`.
+//! The state that a writer stores in three files of the partition directory. The third one is in `clean_marker`.
 //!
 //! | file | content | written |
 //! |---|---|---|
@@ -6,8 +6,8 @@
 //! | `.cordwood.durable` | the durable offset | in place, after each sync; not synced itself |
 //! | `.cordwood.clean` | the sizes of the files of a closed log | last, at the close; removed before the first change |
 //!
-//! The second file tells a torn write from a damaged record. After a crash of the process it is exact. After a power loss it may
-//! be some seconds old, but it is never too high.
+//! With the second file, recovery distinguishes a torn write from a damaged record. After a crash of the process it is exact.
+//! After a power loss it may be some seconds old, but its offset is never too high.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::record::crc;
 pub(crate) const CHECKPOINT: &str = ".cordwood.checkpoint";
 /// The offset below which everything was synced.
 pub(crate) const DURABLE: &str = ".cordwood.durable";
-/// Bytes of each file at most.
+/// The maximum size of each file, bytes.
 const MAX_BYTES: u64 = 4096;
 
 const RECOVERY_POINT: &str = "recovery-point";
@@ -32,22 +32,23 @@ const ENDED_AT: &str = "ended-at";
 /// `.cordwood.checkpoint`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Checkpoint {
-    /// The recovery point: everything below was synced, with its indexes. Recovery reads from the segment that holds it on.
+    /// The recovery point: everything below it was synced, including indexes. Recovery starts to read at the segment that
+    /// contains it.
     pub(crate) recovery_point: i64,
-    /// The log start offset: no record below exists, even where the files still have some.
+    /// The log start offset: records below it count as deleted, even if the files still contain some.
     pub(crate) log_start_offset: i64,
-    /// The log is being emptied, to begin again at this offset; its segments are to be removed.
+    /// Set while all records are being removed: the log continues, empty, at this offset, and its segments have to be deleted.
     pub(crate) starting_at: Option<i64>,
-    /// The log end offset before that.
+    /// The log end offset before the removal.
     pub(crate) ended_at: Option<i64>,
 }
 
 impl Checkpoint {
-    /// Reads the file; `None` where there is none.
+    /// Reads the file; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt) where the checksum does not match: without the file, deleted records would
-    /// come back.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the checksum does not match. The file is not ignored then, because deleted
+    /// records would reappear without it.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
         let Some(text) = directory.read_small(CHECKPOINT, MAX_BYTES)? else { return Ok(None) };
         if text.is_empty() && seeded_bugs::is(SeededBug::EmptyCheckpointIsZero) {
@@ -55,18 +56,18 @@ impl Checkpoint {
         }
         let parsed = checksummed_text::read(&text).and_then(|fields| {
             let offset = |name: &str| fields.get(name).copied().filter(|offset| *offset >= 0);
-            let needed = |name: &str| offset(name).ok_or_else(|| format!("no line \"{name} OFFSET\""));
+            let required = |name: &str| offset(name).ok_or_else(|| format!("no line \"{name} OFFSET\""));
             Ok(Self {
-                recovery_point: needed(RECOVERY_POINT)?,
-                log_start_offset: needed(LOG_START_OFFSET)?,
+                recovery_point: required(RECOVERY_POINT)?,
+                log_start_offset: required(LOG_START_OFFSET)?,
                 starting_at: offset(STARTING_AT),
                 ended_at: offset(ENDED_AT),
             })
         });
         parsed.map(Some).map_err(|wrong| {
-            let expected = "the recovery point and the log start offset under their checksum (put the file back as it was; \
-                            or remove it: then the next opening reads the whole log, which starts at its first segment, \
-                            and records that were deleted from that one are there again)";
+            let expected = "the recovery point and the log start offset with a valid checksum (restore the file, or remove it: \
+                            the next open then reads the whole log, which starts at its first segment, and records \
+                            deleted from that segment reappear)";
             Malformed::new(expected, wrong).at(directory.path_of(CHECKPOINT), 0, None)
         })
     }
@@ -81,7 +82,7 @@ impl Checkpoint {
         directory.stage(CHECKPOINT, &self.to_text())
     }
 
-    /// Writes the replacement of the file that is staged already.
+    /// Stages a second replacement, to follow the one that is already staged.
     pub(crate) fn stage_next(&self, directory: &Directory) -> Result<Staged> {
         directory.stage_next(CHECKPOINT, &self.to_text())
     }
@@ -101,18 +102,18 @@ impl Checkpoint {
 #[derive(Debug)]
 pub(crate) struct DurableOffsetFile {
     file: WritableFile,
-    noted: i64,
+    written: i64,
 }
 
 impl DurableOffsetFile {
     const SIZE: usize = 12;
 
-    /// Reads the offset; `None` where the file is missing or its checksum does not match.
+    /// Reads the offset; `None` if the file is missing or its checksum does not match.
     pub(crate) fn read(directory: &Directory) -> Result<Option<i64>> {
         let Some(bytes) = directory.read_small(DURABLE, MAX_BYTES)? else { return Ok(None) };
         let Some((offset, checksum)) = bytes.split_first_chunk() else { return Ok(None) };
-        let is_whole = checksum == crc::crc32c(offset).to_be_bytes();
-        Ok(Some(i64::from_be_bytes(*offset)).filter(|offset| is_whole && *offset >= 0))
+        let is_valid = checksum == crc::crc32c(offset).to_be_bytes();
+        Ok(Some(i64::from_be_bytes(*offset)).filter(|offset| is_valid && *offset >= 0))
     }
 
     /// Opens the file, or creates it. Its name is durable after a sync of the directory.
@@ -121,12 +122,12 @@ impl DurableOffsetFile {
             Some(_) => directory.open_writable(DURABLE)?,
             None => directory.create(DURABLE)?,
         };
-        Ok(Self { file, noted: -1 })
+        Ok(Self { file, written: -1 })
     }
 
-    /// Writes the offset below which everything was synced. A lower offset than before is ignored.
+    /// Writes the offset below which everything was synced. Ignores an offset at or below the last one written.
     pub(crate) fn note(&mut self, offset: i64) -> Result<()> {
-        if offset <= self.noted {
+        if offset <= self.written {
             return Ok(());
         }
         let mut bytes = [0; Self::SIZE];
@@ -134,13 +135,13 @@ impl DurableOffsetFile {
         number.copy_from_slice(&offset.to_be_bytes());
         checksum.copy_from_slice(&crc::crc32c(&offset.to_be_bytes()).to_be_bytes());
         self.file.write_all_at(&bytes, 0)?;
-        self.noted = offset;
+        self.written = offset;
         Ok(())
     }
 
-    /// Writes another offset, durably, so that a higher one from before does not come back after a crash.
+    /// Writes an offset durably, even if it is lower: an earlier, higher offset cannot reappear after a crash.
     pub(crate) fn set(&mut self, offset: i64) -> Result<()> {
-        self.noted = -1;
+        self.written = -1;
         self.note(offset)?;
         self.file.sync()
     }

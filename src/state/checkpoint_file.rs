@@ -1,4 +1,4 @@
-//! The frame of Kafka's checkpoints. Kafka: `CheckpointFile`.
+//! The common format of Kafka's checkpoint files. Kafka: `CheckpointFile`.
 //!
 //! ```text
 //! 0                    format version
@@ -7,10 +7,10 @@
 //! …
 //! ```
 
-/// Reads the entries in the text of a file. Kafka takes an empty one for no entries.
+/// Parses the entries of a file. An empty file has no entries, as in Kafka.
 ///
 /// # Errors
-/// A sentence on what is wrong with the text.
+/// A description of what is wrong with the text.
 pub(crate) fn read<T>(text: &[u8], entry: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
     let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
     let mut lines = text.lines();
@@ -21,7 +21,7 @@ pub(crate) fn read<T>(text: &[u8], entry: impl Fn(&str) -> Result<T, String>) ->
     }
     let Some(count) = lines.next() else { return Ok(Vec::new()) };
     let entries = lines.map(entry).collect::<Result<Vec<_>, _>>()?;
-    // Kafka's count is an int: "-0" is one
+    // Kafka parses the count as an int, which accepts "-0"
     if i32::try_from(entries.len()).is_ok_and(|read| count.parse() == Ok(read)) {
         Ok(entries)
     } else {
@@ -38,7 +38,7 @@ pub(crate) fn write(entries: impl ExactSizeIterator<Item = String>) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn an_error_states_what_is_wrong_with_the_frame() {
+    fn an_error_describes_the_wrong_header_or_count() {
         let read = |text: &[u8]| super::read(text, |line| Ok(line.to_owned()));
         assert_eq!(read(b"0\n2\na 1\n\n").unwrap(), ["a 1", ""]);
         assert_eq!([read(b"").unwrap(), read(b"0\n").unwrap(), read(b"0\n-0\n").unwrap()], [[""; 0]; 3]);

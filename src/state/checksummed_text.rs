@@ -1,4 +1,4 @@
-//! The format of cordwood's small text files: lines of a name and a number, and a last line with their checksum.
+//! The format of cordwood's small text files: lines with a name and a number, and a last line with a checksum.
 //!
 //! ```text
 //! 0                            format version
@@ -12,11 +12,11 @@ use std::fmt::Write;
 
 use crate::record::crc;
 
-/// Writes the lines of a file.
+/// The text of a file with these fields.
 pub(super) fn write(fields: &BTreeMap<&str, i64>) -> Vec<u8> {
     let mut text = "0\n".to_owned();
     for (name, number) in fields {
-        // writing into a String does not fail
+        // writing to a String cannot fail
         let _ = writeln!(text, "{name} {number}");
     }
     let checksum = crc::crc32c(text.as_bytes());
@@ -24,28 +24,32 @@ pub(super) fn write(fields: &BTreeMap<&str, i64>) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Reads what [`write()`] wrote.
+/// Parses a text of [`write()`].
 ///
 /// # Errors
-/// A sentence on what was found.
+/// A description of what was found.
 pub(super) fn read(text: &[u8]) -> Result<BTreeMap<String, i64>, String> {
     let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
     let last = text.strip_suffix('\n').and_then(|text| text.rfind('\n')).map(|newline| newline + 1);
-    let (lines, last) = last.and_then(|start| text.split_at_checked(start)).ok_or("no whole lines")?;
+    let (lines, last) = last.and_then(|start| text.split_at_checked(start)).ok_or("no complete lines")?;
     let expected = format!("crc32c {:08x}\n", crc::crc32c(lines.as_bytes()));
     if last != expected {
-        return Err(format!("the last line {:?} under lines of {:?}", last.trim_end(), expected.trim_end()));
+        return Err(format!(
+            "the last line {:?} after lines with the checksum {:?}",
+            last.trim_end(),
+            expected.trim_end()
+        ));
     }
     let mut lines = lines.lines();
     match lines.next() {
         Some("0") => {}
-        version => return Err(format!("version {:?} in place of 0", version.unwrap_or_default())),
+        version => return Err(format!("version {:?} instead of 0", version.unwrap_or_default())),
     }
     lines
         .map(|line| {
             let field =
                 line.split_once(' ').and_then(|(name, number)| Some((name.to_owned(), number.parse().ok()?)));
-            field.ok_or_else(|| format!("{line:?}, which is no name and a number"))
+            field.ok_or_else(|| format!("{line:?}, which is not a name and a number"))
         })
         .collect()
 }
@@ -55,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_and_no_changed_bit_passes() {
+    fn a_written_text_is_read_back_and_every_bit_flip_is_detected() {
         let fields = BTreeMap::from([("log-start-offset", 12), ("recovery-point", 1234)]);
         let text = write(&fields);
         let read_back = read(&text).unwrap();

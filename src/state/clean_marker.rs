@@ -1,10 +1,10 @@
-//! `.cordwood.clean`: the log was closed in order; the file lists the sizes of its files at that time.
+//! `.cordwood.clean`: the log was closed cleanly; lists the sizes of its files at that time.
 //!
-//! A close writes it last, and an opening removes it before the first change. Format: [`checksummed_text`].
+//! A close writes it last, and an open for writing removes it before the first change. Format: [`checksummed_text`].
 //!
 //! ```text
 //! 0
-//! 00000000000000000000.log 52428          what each .log held, bytes
+//! 00000000000000000000.log 52428          the size of each .log, bytes
 //! 00000000000000000400.log 1034
 //! files 2716334018                        a checksum over the names and sizes of all segment files
 //! log-end-offset 412
@@ -26,7 +26,7 @@ use crate::segment::Segment;
 
 /// The name of the file.
 pub(crate) const CLEAN: &str = ".cordwood.clean";
-/// Bytes of the file at most: it has a line for each segment.
+/// The maximum size of the file, bytes: it has a line for each segment.
 const MAX_BYTES: u64 = 64 << 20;
 
 const LOG_END_OFFSET: &str = "log-end-offset";
@@ -37,12 +37,12 @@ const FILES: &str = "files";
 pub(crate) struct CleanMarker {
     log_end_offset: i64,
     files: i64,
-    /// The size of each `.log` by its name, which is in the order of offsets.
+    /// The size of each `.log` by its name. Names sort in the order of offsets.
     logs: BTreeMap<String, i64>,
 }
 
 impl CleanMarker {
-    /// The marker for the directory as it is now.
+    /// The marker for the present state of the directory.
     pub(crate) fn of(directory: &Directory, log_end_offset: i64) -> Result<Self> {
         let mut names: Vec<_> = directory.entries()?.into_iter().map(|(name, _)| name).collect();
         names.sort_unstable();
@@ -50,7 +50,7 @@ impl CleanMarker {
         for name in names {
             let Some(parsed) = SegmentFileName::parse(&name) else { continue };
             let size = directory.identity_of(&name)?.map_or(0, |identity| identity.size);
-            // writing into a String does not fail
+            // writing to a String cannot fail
             let _ = writeln!(text, "{name} {size}");
             if parsed.kind == FileKind::Log && parsed.stage == Stage::Live {
                 logs.insert(name, i64::try_from(size).unwrap_or(i64::MAX));
@@ -59,7 +59,7 @@ impl CleanMarker {
         Ok(Self { log_end_offset, files: i64::from(crc::crc32c(text.as_bytes())), logs })
     }
 
-    /// Reads the file; `None` where there is none, or where its checksum does not match.
+    /// Reads the file; `None` if there is none, or if its checksum does not match.
     pub(crate) fn read(directory: &Directory) -> Result<Option<Self>> {
         let Some(text) = directory.read_small(CLEAN, MAX_BYTES)? else { return Ok(None) };
         let mut fields = match checksummed_text::read(&text) {
@@ -94,9 +94,9 @@ impl CleanMarker {
         self.log_end_offset
     }
 
-    /// Fails where a segment after the first one is missing, or a sealed one has another size. No other check finds this,
-    /// because offsets may have gaps. (The log end offset is compared with the durable offset, and segments before the first one
-    /// with the log start offset.) Does not fail where the last segment has changed: then a broker has written the log since.
+    /// Fails if a segment after the first one is missing, or a sealed one has another size. No other check finds this, because
+    /// offsets may have gaps. (The log end offset is compared with the durable offset, and segments before the first one with the
+    /// log start offset.) Does not fail if the last segment has changed: then a broker has written to the log in the meantime.
     pub(crate) fn refuse_missing(&self, directory: &Directory) -> Result<()> {
         let now = Self::of(directory, self.log_end_offset)?;
         if now.logs.last_key_value() != self.logs.last_key_value() {
@@ -107,7 +107,7 @@ impl CleanMarker {
             let found = now.logs.get(name);
             if found != Some(size) {
                 let expected = format!(
-                    "{name} of {size} bytes, as it was when the log was closed (to go on with what is there, remove {CLEAN})"
+                    "{name} of {size} bytes, its size when the log was closed (to continue with the present files, remove {CLEAN})"
                 );
                 let found = found.map_or_else(|| "no such file".to_owned(), |found| format!("{found} bytes"));
                 return Err(Malformed::new(expected, found).at(directory.path(), 0, None));
@@ -116,8 +116,8 @@ impl CleanMarker {
         Ok(())
     }
 
-    /// Fails where the names and sizes of all files match the marker, but the log ends at another offset: a bit of the last
-    /// batch's base offset is flipped, which no checksum covers.
+    /// Fails if the names and sizes of all files match the marker, but the log ends at another offset: the base offset of the
+    /// last batch is damaged, which no checksum covers.
     pub(crate) fn refuse_other_end(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<()> {
         let Some(last) = segments.last() else { return Ok(()) };
         if *self != Self::of(directory, self.log_end_offset)? || last.torn_tail()?.is_some() {
@@ -128,8 +128,8 @@ impl CleanMarker {
             return Ok(());
         }
         let expected = format!(
-            "a log that ends at offset {}, as it did when it was closed with files of the same sizes (to go on with what is \
-             there, remove {CLEAN})",
+            "a log that ends at offset {}, as it did when it was closed with files of the same sizes (to continue with \
+             the present files, remove {CLEAN})",
             self.log_end_offset
         );
         Err(Malformed::new(expected, format!("its end at offset {end}")).at(last.path(), 0, Some(end)))
@@ -153,8 +153,8 @@ impl CleanMarker {
     }
 }
 
-/// The offset up to which everything was synced, where it is known: from the durable offset file, else from the marker, because a
-/// close syncs everything.
+/// The offset up to which everything was synced, if it is known: from the durable offset file, otherwise from the marker, because
+/// a close syncs everything.
 pub(crate) fn durable_offset(directory: &Directory, marker: Option<&CleanMarker>) -> Result<Option<i64>> {
     let closed_at = marker.map(CleanMarker::log_end_offset).filter(|offset| *offset >= 0);
     Ok(DurableOffsetFile::read(directory)?.or(closed_at))

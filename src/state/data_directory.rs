@@ -1,7 +1,7 @@
 //! The Kafka data directory that holds a partition: the partition's lines in its checkpoints, and the marker of a clean shutdown.
 //!
-//! Kafka trusts these files. With a recovery point above a truncation it does not read what it has to, and with the marker it reads
-//! nothing. Only the partition's own lines are changed, and only where the folder is a data directory of Kafka.
+//! Kafka trusts these files. If the recovery point is above a truncation, it skips segments that it must recover; if the marker
+//! exists, it recovers nothing. Only the partition's own lines are changed, and only if the folder is a Kafka data directory.
 
 use super::checkpoint::{Checkpoint, DURABLE};
 use super::clean_marker::{CLEAN, CleanMarker, durable_offset};
@@ -15,7 +15,7 @@ use crate::state::offset_checkpoint::{LOG_START_OFFSETS, MAX_BYTES, OffsetCheckp
 /// The file that a broker creates at a clean shutdown and removes at its next start.
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 
-/// A partition's place in a data directory.
+/// A partition in a data directory.
 #[derive(Debug)]
 pub(crate) struct DataDirectory {
     folder: Directory,
@@ -24,18 +24,18 @@ pub(crate) struct DataDirectory {
 }
 
 impl DataDirectory {
-    /// The data directory around a partition; `None` where the folder is not one.
+    /// The data directory around a partition; `None` if the folder is not one.
     pub(crate) fn around(directory: &Directory) -> Result<Option<Self>> {
         let name = directory.path().file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        // the folder need not be one that may be opened, unless it is a data directory
+        // checked first: the permission to open the folder is needed only if it is a data directory
         if !is_data_directory(directory, "../")? {
             return Ok(None);
         }
         directory.parent()?.map_or(Ok(None), |folder| Self::of(folder, name))
     }
 
-    /// A partition's place by its name. `None` for another name in a folder without `meta.properties`: a lock file alone does not
-    /// make a data directory.
+    /// A partition in a data directory, by the partition's name. `None` for any other name in a folder without `meta.properties`:
+    /// a lock file alone does not make a folder a data directory.
     fn of(folder: Directory, name: &str) -> Result<Option<Self>> {
         let parsed = PartitionName::parse(name)
             .filter(|parsed| parsed.state == PartitionState::Live && is_topic(&parsed.topic));
@@ -43,14 +43,14 @@ impl DataDirectory {
             Some(PartitionName { topic, partition, .. }) => Ok(Some(Self { folder, topic, partition })),
             None if folder.identity_of(META_PROPERTIES)?.is_none() => Ok(None),
             None => {
-                let expected = "the name of a topic, a dash and a number, such as orders-0, because this is a data \
-                                directory of Kafka's, which deletes or moves some others and does not start beside the rest";
+                let expected = "the name of a topic, a dash and a number, such as orders-0, because this is a Kafka \
+                                data directory: Kafka deletes or moves directories with some other names, and does not start with the rest";
                 Err(Error::config("path", expected, folder.path_of(name).display().to_string()))
             }
         }
     }
 
-    /// Fails where no partition of this name can be created: Kafka does not accept the name, or a broker is running.
+    /// Fails if no partition of this name can be created: Kafka does not accept the name, or a broker is running.
     pub(crate) fn refuse(folder: &Directory, name: &str) -> Result<()> {
         if is_data_directory(folder, "")? && Self::of(folder.clone(), name)?.is_some() {
             Lock::shared(folder, DATA_DIRECTORY_LOCK)?;
@@ -58,10 +58,10 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// Fails where the directory is a data directory itself, which holds partitions.
+    /// Fails if the directory is a data directory itself, which holds partitions.
     pub(crate) fn refuse_itself(directory: &Directory) -> Result<()> {
         if is_data_directory(directory, "")? {
-            let expected = "a partition directory, such as orders-0 in this data directory of Kafka's";
+            let expected = "a partition directory, such as orders-0 in this Kafka data directory";
             return Err(Error::config("path", expected, directory.path().display().to_string()));
         }
         Ok(())
@@ -76,7 +76,7 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// The offset that a checkpoint gives this partition; `None` where it has no line for it, or is damaged: it is a hint.
+    /// The partition's offset in a checkpoint; `None` if the checkpoint has no line for it or is damaged: it is only a hint.
     fn offset(&self, name: &str) -> Result<Option<i64>> {
         let Some(text) = self.folder.read_small(name, MAX_BYTES)? else { return Ok(None) };
         let parsed = OffsetCheckpoint::parse(&text).ok();
@@ -91,11 +91,11 @@ impl DataDirectory {
         self.offset(LOG_START_OFFSETS)
     }
 
-    /// The offset at which a log without a segment begins: its log start offset, as in Kafka. `partition`: its directory; `own`: the
-    /// log start offset of the writer's checkpoint there.
+    /// The offset at which a log without a segment starts: its log start offset, as in Kafka. `partition`: its directory; `own`:
+    /// the log start offset in the writer's checkpoint.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where the recovery point is above the log start: the records between were there, and are gone.
+    /// [`Error::Corrupt`] if the recovery point is above the log start offset: the records between them are lost.
     fn start_without_segments(&self, partition: &Directory, own: i64) -> Result<i64> {
         let is_offset = |offset: &i64| (0..i64::MAX).contains(offset);
         let start = self.log_start_offset()?.filter(is_offset).unwrap_or(0).max(own);
@@ -106,16 +106,16 @@ impl DataDirectory {
         let Self { folder, topic, partition: number } = self;
         let expected = format!(
             "a segment with the offsets {start} to {recovery_point}, because {} has the recovery point \"{topic} {number} \
-             {recovery_point}\" (put the segments back; or to go on without these records, at the log start of {}, change \
-             that line to \"{topic} {number} {start}\")",
+             {recovery_point}\" (restore the segments; or, to continue without these records at the log start offset of {}, \
+             change that line to \"{topic} {number} {start}\")",
             folder.path_of(RECOVERY_POINTS).display(),
             folder.path_of(LOG_START_OFFSETS).display(),
         );
         Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
     }
 
-    /// Lowers checkpoints that are above the log end offset. They do not count now, but would hide records once the log has grown
-    /// to them.
+    /// Lowers checkpoints that are above the log end offset. They are ignored now, but would hide records once the log has grown
+    /// beyond them.
     pub(crate) fn lower(&self, log_start_offset: i64, log_end_offset: i64) -> Result<()> {
         let is_beyond = |offset: Option<i64>| offset.is_some_and(|offset| offset > log_end_offset);
         if is_beyond(self.log_start_offset()?) {
@@ -145,25 +145,27 @@ impl DataDirectory {
     }
 
     fn stage(&self, lines: &[(&str, i64)]) -> Result<StagedLines> {
-        // two partitions may have two writers, which rewrite the same files
-        let others_wait = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
+        // the writers of other partitions rewrite the same files
+        let lock = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
         let mut files = Vec::new();
         for (name, offset) in lines {
             let text = self.folder.read_small(name, MAX_BYTES)?.unwrap_or_default();
-            // Kafka ignores a damaged file; it is left as it is
+            // a damaged file, which Kafka ignores, is not changed
             let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { continue };
             if checkpoint.set(&self.topic, self.partition, *offset) {
                 files.push(self.folder.stage(name, checkpoint.to_text().as_bytes())?);
             }
         }
-        Ok(StagedLines { files, _others_wait: others_wait })
+        Ok(StagedLines { files, _lock: lock })
     }
 }
 
-/// The offset at which a log without a segment begins. `data_directory`: the one around it, if its checkpoints apply.
+/// The offset at which a log without a segment starts. `data_directory`: its data directory, if the checkpoints there apply to
+/// it.
 ///
 /// # Errors
-/// [`Error::Corrupt`] where the recovery point, or what a writer synced, is above that: the records between are gone.
+/// [`Error::Corrupt`] if the recovery point, or the offset up to which a writer synced, is above that: the records between them
+/// are lost.
 pub(crate) fn start_without_segments(
     partition: &Directory,
     checkpoint: Option<Checkpoint>,
@@ -174,21 +176,21 @@ pub(crate) fn start_without_segments(
     let durable = durable_offset(partition, CleanMarker::read(partition)?.as_ref())?;
     let Some(durable) = durable.filter(|durable| *durable > start) else { return Ok(start) };
     let expected = format!(
-        "a segment with the offsets {start} to {durable}, up to where the log was synced (put the segments back; or to go on \
-         without these records, remove {DURABLE} and {CLEAN})"
+        "a segment with the offsets {start} to {durable}, because the log was synced up to there (restore the segments; or, to \
+         continue without these records, remove {DURABLE} and {CLEAN})"
     );
     Err(Malformed::new(expected, "no segment").at(partition.path(), 0, Some(start)))
 }
 
-/// Fails where a partition that has no segment had records, as an opening for writing does. `is_live`: whether the data
-/// directory's checkpoints apply to it.
+/// Fails if a partition without a segment had records, as an open for writing does. `is_live`: whether the data directory's
+/// checkpoints apply to it.
 ///
 /// # Errors
 /// [`Error::Corrupt`]; [`Error::Io`].
 pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
     let checkpoint = Checkpoint::read(partition)?;
     if checkpoint.is_some_and(|checkpoint| checkpoint.starting_at.is_some()) {
-        // it was being emptied
+        // all its records were being removed
         return Ok(());
     }
     let data_directory = if is_live { DataDirectory::around(partition)? } else { None };
@@ -200,11 +202,11 @@ pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
 #[must_use]
 pub(crate) struct StagedLines {
     files: Vec<Staged>,
-    _others_wait: Lock,
+    _lock: Lock,
 }
 
 impl StagedLines {
-    /// Puts them in place, durably.
+    /// Puts them in place durably.
     pub(crate) fn put(self) -> Result<()> {
         self.files.into_iter().try_for_each(Staged::put)
     }

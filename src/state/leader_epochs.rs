@@ -1,10 +1,9 @@
-//! `leader-epoch-checkpoint`: at which offset each leader epoch began. Kafka: `LeaderEpochFileCache`,
-//! `LeaderEpochCheckpointFile`.
+//! `leader-epoch-checkpoint`: the start offset of each leader epoch. Kafka: `LeaderEpochFileCache`, `LeaderEpochCheckpointFile`.
 //!
 //! ```text
 //! 0                    format version
 //! 2                    number of lines that follow
-//! 0 104                epoch, the offset that it began at
+//! 0 104                epoch and start offset
 //! 1 106
 //! ```
 
@@ -15,7 +14,7 @@ use crate::fs::{Directory, Staged};
 /// The name of the file, in the partition directory.
 pub const LEADER_EPOCH_CHECKPOINT: &str = "leader-epoch-checkpoint";
 
-/// Bytes of the file at most.
+/// The maximum size of the file, bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The history of a log's leader epochs: epochs and their start offsets, both ascending.
@@ -23,15 +22,15 @@ const MAX_BYTES: u64 = 16 << 20;
 /// *Source*: `LeaderEpochFileCache`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaderEpochs {
-    /// Epoch and start offset, both rising strictly.
+    /// Epochs and start offsets, both strictly ascending.
     entries: Vec<(i32, i64)>,
 }
 
 impl LeaderEpochs {
-    /// Reads the text of the file; an empty one is an empty history.
+    /// Parses the text of the file; an empty text is an empty history.
     ///
     /// # Errors
-    /// A sentence on what is wrong with the text.
+    /// A description of what is wrong with the text.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let lines = checkpoint_file::read(text, |line| {
             let fields: Vec<_> = line.split_whitespace().collect();
@@ -52,7 +51,7 @@ impl LeaderEpochs {
         Ok(epochs)
     }
 
-    /// Reads the text of the file in a partition directory; `None` where there is none.
+    /// Reads the text of the file in a partition directory; `None` if there is none.
     pub(crate) fn read_text(directory: &Directory) -> Result<Option<Vec<u8>>> {
         directory.read_small(LEADER_EPOCH_CHECKPOINT, MAX_BYTES)
     }
@@ -67,7 +66,7 @@ impl LeaderEpochs {
         checkpoint_file::write(self.entries.iter().map(|(epoch, offset)| format!("{epoch} {offset}")))
     }
 
-    /// Epochs and the offsets that they began at, both rising.
+    /// Epochs and their start offsets, both ascending.
     pub fn entries(&self) -> &[(i32, i64)] {
         &self.entries
     }
@@ -77,8 +76,8 @@ impl LeaderEpochs {
         self.entries.last().map(|(epoch, _)| *epoch)
     }
 
-    /// Adds an epoch that begins at `offset` (both 0 or above), and removes the entries that contradict it. True where this
-    /// changed the history.
+    /// Adds an epoch that begins at `offset` (both 0 or above), and removes the entries that contradict it. Returns whether the
+    /// history changed.
     ///
     /// *Source*: `LeaderEpochFileCache.assign`.
     pub fn assign(&mut self, epoch: i32, offset: i64) -> bool {
@@ -90,10 +89,10 @@ impl LeaderEpochs {
         true
     }
 
-    /// Where an epoch's records end: the epoch that answers (the largest one ≤ `epoch`) and the offset after its last
-    /// record, which is `log_end_offset` for the latest. `None` where the history says nothing of it.
+    /// The end of an epoch's records: the largest known epoch ≤ `epoch`, and the offset after its last record, which is
+    /// `log_end_offset` for the latest epoch. `None` if the history has no such entry.
     ///
-    /// *Source*: `LeaderEpochFileCache.endOffsetFor`, which gives (−1, −1) for `None`.
+    /// *Source*: `LeaderEpochFileCache.endOffsetFor`, which returns (−1, −1) for `None`.
     pub fn end_offset_for(&self, epoch: i32, log_end_offset: i64) -> Option<(i32, i64)> {
         if self.latest()? == epoch {
             return Some((epoch, log_end_offset));
@@ -104,22 +103,22 @@ impl LeaderEpochs {
         Some((floor.map_or(epoch, |(known, _)| *known), *end))
     }
 
-    /// Forgets epochs that began at `offset` or later. True where this changed the history.
+    /// Removes epochs with a start offset at or above `offset`. Returns whether the history changed.
     ///
     /// *Source*: `LeaderEpochFileCache.truncateFromEnd`.
     pub fn truncate_from_end(&mut self, offset: i64) -> bool {
-        let held = self.entries.len();
+        let count = self.entries.len();
         while self.entries.pop_if(|(_, start)| *start >= offset).is_some() {}
-        self.entries.len() != held
+        self.entries.len() != count
     }
 
-    /// Removes epochs that ended at or before `offset`; the one that holds `offset` begins there now. True where this changed
-    /// the history.
+    /// Removes epochs that ended at or before `offset`; the epoch that contains `offset` now starts there. Returns whether the
+    /// history changed.
     ///
     /// *Source*: `LeaderEpochFileCache.truncateFromStart`.
     pub fn truncate_from_start(&mut self, offset: i64) -> bool {
-        let passed = self.entries.partition_point(|(_, start)| *start <= offset);
-        let Some(last) = passed.checked_sub(1) else { return false };
+        let started = self.entries.partition_point(|(_, start)| *start <= offset);
+        let Some(last) = started.checked_sub(1) else { return false };
         let before = self.entries.clone();
         self.entries.drain(..last);
         if let Some((_, start)) = self.entries.first_mut() {
@@ -128,25 +127,25 @@ impl LeaderEpochs {
         self.entries != before
     }
 
-    /// Removes all epochs. True where this changed the history.
+    /// Removes all epochs. Returns whether the history changed.
     ///
     /// *Source*: `LeaderEpochFileCache.clearAndFlush`.
     pub fn clear(&mut self) -> bool {
-        let held = !self.entries.is_empty();
+        let had_epochs = !self.entries.is_empty();
         self.entries.clear();
-        held
+        had_epochs
     }
 
-    /// The epoch of the batches that are appended next: `wanted`, or the latest one; 0 where there is none.
+    /// The epoch of the next batches to append: `wanted`, or the latest epoch, or 0 if there is none.
     ///
     /// # Errors
-    /// [`Error::Config`] for one below the latest: epochs do not fall.
+    /// [`Error::Config`] for an epoch below the latest: epochs must not decrease.
     pub fn next_epoch(&self, wanted: Option<i32>) -> Result<i32> {
         let latest = self.latest().unwrap_or(0);
         match wanted {
             Some(wanted) if wanted < latest => {
                 let expected =
-                    format!("{latest} or above, the latest epoch of the log (or none, to go on with it)");
+                    format!("{latest} or above, the latest epoch of the log (or none, to continue with it)");
                 Err(Error::config("leader_epoch", expected, wanted.to_string()))
             }
             Some(wanted) => Ok(wanted),
@@ -178,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn assigning_removes_what_contradicts_it() {
+    fn assigning_an_epoch_removes_contradicting_entries() {
         let mut epochs = of(&[(0, 0), (2, 10), (3, 20)]);
         assert!(!epochs.assign(3, 25));
         assert!(epochs.assign(4, 20));
@@ -207,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_history_is_cut_at_either_end() {
+    fn the_history_is_truncated_at_both_ends() {
         let whole = of(&[(2, 10), (4, 20), (6, 30)]);
         for (offset, expected) in
             [(31, &[(2, 10), (4, 20), (6, 30)][..]), (30, &[(2, 10), (4, 20)]), (11, &[(2, 10)]), (10, &[])]

@@ -1,4 +1,4 @@
-//! The small files beside the segments: their names, formats and atomic replacement.
+//! The small files next to the segments: their names, formats and atomic replacement.
 //!
 //! | file | module |
 //! |---|---|
@@ -6,7 +6,7 @@
 //! | `partition.metadata` | [`partition_metadata`] |
 //! | `.cordwood.checkpoint`, `.cordwood.durable` | `checkpoint` |
 //! | `.cordwood.clean` | `clean_marker` |
-//! | `../*-offset-checkpoint` | `offset_checkpoint`, with the frame of `checkpoint_file` |
+//! | `../*-offset-checkpoint` | `offset_checkpoint`, in the format of `checkpoint_file` |
 //! | `../meta.properties`, `../.kafka_cleanshutdown` | `data_directory` |
 
 pub(crate) mod checkpoint;

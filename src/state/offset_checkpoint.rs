@@ -9,14 +9,14 @@
 
 use crate::state::checkpoint_file;
 
-/// Log start offsets of partitions whose first segments hold older records. Beside the partition directories.
+/// Log start offsets of partitions whose first segments contain older records. In the data directory.
 pub(crate) const LOG_START_OFFSETS: &str = "log-start-offset-checkpoint";
-/// Recovery points. Beside the partition directories.
+/// Recovery points. In the data directory.
 pub(crate) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
-/// Offsets up to which the cleaner has compacted partitions. Beside the partition directories.
+/// Offsets up to which the cleaner has compacted partitions. In the data directory.
 pub(crate) const CLEANED_OFFSETS: &str = "cleaner-offset-checkpoint";
 
-/// Bytes of a checkpoint at most.
+/// The maximum size of a checkpoint, bytes.
 pub(crate) const MAX_BYTES: u64 = 16 << 20;
 
 /// Offsets by topic and partition, in the order of their lines.
@@ -24,10 +24,10 @@ pub(crate) const MAX_BYTES: u64 = 16 << 20;
 pub(crate) struct OffsetCheckpoint(Vec<(String, i32, i64)>);
 
 impl OffsetCheckpoint {
-    /// Reads the text of a file.
+    /// Parses the text of a file.
     ///
     /// # Errors
-    /// A sentence on what is wrong with the text.
+    /// A description of what is wrong with the text.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
         let lines = checkpoint_file::read(text, |line| {
             let fields: Vec<_> = line.split_whitespace().collect();
@@ -48,13 +48,13 @@ impl OffsetCheckpoint {
         checkpoint_file::write(self.0.iter().map(line))
     }
 
-    /// The offset of a partition, or `None` where there is no line for it. Of two lines the last counts.
+    /// The offset of a partition, or `None` if there is no line for it. Of several lines, the last one is used.
     pub(crate) fn offset_of(&self, topic: &str, partition: i32) -> Option<i64> {
         let mut lines = self.0.iter().rev();
         lines.find(|(name, number, _)| name == topic && *number == partition).map(|(_, _, offset)| *offset)
     }
 
-    /// Sets the offset of a partition. False where it was that already.
+    /// Sets the offset of a partition. Returns false if it is unchanged.
     pub(crate) fn set(&mut self, topic: &str, partition: i32, offset: i64) -> bool {
         if self.offset_of(topic, partition) == Some(offset) {
             return false;
@@ -70,7 +70,7 @@ mod tests {
     use super::OffsetCheckpoint;
 
     #[test]
-    fn the_line_of_the_partition_counts_and_a_broken_file_is_named() {
+    fn the_offset_is_from_the_line_of_the_partition_and_a_malformed_file_is_an_error() {
         let checkpoint = OffsetCheckpoint::parse(b"0\n2\ncities 1 31\nrivers 0 7\n").unwrap();
         assert_eq!(checkpoint.offset_of("cities", 1), Some(31));
         assert_eq!(checkpoint.offset_of("cities", 0), None);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn setting_an_offset_leaves_the_other_lines_alone() {
+    fn setting_an_offset_does_not_change_the_other_lines() {
         let mut checkpoint = OffsetCheckpoint::parse(b"0\n2\ncities 1 31\nrivers 0 7\n").unwrap();
         assert!(!checkpoint.set("rivers", 0, 7));
         assert!(checkpoint.set("cities", 1, 40));

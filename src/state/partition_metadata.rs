@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! version: 0
-//! topic_id: aFsHoJ8mSkaI5w7rWQb5Qg            22 letters of base64url: 16 bytes. No newline follows
+//! topic_id: aFsHoJ8mSkaI5w7rWQb5Qg            22 base64url characters: 16 bytes. No newline follows
 //! ```
 
 use std::fmt;
@@ -14,18 +14,18 @@ use crate::fs::Directory;
 /// The name of the file, in the partition directory.
 pub const PARTITION_METADATA: &str = "partition.metadata";
 
-/// Bytes of the file at most.
+/// The maximum size of the file, bytes.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// A topic's id, as Kafka writes it: 22 letters of base64url. Kafka: `Uuid`.
+/// A topic id in Kafka's notation: 22 base64url characters. Kafka: `Uuid`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TopicId(String);
 
 impl TopicId {
-    /// The id in the text of the file.
+    /// Parses the id from the text of the file.
     ///
     /// # Errors
-    /// A sentence on what is wrong with the text.
+    /// A description of what is wrong with the text.
     pub fn parse_file(text: &[u8]) -> Result<Self, String> {
         let text = std::str::from_utf8(text).map_err(|error| error.to_string())?;
         let field = |line: Option<&str>, name: &str| {
@@ -35,21 +35,21 @@ impl TopicId {
         };
         let mut lines = text.lines();
         let version = field(lines.next(), "version")?;
-        // Kafka reads files of newer versions, too
+        // as in Kafka, newer versions are accepted
         if !version.parse::<i32>().is_ok_and(|version| version >= 0) {
             return Err(format!("expected a version, 0 or above, found {version:?}"));
         }
         field(lines.next(), "topic_id")?.parse().map_err(|error: Error| error.to_string())
     }
 
-    /// Reads the file in a partition directory; `None` where there is none.
+    /// Reads the file in a partition directory; `None` if there is none.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where the text is not a topic's id; [`Error::Io`].
+    /// [`Error::Corrupt`] if the file has no valid topic id; [`Error::Io`].
     pub(crate) fn read(directory: &Directory) -> crate::error::Result<Option<Self>> {
         let Some(text) = directory.read_small(PARTITION_METADATA, MAX_BYTES)? else { return Ok(None) };
         let parsed = Self::parse_file(&text).map_err(|wrong| {
-            let expected = "the id of a topic (remove the file to have it written anew)";
+            let expected = "a topic id (remove the file to have it written again)";
             Malformed::new(expected, wrong).at(directory.path_of(PARTITION_METADATA), 0, None)
         });
         parsed.map(Some)
@@ -80,12 +80,12 @@ impl FromStr for TopicId {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let is_letter = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'-' || letter == b'_';
-        // the last of 22 letters carries 2 bits only
+        // the last of 22 characters has only 2 bits
         let is_id = text.len() == 22 && text.bytes().all(is_letter) && text.ends_with(['A', 'Q', 'g', 'w']);
         if is_id && text.bytes().any(|letter| letter != b'A') {
             return Ok(Self(text.to_owned()));
         }
-        let expected = "22 letters of base64url, as Kafka prints a topic's id, and not all zero";
+        let expected = "22 base64url characters, as Kafka prints a topic id, and not all zero";
         Err(Error::config("topic_id", expected, format!("{text:?}")))
     }
 }

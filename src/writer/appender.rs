@@ -1,4 +1,4 @@
-//! Appending, from any number of threads.
+//! Appends, from any number of threads.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::record::{
     analyze,
 };
 
-/// A handle that appends to a log; clones append to the same one.
+/// A handle that appends to a log; clones append to the same log.
 ///
 /// *Concurrency*: `Send + Sync + Clone`. Appends of many threads share one sync (group commit).
 #[derive(Debug, Clone)]
@@ -24,34 +24,35 @@ impl Appender {
         Self { shared }
     }
 
-    /// Appends one record as one batch, at once. A timestamp of −1 means none.
+    /// Appends one record as one batch. A timestamp of −1 means none.
     ///
     /// # Errors
-    /// [`Error::RecordTooLarge`]; [`Error::InvalidRecord`] for a record that the settings refuse (its time, a missing key in
-    /// a compacted log); [`Error::Config`] for a record that no log accepts; [`Error::Io`] where it could not be written: it
-    /// is not in the log then. Where that is not certain, and after a failed sync, later calls are [`Error::Poisoned`].
+    /// [`Error::RecordTooLarge`]; [`Error::InvalidRecord`] for a record that the settings refuse (its timestamp, or a missing key
+    /// in a compacted log); [`Error::Config`] for a record that no log accepts; [`Error::Io`] if the write failed: the record is
+    /// not in the log. If the failed write cannot be undone, and after a failed sync, later calls return [`Error::Poisoned`].
     /// [`Error::Closed`]; [`Error::Forked`] in a forked child.
     pub fn append(&self, record: &NewRecord<'_>) -> Result<Appended> {
         self.append_many(std::slice::from_ref(record))
     }
 
     /// Appends records: as one batch if they fit, uncompressed, into `max.message.bytes`, `segment.bytes` and
-    /// [`MAX_BATCH_BYTES`], which no reader of ours exceeds; else as several. Each batch is there as a whole or not at all;
-    /// where a later one fails, those before it stay.
+    /// [`MAX_BATCH_BYTES`], the largest batch that `Log` reads; otherwise as several. A batch is appended as a whole or not at
+    /// all. If a batch fails, the batches before it stay.
     ///
     /// # Errors
-    /// As [`Appender::append`]. Where one of the records is refused nothing is appended, unless only compressing it shows
-    /// that it does not fit.
+    /// As [`Appender::append`]. If one of the records is refused, nothing is appended, unless the record is found to be too large
+    /// only after compression.
     pub fn append_many(&self, records: &[NewRecord<'_>]) -> Result<Appended> {
         let (appended, truncations) = {
             let mut partition = self.shared.enter()?;
             (partition.append_records(records)?, partition.truncations)
         };
-        self.settled(appended, truncations)
+        self.with_durability(appended, truncations)
     }
 
-    /// Appends v2 batches as they are, one after the other: with the next offsets and the writer's epoch, as a leader does; or with
-    /// their own (`keep_offsets`), as a follower does, where gaps are legal. All of them are appended, or none.
+    /// Appends v2 batches unchanged except for offsets and epoch. They get the next offsets and the writer's epoch, as a leader
+    /// assigns them; with `keep_offsets` they keep their own, as on a follower, and gaps between offsets are allowed. Either all
+    /// of them are appended or none.
     ///
     /// # Errors
     /// As [`Appender::append`], and for bytes that break a rule of the format.
@@ -62,10 +63,10 @@ impl Appender {
             let mut partition = self.shared.enter()?;
             (partition.append_batches(raw, keep_offsets)?, partition.truncations)
         };
-        self.settled(appended, truncations)
+        self.with_durability(appended, truncations)
     }
 
-    fn settled(&self, mut appended: Appended, truncations: u64) -> Result<Appended> {
+    fn with_durability(&self, mut appended: Appended, truncations: u64) -> Result<Appended> {
         if appended.last_offset >= appended.first_offset {
             appended.durable = self.shared.await_flush(&appended, truncations)?;
         }
@@ -87,7 +88,7 @@ impl Appender {
     /// Returns once the record at `offset` is durable.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] where it was not appended yet; [`Error::Io`],
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] if it is not appended yet; [`Error::Io`],
     /// [`Error::Poisoned`].
     pub fn wait_durable(&self, offset: i64) -> Result<()> {
         if offset < 0 {
@@ -103,7 +104,7 @@ impl Appender {
         self.shared.wait_durable(offset + 1, truncations, None)
     }
 
-    /// The durable offset: everything below survives a power loss.
+    /// The durable offset: every record below it survives a power loss.
     pub fn durable_offset(&self) -> i64 {
         self.shared.commit.durable()
     }
@@ -161,69 +162,69 @@ impl Partition {
     fn append_records(&mut self, records: &[NewRecord<'_>]) -> Result<Appended> {
         let validation = self.validation(Origin::Leader, (self.clock)());
         let is_compressed = !matches!(validation.codec, None | Some(Codec::None));
-        // no codec makes what it cannot compress larger by as much
+        // incompressible data grows by less than this under every codec
         let room = if is_compressed { MAX_BATCH_BYTES - (MAX_BATCH_BYTES >> 7) } else { MAX_BATCH_BYTES };
         let bytes = |setting| usize::try_from(setting).unwrap_or(usize::MAX);
-        let (most, limit) = (bytes(validation.max_message_bytes), SizeLimit::MaxMessageBytes)
+        let (max_bytes, limit) = (bytes(validation.max_message_bytes), SizeLimit::MaxMessageBytes)
             .min((bytes(self.config.segment_bytes), SizeLimit::SegmentBytes))
             .min((room, SizeLimit::Readable));
-        for (place, record) in records.iter().enumerate() {
+        for (index, record) in records.iter().enumerate() {
             validation.check(record)?;
             if !is_compressed && records.len() > 1 {
-                check_alone(place, record, most, limit)?;
+                check_alone(index, record, max_bytes, limit)?;
             }
         }
         let next = self.ends.log_end_offset();
-        let mut all =
+        let mut total =
             Appended { first_offset: next, last_offset: next - 1, max_timestamp: -1, durable: true };
-        // taken out: it holds the batch while the partition changes
+        // taken out of `self`: it holds the batch while `self` is changed
         let mut builder = std::mem::take(&mut self.builder);
         let mut append = |builder: &mut BatchBuilder, batch: &[NewRecord<'_>]| {
-            let appended = self.append_built(builder, batch, most, &validation)?;
+            let appended = self.append_built(builder, batch, max_bytes, &validation)?;
             builder.clear();
-            all.last_offset = appended.last_offset;
-            all.max_timestamp = all.max_timestamp.max(appended.max_timestamp);
-            all.durable = false;
+            total.last_offset = appended.last_offset;
+            total.max_timestamp = total.max_timestamp.max(appended.max_timestamp);
+            total.durable = false;
             Ok(())
         };
-        let (mut done, mut start) = (Ok(()), 0);
-        for (place, record) in records.iter().enumerate() {
-            if !builder.is_empty() && builder.size_with(record) > most {
-                done = append(&mut builder, records.get(start..place).unwrap_or_default());
-                start = place;
+        let (mut result, mut start) = (Ok(()), 0);
+        for (index, record) in records.iter().enumerate() {
+            if !builder.is_empty() && builder.size_with(record) > max_bytes {
+                result = append(&mut builder, records.get(start..index).unwrap_or_default());
+                start = index;
             }
-            done = done.and_then(|()| builder.append(record));
-            if done.is_err() {
+            result = result.and_then(|()| builder.append(record));
+            if result.is_err() {
                 break;
             }
         }
-        if done.is_ok() && !builder.is_empty() {
-            done = append(&mut builder, records.get(start..).unwrap_or_default());
+        if result.is_ok() && !builder.is_empty() {
+            result = append(&mut builder, records.get(start..).unwrap_or_default());
         }
         builder.clear();
         self.builder = builder;
-        done.map(|()| all)
+        result.map(|()| total)
     }
 
-    /// Appends the batch that was built of some records.
+    /// Appends the batch that was built from `records`; if it is too large after compression, appends it in two halves.
     fn append_built(
         &mut self,
         builder: &mut BatchBuilder,
         records: &[NewRecord<'_>],
-        most: usize,
+        max_bytes: usize,
         validation: &Validation,
     ) -> Result<Appended> {
         let (header, bytes) = builder.seal(&self.batch_options(validation))?;
-        if usize::try_from(header.size).is_ok_and(|size| size <= most) || records.len() < 2 {
+        if usize::try_from(header.size).is_ok_and(|size| size <= max_bytes) || records.len() < 2 {
             check_size(&header, validation.max_message_bytes)?;
             return self.append(bytes, &[header], validation.now);
         }
-        // a batch that does not compress gets a little larger
+        // incompressible records: compression made the batch larger
         let (front, back) = records.split_at(records.len() / 2);
         fill(builder, front)?;
-        let front = self.append_built(builder, front, most, validation)?;
+        let front = self.append_built(builder, front, max_bytes, validation)?;
         fill(builder, back)?;
-        let back = self.append_built(builder, back, most, validation)?;
+        let back = self.append_built(builder, back, max_bytes, validation)?;
         let max_timestamp = front.max_timestamp.max(back.max_timestamp);
         Ok(Appended { first_offset: front.first_offset, max_timestamp, ..back })
     }
@@ -249,7 +250,7 @@ impl Partition {
         self.append(&bytes, &headers, validation.now)
     }
 
-    /// A leader's batches with their offsets and epochs, compressed anew where the settings say so.
+    /// A leader's batches with their offsets and epochs, recompressed if the settings require another codec.
     fn stamped(
         &self,
         raw: &[u8],
@@ -284,34 +285,34 @@ impl Partition {
     }
 }
 
-/// Builds a batch of these records.
+/// Builds a batch from these records.
 fn fill(builder: &mut BatchBuilder, records: &[NewRecord<'_>]) -> Result<()> {
     builder.clear();
     records.iter().try_for_each(|record| builder.append(record))
 }
 
-/// Fails where a record does not fit into a batch alone, before any batch is appended.
-fn check_alone(place: usize, record: &NewRecord<'_>, most: usize, limit: SizeLimit) -> Result<()> {
-    // more than a header and the lengths of a record take
-    const BESIDE: usize = 128;
+/// Fails if a record does not fit into a batch even alone. Called before any batch is appended.
+fn check_alone(index: usize, record: &NewRecord<'_>, max_bytes: usize, limit: SizeLimit) -> Result<()> {
+    // more than the batch header and the length fields of one record
+    const OVERHEAD: usize = 128;
     let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
-    let rough = length(record.key).saturating_add(length(record.value)).saturating_add(BESIDE);
-    if record.headers.is_empty() && rough <= most {
+    let rough = length(record.key).saturating_add(length(record.value)).saturating_add(OVERHEAD);
+    if record.headers.is_empty() && rough <= max_bytes {
         return Ok(());
     }
     let size = BatchBuilder::new().size_with(record);
-    if size > most {
-        let found = format!("a batch of {size} bytes for record {place} alone; nothing was appended");
-        return Err(Error::RecordTooLarge { limit, max_bytes: most as u64, found });
+    if size > max_bytes {
+        let found = format!("a batch of {size} bytes for record {index} alone; nothing was appended");
+        return Err(Error::RecordTooLarge { limit, max_bytes: max_bytes as u64, found });
     }
     Ok(())
 }
 
-fn check_size(header: &BatchHeader, most: u32) -> Result<()> {
-    if header.size > most {
+fn check_size(header: &BatchHeader, max_bytes: u32) -> Result<()> {
+    if header.size > max_bytes {
         return Err(Error::RecordTooLarge {
             limit: SizeLimit::MaxMessageBytes,
-            max_bytes: most.into(),
+            max_bytes: max_bytes.into(),
             found: format!("{} bytes", header.size),
         });
     }

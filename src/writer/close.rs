@@ -1,4 +1,4 @@
-//! How a log is closed, so that the next opening need not read it.
+//! A clean close, after which the next open does not have to read the log.
 
 use super::partition::Partition;
 use crate::error::Result;

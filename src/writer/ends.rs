@@ -1,28 +1,28 @@
-//! The five ends of a log that is written, and the order between them.
+//! The five end offsets that a writer keeps for a log, and the order between them.
 //!
 //! ```text
 //!   log start offset <= recovery point <= log end offset      durable offset <= log end offset
 //!                                         data end       <= log end offset
 //! ```
 //!
-//! | end | meaning | after |
+//! | end | meaning | changed by |
 //! |---|---|---|
 //! | log start offset | no record below exists | `delete_before`, retention |
-//! | recovery point | after a crash, segments from the one that holds it on are read | a roll, a truncation, a close |
-//! | durable offset | everything below survives a power loss | each sync |
+//! | recovery point | after a crash, recovery reads from the segment that contains it | a roll, a truncation, a close |
+//! | durable offset | every record below it survives a power loss | each sync |
 //! | data end | the end of the last batch in a file, or the base offset of an empty last segment | each append |
-//! | log end offset | the next record gets it; above the data end after a truncation inside a batch | each append |
+//! | log end offset | the offset of the next record; above the data end after a truncation inside a batch | each append |
 //!
 //! One exception: a roll before a gap of offsets puts the recovery point at the base offset of the new segment. The append that
-//! follows raises the log end offset above it, or poisons the writer.
+//! follows either raises the log end offset above it or poisons the writer.
 
 use std::sync::Arc;
 
 use super::group_commit::GroupCommit;
 use crate::state::checkpoint::Checkpoint;
 
-/// The ends of a log. Changed under the writer's lock; the durable offset and the log end offset are also published to threads
-/// without it.
+/// The ends of a log. Changed under the writer's lock; threads without the lock can read the durable offset and the log end
+/// offset.
 #[derive(Debug)]
 pub(super) struct Ends {
     log_start_offset: i64,
@@ -69,13 +69,13 @@ impl Ends {
         Checkpoint { recovery_point, log_start_offset, ..Checkpoint::default() }
     }
 
-    /// The checkpoint of a log that starts at `offset`. Kafka raises the recovery point with it, too.
+    /// The checkpoint of a log that starts at `offset`. The recovery point is raised to it, as in Kafka.
     pub(super) fn checkpoint_from(&self, offset: i64) -> Checkpoint {
         let recovery_point = self.recovery_point.max(offset);
         Checkpoint { recovery_point, log_start_offset: offset, ..Checkpoint::default() }
     }
 
-    /// The checkpoint of a log of which the segments from this base offset on are truncated.
+    /// The checkpoint of a log before the segments at or above `base_offset` are truncated.
     pub(super) fn checkpoint_before(&self, base_offset: i64) -> Checkpoint {
         let recovery_point = self.recovery_point.min(base_offset).max(self.log_start_offset);
         Checkpoint { recovery_point, ..self.checkpoint() }
@@ -86,13 +86,13 @@ impl Ends {
         Checkpoint { recovery_point, ..self.checkpoint() }
     }
 
-    /// A checkpoint is in force.
+    /// Takes over the offsets of a checkpoint that was written.
     pub(super) fn set_checkpoint(&mut self, checkpoint: Checkpoint) {
         self.recovery_point = checkpoint.recovery_point;
         self.log_start_offset = checkpoint.log_start_offset;
     }
 
-    /// So many bytes were appended; the log ends at `end` now.
+    /// Records an append of `bytes` bytes, after which the log ends at `end`.
     pub(super) fn append(&mut self, bytes: u64, end: i64) {
         self.log_end_offset = end;
         self.data_end = end;
@@ -100,33 +100,33 @@ impl Ends {
         self.check();
     }
 
-    /// Everything below `offset` was synced under the writer's lock.
+    /// Records that everything below `offset` was synced under the writer's lock.
     pub(super) fn sync(&self, offset: i64) {
         self.commit.synced(offset);
         self.check_durable();
     }
 
-    /// A new segment begins at `base_offset`, and everything before it is durable.
+    /// Records a new segment at `base_offset`; everything before it is durable.
     pub(super) fn roll(&mut self, base_offset: i64) {
         self.recovery_point = base_offset;
         if base_offset == self.log_end_offset {
-            // the name of an empty segment states its base offset
+            // the data end survives a crash: it is in the name of the empty segment
             self.data_end = base_offset;
         }
         self.sync(self.log_end_offset);
     }
 
-    /// A truncation to `offset` begins: nothing from there on is durable any more.
+    /// Begins a truncation to `offset`: nothing at or above it is durable any more.
     pub(super) fn begin_truncation(&self, offset: i64) {
         self.commit.truncated(offset);
     }
 
-    /// The removal of every record begins; the log is to begin again at `offset`.
+    /// Begins the removal of every record, after which the log starts at `offset`.
     pub(super) fn begin_restart(&self, offset: i64) {
         self.begin_truncation(offset.min(self.durable_offset()));
     }
 
-    /// A truncation is done, durably.
+    /// Ends a truncation whose changes are durable.
     pub(super) fn end_truncation(&mut self, data_end: i64, log_end_offset: i64) {
         self.data_end = data_end;
         self.log_end_offset = log_end_offset;
@@ -134,7 +134,7 @@ impl Ends {
         self.check();
     }
 
-    /// The log was emptied, durably, and begins again at `offset`.
+    /// Ends the removal of every record: the change is durable, and the log starts at `offset`.
     pub(super) fn restart(&mut self, offset: i64) {
         (self.log_start_offset, self.recovery_point) = (offset, offset);
         self.end_truncation(offset, offset);
@@ -146,13 +146,16 @@ impl Ends {
             log_start_offset <= recovery_point && recovery_point <= log_end_offset,
             "the recovery point is between the log start offset and the log end offset: {self:?}"
         );
-        debug_assert!(data_end <= log_end_offset, "the data ends in the log: {self:?}");
+        debug_assert!(data_end <= log_end_offset, "the data end is at or below the log end offset: {self:?}");
         self.check_durable();
     }
 
     fn check_durable(&self) {
         let durable = self.durable_offset();
-        debug_assert!(durable <= self.log_end_offset, "{durable} is in the log: {self:?}");
+        debug_assert!(
+            durable <= self.log_end_offset,
+            "the durable offset {durable} is at or below the log end offset: {self:?}"
+        );
     }
 }
 

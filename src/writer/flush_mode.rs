@@ -1,4 +1,4 @@
-//! When an append is acknowledged.
+//! Flush modes: when an append is acknowledged.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,25 +8,25 @@ use crate::error::Error;
 /// When appended records are made durable (`fdatasync`), and what an append waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FlushMode {
-    /// Before each append returns; appends of several threads at once share one sync.
+    /// Before each append returns; concurrent appends share one sync.
     #[default]
     Always,
-    /// As [`FlushMode::Always`], but the first of several appends waits for others before it syncs for all.
+    /// As [`FlushMode::Always`], but the first of several appends waits for others before it syncs for all of them.
     Group {
-        /// How long it waits at most, ms.
+        /// The maximum wait, ms.
         ms: u64,
-        /// It stops waiting once this many bytes were appended.
+        /// The wait ends early after this many appended bytes.
         bytes: u64,
     },
-    /// An append returns at once, unless so many records or so much time passed since the last sync: then it syncs first. Without
-    /// either limit, Kafka's settings `flush.messages` and `flush.ms` are used.
+    /// An append syncs before it returns if `messages` records or `ms` milliseconds have passed since the last sync; otherwise it
+    /// returns at once. Without either limit, Kafka's settings `flush.messages` and `flush.ms` are used.
     Interval {
         /// Records since the last sync.
         messages: Option<u64>,
         /// Time since the last sync, ms; checked only by the next append.
         ms: Option<u64>,
     },
-    /// An append returns at once, and only `flush`, a roll and a close sync.
+    /// An append returns at once. Only `flush`, a roll and a close sync.
     None,
 }
 
@@ -49,12 +49,12 @@ impl fmt::Display for FlushMode {
 impl FromStr for FlushMode {
     type Err = Error;
 
-    /// Reads `always`, `none`, `group(ms=5, bytes=65536)`, `interval(messages=1000, ms=50)`; names may be left out, in this
-    /// order, and fields too: a group waits 2 ms or for 1 MiB.
+    /// Parses `always`, `none`, `group(ms=5, bytes=65536)`, `interval(messages=1000, ms=50)`. Without names, values are taken in
+    /// this order. Fields may be omitted: the defaults of a group are 2 ms and 1 MiB.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
-            let expected = "\"always\", \"none\", \"group(ms=N, bytes=N)\" with whole numbers from 0 on, or \
-                            \"interval(messages=N, ms=N)\" with such from 1 on; either may be left out";
+            let expected = "\"always\", \"none\", \"group(ms=N, bytes=N)\" with integers of 0 or above, or \
+                            \"interval(messages=N, ms=N)\" with integers of 1 or above; either field may be omitted";
             Error::config("flush", expected, format!("{text:?}"))
         };
         let text = text.trim();
@@ -70,15 +70,15 @@ impl FromStr for FlushMode {
             _ => return Err(wrong()),
         };
         let mut values = [None; 2];
-        for (place, field) in fields.split(',').map(str::trim).filter(|field| !field.is_empty()).enumerate() {
-            let (place, value) = match field.split_once('=') {
+        for (index, field) in fields.split(',').map(str::trim).filter(|field| !field.is_empty()).enumerate() {
+            let (index, value) = match field.split_once('=') {
                 Some((name, value)) => {
-                    let place = names.iter().position(|known| *known == name.trim()).ok_or_else(wrong)?;
-                    (place, value.trim())
+                    let index = names.iter().position(|known| *known == name.trim()).ok_or_else(wrong)?;
+                    (index, value.trim())
                 }
-                None => (place, field),
+                None => (index, field),
             };
-            let slot = values.get_mut(place).filter(|slot| slot.is_none()).ok_or_else(wrong)?;
+            let slot = values.get_mut(index).filter(|slot| slot.is_none()).ok_or_else(wrong)?;
             *slot = Some(
                 value
                     .replace('_', "")
@@ -101,7 +101,7 @@ mod tests {
     use super::FlushMode;
 
     #[test]
-    fn a_mode_is_read_as_it_is_written() {
+    fn a_mode_parses_from_its_text() {
         let interval = |messages, ms| FlushMode::Interval { messages, ms };
         for (text, mode) in [
             ("always", FlushMode::Always),

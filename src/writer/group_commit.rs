@@ -1,10 +1,10 @@
-//! Group commit: one `fdatasync` makes all appends durable that were written before it began.
+//! Group commit: one `fdatasync` makes durable all appends that were written before it began.
 //!
-//! A thread that waits for an offset becomes the leader where no other thread syncs; the others wait. The leader takes the log
-//! end offset and the file to sync, syncs without a lock, publishes the offset and wakes the threads whose appends it covered. Of
-//! the threads that came later it wakes one, the next leader, so that each thread is woken once. The next leader waits a moment
-//! for the threads that the last sync has just released: they are about to append again, and one sync for all is cheaper than
-//! two. `models` explores every interleaving under loom.
+//! A thread that waits for an offset becomes the leader if no other thread syncs; the others wait. The leader takes the log end
+//! offset and the file to sync, syncs without a lock, publishes the offset and wakes the threads whose appends the sync covered.
+//! Of the threads that appended later it wakes one, the next leader, so that each thread is woken once. The next leader waits
+//! briefly for the threads that the last sync has just released: they are likely to append again, and one sync for all is cheaper
+//! than two. `models` explores the interleavings under loom.
 
 #[cfg(test)]
 #[cfg(loom)]
@@ -16,56 +16,58 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
 use crate::loom_shim::{
-    AtomicBool, AtomicI64, AtomicU64, Condvar, Event, GATHERS, MINDS_TRUNCATIONS, Mutex, MutexGuard, Ordering,
+    AtomicBool, AtomicI64, AtomicU64, CHECKS_TRUNCATIONS, Condvar, Event, GATHERS, Mutex, MutexGuard,
+    Ordering,
 };
 use crate::types::Interrupt;
 
-/// What threads that wait for a sync share.
+/// The state that threads waiting for a sync share.
 #[derive(Debug)]
 pub(super) struct GroupCommit {
     state: Mutex<State>,
-    /// For threads that wait for a sync of another thread: one for syncs with an even number, one for an odd number.
+    /// Wakes threads that wait for a sync by another thread: one event for syncs with an even number, one for odd numbers.
     done: [Event; 2],
-    /// For a leader that waits for the bytes of other threads.
+    /// Wakes a leader that waits for the bytes of other threads.
     gathered: Condvar,
-    /// The durable offset. Changed under the lock; an append that does not wait reads it without.
+    /// The durable offset. Changed under the lock; an append that does not wait reads it without the lock.
     durable: AtomicI64,
     /// Whether `State::poisoned` is set.
     is_poisoned: AtomicBool,
     /// The log end offset after the last append.
     end: AtomicI64,
-    /// Threads that wait for the sync after the one that is under way.
+    /// The number of threads that wait for the sync after the current one.
     followers: AtomicU64,
     /// Bytes that were appended since the last sync began.
     waiting_bytes: AtomicU64,
-    /// The bytes that a leader waits for; `u64::MAX` where none does.
+    /// The number of bytes that a leader waits for; `u64::MAX` if no leader waits.
     wanted_bytes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// A leader syncs, or waits for the bytes of other threads before that.
+    /// Whether a leader syncs, or waits for the bytes of other threads before its sync.
     is_syncing: bool,
-    /// How many syncs have begun.
+    /// The number of syncs that have begun.
     syncs: u64,
-    /// The offset that the last of them covers, at least.
+    /// A lower bound of the offset that the last of them covers.
     covered: i64,
-    /// How many waited for that one, and how long it took.
+    /// The number of threads that waited for that sync.
     peers: u64,
-    took: Duration,
+    /// The duration of that sync.
+    sync_time: Duration,
     /// Counts truncations: a sync that began before one does not cover appends after it.
     truncations: u64,
     /// The offset of the last truncation.
     truncated_to: i64,
-    /// When the leader, whichever thread it is, stops waiting for bytes.
+    /// The time at which the leader stops waiting for bytes; a new leader takes it over.
     until: Option<Instant>,
-    /// The first error after which nothing is acknowledged.
+    /// The error that poisoned the writer: nothing is acknowledged after it.
     poisoned: Option<String>,
 }
 
 impl State {
-    /// Lowers the offset to that of a truncation since `began`: truncated records cannot become durable.
-    fn forget_truncated(&self, offset: &mut i64, began: &mut u64) {
+    /// Lowers `offset` to that of a truncation since the count was `began`: truncated records cannot become durable.
+    fn clamp_to_truncation(&self, offset: &mut i64, began: &mut u64) {
         if self.truncations != *began {
             *began = self.truncations;
             *offset = (*offset).min(self.truncated_to);
@@ -73,7 +75,7 @@ impl State {
     }
 }
 
-/// A thread that syncs for the others. If it panics, the others get an error instead of waiting forever.
+/// Guards the sync of a leader. If it panics, the other threads get an error instead of waiting forever.
 struct Leader<'a> {
     commit: &'a GroupCommit,
     is_done: bool,
@@ -83,13 +85,13 @@ impl Drop for Leader<'_> {
     fn drop(&mut self) {
         if !self.is_done {
             self.commit.lock().is_syncing = false;
-            self.commit.poison(&Error::config("sync", "one that ends", "a panic"));
+            self.commit.poison(&Error::config("sync", "a sync without a panic", "a panic"));
         }
     }
 }
 
 impl GroupCommit {
-    /// For a log in which everything below `offset` is durable.
+    /// The group commit of a log in which everything below `offset` is durable.
     pub(super) fn new(offset: i64) -> Self {
         Self {
             state: Mutex::default(),
@@ -127,7 +129,7 @@ impl GroupCommit {
         self.durable.load(Ordering::Acquire)
     }
 
-    /// Fails where the writer is poisoned.
+    /// Fails if the writer is poisoned.
     pub(super) fn check(&self) -> Result<()> {
         if !self.is_poisoned.load(Ordering::Acquire) {
             return Ok(());
@@ -149,13 +151,14 @@ impl GroupCommit {
         self.is_poisoned.store(true, Ordering::Release);
     }
 
-    /// Publishes an append: so many bytes, which a leader may wait for, and the new log end offset.
+    /// Publishes an append: its bytes, which a leader may wait for, and the new log end offset `end`.
     pub(super) fn appended(&self, bytes: u64, end: i64) {
         self.end.store(end, Ordering::Release);
-        // both threads add, so that one of them is later: either the leader sees these bytes, or this thread sees the leader
+        // both threads use a read-modify-write, so that one is ordered after the other: the leader sees these bytes, or this
+        // thread sees `wanted_bytes`
         let waiting = self.waiting_bytes.fetch_add(bytes, Ordering::AcqRel).saturating_add(bytes);
         if waiting >= self.wanted_bytes.load(Ordering::Acquire) {
-            // the lock: the leader then waits already, and is woken
+            // taking the lock ensures that the leader already waits, so that it gets the notification
             drop(self.lock());
             self.gathered.notify_all();
         }
@@ -183,10 +186,10 @@ impl GroupCommit {
 
     /// Returns once everything below `offset` is durable, by a sync of this thread or of another one.
     ///
-    /// `began`: the number of truncations when the log reached `offset`. `wait`: how long, and for how many bytes, a leader waits
-    /// for other threads. `sync`: syncs, and returns the offset that it reached; it is called without a lock. `interrupt`: called
-    /// now and then by a thread that waits. It may run Python's signal handlers, which may append, so that this thread holds no
-    /// lock then and is not the leader.
+    /// `began`: the number of truncations when the log reached `offset`. `wait`: for how long, and for how many bytes, a leader
+    /// waits for other threads. `sync`: syncs and returns the offset that is durable after it; called without a lock.
+    /// `interrupt`: called at intervals by a thread that waits. It may run Python's signal handlers, which may append, so the
+    /// thread must neither hold a lock nor be the leader when it calls it.
     pub(super) fn wait_durable(
         &self,
         mut offset: i64,
@@ -202,19 +205,19 @@ impl GroupCommit {
             if let Some(reason) = &state.poisoned {
                 return Err(Error::Poisoned { reason: reason.clone() });
             }
-            state.forget_truncated(&mut offset, &mut began);
+            state.clamp_to_truncation(&mut offset, &mut began);
             if self.durable() >= offset {
                 if is_next && !state.is_syncing {
-                    // this thread was woken to lead and need not sync: another thread may have to
+                    // this thread was woken as the next leader but need not sync: another thread may need to
                     self.done(state.syncs + 1).wake_one();
                 }
                 return Ok(());
             }
             if !state.is_syncing {
                 state.is_syncing = true;
-                let Some((longest, bytes)) = wait else { break };
+                let Some((max_wait, bytes)) = wait else { break };
                 let is_over;
-                (state, is_over) = self.wait_for_bytes(state, offset, began, longest, bytes);
+                (state, is_over) = self.wait_for_bytes(state, offset, began, max_wait, bytes);
                 if is_over {
                     break;
                 }
@@ -224,7 +227,7 @@ impl GroupCommit {
                 continue;
             }
             is_next = offset > state.covered;
-            // once for each sync, however often the wait is interrupted
+            // counted once per sync, even if the wait is interrupted
             if is_next && counted != Some(state.syncs) {
                 counted = Some(state.syncs);
                 self.followers.fetch_add(1, Ordering::Relaxed);
@@ -237,7 +240,7 @@ impl GroupCommit {
                 return Ok(());
             }
             if is_late {
-                // this thread may have been woken to lead
+                // this thread may have been woken as the next leader, and must pass that on
                 interrupt.check().inspect_err(|_| done.wake_one())?;
             }
             state = self.lock();
@@ -245,7 +248,7 @@ impl GroupCommit {
         self.lead(state, offset, began, wait.is_none(), sync)
     }
 
-    /// Syncs as the leader. `gathers`: first waits a moment for the threads that the last sync released.
+    /// Syncs as the leader. `gathers`: whether to wait briefly for the threads that the last sync released.
     fn lead<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -255,12 +258,12 @@ impl GroupCommit {
         sync: impl FnOnce() -> Result<i64>,
     ) -> Result<()> {
         if gathers && state.peers > self.followers.load(Ordering::Relaxed) {
-            let (peers, patience) = (state.peers, (state.took / 4).min(Self::MAX_PATIENCE));
+            let (peers, max_wait) = (state.peers, (state.sync_time / 4).min(Self::MAX_GATHER_TIME));
             drop(state);
-            self.gather(peers, patience);
+            self.gather(peers, max_wait);
             state = self.lock();
         }
-        state.forget_truncated(&mut offset, &mut began);
+        state.clamp_to_truncation(&mut offset, &mut began);
         if self.durable() >= offset {
             self.step_down(state);
             return Ok(());
@@ -275,14 +278,14 @@ impl GroupCommit {
         let mut leader = Leader { commit: self, is_done: false };
         let synced = sync();
         leader.is_done = true;
-        let took = start.elapsed();
+        let sync_time = start.elapsed();
         let mut state = self.lock();
         state.is_syncing = false;
-        state.took = took;
+        state.sync_time = sync_time;
         let done = match (synced, &state.poisoned) {
             (Ok(_), Some(reason)) => Err(Error::Poisoned { reason: reason.clone() }),
             (Ok(reached), None) => {
-                if state.truncations == began || !MINDS_TRUNCATIONS {
+                if state.truncations == began || !CHECKS_TRUNCATIONS {
                     self.durable.fetch_max(reached, Ordering::AcqRel);
                 }
                 Ok(())
@@ -293,7 +296,7 @@ impl GroupCommit {
             }
         };
         let is_poisoned = state.poisoned.is_some();
-        // a woken thread may need the lock
+        // a woken thread may take the lock
         drop(state);
         self.done(number).wake_all();
         if is_poisoned {
@@ -304,28 +307,28 @@ impl GroupCommit {
         done
     }
 
-    /// How often a waiting thread checks for an interrupt: a check takes Python's interpreter lock.
+    /// The interval at which a waiting thread checks for an interrupt: a check takes Python's interpreter lock.
     const PAUSE: Duration = Duration::from_millis(50);
 
-    /// Waits for the bytes of other threads; false where the wait is not over, and only an interrupt is to be checked.
+    /// Waits for the bytes of other threads. Returns false if the wait is not over and the caller has to check for an interrupt.
     fn wait_for_bytes<'a>(
         &self,
         mut state: MutexGuard<'a, State>,
         offset: i64,
         began: u64,
-        longest: Duration,
+        max_wait: Duration,
         bytes: u64,
     ) -> (MutexGuard<'a, State>, bool) {
         let now = Instant::now();
-        // `None`: too long to be represented
-        let until = state.until.or_else(|| now.checked_add(longest));
+        // `None`: beyond the range of `Instant`, so the wait has no time limit
+        let until = state.until.or_else(|| now.checked_add(max_wait));
         state.until = until;
         self.wanted_bytes.store(bytes, Ordering::Release);
         let mut is_over = false;
         let mut is_paused = false;
         while !is_paused && !is_over {
             let left = until.map_or(Self::PAUSE, |until| until.saturating_duration_since(Instant::now()));
-            // a flush, a roll or a close may do it meanwhile
+            // a flush, a roll or a close may have synced in the meantime
             is_over = self.waiting_bytes.fetch_add(0, Ordering::AcqRel) >= bytes
                 || self.durable() >= offset
                 || state.truncations != began
@@ -353,12 +356,12 @@ impl GroupCommit {
         self.done(next).wake_one();
     }
 
-    /// The longest time to gather: a disk that stalled once must not keep a core busy.
-    const MAX_PATIENCE: Duration = Duration::from_millis(1);
+    /// The maximum time to gather: after one slow sync, the next leader must not spin for long.
+    const MAX_GATHER_TIME: Duration = Duration::from_millis(1);
 
-    /// Waits until so many threads wait for the next sync, for `patience` at most.
-    fn gather(&self, peers: u64, patience: Duration) {
-        let until = Instant::now() + patience;
+    /// Waits until `peers` threads wait for the next sync, for `max_wait` at most.
+    fn gather(&self, peers: u64, max_wait: Duration) {
+        let until = Instant::now() + max_wait;
         while self.followers.load(Ordering::Relaxed) < peers && GATHERS && Instant::now() < until {
             thread::yield_now();
         }

@@ -44,8 +44,8 @@ use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
 use crate::types::Interrupt;
 
-/// The end offset and the bytes of both indexes that recovery computes for the last segment of a log. For a benchmark: nothing is
-/// dropped from the page cache, and nothing is written.
+/// The end offset and the bytes of both indexes that recovery computes for the last segment of a log. For a benchmark: it drops
+/// nothing from the page cache and writes nothing.
 pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Vec<u8>; 2])> {
     let Some(segment) = log.segments().last() else { return Ok((0, [const { Vec::new() }; 2])) };
     let scanned = recovery::scan(segment, -1, None, Partition::entry_rule(config), Interrupt::NEVER)?;
@@ -59,9 +59,9 @@ pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Ve
 pub struct Appended {
     /// The offset of the first record.
     pub first_offset: i64,
-    /// The offset of the last record, inclusive; below `first_offset` where no record was given.
+    /// The offset of the last record, inclusive; below `first_offset` if there was no record to append.
     pub last_offset: i64,
-    /// The largest timestamp as it was stored, ms; −1 where no record has one.
+    /// The largest timestamp as it was stored, ms; −1 if no record has one.
     pub max_timestamp: i64,
     /// Whether the records survive a power loss.
     pub durable: bool,
@@ -73,7 +73,7 @@ struct Shared {
     partition: Mutex<Partition>,
     commit: Arc<GroupCommit>,
     flush: FlushMode,
-    /// The number of forks when the writer was opened: a forked child must not use it.
+    /// The number of forks when the writer was opened: a forked child must not use the writer.
     forks: u32,
     last_sync: Mutex<Instant>,
     interrupt: Interrupt,
@@ -100,9 +100,9 @@ struct Shared {
 /// # }
 /// ```
 ///
-/// *Concurrency*: unique; [`LogWriter::appender`] returns handles for other threads. A log that is dropped without
-/// [`LogWriter::close`] is recovered when it is opened again. In a forked child every call that can fail is an error; a call that
-/// only returns a number may block there, because another thread of the parent held a lock.
+/// *Concurrency*: unique; [`LogWriter::appender`] returns handles for other threads. If a writer is dropped without
+/// [`LogWriter::close`], the log is recovered when it is opened again. In a forked child every call that can fail returns an
+/// error; a call that returns only a number may block, because another thread of the parent may have held a lock.
 #[derive(Debug)]
 pub struct LogWriter {
     shared: Arc<Shared>,
@@ -111,7 +111,7 @@ pub struct LogWriter {
     live: Weak<LiveSegments>,
     reader: Option<Log>,
     recovery: Option<RecoveryPlan>,
-    /// A copy of the setting: `apply_retention` holds the lock of the settings when it opens a reader.
+    /// A copy of the setting: `apply_retention` holds the lock of the settings while it opens a reader.
     is_preallocated: bool,
     reader_options: LogOptions,
 }
@@ -119,28 +119,28 @@ pub struct LogWriter {
 impl LogWriter {
     /// Opens a partition directory for writing, or creates it. After an unclean stop the log is recovered first: indexes are
     /// rebuilt, and a torn write at the end is cut and kept in `quarantine/`; [`LogWriter::recovery`] returns what was changed.
-    /// Where the opening of a new log fails, the files that it created are removed.
+    /// If a new log cannot be opened, the files created for it are removed.
     ///
     /// # Errors
-    /// [`Error::Locked`] where another writer or a broker has it; [`Error::Corrupt`] where it is damaged, or a segment is
-    /// missing: nothing is changed then; [`Error::UnsupportedFormat`] where its batches have producer ids; [`Error::Config`],
-    /// also for a directory name that Kafka does not accept in a data directory; [`Error::Io`].
+    /// [`Error::Locked`] if another writer or a broker holds the lock; [`Error::Corrupt`] if the log is damaged or a segment is
+    /// missing (nothing is changed); [`Error::UnsupportedFormat`] if its batches have producer ids; [`Error::Config`], also for a
+    /// directory name that Kafka does not accept in a data directory; [`Error::Io`].
     ///
     /// *Source*: `UnifiedLog.create`, `LogLoader.load`.
     pub fn open(path: impl AsRef<Path>, options: &WriterOptions) -> Result<Self> {
-        let advice = "make the folder that is to hold the partition directory first";
+        let advice = "create the parent folder of the partition directory first";
         // before the directory is created
         options.check()?;
-        let mut is_made = false;
+        let mut is_created = false;
         let directory = Directory::open_or_create(path.as_ref(), advice, |folder, name| {
             DataDirectory::refuse(folder, name)?;
-            is_made = true;
+            is_created = true;
             Ok(())
         })?;
         DataDirectory::refuse_itself(&directory)?;
         let mut locks = PartitionLocks::take(&directory)?;
         let writer = Self::start(directory.clone(), options).inspect_err(|_| {
-            if is_made {
+            if is_created {
                 recovery::remove_directory(&directory);
             }
         })?;
@@ -149,7 +149,7 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// [`LogWriter::open`] of a directory that is open already, without a lock: the caller guarantees that there is no other
+    /// [`LogWriter::open`] for a directory that is already open, without a lock: the caller guarantees that there is no other
     /// writer.
     ///
     /// # Errors
@@ -159,12 +159,12 @@ impl LogWriter {
     }
 
     /// Returns what [`LogWriter::open`] would change to recover the log, and changes nothing. It takes no lock: another process
-    /// may take one before the log is opened. The directory has to exist. Without a segment, the plan is that of a new log.
+    /// may take one before the log is opened. The directory must exist. If it has no segment, the plan is that of a new log.
     ///
     /// *Cost*: reads what [`LogWriter::open`] reads.
     ///
     /// # Errors
-    /// As [`LogWriter::open`]; [`Error::LogNotFound`] where the directory does not exist.
+    /// As [`LogWriter::open`]; [`Error::LogNotFound`] if the directory does not exist.
     pub fn plan_recovery(path: impl AsRef<Path>, options: &WriterOptions) -> Result<RecoveryPlan> {
         let directory = Directory::open(path.as_ref(), "give the path of a partition directory")?;
         DataDirectory::refuse_itself(&directory)?;
@@ -173,7 +173,7 @@ impl LogWriter {
         recovery::plan(&directory, options)
     }
 
-    /// What opening the log changed to recover it; `None` where it changed nothing.
+    /// What recovery changed when the log was opened; `None` if it changed nothing.
     pub fn recovery(&self) -> Option<&RecoveryPlan> {
         self.recovery.as_ref()
     }
@@ -219,7 +219,7 @@ impl LogWriter {
         self.directory.path()
     }
 
-    /// Appends one record, as a batch of its own; see [`Appender::append`].
+    /// Appends one record as one batch; see [`Appender::append`].
     ///
     /// # Errors
     /// Those of [`Appender::append`].
@@ -235,7 +235,7 @@ impl LogWriter {
         self.appender().append_many(records)
     }
 
-    /// Appends v2 batches as they are; see [`Appender::append_batches`].
+    /// Appends v2 batches; see [`Appender::append_batches`].
     ///
     /// # Errors
     /// Those of [`Appender::append_batches`].
@@ -246,7 +246,7 @@ impl LogWriter {
     /// Makes everything appended so far durable.
     ///
     /// # Errors
-    /// [`Error::Io`], and from then on [`Error::Poisoned`].
+    /// [`Error::Io`]; every later call returns [`Error::Poisoned`].
     pub fn flush(&mut self) -> Result<()> {
         self.appender().flush()
     }
@@ -256,12 +256,12 @@ impl LogWriter {
         self.shared.lock().ends.log_end_offset()
     }
 
-    /// The log start offset: no record below exists. Kafka: `logStartOffset`.
+    /// The log start offset: no record below it exists. Kafka: `logStartOffset`.
     pub fn log_start_offset(&self) -> i64 {
         self.shared.lock().ends.log_start_offset()
     }
 
-    /// The durable offset: everything below survives a power loss. Kafka: `recoveryPoint`.
+    /// The durable offset: every record below it survives a power loss. Kafka: `recoveryPoint`.
     pub fn durable_offset(&self) -> i64 {
         self.shared.commit.durable()
     }
@@ -271,22 +271,23 @@ impl LogWriter {
         self.shared.lock().epochs.clone()
     }
 
-    /// Ends the active segment and begins a new one at the log end offset. An empty active segment stays.
+    /// Closes the active segment and creates a new one at the log end offset. If the active segment is empty, nothing changes.
     ///
     /// # Errors
-    /// [`Error::Io`]: where the disk is full nothing has changed; [`Error::Poisoned`].
+    /// [`Error::Io`], with nothing changed if the disk is full; [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.roll`.
     pub fn roll(&mut self) -> Result<()> {
         self.shared.enter()?.roll_at_end()
     }
 
-    /// Removes every batch with an offset at or above `offset`: the log ends at `offset` then. False where it ended there or below
-    /// already. A batch that holds `offset` is removed as a whole. The removal is durable when this returns.
+    /// Removes every batch with an offset at or above `offset`, so that the log ends at `offset`. Returns false if it already
+    /// ended at or below `offset`. A batch that contains `offset` is removed as a whole. The removal is durable when this
+    /// returns.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] where the log is damaged before it; [`Error::Io`]: where the
-    /// disk is full nothing has changed (a segment that is cut in the middle, and is not the last, needs room for a copy);
+    /// [`Error::Config`] for a negative offset; [`Error::Corrupt`] if the log is damaged before it; [`Error::Io`], with nothing
+    /// changed if the disk is full (a segment that is cut in the middle and is not the last needs space for a copy);
     /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.truncateTo`.
@@ -294,10 +295,10 @@ impl LogWriter {
         self.shared.enter()?.truncate_to(offset)
     }
 
-    /// Removes every record; the log starts and ends at `offset` then.
+    /// Removes every record, so that the log starts and ends at `offset`.
     ///
     /// # Errors
-    /// [`Error::Config`] for an offset out of range; [`Error::Io`]: where the disk is full nothing has changed;
+    /// [`Error::Config`] for an offset out of range; [`Error::Io`], with nothing changed if the disk is full;
     /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
@@ -305,20 +306,20 @@ impl LogWriter {
         self.shared.enter()?.truncate_fully_and_start_at(offset)
     }
 
-    /// Moves the log start offset to `offset`: records below are removed, and segments without other records are deleted. False
-    /// where the log started there or above already. The removal is durable when this returns.
+    /// Moves the log start offset to `offset`: records below it are removed, and segments without other records are deleted.
+    /// Returns false if the log already started at or above `offset`. The removal is durable when this returns.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log end offset; [`Error::Io`]: where the
-    /// disk is full nothing has changed; [`Error::Poisoned`].
+    /// [`Error::Config`] for a negative offset; [`Error::OffsetOutOfRange`] above the log end offset; [`Error::Io`], with nothing
+    /// changed if the disk is full; [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteRecords`.
     pub fn delete_before(&mut self, offset: i64) -> Result<bool> {
         self.shared.enter()?.delete_before(offset)
     }
 
-    /// Deletes the segments that the retention settings allow to delete, and returns which. `now`: ms since the epoch; `None`: the
-    /// clock's time.
+    /// Deletes the segments that have expired under the retention settings, and returns them. `now`: ms since the epoch; `None`:
+    /// the clock's time.
     ///
     /// # Errors
     /// Those of [`retention::plan`]; [`Error::Poisoned`].
@@ -331,20 +332,20 @@ impl LogWriter {
         let log = self.open_reader()?;
         let mut plan = retention::plan(&log, &partition.config, now.unwrap_or_else(partition.clock))?;
         if plan.rolls {
-            // after a truncation inside a batch the log ends above the data end that the reader finds
+            // after a truncation inside a batch, the log end offset is above the data end that the reader finds
             plan.log_start_offset = partition.ends.log_end_offset();
             partition.roll_at_end()?;
         }
         if !plan.segments.is_empty() {
             partition.delete_before(plan.log_start_offset)?;
-            let removed = partition.remove_passed();
+            let removed = partition.remove_below_log_start();
             shared.commit.or_poison(removed)?;
         }
         Ok(plan)
     }
 
-    /// Returns a reader of the log as of now. It reads beside the writer, without its lock, and does not see later appends;
-    /// [`Log::refresh`] returns one that does.
+    /// Returns a reader of the log in its present state. It reads without the writer's lock and does not see later appends;
+    /// [`Log::refresh`] returns a reader that does.
     ///
     /// # Errors
     /// Those of [`Log::open`].
@@ -368,18 +369,18 @@ impl LogWriter {
         Ok(self.reader.insert(log).clone())
     }
 
-    /// Makes everything durable and closes the log, so that the next opening need not read it. Appends are errors from then on.
-    /// Closing twice is no error.
+    /// Makes everything durable and closes the log, so that the next open does not have to read it. Later appends return an
+    /// error. Closing twice is not an error.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again. Every later call is
+    /// [`Error::Io`], [`Error::Poisoned`]: the log is recovered when it is opened again. Every later call returns
     /// [`Error::Poisoned`].
     ///
     /// *Source*: `UnifiedLog.close`.
     pub fn close(&mut self) -> Result<()> {
         let closed = self.shared.check_process().and_then(|()| {
             let mut partition = self.shared.lock();
-            // also where the writer is poisoned: its locks are released below, and another writer may open the log
+            // even if the writer is poisoned: its locks are released below, and another writer may open the log
             partition.live.withdraw();
             self.shared.commit.check().inspect_err(|_| partition.is_closed = true)?;
             if partition.is_closed {
@@ -399,8 +400,8 @@ impl Shared {
         self.partition.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The partition, where no change of it has failed in the middle: only then does it match the files.
-    fn lock_sound(&self) -> Result<MutexGuard<'_, Partition>> {
+    /// The partition. Fails if a change of it has failed in the middle: it may not match the files.
+    fn lock_unpoisoned(&self) -> Result<MutexGuard<'_, Partition>> {
         let partition = self.lock();
         self.commit.check()?;
         Ok(partition)
@@ -410,15 +411,15 @@ impl Shared {
         if forks_now() == self.forks { Ok(()) } else { Err(Error::Forked { handle: "LogWriter" }) }
     }
 
-    /// The partition, where it may be changed.
+    /// The partition, for a change. Fails if the writer is closed, poisoned, or was opened by the parent of a forked process.
     fn enter(&self) -> Result<MutexGuard<'_, Partition>> {
-        // before any lock: a thread that held one may not exist in a forked child
+        // before any lock: the thread that held it may not exist in a forked child, which would wait forever
         self.check_process()?;
         let partition = self.partition.lock().unwrap_or_else(|panicked| {
-            // the thread that panicked may have left it half changed
+            // the thread that panicked may have left a change unfinished
             self.commit.poison(&Error::config(
                 "writer",
-                "a change that ends",
+                "a change without a panic",
                 "a panic in the middle of one",
             ));
             panicked.into_inner()
@@ -428,10 +429,10 @@ impl Shared {
         Ok(partition)
     }
 
-    /// Returns once everything below `offset` is durable. `truncations`: their number when the log reached `offset`.
+    /// Returns once everything below `offset` is durable. `truncations`: the number of truncations when the log reached `offset`.
     fn wait_durable(&self, offset: i64, truncations: u64, wait: Option<(Duration, u64)>) -> Result<()> {
         self.commit.wait_durable(offset, truncations, wait, self.interrupt, || {
-            let unsynced = self.lock_sound()?.unsynced();
+            let unsynced = self.lock_unpoisoned()?.unsynced();
             if !seeded_bugs::is(SeededBug::AckBeforeFsync) {
                 let synced = unsynced.file.sync();
                 if seeded_bugs::is(SeededBug::FsyncRetriedAfterError) && synced.is_err() {
@@ -440,12 +441,12 @@ impl Shared {
                     synced?;
                 }
             }
-            self.lock_sound()?.note_synced(&unsynced)?;
+            self.lock_unpoisoned()?.note_synced(&unsynced)?;
             Ok(unsynced.log_end_offset)
         })
     }
 
-    /// Waits as the flush mode requires before an append returns; true where its records are durable.
+    /// Waits as the flush mode requires before an append returns. Returns true if its records are durable.
     fn await_flush(&self, appended: &Appended, truncations: u64) -> Result<bool> {
         let end = appended.last_offset + 1;
         match self.flush {
@@ -455,12 +456,12 @@ impl Shared {
                 self.wait_durable(end, truncations, Some((Duration::from_millis(ms), bytes)))?;
             }
             FlushMode::Interval { messages, ms } => {
-                let mut last = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
-                let since = u64::try_from(end - self.commit.durable()).unwrap_or(0);
-                let waited = u64::try_from(last.elapsed().as_millis()).unwrap_or(u64::MAX);
-                if messages.is_some_and(|most| since >= most) || ms.is_some_and(|most| waited >= most) {
-                    *last = Instant::now();
-                    drop(last);
+                let mut last_sync = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
+                let unsynced = u64::try_from(end - self.commit.durable()).unwrap_or(0);
+                let elapsed_ms = u64::try_from(last_sync.elapsed().as_millis()).unwrap_or(u64::MAX);
+                if messages.is_some_and(|max| unsynced >= max) || ms.is_some_and(|max| elapsed_ms >= max) {
+                    *last_sync = Instant::now();
+                    drop(last_sync);
                     self.wait_durable(end, truncations, None)?;
                 }
             }

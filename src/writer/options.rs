@@ -7,8 +7,8 @@ use crate::config::LogConfig;
 use crate::error::{Error, Result};
 use crate::types::{Interrupt, OnWarning};
 
-/// An entry of a time index, the larger of the two kinds, bytes.
-const LARGEST_ENTRY: u32 = 12;
+/// The size of a time index entry, the larger of the two kinds, bytes.
+const MAX_ENTRY_BYTES: u32 = 12;
 
 /// How a log is opened for writing.
 #[derive(Debug, Clone)]
@@ -17,16 +17,16 @@ pub struct WriterOptions {
     pub config: LogConfig,
     /// When an append is acknowledged.
     pub flush: FlushMode,
-    /// The id of the topic, written to `partition.metadata`; a partition that has one keeps it.
+    /// The topic id, written to `partition.metadata`; a partition that already has an id must have the same.
     pub topic_id: Option<TopicId>,
-    /// The leader epoch of the batches: 0 or above, and not below the latest epoch of the log; `None`: the latest one, and 0 in a
-    /// new log.
+    /// The leader epoch of the batches: 0 or above, and not below the latest epoch of the log; `None`: the latest epoch, or 0 in
+    /// a new log.
     pub leader_epoch: Option<i32>,
     /// The clock, ms since the epoch.
     pub clock: fn() -> i64,
     /// The seed of the jitter.
     pub random: u32,
-    /// Called during long work.
+    /// Called during long operations.
     pub interrupt: Interrupt,
     /// Receives the warnings of the writer's readers.
     pub on_warning: OnWarning,
@@ -48,18 +48,18 @@ impl Default for WriterOptions {
 }
 
 impl WriterOptions {
-    /// Checks the options without the log.
+    /// Checks the options, without access to the log.
     ///
     /// # Errors
-    /// [`Error::Config`]: for a setting that is not allowed; for a `segment.index.bytes` that holds no entry, which Kafka
-    /// lets pass and then rolls at each append; for a negative epoch.
+    /// [`Error::Config`] for a setting out of its range; for a `segment.index.bytes` too small for one entry, which Kafka accepts
+    /// and then rolls at each append; for a negative epoch.
     pub(crate) fn check(&self) -> Result<()> {
         self.config.validate()?;
-        if self.config.segment_index_bytes < LARGEST_ENTRY {
+        if self.config.segment_index_bytes < MAX_ENTRY_BYTES {
             return Err(Error::config(
                 "segment.index.bytes",
                 format!(
-                    "{LARGEST_ENTRY} or more to write with: an entry of a time index takes as many bytes"
+                    "at least {MAX_ENTRY_BYTES} for a writer: a time index entry has {MAX_ENTRY_BYTES} bytes"
                 ),
                 self.config.segment_index_bytes.to_string(),
             ));
@@ -71,7 +71,7 @@ impl WriterOptions {
     }
 }
 
-/// The system's clock, ms since the epoch.
+/// The time of the system clock, ms since the epoch.
 fn system_time() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
@@ -83,7 +83,7 @@ mod tests {
     use crate::config::LogConfig;
 
     #[test]
-    fn an_index_has_room_for_an_entry() {
+    fn an_index_too_small_for_one_entry_is_refused() {
         for (bytes, is_allowed) in [(3, false), (4, false), (11, false), (12, true)] {
             let config = LogConfig { segment_index_bytes: bytes, ..LogConfig::default() };
             let checked = WriterOptions { config, ..WriterOptions::default() }.check();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_is_not_negative() {
+    fn a_negative_epoch_is_refused() {
         assert!(WriterOptions { leader_epoch: Some(-1), ..WriterOptions::default() }.check().is_err());
     }
 }

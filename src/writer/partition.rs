@@ -1,4 +1,4 @@
-//! The state of a log under its writer's lock: append and roll.
+//! The state of a log that the writer's lock protects; append and roll.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) struct Partition {
     /// The base offsets of the segments before the active one.
     pub(super) sealed: BTreeSet<i64>,
     pub(super) active: SegmentAppender,
-    /// The same segments, for readers in this process.
+    /// The list of all segments, for readers in this process.
     pub(super) live: Arc<LiveSegments>,
     pub(super) ends: Ends,
     pub(super) durable_offset_file: DurableOffsetFile,
@@ -42,7 +42,7 @@ pub(super) struct Partition {
     pub(super) is_closed: bool,
 }
 
-/// What a sync has to cover, and what it makes durable.
+/// What a sync must cover: the file, and the ends that are durable after it.
 #[derive(Debug)]
 pub(super) struct Unsynced {
     pub(super) file: WritableFile,
@@ -81,7 +81,7 @@ impl Partition {
         self.config.random_segment_jitter(self.random.cast_signed())
     }
 
-    /// Fails where the writer was closed.
+    /// Fails if the writer was closed.
     pub(super) fn check_open(&self) -> Result<()> {
         if self.is_closed {
             return Err(Error::Closed { handle: "LogWriter" });
@@ -89,7 +89,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Appends whole batches, whose headers have their final offsets and epochs, at `now` (ms): all of them, or none.
+    /// Appends whole batches whose headers have their final offsets and epochs, either all of them or none. `now`: the time of
+    /// the append, ms.
     ///
     /// *Source*: `UnifiedLog.append`, from its step 4 on.
     pub(super) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader], now: i64) -> Result<Appended> {
@@ -116,9 +117,9 @@ impl Partition {
         if should_roll(&params, &self.active.roll_state()) || !self.active.has_index_room(headers) {
             self.roll(first.base_offset)?;
         }
-        // after a roll before a gap of offsets, nothing below the new segment's base offset may be appended
+        // after a roll before a gap of offsets, no offset below the new segment's base offset may be appended
         let is_ahead = self.active.base_offset() > self.ends.log_end_offset();
-        // a staged file that fails is removed
+        // if it fails, the staged file is removed, so that nothing has changed
         let mut staged = self.ends.commit().or_poison_after_sync(self.stage_new_epochs(headers));
         if is_ahead {
             staged = self.ends.commit().or_poison(staged);
@@ -133,7 +134,7 @@ impl Partition {
             }
             error
         })?;
-        // a batch of another leader may have a higher epoch, and epochs do not fall
+        // a batch from another leader may have a higher epoch, and epochs must not decrease
         self.leader_epoch = self.leader_epoch.max(last.leader_epoch);
         self.ends.append(size, last.last_offset + 1);
         Ok(Appended {
@@ -144,7 +145,7 @@ impl Partition {
         })
     }
 
-    /// Fails where batches do not fit into one segment. `size`: of all of them, bytes.
+    /// Fails if the batches do not fit into one segment. `size`: their total size, bytes.
     fn check_limits(&self, size: u64, first: &BatchHeader, last: &BatchHeader) -> Result<()> {
         let max = u64::from(self.config.segment_bytes);
         if size > max {
@@ -159,15 +160,15 @@ impl Partition {
         }
         if !is_relative(last.last_offset, first.base_offset) {
             let max = first.base_offset.saturating_add(i64::from(i32::MAX));
-            let expected = format!("offsets up to {max} in one append: an index has no room for others");
+            let expected =
+                format!("offsets up to {max} in one append: an index stores offsets relative to the first");
             let found = last.last_offset.to_string();
             return Err(Error::InvalidRecord { argument: "raw", position: None, expected, found });
         }
         Ok(())
     }
 
-    /// Writes the history of leader epochs with those that begin with these batches, to replace the one that is there. `None`
-    /// where no epoch begins.
+    /// Stages the history of leader epochs with the epochs that begin in these batches added. `None` if no epoch begins in them.
     fn stage_new_epochs(&self, headers: &[BatchHeader]) -> Result<Option<(Staged, LeaderEpochs)>> {
         let latest = self.epochs.latest();
         let with_epoch = || headers.iter().filter(|header| header.leader_epoch >= 0);
@@ -181,7 +182,7 @@ impl Partition {
         Ok(Some((self.stage_epochs(&epochs)?, epochs)))
     }
 
-    /// Writes the history of leader epochs, durably.
+    /// Writes the history of leader epochs and makes it durable.
     pub(super) fn write_epochs(&self) -> Result<()> {
         self.stage_epochs(&self.epochs)?.put()
     }
@@ -191,29 +192,29 @@ impl Partition {
         epochs.stage(&self.directory)
     }
 
-    /// Ends the active segment and begins one at `base_offset`, or at the log end offset where that is higher. An empty active
-    /// segment with that base offset is kept. Everything before is durable afterwards.
+    /// Closes the active segment and creates one at `base_offset`, or at the log end offset if that is higher. An empty active
+    /// segment with that base offset is kept. Everything below the base offset is durable when this returns.
     ///
-    /// The steps that need space come first: where the disk is full, nothing has changed.
+    /// The steps that need disk space come first: if the disk is full, nothing has changed.
     ///
     /// *Source*: `UnifiedLog.roll`, `LocalLog.roll`.
     pub(super) fn roll(&mut self, base_offset: i64) -> Result<()> {
         let base_offset = base_offset.max(self.ends.log_end_offset());
         if base_offset == self.active.base_offset() {
-            // only an empty segment can have it: its indexes are too small for an entry
+            // only an empty segment has this base offset: its indexes are too small for one entry
             return Ok(());
         }
         let jitter = self.jitter();
         let layout = Self::layout(&self.config);
         let now = (self.clock)();
-        // zeros after the data of a segment that is not the last one would be damage
+        // zeros after the data count as damage, except in the last segment
         self.active.trim_log()?;
-        let made = SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter)
+        let created = SegmentAppender::create(&self.directory, base_offset, &layout, now, jitter)
             .and_then(|fresh| Ok((fresh, self.stage_seal(base_offset)?)));
-        let (fresh, checkpoint) = match made {
-            Ok(made) => made,
+        let (fresh, checkpoint) = match created {
+            Ok(created) => created,
             Err(error) => {
-                // a file that is left would end the active segment at its base offset
+                // a remaining file would end the active segment at its base offset
                 let undone =
                     remove_segment(&self.directory, base_offset).and_then(|()| self.directory.sync());
                 self.ends.commit().or_poison(undone)?;
@@ -226,17 +227,17 @@ impl Partition {
         self.active = fresh;
         self.publish_segments();
         self.ends.roll(base_offset);
-        // the segment that was active may hold nothing at or above the log start offset
-        let removed = self.remove_passed();
+        // the segment that was active may have no record at or above the log start offset
+        let removed = self.remove_below_log_start();
         self.ends.commit().or_poison(removed)
     }
 
-    /// Ends the active segment and begins one at the log end offset.
+    /// Closes the active segment and creates one at the log end offset.
     pub(super) fn roll_at_end(&mut self) -> Result<()> {
         self.roll(self.ends.log_end_offset())
     }
 
-    /// Base offsets of all segments, rising.
+    /// The base offsets of all segments, ascending.
     pub(super) fn bases(&self) -> Vec<i64> {
         self.sealed.iter().copied().chain([self.active.base_offset()]).collect()
     }
@@ -246,8 +247,8 @@ impl Partition {
         self.live.set(self.bases());
     }
 
-    /// The steps of a roll that need space: the last index entries of the active segment, and a checkpoint with the base offset of
-    /// the new segment as recovery point.
+    /// The steps of a roll that need disk space: the last index entries of the active segment, and a checkpoint with the base
+    /// offset of the new segment as recovery point.
     fn stage_seal(&mut self, base_offset: i64) -> Result<Staged> {
         let staged = self.ends.checkpoint_at(base_offset).stage(&self.directory)?;
         self.active.write_last_index_entries()?;
@@ -262,11 +263,11 @@ impl Partition {
         }
         self.active.seal()?;
         self.durable_offset_file.note(self.ends.data_end())?;
-        // this also makes the names of the new segment's files durable
+        // its directory sync also makes the names of the new segment's files durable
         checkpoint.put()
     }
 
-    /// What a sync of everything appended so far has to cover.
+    /// What a sync must cover to make everything appended so far durable.
     pub(super) fn unsynced(&mut self) -> Unsynced {
         self.active.share_index_entries();
         Unsynced {
@@ -282,11 +283,11 @@ impl Partition {
         if self.truncations != synced.truncations {
             return Ok(());
         }
-        // ignored after a close, which has written a higher offset: the file may belong to another writer by then
+        // ignored after a close, which has written a higher offset: the file may belong to another writer by now
         self.durable_offset_file.note(synced.data_end)
     }
 
-    /// Syncs everything under the lock.
+    /// Syncs everything while the lock is held.
     pub(super) fn sync(&mut self) -> Result<()> {
         let unsynced = self.unsynced();
         let synced = unsynced.file.sync().and_then(|()| self.note_synced(&unsynced));
@@ -313,7 +314,7 @@ mod tests {
     use crate::writer::{FlushMode, LogWriter, WriterOptions};
 
     #[test]
-    fn a_sync_that_ends_after_the_log_was_closed_writes_nothing_into_the_next_writers_files() {
+    fn a_sync_that_ends_after_the_close_does_not_change_the_files_of_the_next_writer() {
         let folder = tempfile::tempdir().unwrap();
         let directory =
             Directory::open_or_create(&folder.path().join("orders-0"), "", |_, _| Ok(())).unwrap();
@@ -322,7 +323,7 @@ mod tests {
             LogWriter::open_in(directory.clone(), &options).unwrap()
         };
         let mut writer = open();
-        for value in [b"stays", b"goes!"] {
+        for value in [b"kept", b"lost"] {
             writer.append(&NewRecord { value: Some(value), ..NewRecord::default() }).unwrap();
         }
         let synced = writer.shared.lock().unsynced();
@@ -330,7 +331,7 @@ mod tests {
         let mut next = open();
         next.truncate_to(1).unwrap();
         writer.shared.lock().note_synced(&synced).unwrap();
-        // without a close, as a killed process leaves it: where more was noted than is there, it would be refused
+        // no close, as after a kill: a durable offset above the log end would make the next open fail
         drop(next);
         assert_eq!(open().log_end_offset(), 1);
     }

@@ -1,5 +1,5 @@
-//! Which failures end the writer. After a write or a sync that failed in the middle of a change the files are not known, so
-//! that the writer takes nothing more; opening the log again recovers what was acknowledged.
+//! The failures that poison the writer. After a failed write or sync in the middle of a change, the state of the files is
+//! unknown, so that the writer accepts no more calls. Opening the log again recovers what was acknowledged.
 
 use std::io::ErrorKind;
 
@@ -7,12 +7,12 @@ use super::group_commit::GroupCommit;
 use crate::error::{Error, IoAction, Result};
 
 impl GroupCommit {
-    /// Poisons the writer where a change failed in the middle.
+    /// Poisons the writer if a change failed. Its files may be changed in part.
     pub(super) fn or_poison<T>(&self, changed: Result<T>) -> Result<T> {
         changed.inspect_err(|error| self.poison(error))
     }
 
-    /// Poisons the writer where the preparation of a change failed, unless only space was missing: nothing has changed then.
+    /// Poisons the writer if the preparation of a change failed, unless the disk was full: then nothing has changed.
     pub(super) fn or_poison_unless_full<T>(&self, prepared: Result<T>) -> Result<T> {
         prepared.inspect_err(|error| {
             if !is_full(error) {
@@ -21,7 +21,7 @@ impl GroupCommit {
         })
     }
 
-    /// Poisons the writer where the preparation of a change failed in a sync: the system may report the next sync as a
+    /// Poisons the writer if the preparation of a change failed in a sync, because the kernel may report the next sync as a
     /// success. After any other failure nothing has changed.
     pub(super) fn or_poison_after_sync<T>(&self, prepared: Result<T>) -> Result<T> {
         prepared.inspect_err(|error| {

@@ -1,5 +1,5 @@
-//! Removal of every record; the log begins again at an offset. Each step is durable before the next: after a crash the next opening
-//! finds the old log or an empty one.
+//! Removal of every record; the log continues, empty, at a given offset. Each step is durable before the next: after a crash the
+//! next open finds the old log or an empty one.
 
 use super::partition::Partition;
 use super::recovery::remove_newest_first;
@@ -10,19 +10,19 @@ use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
 
-/// The staged files of a log that begins again.
+/// The staged files of the removal.
 struct StagedRestart {
     /// The checkpoint while the old segments are removed, and the one after that.
     during: Staged,
     after: Staged,
     epochs: Staged,
     segment: StagedSegment,
-    /// Staged last: other writers wait until they are in place.
+    /// Staged last: other writers of the data directory wait until they are in place.
     lines: Option<StagedLines>,
 }
 
 impl Partition {
-    /// Removes every record; the log starts and ends at `offset` then.
+    /// Removes every record, so that the log starts and ends at `offset`.
     ///
     /// *Source*: `UnifiedLog.truncateFullyAndStartAt`.
     pub(super) fn truncate_fully_and_start_at(&mut self, offset: i64) -> Result<()> {
@@ -35,7 +35,7 @@ impl Partition {
         self.ends.commit().or_poison(restarted)
     }
 
-    /// The steps that need space, and the increment of the truncation count. Where the disk is full, the log is unchanged.
+    /// The steps that need disk space, and the increment of the truncation count. If the disk is full, the log is unchanged.
     fn stage_restart(&mut self, offset: i64) -> Result<StagedRestart> {
         let checkpoint =
             Checkpoint { recovery_point: offset, log_start_offset: offset, ..Checkpoint::default() };
@@ -51,7 +51,7 @@ impl Partition {
             after: checkpoint.stage_next(&self.directory)?,
             epochs: self.stage_epochs(&LeaderEpochs::default())?,
             segment: StagedSegment::make(&self.directory, offset, &Self::layout(&self.config))?,
-            // a reader takes the larger log start, so that of `during` holds until `after` is in place
+            // a reader takes the larger log start offset, so that of `during` is in effect until `after` is in place
             lines: self.stage_lines(checkpoint)?,
         };
         self.bump_truncation_count()?;
@@ -62,7 +62,7 @@ impl Partition {
         self.truncations += 1;
         self.ends.begin_restart(offset);
         self.live.withdraw();
-        // from here on the next opening completes this
+        // once `during` is in place, the next open completes an interrupted removal
         self.durable_offset_file.set(0)?;
         staged.during.put()?;
         staged.lines.map_or(Ok(()), StagedLines::put)?;
@@ -71,10 +71,10 @@ impl Partition {
         self.remove_snapshots_above(-1)?;
         let mut old: Vec<_> = std::mem::take(&mut self.sealed).into_iter().collect();
         old.push(self.active.base_offset());
-        // only then are the new segment's offsets above those that are removed
+        // the new segment may exist together with the old ones only if its offsets are above theirs
         let is_ahead = offset > self.active.base_offset() && offset >= self.ends.log_end_offset();
         if is_ahead {
-            // zeros after the data of a segment that is not the last would be damage
+            // zeros after the data count as damage, except in the last segment
             self.active.trim_log()?;
         } else {
             remove_newest_first(&self.directory, old.split_off(1).into_iter().rev())?;
@@ -82,8 +82,8 @@ impl Partition {
         staged.segment.put()?;
         self.directory.sync()?;
         let (now, jitter) = ((self.clock)(), self.jitter());
-        let (held, layout) = (SegmentState::empty(offset), Self::layout(&self.config));
-        self.active = SegmentAppender::open(&self.directory, offset, held, &layout, now, jitter)?;
+        let (state, layout) = (SegmentState::empty(offset), Self::layout(&self.config));
+        self.active = SegmentAppender::open(&self.directory, offset, state, &layout, now, jitter)?;
         // last, so that a reader that opens the log meanwhile finds a segment
         remove_newest_first(
             &self.directory,

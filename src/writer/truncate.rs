@@ -1,5 +1,5 @@
-//! Truncation of the end and deletion of the start of a log. Each step is durable before the next: after a crash the files are a log
-//! again.
+//! Truncation of the end and deletion of the start of a log. Each step is durable before the next: after a crash at any point the
+//! files are a valid log.
 
 use super::partition::Partition;
 use super::recovery::{self, remove_newest_first};
@@ -15,18 +15,18 @@ use crate::state::leader_epochs::LeaderEpochs;
 use crate::types::Io;
 
 impl Partition {
-    /// A reader of the log as of now, from its first segment on.
-    fn as_read(&self) -> Result<Log> {
+    /// A reader of all segments of the log, in its present state.
+    fn reader(&self) -> Result<Log> {
         let first = self.sealed.first().copied().unwrap_or(self.active.base_offset());
         let options = LogOptions { io: Io::Pread, log_start_offset: Some(first), ..LogOptions::default() };
         Log::open_in(self.directory.clone(), options)
     }
 
-    /// Removes every batch with an offset at or above `offset`; the log ends at `offset` then. False where it ended there or below
-    /// already.
+    /// Removes every batch with an offset at or above `offset`, so that the log ends at `offset`. Returns false if it already
+    /// ended at or below `offset`.
     ///
-    /// First the recovery point and the history of epochs are lowered, then the newest segments are removed, newest first, then the
-    /// segment with `offset` is cut: a crash leaves a prefix of the log.
+    /// First the recovery point and the history of epochs are truncated, then the segments after the one with `offset` are
+    /// removed, newest first, and then that segment is cut: a crash leaves a prefix of the log.
     ///
     /// *Source*: `UnifiedLog.truncateTo`, `LocalLog.truncateTo`, `LogSegment.truncateTo`.
     pub(super) fn truncate_to(&mut self, offset: i64) -> Result<bool> {
@@ -35,20 +35,20 @@ impl Partition {
             return Ok(false);
         }
         if offset < self.ends.log_start_offset() {
-            // no record stays, and a crash during a cut could bring back records below the log start offset
+            // no record remains, and after a crash during a cut, records below the log start offset could reappear
             self.truncate_fully_and_start_at(offset)?;
             return Ok(true);
         }
-        let log = self.as_read()?;
+        let log = self.reader()?;
         let target = self.floor(offset);
         // after the last batch there is nothing to find or to cut
         let location = if offset < self.ends.data_end() { log.locate(offset)? } else { None };
-        let held = log.segments().floor(offset).map_or(Ok(0), |segment| segment.size())?;
+        let segment_size = log.segments().floor(offset).map_or(Ok(0), |segment| segment.size())?;
         let size = match location {
             Some(location) if location.segment_base_offset == target => location.position,
-            // a gap up to the segment's end: all of it stays
+            // no batch of the segment has an offset at or above `offset`: the segment is not cut
             _ if target == self.active.base_offset() => self.active.size(),
-            _ => held,
+            _ => segment_size,
         };
         drop(log);
         let staged = self
@@ -60,7 +60,7 @@ impl Partition {
         Ok(true)
     }
 
-    /// The steps of a truncation that need space. Where the disk is full, the log is unchanged; only the recovery point may be
+    /// The steps of a truncation that need disk space. If the disk is full, the log is unchanged; only the recovery point may be
     /// lower.
     fn stage_cut(&mut self, offset: i64, target: i64, size: u64) -> Result<StagedCut> {
         if seeded_bugs::is(SeededBug::SwappedDeleteOrder) {
@@ -76,11 +76,11 @@ impl Partition {
         Ok(StagedCut { epochs, segment })
     }
 
-    /// Copies the part of a sealed segment that stays. Readers may have mapped its files, and a file that is cut under a mapping ends
-    /// their process.
+    /// Copies the remaining part of a sealed segment. Its files are not cut in place: readers may have mapped them, and an access
+    /// beyond the end of a cut file kills their process.
     fn stage_sealed(&self, base_offset: i64, size: u64) -> Result<Vec<Staged>> {
         let mut staged = vec![self.directory.stage_start(&segment_file(base_offset, FileKind::Log), size)?];
-        // they are truncated, too
+        // copied as a whole: they are truncated later
         for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
             let name = segment_file(base_offset, kind);
             if let Some(index) = self.directory.identity_of(&name)? {
@@ -90,7 +90,7 @@ impl Partition {
         Ok(staged)
     }
 
-    /// The base offset of the segment that would hold an offset.
+    /// The base offset of the segment that contains, or would contain, an offset.
     fn floor(&self, offset: i64) -> i64 {
         if offset >= self.active.base_offset() {
             return self.active.base_offset();
@@ -98,18 +98,18 @@ impl Partition {
         self.sealed.range(..=offset).next_back().copied().unwrap_or(0)
     }
 
-    /// Increments the truncation count. Called before a change, for readers that have the log open, and after it, for readers that
-    /// opened the log meanwhile.
+    /// Increments the truncation count. Called before a change, for readers that have the log open, and after it, for readers
+    /// that opened the log during the change.
     pub(super) fn bump_truncation_count(&self) -> Result<()> {
         let file = self.directory.open_writable(TRUNCATIONS)?;
         let end = file.identity()?.size;
-        // the increment after the change needs space, too: usually in the same block
+        // the increment after the change must not run out of space: both bytes are usually in one block
         file.reserve(end, 2);
         // only the length counts: a lost byte reads as zero
         file.write_all_at(&[0], end)
     }
 
-    /// Carries a truncation out. `size`: the bytes of the target's `.log` that stay.
+    /// Applies a truncation. `size`: the number of bytes of the target's `.log` that remain.
     fn cut(&mut self, offset: i64, target: i64, size: u64, staged: StagedCut) -> Result<()> {
         self.truncations += 1;
         self.ends.begin_truncation(offset);
@@ -132,26 +132,26 @@ impl Partition {
         let layout = Self::layout(&self.config);
         self.active.truncate_indexes(&self.directory, target, offset, &layout)?;
         // a new reader: the files have changed
-        let log = self.as_read()?;
+        let log = self.reader()?;
         let last = log.segments().last();
         let last = last.ok_or_else(|| Error::config("path", "a directory with a segment", "none"))?;
-        let held = recovery::held(last)?;
+        let state = recovery::closed_state(last)?;
         let data_end = last.end_offset()?;
         let before = self.active.roll_state();
-        let (created, jitter) = if target == before.base_offset && held.size > 0 {
+        let (created, jitter) = if target == before.base_offset && state.size > 0 {
             (before.created, before.jitter_ms)
         } else {
             ((self.clock)(), self.jitter())
         };
-        self.active = SegmentAppender::open(&self.directory, target, held, &layout, created, jitter)?;
+        self.active = SegmentAppender::open(&self.directory, target, state, &layout, created, jitter)?;
         self.durable_offset_file.set(data_end)?;
         self.ends.end_truncation(data_end, offset);
         self.publish_segments();
         self.bump_truncation_count()
     }
 
-    /// Moves the log start offset to `offset`, and deletes the segments without records at or above it, oldest first. False where
-    /// the log started there or above already.
+    /// Moves the log start offset to `offset`, and deletes the segments without records at or above it, oldest first. Returns
+    /// false if the log already started at or above `offset`.
     ///
     /// *Source*: `UnifiedLog.maybeIncrementLogStartOffset`, `deleteOldSegments`.
     pub(super) fn delete_before(&mut self, offset: i64) -> Result<bool> {
@@ -163,18 +163,18 @@ impl Partition {
             return Ok(false);
         }
         if offset > self.ends.durable_offset() {
-            // after a crash the log must not end below its start
+            // after a crash the log must not end below its start offset
             self.sync()?;
         }
         let staged = self.stage_start(offset);
         let epochs = self.ends.commit().or_poison_unless_full(staged)?;
-        let advanced = self.advance(epochs);
+        let advanced = self.advance_start(epochs);
         self.ends.commit().or_poison(advanced)?;
         Ok(true)
     }
 
-    /// The steps of a new log start offset that need space: the history of epochs, where it changes, and the checkpoint, which is in
-    /// force then. Where the disk is full, the log is unchanged.
+    /// The steps of a new log start offset that need disk space: stages the history of epochs, if it changes, and writes the
+    /// checkpoint, which puts the new offset into effect. If the disk is full, the log is unchanged.
     fn stage_start(&mut self, offset: i64) -> Result<Option<(Staged, LeaderEpochs)>> {
         let mut epochs = self.epochs.clone();
         let is_changed = epochs.truncate_from_start(offset);
@@ -183,35 +183,35 @@ impl Partition {
         Ok(staged)
     }
 
-    fn advance(&mut self, epochs: Option<(Staged, LeaderEpochs)>) -> Result<()> {
+    fn advance_start(&mut self, epochs: Option<(Staged, LeaderEpochs)>) -> Result<()> {
         if let Some((staged, epochs)) = epochs {
             self.epochs = epochs;
             staged.put()?;
         }
-        self.remove_passed()
+        self.remove_below_log_start()
     }
 
     /// Deletes the segments without records at or above the log start offset, oldest first.
-    pub(super) fn remove_passed(&mut self) -> Result<()> {
+    pub(super) fn remove_below_log_start(&mut self) -> Result<()> {
         let bases = self.bases();
-        let is_passed = |next: &i64| *next <= self.ends.log_start_offset();
-        let passed = bases.iter().skip(1).take_while(|next| is_passed(next)).count();
-        let (passed, kept) = bases.split_at(passed);
-        if !passed.is_empty() {
+        let is_below = |next: &i64| *next <= self.ends.log_start_offset();
+        let expired = bases.iter().skip(1).take_while(|next| is_below(next)).count();
+        let (expired, kept) = bases.split_at(expired);
+        if !expired.is_empty() {
             self.live.set(kept.to_vec());
         }
-        for base_offset in passed {
+        for base_offset in expired {
             remove_segment(&self.directory, *base_offset)?;
             self.sealed.remove(base_offset);
         }
-        if !passed.is_empty() && !seeded_bugs::is(SeededBug::NoDirectorySyncOnDelete) {
+        if !expired.is_empty() && !seeded_bugs::is(SeededBug::NoDirectorySyncOnDelete) {
             self.directory.sync()
         } else {
             Ok(())
         }
     }
 
-    /// Replaces the checkpoint, and the partition's lines in the checkpoints of the data directory. Where the disk is full, all of
+    /// Replaces the checkpoint, and the partition's lines in the checkpoints of the data directory. If the disk is full, all of
     /// them are unchanged.
     pub(super) fn write_checkpoint(&mut self, checkpoint: Checkpoint) -> Result<()> {
         let staged = checkpoint.stage(&self.directory)?;
@@ -227,7 +227,7 @@ impl Partition {
         data_directory.map(|data_directory| data_directory.stage_checkpoint(checkpoint)).transpose()
     }
 
-    /// Removes the snapshots of producer state above an offset: their records do not exist any more.
+    /// Removes the producer state snapshots above an offset: their records no longer exist.
     pub(super) fn remove_snapshots_above(&self, offset: i64) -> Result<()> {
         let mut is_changed = false;
         for (name, _) in self.directory.entries()? {
@@ -248,7 +248,7 @@ impl Partition {
 /// The staged files of a truncation.
 struct StagedCut {
     epochs: Option<(Staged, LeaderEpochs)>,
-    /// The files of the target, where it is not the active segment.
+    /// The files of the target, if it is not the active segment.
     segment: Vec<Staged>,
 }
 

@@ -5,9 +5,9 @@
 //!   data/orders-0/.cordwood.lock   exclusive: one writer
 //! ```
 //!
-//! `flock` does not work here: the JVM's lock is an `fcntl` lock, and the two do not conflict. Nor does a plain `fcntl`
-//! lock: it belongs to the process, so a second handle of the process gets it too, and closing any descriptor of the file
-//! drops it.
+//! `flock` does not work here: the JVM's lock is an `fcntl` lock, and the two do not conflict. A plain `fcntl` lock does not work
+//! either: it belongs to the process, so a second handle of the process gets it too, and closing any descriptor of the file drops
+//! it.
 //!
 //! Only the process that took a lock releases it: unlocking in a forked child would release the parent's lock. A child's
 //! copy of the descriptor keeps the lock, so the copy is closed at the fork ([`descriptors`]). The lock files are never
@@ -50,7 +50,7 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, beside it), which is
+    /// Takes a lock that conflicts with every other one, on a file of the directory (or `../name`, of its parent), which is
     /// created if it is missing. Never waits.
     ///
     /// # Errors
@@ -125,14 +125,14 @@ const DATA_DIRECTORY_LOCK_FROM_PARTITION: &str = "../.lock";
 
 /// Whether a folder (or its parent, with `../`) is a Kafka data directory: then it contains one of these files.
 pub(crate) fn is_data_directory(folder: &Directory, up: &str) -> Result<bool> {
-    let marks = [
+    let markers = [
         META_PROPERTIES,
         DATA_DIRECTORY_LOCK,
         "recovery-point-offset-checkpoint",
         "log-start-offset-checkpoint",
     ];
-    for mark in marks {
-        if folder.identity_of(&format!("{up}{mark}"))?.is_some() {
+    for marker in markers {
+        if folder.identity_of(&format!("{up}{marker}"))?.is_some() {
             return Ok(true);
         }
     }

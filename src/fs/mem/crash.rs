@@ -1,4 +1,4 @@
-//! The states in which a power loss at one point may leave a disk, as images.
+//! Images of the states in which a power loss at one point may leave a disk.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl CrashPoint {
                 sets.extend([Survivors::AllButContentsOf(change), Survivors::AllButSizeOf(change)]);
             }
         }
-        // few changes have few subsets, and most of them are in the list already
+        // few changes have few subsets, and the sets above cover most of them
         let random = random.min(1u64.checked_shl(self.choices()).unwrap_or(u64::MAX));
         sets.extend((0..random).map(|number| Survivors::Random(mixed(seed ^ mixed(number)))));
         sets
@@ -193,7 +193,7 @@ impl Image {
 struct Dice {
     survivors: Survivors,
     state: u64,
-    /// The probability of a loss, in 1/256. It differs from set to set, so that some lose little and some nearly everything.
+    /// The probability of a loss, in 1/256. It depends on the seed, so that some sets lose little and some nearly everything.
     lost: u64,
 }
 
@@ -209,7 +209,7 @@ impl Dice {
         mixed(self.state) & 255 >= self.lost
     }
 
-    /// A name.
+    /// Whether a change of a name survives.
     fn survives(&mut self, change: usize) -> bool {
         match self.survivors {
             Survivors::None => false,

@@ -51,7 +51,7 @@ impl fmt::Display for Operation {
 /// How an operation fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FaultKind {
-    /// The device fails. A write has written half of its bytes. A file's sync loses the contents that it was to sync.
+    /// The device fails. A write has written half of its bytes. A sync of a file loses the contents to sync.
     InputOutput,
     /// The disk is full: a write is short and the next one fails. Operations that need no space work.
     NoSpace,
@@ -70,8 +70,8 @@ pub struct Fault {
     pub at: u64,
     /// The kind of failure.
     pub kind: FaultKind,
-    /// Whether every later operation fails, too. For [`FaultKind::Interrupted`], every second one; for
-    /// [`FaultKind::Killed`], all later operations fail in any case.
+    /// Whether every later operation also fails. For [`FaultKind::Interrupted`], every second one; for [`FaultKind::Killed`], all
+    /// later operations fail in any case.
     pub forever: bool,
 }
 
@@ -83,7 +83,7 @@ pub(super) enum Outcome {
     Short,
     Failed(io::Error),
     /// A write writes half of its bytes and fails; a sync loses the data to sync.
-    Spoilt(io::Error),
+    PartlyDone(io::Error),
 }
 
 /// A fault and its state.
@@ -113,7 +113,7 @@ impl Plan {
         let is_write = matches!(operation, Operation::Write(..));
         match kind {
             FaultKind::Killed if is_killed => Outcome::Failed(Errno::IO.into()),
-            FaultKind::InputOutput if due => Outcome::Spoilt(Errno::IO.into()),
+            FaultKind::InputOutput if due => Outcome::PartlyDone(Errno::IO.into()),
             FaultKind::NoSpace if is_rest(operation, rest.as_ref()) => Outcome::Failed(Errno::NOSPC.into()),
             FaultKind::NoSpace if due && needs_space => match operation {
                 // a single byte cannot be written in part

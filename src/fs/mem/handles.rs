@@ -32,7 +32,7 @@ impl MemoryFolder {
     ) -> io::Result<()> {
         let mut inner = self.disk.lock();
         match inner.begin(operation, needs_space) {
-            Outcome::Failed(error) | Outcome::Spoilt(error) => Err(error),
+            Outcome::Failed(error) | Outcome::PartlyDone(error) => Err(error),
             Outcome::Done | Outcome::Short => change(&mut inner),
         }
     }
@@ -68,20 +68,20 @@ impl Folder for MemoryFolder {
             }
             return Ok(opened(file));
         }
-        let mut made = 0;
+        let mut created = 0;
         self.change(
             || Operation::Create(name.into()),
             true,
             |inner| {
                 let name: Arc<str> = name.into();
                 inner.state.files.push(FileState::new(Arc::clone(&name)));
-                made = inner.state.files.len() - 1;
-                inner.folder(self.folder)?.change(EntryChange::Put(name, Node::File(made)));
-                inner.touched(made);
+                created = inner.state.files.len() - 1;
+                inner.folder(self.folder)?.change(EntryChange::Put(name, Node::File(created)));
+                inner.touched(created);
                 Ok(())
             },
         )?;
-        Ok(opened(made))
+        Ok(opened(created))
     }
 
     fn identity_of(&self, name: &str) -> io::Result<Option<FileIdentity>> {
@@ -134,18 +134,20 @@ impl Folder for MemoryFolder {
             Some(Node::Folder(folder)) => folder,
             Some(Node::File(_)) => return Err(Errno::NOTDIR.into()),
             None => {
-                let mut made = 0;
+                let mut created = 0;
                 self.change(
                     || Operation::MakeFolder(name.into()),
                     true,
                     |inner| {
                         inner.state.folders.push(FolderState::default());
-                        made = inner.state.folders.len() - 1;
-                        inner.folder(self.folder)?.change(EntryChange::Put(name.into(), Node::Folder(made)));
+                        created = inner.state.folders.len() - 1;
+                        inner
+                            .folder(self.folder)?
+                            .change(EntryChange::Put(name.into(), Node::Folder(created)));
                         Ok(())
                     },
                 )?;
-                made
+                created
             }
         };
         Ok(Arc::new(Self { disk: self.disk.clone(), folder }))
@@ -166,7 +168,7 @@ impl Folder for MemoryFolder {
                 Ok(())
             }
             // names are in a journal: they are not lost, but not durable either
-            Outcome::Failed(error) | Outcome::Spoilt(error) => Err(error),
+            Outcome::Failed(error) | Outcome::PartlyDone(error) => Err(error),
         }
     }
 
@@ -193,7 +195,7 @@ impl MemoryHandle {
         let mut inner = self.disk.lock();
         let name = Arc::clone(&inner.file(self.file)?.name);
         match inner.begin(|| operation(name, size), needs_space) {
-            Outcome::Failed(error) | Outcome::Spoilt(error) => return Err(error),
+            Outcome::Failed(error) | Outcome::PartlyDone(error) => return Err(error),
             Outcome::Done | Outcome::Short => {}
         }
         let (sector, size) = (inner.state.sector, offset(size)?);
@@ -210,14 +212,14 @@ impl Handle for MemoryHandle {
         let file = inner.file(self.file)?;
         let time = |time| (0, i64::try_from(time).unwrap_or(i64::MAX));
         let (modified, changed) = (time(file.modified), time(file.changed));
-        Ok(FileIdentity { inode, size: file.shown.len() as u64, modified, changed })
+        Ok(FileIdentity { inode, size: file.visible.len() as u64, modified, changed })
     }
 
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize> {
         let mut inner = self.disk.lock();
         inner.read_fails()?;
-        let shown = &inner.file(self.file)?.shown;
-        let rest = usize::try_from(position).ok().and_then(|from| shown.get(from..)).unwrap_or_default();
+        let visible = &inner.file(self.file)?.visible;
+        let rest = usize::try_from(position).ok().and_then(|from| visible.get(from..)).unwrap_or_default();
         let length = rest.len().min(buffer.len());
         for (into, from) in buffer.iter_mut().zip(rest) {
             *into = *from;
@@ -235,7 +237,7 @@ impl Handle for MemoryHandle {
         let (length, failed) = match outcome {
             Outcome::Done => (bytes.len(), None),
             Outcome::Short => (bytes.len().div_ceil(2), None),
-            Outcome::Spoilt(error) => (bytes.len() / 2, Some(error)),
+            Outcome::PartlyDone(error) => (bytes.len() / 2, Some(error)),
             Outcome::Failed(error) => (0, Some(error)),
         };
         if length > 0 {
@@ -264,7 +266,7 @@ impl Handle for MemoryHandle {
                 Ok(())
             }
             Outcome::Failed(error) => Err(error),
-            Outcome::Spoilt(error) => {
+            Outcome::PartlyDone(error) => {
                 file.fail_sync();
                 Err(error)
             }

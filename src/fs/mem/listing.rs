@@ -1,7 +1,7 @@
 //! Concurrent changes to a folder while it is listed.
 //!
-//! `readdir` is not atomic. POSIX guarantees an entry only if it exists during the whole listing. Each entry that is created
-//! or deleted meanwhile may be returned or not, independently. ext4 with hashed directories behaves this way.
+//! `readdir` is not atomic. POSIX guarantees an entry only if it exists during the whole listing. Each entry that is created or
+//! deleted during the listing may be returned or not, independently. ext4 with hashed directories behaves this way.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,9 +12,9 @@ use super::state::Node;
 
 /// What happens during each listing of a folder. See [`MemoryDisk::set_listing_race`].
 pub struct ListingRace {
-    /// Called once in the middle of each listing. A listing from within this call is not disturbed.
+    /// Called once in the middle of each listing. A listing from within this call is atomic.
     pub meanwhile: Box<dyn FnMut() + Send>,
-    /// Whether the listing returns an entry that was created or deleted meanwhile.
+    /// Whether the listing returns an entry that was created or deleted during it.
     pub returns: Box<dyn FnMut(&str) -> bool + Send>,
 }
 

@@ -98,11 +98,11 @@ impl MemoryDisk {
     pub fn shown(&self) -> Image {
         let mut state = self.lock().state.clone();
         for file in &mut state.files {
-            file.durable = Arc::clone(&file.shown);
+            file.durable = Arc::clone(&file.visible);
             file.pending.clear();
         }
         for folder in &mut state.folders {
-            folder.durable = Arc::clone(&folder.shown);
+            folder.durable = Arc::clone(&folder.visible);
             folder.pending.clear();
         }
         CrashPoint::new(state).image(Survivors::All)
@@ -115,7 +115,7 @@ impl MemoryDisk {
         let file = FileState::holding(name.into(), Arc::new(contents.to_vec()), *sector);
         files.push(file);
         if let Some(root) = folders.first_mut() {
-            for entries in [&mut root.shown, &mut root.durable] {
+            for entries in [&mut root.visible, &mut root.durable] {
                 Arc::make_mut(entries).insert(name.into(), Node::File(files.len() - 1));
             }
         }
@@ -125,7 +125,7 @@ impl MemoryDisk {
     pub fn take(&self, name: &str) {
         let mut inner = self.lock();
         if let Some(root) = inner.state.folders.first_mut() {
-            for entries in [&mut root.shown, &mut root.durable] {
+            for entries in [&mut root.visible, &mut root.durable] {
                 Arc::make_mut(entries).remove(name);
             }
         }
@@ -183,7 +183,7 @@ impl Inner {
     }
 
     fn entries(&self, folder: usize) -> Arc<Entries> {
-        self.state.folders.get(folder).map(|folder| Arc::clone(&folder.shown)).unwrap_or_default()
+        self.state.folders.get(folder).map(|folder| Arc::clone(&folder.visible)).unwrap_or_default()
     }
 
     /// Counts an operation, and decides its outcome.
@@ -194,7 +194,7 @@ impl Inner {
         }
         let operation = operation();
         let outcome = self.plan.as_mut().map_or(Outcome::Done, |plan| plan.next(&operation, needs_space));
-        if matches!(outcome, Outcome::Failed(_) | Outcome::Spoilt(_)) {
+        if matches!(outcome, Outcome::Failed(_) | Outcome::PartlyDone(_)) {
             self.failed.push(operation.clone());
         }
         // an open changes nothing: its crash point is that of the next operation

@@ -1,7 +1,7 @@
 //! The contents of an in-memory disk: what is visible, what is durable, and the changes between them.
 //!
 //! ```text
-//!   durable ──────▶ change ─▶ change ─▶ change ──────▶ shown (visible)
+//!   durable ──────▶ change ─▶ change ─▶ change ──────▶ visible
 //!      survives every crash       any of these, or a part of one, may survive a crash
 //! ```
 //!
@@ -53,7 +53,7 @@ pub(super) struct FileState {
     /// The last name it had.
     pub(super) name: Arc<str>,
     /// What is visible to readers.
-    pub(super) shown: Arc<Vec<u8>>,
+    pub(super) visible: Arc<Vec<u8>>,
     /// What survives every crash.
     pub(super) durable: Arc<Vec<u8>>,
     /// Changes that are not durable, in order.
@@ -79,7 +79,7 @@ impl FileState {
         let blocks = contents.chunks(sector).map(|bytes| bytes.iter().any(|byte| *byte != 0)).collect();
         Self {
             name,
-            shown: Arc::clone(&contents),
+            visible: Arc::clone(&contents),
             durable: contents,
             pending: Vec::new(),
             blocks: Arc::new(blocks),
@@ -107,12 +107,12 @@ impl FileState {
     /// Writes, and extends the file if necessary.
     pub(super) fn write(&mut self, sector: usize, position: usize, bytes: &[u8]) {
         let end = position + bytes.len();
-        let shown = Arc::make_mut(&mut self.shown);
-        let grown = end > shown.len();
+        let visible = Arc::make_mut(&mut self.visible);
+        let grown = end > visible.len();
         if grown {
-            shown.resize(end, 0);
+            visible.resize(end, 0);
         }
-        if let Some(into) = shown.get_mut(position..end) {
+        if let Some(into) = visible.get_mut(position..end) {
             into.copy_from_slice(bytes);
         }
         self.take_blocks(sector, position, bytes.len());
@@ -123,14 +123,14 @@ impl FileState {
 
     /// Truncates, or extends by zeros without blocks.
     pub(super) fn set_size(&mut self, sector: usize, size: usize) {
-        let before = self.shown.len();
+        let before = self.visible.len();
         if size == before {
             return;
         }
-        Arc::make_mut(&mut self.shown).resize(size, 0);
+        Arc::make_mut(&mut self.visible).resize(size, 0);
         let mut change = Change { position: size / sector * sector, sectors: Vec::new(), size: Some(size) };
         if size < before {
-            // the part that is cut off is zeros if the file grows again
+            // the part that is cut off reads as zeros if the file grows again
             change.sectors = self.sectors(change.position, before.next_multiple_of(sector));
             Arc::make_mut(&mut self.blocks).truncate(size.div_ceil(sector));
         }
@@ -139,7 +139,7 @@ impl FileState {
 
     /// Extends the file by zeros with blocks; never truncates.
     pub(super) fn allocate(&mut self, sector: usize, size: usize) {
-        if size > self.shown.len() {
+        if size > self.visible.len() {
             self.set_size(sector, size);
         }
         self.take_blocks(sector, 0, size);
@@ -147,19 +147,19 @@ impl FileState {
 
     /// The visible bytes from one position to another, with zeros after the end.
     fn sectors(&self, from: usize, to: usize) -> Vec<u8> {
-        let mut bytes = self.shown.get(from..to.min(self.shown.len())).unwrap_or_default().to_vec();
+        let mut bytes = self.visible.get(from..to.min(self.visible.len())).unwrap_or_default().to_vec();
         bytes.resize(to - from, 0);
         bytes
     }
 
     /// Makes all changes durable.
     pub(super) fn sync(&mut self) {
-        self.durable = if self.diverged { Arc::new(self.all_changes()) } else { Arc::clone(&self.shown) };
+        self.durable = if self.diverged { Arc::new(self.all_changes()) } else { Arc::clone(&self.visible) };
         self.pending.clear();
     }
 
-    /// A failed sync: the system marks the contents as clean and they stay visible. The size survives, as it did where this
-    /// was measured.
+    /// A failed sync: the system marks the contents as clean, and they stay visible. The size survives, as measured on real
+    /// systems.
     pub(super) fn fail_sync(&mut self) {
         self.pending.retain_mut(|change| {
             *change = Arc::new(Change { position: 0, sectors: Vec::new(), size: change.size });
@@ -171,10 +171,10 @@ impl FileState {
     /// Makes the disk's contents visible from a position on, except for dirty data.
     pub(super) fn forget_cached(&mut self, position: usize) {
         let disk = self.all_changes();
-        let shown = Arc::make_mut(&mut self.shown);
-        shown.truncate(position);
-        shown.extend_from_slice(disk.get(shown.len()..).unwrap_or_default());
-        self.diverged &= *shown != disk;
+        let visible = Arc::make_mut(&mut self.visible);
+        visible.truncate(position);
+        visible.extend_from_slice(disk.get(visible.len()..).unwrap_or_default());
+        self.diverged &= *visible != disk;
     }
 
     fn all_changes(&self) -> Vec<u8> {
@@ -239,7 +239,7 @@ impl EntryChange {
 #[derive(Debug, Clone, Default)]
 pub(super) struct FolderState {
     /// What is visible to readers.
-    pub(super) shown: Arc<Entries>,
+    pub(super) visible: Arc<Entries>,
     /// What survives every crash.
     pub(super) durable: Arc<Entries>,
     /// Changes that are not durable, in order.
@@ -249,12 +249,12 @@ pub(super) struct FolderState {
 impl FolderState {
     /// A folder that is completely durable.
     pub(super) fn holding(entries: Arc<Entries>) -> Self {
-        Self { shown: Arc::clone(&entries), durable: entries, pending: Vec::new() }
+        Self { visible: Arc::clone(&entries), durable: entries, pending: Vec::new() }
     }
 
     /// Changes a name.
     pub(super) fn change(&mut self, change: EntryChange) {
-        apply(Arc::make_mut(&mut self.shown), &change);
+        apply(Arc::make_mut(&mut self.visible), &change);
         self.pending.push(change);
     }
 
@@ -275,7 +275,7 @@ impl FolderState {
             }
             return;
         }
-        self.durable = Arc::clone(&self.shown);
+        self.durable = Arc::clone(&self.visible);
         self.pending.clear();
     }
 
@@ -303,7 +303,7 @@ fn apply(entries: &mut Entries, change: &EntryChange) {
             entries.remove(name);
         }
         EntryChange::Rename(from, to, node) => {
-            // the name may belong to a later file already, if a change in between was lost
+            // the name may already belong to a later file, if a change between the two was lost
             if entries.get(from) == Some(node) {
                 entries.remove(from);
             }

@@ -41,7 +41,7 @@ fn a_write_is_visible_and_survives_only_when_synced() {
     ] {
         assert!(found.contains(&Some(expected.to_vec())), "{expected:?} of {found:?}");
     }
-    assert_eq!(found.len(), 7, "nothing else is legal");
+    assert_eq!(found.len(), 7, "these are all valid outcomes");
     file.sync().unwrap();
     assert_eq!(outcomes(&disk.crash_point(), "a").len(), 1);
 }
@@ -190,8 +190,8 @@ fn equal_images_have_equal_hashes_and_different_images_different_ones() {
     let images = point.survivors(300, 3).into_iter().map(|survivors| point.image(survivors));
     let mut by_hash = std::collections::HashMap::new();
     for image in images {
-        let shown: Vec<_> = image.disk().directory("/x").entries().unwrap();
-        let content = (shown, image.files());
+        let entries: Vec<_> = image.disk().directory("/x").entries().unwrap();
+        let content = (entries, image.files());
         assert_eq!(*by_hash.entry(image.hash()).or_insert_with(|| content.clone()), content);
     }
     let contents: HashSet<_> = by_hash.values().map(|content| format!("{content:?}")).collect();

@@ -9,8 +9,8 @@ use crate::record::Codec;
 /// them. LZ4 has one compression strength here, Kafka's default (the fast one): its levels are checked and have no effect.
 ///
 /// # Errors
-/// [`Error::Config`] for a level that [`check_level`] refuses, for any codec but [`Codec::None`] where the crate was built
-/// without the feature `compression`, and where a library refuses the bytes.
+/// [`Error::Config`] for a level that [`check_level`] refuses, for any codec but [`Codec::None`] if the crate was built
+/// without the feature `compression`, and if a library refuses the bytes.
 ///
 /// # Source
 /// Kafka: `Compression.wrapForOutput` of each codec.
@@ -47,15 +47,19 @@ pub fn check_level(codec: Codec, level: Option<i32>) -> Result<()> {
 
 #[cfg(feature = "compression")]
 fn stream(codec: Codec, level: Option<i32>, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let done = match codec {
+    let result = match codec {
         Codec::None => Ok(()),
         Codec::Gzip => gzip(level.unwrap_or(-1), bytes, out),
         Codec::Snappy => super::xerial::compress(bytes, out),
         Codec::Lz4 => super::lz4_frame::compress(bytes, out),
         Codec::Zstd => zstd(level.unwrap_or(3), bytes, out),
     };
-    done.map_err(|error| {
-        Error::config("compression.type", format!("bytes that {} takes", codec.name()), error.to_string())
+    result.map_err(|error| {
+        Error::config(
+            "compression.type",
+            format!("bytes that {} can compress", codec.name()),
+            error.to_string(),
+        )
     })
 }
 

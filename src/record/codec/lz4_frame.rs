@@ -16,7 +16,7 @@ use crate::error::Malformed;
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 const STORED: u32 = 1 << 31;
-/// As Kafka writes it: version 1, independent blocks, no content checksum, no content size; blocks of 64 KiB.
+/// The descriptor that Kafka writes: version 1, independent blocks, no content checksum, no content size; blocks of 64 KiB.
 const DESCRIPTOR: [u8; 2] = [0x60, 0x40];
 const BLOCK: usize = 64 << 10;
 
@@ -60,7 +60,7 @@ pub(super) fn decompress(
         let found = format!("flags {flags:#04x}, block descriptor {block:#04x}");
         return Err(Malformed::new("an LZ4 frame of version 1 with independent blocks", found));
     }
-    let largest = match block >> 4 {
+    let max_block_size = match block >> 4 {
         size @ 4..=7 => 1usize << (2 * size + 8),
         size => return Err(Malformed::new("an LZ4 block size from 4 to 7", format!("{size}"))),
     };
@@ -80,21 +80,21 @@ pub(super) fn decompress(
             return Ok(());
         }
         let size = usize::try_from(word & !STORED).unwrap_or(usize::MAX);
-        if size > largest {
+        if size > max_block_size {
             return Err(Malformed::new(
-                format!("an LZ4 block of at most {largest} bytes"),
+                format!("an LZ4 block of at most {max_block_size} bytes"),
                 format!("{size}"),
             ));
         }
         let data = take(&mut rest, size)?;
         if has_block_checksum && take_u32(&mut rest)? != hash(data) {
-            return Err(Malformed::new("an LZ4 block with its checksum", "another one"));
+            return Err(Malformed::new("an LZ4 block with a valid checksum", "another checksum"));
         }
         if word & STORED == STORED {
             grow(Codec::Lz4, output, size)?.copy_from_slice(data);
         } else {
             let start = output.len();
-            let room = grow(Codec::Lz4, output, largest)?;
+            let room = grow(Codec::Lz4, output, max_block_size)?;
             let written = lz4_flex::block::decompress_into(data, room)
                 .map_err(|error| Malformed::new("an LZ4 block", error.to_string()))?;
             output.truncate(start + written);
@@ -113,7 +113,7 @@ fn header_checksum(descriptor: &[u8]) -> u8 {
 }
 
 fn cut() -> Malformed {
-    Malformed::new("a whole LZ4 frame", "the end of the bytes")
+    Malformed::new("a complete LZ4 frame", "the end of the bytes")
 }
 
 fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8], Malformed> {

@@ -16,11 +16,11 @@ use std::io::Read;
 use super::{Codec, MAX_DECOMPRESSED_BYTES};
 use crate::error::Malformed;
 
-/// Decompresses `bytes` into `output`, which is cleared first. `magic` is the batch's: LZ4 frames of v0 have a wrong header
-/// checksum.
+/// Decompresses `bytes` into `output`, which is cleared first. `magic`: the magic of the batch, because LZ4 frames of v0 have a
+/// wrong header checksum.
 ///
 /// # Errors
-/// [`Malformed`] where the stream is damaged or larger than [`MAX_DECOMPRESSED_BYTES`].
+/// [`Malformed`] if the stream is damaged or larger than [`MAX_DECOMPRESSED_BYTES`].
 #[cfg(feature = "compression")]
 pub fn decompress(codec: Codec, magic: u8, bytes: &[u8], output: &mut Vec<u8>) -> Result<(), Malformed> {
     output.clear();
@@ -32,7 +32,7 @@ pub fn decompress(codec: Codec, magic: u8, bytes: &[u8], output: &mut Vec<u8>) -
         Codec::Zstd => {
             let broken = |error: std::io::Error| stream_error(codec, &error);
             let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
-            // the stream may make the decoder allocate its window before the first byte
+            // the decoder allocates the window, whose size is in the stream, before the first byte
             decoder.window_log_max(27).map_err(broken)?;
             drain(codec, decoder, output)?;
         }

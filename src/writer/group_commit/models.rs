@@ -1,5 +1,6 @@
-//! Every interleaving of threads that append, sync and truncate, explored by loom: nobody is told of what was not synced,
-//! and nobody waits for ever. loom's clock stands still: a leader that waits for bytes waits until they come.
+//! Models of threads that append, sync and truncate, whose interleavings loom explores: no append is acknowledged before it is
+//! synced, and no thread waits forever. Time does not pass under loom: a leader that waits for bytes waits until they are
+//! appended.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -13,24 +14,24 @@ use super::GroupCommit;
 use crate::error::{Error, Result};
 use crate::types::Interrupt;
 
-/// A log of records of one byte, as far as a commit sees it.
+/// A log with records of one byte, reduced to what a group commit uses.
 struct Model {
     commit: GroupCommit,
     log: Mutex<Log>,
-    /// How far the disk has it: of a sync that went well, and no more than what is left of a truncation.
+    /// The offset up to which the log is on disk: raised by successful syncs, lowered by truncations.
     on_disk: AtomicI64,
 }
 
 struct Log {
     end: i64,
     truncations: u64,
-    /// Syncs that are to fail.
+    /// The number of syncs that will fail.
     failing: u32,
 }
 
 type Wait = Option<(Duration, u64)>;
 
-/// Nothing is truncated.
+/// The value of `kept` in tests without a truncation.
 const ALL: i64 = i64::MAX;
 
 impl Model {
@@ -47,7 +48,7 @@ impl Model {
         change(&mut self.log.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Writes a record, and gives the log's end behind it, and after how many truncations.
+    /// Writes a record. Returns the log end offset after it, and the number of truncations before it.
     fn write(&self) -> (i64, u64) {
         self.change(|log| {
             log.end += 1;
@@ -56,13 +57,13 @@ impl Model {
         })
     }
 
-    /// As the writer syncs: the end is taken first, then it is synced without a lock, which fails or not.
+    /// Syncs as the writer does: the log end offset is taken first, then the sync runs without the lock and may fail.
     fn sync(&self) -> Result<i64> {
         let end = self.change(|log| log.end);
         self.change(|log| {
             if log.failing > 0 {
                 log.failing -= 1;
-                return Err(Error::config("sync", "one that works", "one that fails"));
+                return Err(Error::config("sync", "success", "a failure"));
             }
             self.on_disk.fetch_max(end.min(log.end), Ordering::SeqCst);
             Ok(end)
@@ -70,10 +71,10 @@ impl Model {
     }
 
     fn wait_durable(&self, written: (i64, u64), wait: Wait) -> Result<()> {
-        self.reach_unless(Interrupt::NEVER, written, wait)
+        self.wait_durable_unless(Interrupt::NEVER, written, wait)
     }
 
-    fn reach_unless(
+    fn wait_durable_unless(
         &self,
         interrupt: Interrupt,
         (offset, truncations): (i64, u64),
@@ -82,16 +83,17 @@ impl Model {
         self.commit.wait_durable(offset, truncations, wait, interrupt, || self.sync())
     }
 
-    /// Appends, and holds what it is told against the disk. A truncation to `kept` may come between.
+    /// Appends a record and checks that it is on disk when it is acknowledged. A concurrent truncation may keep the records below
+    /// `kept`.
     fn append(&self, wait: Wait, kept: i64) -> Result<()> {
         let written @ (end, _) = self.write();
         self.wait_durable(written, wait)?;
         let on_disk = self.on_disk();
-        assert!(on_disk >= end.min(kept), "told of {end}, the disk has it up to {on_disk}");
+        assert!(on_disk >= end.min(kept), "acknowledged up to {end}, on disk up to {on_disk}");
         Ok(())
     }
 
-    /// As the writer truncates: under the log's lock, and what stays is synced.
+    /// Truncates as the writer does: under the log's lock, and the rest is synced.
     fn truncate_to(&self, offset: i64) {
         self.change(|log| {
             if log.end > offset {
@@ -105,7 +107,8 @@ impl Model {
     }
 }
 
-/// Up to so many switches away from a thread that could go on; with three threads all of them would take hours.
+/// Explores a model with at most `preemptions` switches away from a runnable thread. Without a bound, three threads would take
+/// hours.
 fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(preemptions);
@@ -113,7 +116,7 @@ fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 }
 
 #[test]
-fn commit_tells_three_appenders_of_what_was_synced_only() {
+fn commit_acknowledges_only_synced_records_to_three_appenders() {
     explore(2, || {
         let model = Model::new(0);
         let threads = [(); 2].map(|()| {
@@ -129,13 +132,13 @@ fn commit_tells_three_appenders_of_what_was_synced_only() {
 }
 
 #[test]
-fn commit_acknowledges_nothing_after_a_sync_that_failed() {
+fn commit_acknowledges_nothing_after_a_failed_sync() {
     explore(3, || {
         let model = Model::new(1);
         let other = Arc::clone(&model);
         let thread = thread::spawn(move || other.append(None, ALL));
-        let told = [model.append(None, ALL), thread.join().unwrap()];
-        assert!(told.iter().any(Result::is_err));
+        let results = [model.append(None, ALL), thread.join().unwrap()];
+        assert!(results.iter().any(Result::is_err));
         assert!(model.commit.check().is_err());
         assert!(model.append(None, ALL).is_err());
         assert!(model.commit.durable() <= model.on_disk());
@@ -148,21 +151,21 @@ fn commit_acknowledges_no_sync_that_ends_after_the_log_was_poisoned() {
         let model = Model::new(0);
         let other = Arc::clone(&model);
         let thread = thread::spawn(move || other.append(None, ALL));
-        // as a change of the log does that failed in the middle
-        model.commit.poison(&Error::config("change", "one that works", "one that fails"));
+        // as after a change of the log that failed in the middle
+        model.commit.poison(&Error::config("change", "success", "a failure"));
         let durable = model.commit.durable();
-        let told = thread.join().unwrap();
+        let result = thread.join().unwrap();
         assert_eq!(
-            told.is_ok(),
+            result.is_ok(),
             durable == 1,
-            "durable up to {durable} when the log was poisoned, and then {told:?}"
+            "durable up to {durable} when the log was poisoned, then {result:?}"
         );
         assert_eq!(model.commit.durable(), durable);
     });
 }
 
 #[test]
-fn commit_acknowledges_what_a_truncation_left_when_the_disk_has_it_and_lets_nobody_wait_for_the_rest() {
+fn commit_after_a_truncation_acknowledges_the_rest_of_the_log_and_releases_all_waiting_threads() {
     explore(3, || {
         let model = Model::new(0);
         let (first, _) = model.write();
@@ -192,13 +195,13 @@ fn commit_wakes_a_leader_that_waits_for_bytes() {
 }
 
 #[test]
-fn commit_lets_a_leader_that_waits_for_bytes_go_when_others_have_synced() {
+fn commit_releases_a_leader_that_waits_for_bytes_after_a_sync_by_others() {
     explore(3, || {
         let model = Model::new(0);
         let other = Arc::clone(&model);
         let wait = Some((Duration::from_secs(3600), 100));
         let thread = thread::spawn(move || other.append(wait, ALL).unwrap());
-        // as a roll or a close does it
+        // as a roll or a close syncs
         while model.change(|log| log.end) == 0 {
             thread::yield_now();
         }
@@ -211,7 +214,7 @@ fn commit_lets_a_leader_that_waits_for_bytes_go_when_others_have_synced() {
 }
 
 #[test]
-fn commit_lets_a_leader_that_waits_for_bytes_go_when_its_record_is_truncated() {
+fn commit_releases_a_leader_that_waits_for_bytes_when_its_record_is_truncated() {
     explore(3, || {
         let model = Model::new(0);
         let written @ (first, _) = model.write();
@@ -228,7 +231,7 @@ fn commit_lets_a_leader_that_waits_for_bytes_go_when_its_record_is_truncated() {
 }
 
 #[test]
-fn commit_lets_one_lead_who_waits_when_the_leader_steps_down() {
+fn commit_makes_a_waiting_thread_the_leader_when_the_leader_steps_down() {
     explore(3, || {
         let model = Model::new(0);
         let threads = [(); 2].map(|()| {
@@ -240,7 +243,7 @@ fn commit_lets_one_lead_who_waits_when_the_leader_steps_down() {
         state.is_syncing = true;
         drop(state);
         if leads {
-            // as one does that waited for bytes, and looks whether it is interrupted
+            // as a leader that waits for bytes does when it checks for an interrupt
             model.commit.step_down(model.commit.lock());
         }
         for thread in threads {
@@ -251,7 +254,7 @@ fn commit_lets_one_lead_who_waits_when_the_leader_steps_down() {
 }
 
 #[test]
-fn commit_lets_another_lead_when_one_who_waits_is_interrupted() {
+fn commit_makes_another_thread_the_leader_when_a_waiting_thread_is_interrupted() {
     explore(2, || {
         let model = Model::new(0);
         let other = Arc::clone(&model);
@@ -260,8 +263,8 @@ fn commit_lets_another_lead_when_one_who_waits_is_interrupted() {
         let interrupted = thread::spawn(move || {
             let always = Interrupt(|| Err("interrupted".into()));
             let written = other.write();
-            // it may be the one who syncs
-            match other.reach_unless(always, written, None) {
+            // this thread may be the leader, which is not interrupted during its sync
+            match other.wait_durable_unless(always, written, None) {
                 Ok(()) => assert!(other.on_disk() >= written.0),
                 Err(error) => assert!(matches!(error, Error::Interrupted(_)), "{error}"),
             }

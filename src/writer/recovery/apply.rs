@@ -1,5 +1,4 @@
-//! Carries a plan out. Each step is durable before the next: after a crash the next opening makes a new plan from what is
-//! there.
+//! Applies a recovery plan. Each step is durable before the next: after a crash the next open makes a new plan from the files.
 
 use super::existing_log::{Recovery, SegmentPlan};
 use super::plan::{EpochsFile, Plan, Work};
@@ -19,10 +18,10 @@ use crate::writer::WriterOptions;
 use crate::writer::ends::Ends;
 use crate::writer::partition::Partition;
 
-/// The log after the work.
+/// The log after recovery.
 #[derive(Debug)]
 struct Recovered {
-    /// Base offsets, but for the active segment's.
+    /// The base offsets of all segments but the active one.
     sealed: Vec<i64>,
     active: SegmentAppender,
     data_end: i64,
@@ -31,15 +30,15 @@ struct Recovered {
     epochs: LeaderEpochs,
 }
 
-/// Does what the plan says, and opens the log.
+/// Applies the plan and opens the log.
 pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -> Result<Partition> {
     let random = options.random | 1;
     let jitter = options.config.random_segment_jitter(random.cast_signed());
-    remove_marks(&directory, &plan)?;
+    remove_clean_markers(&directory, &plan)?;
     let recovered = match plan.work {
-        Work::Begin { removed, log_start_offset } => {
+        Work::Create { removed, log_start_offset } => {
             remove_newest_first(&directory, removed.into_iter().rev())?;
-            begin(&directory, options, log_start_offset, jitter)?
+            create(&directory, options, log_start_offset, jitter)?
         }
         Work::Recover(recovery) => {
             let recovered = recover(&directory, options, *recovery, jitter)?;
@@ -73,8 +72,8 @@ pub(super) fn apply(directory: Directory, plan: Plan, options: &WriterOptions) -
     Ok(partition)
 }
 
-/// The first changes: the markers of a clean close are removed, durably.
-fn remove_marks(directory: &Directory, plan: &Plan) -> Result<()> {
+/// The first changes: removes the markers of a clean close, durably.
+fn remove_clean_markers(directory: &Directory, plan: &Plan) -> Result<()> {
     CleanMarker::remove(directory)?;
     plan.staged.iter().try_for_each(|name| directory.remove(name))?;
     if let Some(data_directory) = &plan.data_directory {
@@ -86,8 +85,8 @@ fn remove_marks(directory: &Directory, plan: &Plan) -> Result<()> {
     }
 }
 
-/// An empty log that starts at an offset.
-fn begin(directory: &Directory, options: &WriterOptions, start: i64, jitter_ms: i64) -> Result<Recovered> {
+/// Creates an empty log that starts at an offset.
+fn create(directory: &Directory, options: &WriterOptions, start: i64, jitter_ms: i64) -> Result<Recovered> {
     let layout = Partition::layout(&options.config);
     let active = SegmentAppender::create(directory, start, &layout, (options.clock)(), jitter_ms)?;
     Ok(Recovered {
@@ -113,7 +112,7 @@ fn recover(
         partly_replaced,
         segments,
         cut,
-        held,
+        last_state,
         data_end,
         log_end_offset,
         log_start_offset,
@@ -127,13 +126,13 @@ fn recover(
     let mut bases = Vec::with_capacity(segments.len());
     for segment in segments {
         if segment.is_unclean {
-            // the last process may not have synced it; from here on it counts as durable
+            // the last process may not have synced it, and from now on it counts as durable
             directory.open_writable(&segment_file(segment.base_offset, FileKind::Log))?.sync()?;
         }
         match &segment.scanned {
             Some(scanned) if scanned.is_overflowed(segment.base_offset) => {
                 if let (true, Some(checkpoint)) = (bases.is_empty(), checkpoint) {
-                    // the first segment may begin later than before: no record lies in between
+                    // the first part may have a higher base offset than the segment: there is no record between them
                     Checkpoint { log_start_offset, ..checkpoint }.write(directory)?;
                 }
                 split::split(directory, segment.base_offset, &scanned.parts)?;
@@ -148,7 +147,7 @@ fn recover(
     let base_offset = bases.pop().unwrap_or(log_start_offset);
     let layout = Partition::layout(&options.config);
     let now = (options.clock)();
-    let active = SegmentAppender::open(directory, base_offset, held, &layout, now, jitter_ms)?;
+    let active = SegmentAppender::open(directory, base_offset, last_state, &layout, now, jitter_ms)?;
     Ok(Recovered { sealed: bases, active, data_end, log_end_offset, log_start_offset, epochs })
 }
 
@@ -161,7 +160,7 @@ fn finish_replacement(
 ) -> Result<()> {
     for name in &replacement.uncommitted {
         directory.remove(name)?;
-        // a .swap that is there again after a crash, without its .cleaned, would count as committed
+        // a .swap that reappears after a crash, without its .cleaned, would count as committed
         directory.sync()?;
     }
     if replacement.committed.is_empty() {
@@ -169,7 +168,7 @@ fn finish_replacement(
     }
     // before the renames: a live segment that was replaced would overlap its replacement
     let last = replaced.iter().map(|file| file.parsed.base_offset).max();
-    // the last one shows up to which offset the others reached, so that it is deleted last
+    // deleted last: it shows the end offset of the replaced segments
     let rest = replaced.split_off(replaced.partition_point(|file| Some(file.parsed.base_offset) < last));
     for files in [replaced, rest] {
         for file in files {
@@ -178,19 +177,19 @@ fn finish_replacement(
         directory.sync()?;
     }
     for segment in
-        replacement.committed.chunk_by(|one, next| one.parsed.base_offset == next.parsed.base_offset)
+        replacement.committed.chunk_by(|file, next| file.parsed.base_offset == next.parsed.base_offset)
     {
         for file in segment {
             let live = SegmentFileName { stage: Stage::Live, ..file.parsed };
             directory.rename(&file.name, &live.to_string())?;
         }
-        // from the lowest up: a live segment between two .swap would be taken for one that they stand for
+        // in ascending order: a live segment between two .swap would count as one that they replace
         directory.sync()?;
     }
     Ok(())
 }
 
-/// Keeps what is cut, removes the segments after the torn write, and cuts the segment that has it.
+/// Copies what is cut to quarantine, removes the segments after the torn write, and cuts the segment with the torn write.
 fn cut_torn_write(directory: &Directory, cut: &Cut) -> Result<()> {
     cut.kept.iter().try_for_each(|kept| kept.keep(directory))?;
     remove_newest_first(directory, cut.removed.iter().rev().copied())?;
@@ -205,7 +204,8 @@ fn write_indexes(directory: &Directory, segment: &SegmentPlan) -> Result<()> {
     for (kind, bytes) in part.indexes.files() {
         let name = segment_file(segment.base_offset, kind);
         if segment.rebuilt.iter().any(|(stale, _)| *stale == kind) {
-            // as a whole: an existing empty file counts as an index without entries, and a reader may have mapped the old one
+            // replaced as a whole: an empty file would count as an index without entries, and a reader may have mapped the old
+            // file
             directory.replace(&name, bytes)?;
         } else {
             directory.open_writable(&name)?.sync()?;
@@ -215,21 +215,21 @@ fn write_indexes(directory: &Directory, segment: &SegmentPlan) -> Result<()> {
 }
 
 impl Partition {
-    /// Makes the state after recovery durable, and writes the files that state it.
+    /// Makes the recovered log durable, and writes the files with its offsets and epochs.
     fn make_durable(&mut self, epochs_file: EpochsFile) -> Result<()> {
-        // of no use after a power loss, but what is found here is to stay so
+        // no reader survives a power loss, but the count must not change after this point
         match self.directory.identity_of(TRUNCATIONS)? {
             Some(file) => {
                 if file.size % 2 == 1 {
-                    // one that did not come to its end has, by now
+                    // an odd count: a truncation was interrupted, and recovery has completed it
                     self.bump_truncation_count()?;
                 }
                 self.directory.open_writable(TRUNCATIONS)?.sync()?;
             }
-            // an empty file is durable with its name
+            // an empty file is durable once its name is
             None => drop(self.directory.create(TRUNCATIONS)?),
         }
-        // lower than before only where nothing of what it named was lost
+        // this lowers it only if no acknowledged record was lost: `preconditions` checks that
         self.durable_offset_file.set(self.ends.data_end())?;
         match epochs_file {
             EpochsFile::Keep => {}
@@ -239,7 +239,7 @@ impl Partition {
         if let Some(data_directory) = &self.data_directory {
             data_directory.lower(self.ends.log_start_offset(), self.ends.log_end_offset())?;
         }
-        // makes the names of what was made durable, too
+        // its directory sync also makes the names of new files durable
         self.write_checkpoint(self.ends.checkpoint())
     }
 }

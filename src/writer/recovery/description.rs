@@ -1,4 +1,4 @@
-//! The changes of a recovery as users see them.
+//! The changes of a recovery, as the public [`RecoveryPlan`](super::RecoveryPlan) lists them.
 
 use super::existing_log::{Existing, SegmentPlan};
 use super::plan::removed;

@@ -1,4 +1,4 @@
-//! The plan for a log that is there: which segments are read, what is cut, which indexes are written again.
+//! The plan for an existing log: which segments are read, what is cut, which indexes are rebuilt.
 
 use std::sync::Arc;
 
@@ -19,42 +19,42 @@ use crate::state::leader_epochs::LeaderEpochs;
 use crate::writer::WriterOptions;
 use crate::writer::partition::Partition;
 
-/// The work on a log that is there.
+/// The recovery of an existing log.
 #[derive(Debug)]
 pub(super) struct Recovery {
     /// The checkpoint in the directory.
     pub(super) checkpoint: Option<Checkpoint>,
-    /// A replacement of segments that did not finish. It is finished or undone first.
+    /// An interrupted replacement of segments. It is finished or undone first.
     pub(super) replacement: Replacement,
     /// Live files that the replacement replaces.
     pub(super) replaced: Vec<SegmentFile>,
-    /// What is kept of a segment that the replacement replaces only in part.
+    /// The quarantined bytes of a segment that the replacement covers only in part.
     pub(super) partly_replaced: Vec<Quarantined>,
-    /// The segments that stay, ascending.
+    /// The remaining segments, ascending.
     pub(super) segments: Vec<SegmentPlan>,
     pub(super) cut: Option<Cut>,
     /// The state of the last segment, or of its last part.
-    pub(super) held: SegmentState,
+    pub(super) last_state: SegmentState,
     pub(super) data_end: i64,
     pub(super) log_end_offset: i64,
     pub(super) log_start_offset: i64,
     pub(super) epochs: LeaderEpochs,
 }
 
-/// A segment that stays.
+/// A segment that remains.
 #[derive(Debug)]
 pub(super) struct SegmentPlan {
     pub(super) base_offset: i64,
-    /// The segment as it was read; `None` where it was not read and stays as it is.
+    /// The scan of the segment; `None` if it was not scanned and stays unchanged.
     pub(super) scanned: Option<Scanned>,
-    /// The indexes that are written again.
+    /// The indexes that are rebuilt.
     pub(super) rebuilt: Vec<(FileKind, RebuildReason)>,
     /// Whether the `.log` may not be durable yet.
     pub(super) is_unclean: bool,
 }
 
 impl SegmentPlan {
-    /// The base offsets of the segment after recovery: several where it is split.
+    /// The base offsets after recovery: several if the segment is split.
     pub(super) fn base_offsets(&self) -> Vec<i64> {
         match &self.scanned {
             Some(scanned) => scanned.parts.iter().map(|part| part.base_offset).collect(),
@@ -67,7 +67,7 @@ impl SegmentPlan {
     }
 }
 
-/// What the plan is made from.
+/// The input of the plan.
 pub(super) struct Existing<'a> {
     pub(super) directory: &'a Directory,
     options: &'a WriterOptions,
@@ -78,7 +78,7 @@ pub(super) struct Existing<'a> {
     pub(super) replaced: Vec<SegmentFile>,
 }
 
-/// The segments that stay, and what is cut.
+/// The remaining segments, and what is cut.
 struct Decision {
     closed_cleanly: bool,
     segments: Vec<SegmentPlan>,
@@ -104,19 +104,19 @@ pub(super) fn plan(
 
 impl Existing<'_> {
     fn plan(self) -> Result<(RecoveryPlan, Recovery)> {
-        self.ensure_whole()?;
+        self.ensure_replacement_is_valid()?;
         let recovery_point = self.recovery_point()?;
         let Decision { closed_cleanly, segments, cut, mut cuts, data_end } = self.decide(recovery_point)?;
         let bases: Vec<_> = segments.iter().flat_map(SegmentPlan::base_offsets).collect();
         let log_start_offset = self.log_start_offset(bases.first().copied().unwrap_or(0), data_end)?;
         let log_end_offset = data_end.max(log_start_offset);
         let epochs = self.epochs(&segments, log_start_offset, log_end_offset)?;
-        let held = self.state_of_last(&segments)?;
+        let last_state = self.state_of_last(&segments)?;
         let mut partly_replaced = Vec::new();
         if let Some(base_offset) = self.replacement.partly_replaced {
             cuts.insert(0, self.cut_of_replaced(base_offset, &mut partly_replaced)?);
         }
-        let shown = RecoveryPlan {
+        let report = RecoveryPlan {
             path: self.directory.path().to_owned(),
             closed_cleanly,
             recovery_point,
@@ -137,41 +137,46 @@ impl Existing<'_> {
             partly_replaced,
             segments,
             cut,
-            held,
+            last_state,
             data_end,
             log_end_offset,
             log_start_offset,
             epochs,
         };
-        Ok((shown, recovery))
+        Ok((report, recovery))
     }
 
-    /// Decides which segments stay, and what is cut.
+    /// Decides which segments remain, and what is cut.
     fn decide(&self, recovery_point: i64) -> Result<Decision> {
         let marker = CleanMarker::read(self.directory)?;
         let durable = durable_offset(self.directory, marker.as_ref())?;
         if let Some(checkpoint) = self.checkpoint {
-            preconditions::later_start(self.directory, &self.segments, checkpoint, self.data_directory)?;
+            preconditions::refuse_missing_start(
+                self.directory,
+                &self.segments,
+                checkpoint,
+                self.data_directory,
+            )?;
         }
         let closed_cleanly = self.is_closed_cleanly(marker)?;
         let from = self.first_unclean(closed_cleanly, recovery_point);
         let (before, unclean) = self.segments.split_at_checked(from).unwrap_or_default();
         if self.checkpoint.is_none() {
             // the unclean segments are read anyway
-            preconditions::producers(before, self.options)?;
+            preconditions::refuse_producers(before, self.options)?;
         }
-        // not by the clean marker: a broker wrote what follows the end that it states, and that may be more than a torn write
+        // without the clean marker: what follows its end offset was written by a broker, and is not always a torn write
         let synced = DurableOffsetFile::read(self.directory)?;
         let mut scanned = self.scan_unclean(before.last(), unclean, synced)?;
         let (cut, cuts) = torn_write::find(self.directory, unclean, &mut scanned, synced)?.unzip();
         let data_end = match (scanned.last(), before.last()) {
             (Some(scanned), _) => scanned.end_offset,
             (None, Some(last)) => last.end_offset()?,
-            // the first segment is never cut as a whole
+            // the first segment is never removed as a whole
             (None, None) => return Err(Error::config("path", "a directory with a segment", "none")),
         };
         if let Some(durable) = durable.filter(|durable| *durable > data_end) {
-            return Err(preconditions::missing(self.directory, durable, data_end));
+            return Err(preconditions::missing_end(self.directory, durable, data_end));
         }
         let segments = self.segment_plans(before, unclean, scanned, closed_cleanly)?;
         Ok(Decision { closed_cleanly, segments, cut, cuts: cuts.unwrap_or_default(), data_end })
@@ -180,16 +185,16 @@ impl Existing<'_> {
     /// The state of the last segment after recovery, or of its last part.
     fn state_of_last(&self, plans: &[SegmentPlan]) -> Result<SegmentState> {
         if let Some(part) = plans.last().and_then(|last| last.scanned.as_ref()?.parts.last()) {
-            return Ok(part.held);
+            return Ok(part.state);
         }
         match plans.len().checked_sub(1).and_then(|last| self.segments.get(last)) {
-            Some(last) => scan_segment::held(last),
+            Some(last) => scan_segment::closed_state(last),
             None => Err(Error::config("path", "a directory with a segment", "none")),
         }
     }
 
-    /// Fails where a segment that is to replace others is damaged: the others may be whole.
-    fn ensure_whole(&self) -> Result<()> {
+    /// Fails if a replacement segment is damaged: the segments that it replaces may be valid.
+    fn ensure_replacement_is_valid(&self) -> Result<()> {
         for (base_offset, _) in &self.replacement.ranges {
             for segment in self.segments.iter().filter(|segment| segment.base_offset() == *base_offset) {
                 if let Some((damage, _)) = self.scan(segment, -1, None)?.cut {
@@ -210,7 +215,7 @@ impl Existing<'_> {
 
     fn is_closed_cleanly(&self, marker: Option<CleanMarker>) -> Result<bool> {
         let Some(marker) = marker else { return Ok(false) };
-        // a broker that compacts makes several segments into one
+        // compaction by a broker merges segments
         if !self.options.config.cleanup_policy.compact && self.replacement.is_empty() {
             marker.refuse_missing(self.directory)?;
         }
@@ -218,7 +223,7 @@ impl Existing<'_> {
         marker.fits(self.directory, &self.segments)
     }
 
-    /// The first segment that has to be read: the one that holds the recovery point.
+    /// The position of the first segment that must be read: the segment with the recovery point.
     fn first_unclean(&self, closed_cleanly: bool, recovery_point: i64) -> usize {
         if closed_cleanly {
             return self.segments.len();
@@ -242,7 +247,7 @@ impl Existing<'_> {
         let mut epoch = before.map_or(Ok(-1), |segment| segment.last_epoch())?;
         let mut scanned = Vec::with_capacity(unclean.len());
         for segment in unclean {
-            // from the disk: the page cache may hold bytes that could not be written
+            // read from the disk: the page cache may contain bytes that could not be written
             segment.forget_cached()?;
             let found = self.scan(segment, epoch, synced)?;
             epoch = found.leader_epoch;
@@ -265,7 +270,7 @@ impl Existing<'_> {
                 None
             } else {
                 let scanned = self.scan(segment, -1, None)?;
-                // a reader passes over the damage, and a split must not lose what it finds after that
+                // a reader skips the damage, and a split must not lose the batches after it
                 if let (Some((damage, _)), true) =
                     (&scanned.cut, scanned.is_overflowed(segment.base_offset()))
                 {
@@ -301,13 +306,13 @@ impl Existing<'_> {
     fn log_start_offset(&self, first_base_offset: i64, data_end: i64) -> Result<i64> {
         let own = self.checkpoint.map_or(0, |checkpoint| checkpoint.log_start_offset);
         let broker = self.data_directory.map(DataDirectory::log_start_offset).transpose()?.flatten();
-        // a hint: one that would hide everything does not count
+        // it is a hint: ignored if it would hide every record
         let broker = broker.filter(|start| *start <= data_end).unwrap_or(0);
         Ok(first_base_offset.max(broker).max(own))
     }
 
-    /// The history of leader epochs: that of its file, as far as the log confirms it; else that of the batches. A file without
-    /// the last batch's epoch is outdated: under a lower epoch nothing could be appended that readers accept.
+    /// The history of leader epochs: from its file, as far as the log confirms it, otherwise from the batches. A file without the
+    /// epoch of the last batch is outdated: batches appended with a lower epoch would be refused by readers.
     fn epochs(
         &self,
         plans: &[SegmentPlan],
@@ -322,10 +327,11 @@ impl Existing<'_> {
                 break;
             }
         }
-        let held = text.and_then(|text| LeaderEpochs::parse(&text).ok());
-        let held = held.filter(|held| last < 0 || held.latest().is_some_and(|latest| latest >= last));
-        let mut epochs = if let Some(held) = held {
-            held
+        let from_file = text.and_then(|text| LeaderEpochs::parse(&text).ok());
+        let from_file =
+            from_file.filter(|epochs| last < 0 || epochs.latest().is_some_and(|latest| latest >= last));
+        let mut epochs = if let Some(from_file) = from_file {
+            from_file
         } else {
             let mut epochs = LeaderEpochs::default();
             for segment in &self.segments {
@@ -340,7 +346,7 @@ impl Existing<'_> {
         let scanned = plans.iter().filter(|plan| plan.is_unclean).filter_map(|plan| plan.scanned.as_ref());
         for (epoch, offset) in scanned.flat_map(|scanned| &scanned.epochs) {
             let offset = (*offset).max(log_start_offset);
-            // the next opening would remove an epoch that begins at the log end offset
+            // the next open would remove an epoch that begins at the log end offset
             if offset < log_end_offset && epochs.latest().is_none_or(|latest| *epoch > latest) {
                 epochs.assign(*epoch, offset);
             }
@@ -370,7 +376,7 @@ fn has_indexes(segment: &Segment) -> Result<bool> {
     Ok(segment.offset_index()?.is_some() && segment.time_index()?.is_some())
 }
 
-/// Whether both indexes are cut to their entries. After a crash in the middle of a roll they are not.
+/// Whether both indexes are trimmed to their entries. After a crash during a roll they are not.
 fn has_trimmed_indexes(segment: &Segment) -> Result<bool> {
     Ok(match (segment.offset_index()?, segment.time_index()?) {
         (Some(offsets), Some(times)) => {

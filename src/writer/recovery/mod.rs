@@ -1,4 +1,4 @@
-//! Recovery of a log when it is opened for writing: a plan is made, then carried out.
+//! Recovery of a log when it is opened for writing: a plan is made and then applied.
 //!
 //! ```text
 //!   plan    reads everything, changes nothing; a log that a writer must not open is an error (preconditions)
@@ -7,9 +7,9 @@
 //!
 //! A damaged log is an error, and the directory is unchanged. Bytes that are cut are first kept in `quarantine/`.
 //!
-//! Damage below the durable offset (`.cordwood.durable`) is an error: these bytes were whole once. Damage above it is a torn write:
-//! it was never acknowledged, and it is cut. Where that file does not exist, as in a directory that Kafka wrote, damage counts as a
-//! torn write only if no whole batch follows it.
+//! Damage below the durable offset (`.cordwood.durable`) is an error: these bytes were once synced. Damage above it is a torn
+//! write, which was never acknowledged, and is cut. If that file does not exist, as in a directory written by Kafka, damage
+//! counts as a torn write only if no valid batch follows it.
 
 mod apply;
 mod description;
@@ -34,27 +34,27 @@ use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::remove_segment;
 
-pub(super) use scan_segment::{held, scan};
+pub(super) use scan_segment::{closed_state, scan};
 pub(super) use undo::remove_directory;
 
 pub use recovery_plan::{
     FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
 };
 
-/// Opens the log in a directory, or begins one, and returns what was changed. The recovered log is durable.
+/// Opens the log in a directory, or creates one, and returns what was changed. The recovered log is durable.
 pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<(Partition, RecoveryPlan)> {
     options.check()?;
     let plan = plan::plan(&directory, options)?;
-    let shown = plan.shown.clone();
-    let partition = if let Work::Begin { .. } = plan.work {
-        undo::where_it_fails(&directory, || apply::apply(directory.clone(), plan, options))?
+    let report = plan.report.clone();
+    let partition = if let Work::Create { .. } = plan.work {
+        undo::on_failure(&directory, || apply::apply(directory.clone(), plan, options))?
     } else {
         apply::apply(directory, plan, options)?
     };
-    Ok((partition, shown))
+    Ok((partition, report))
 }
 
-/// What [`open`] would change. Fails where [`open`] would fail because of what is in the directory; changes nothing.
+/// What [`open`] would change; changes nothing. Fails if the contents of the directory would make [`open`] fail.
 pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<RecoveryPlan> {
     options.check()?;
     let plan = plan::plan(directory, options)?;
@@ -64,10 +64,10 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Rec
     {
         directory.open_writable(&segment_file(active.base_offset, FileKind::Log))?;
     }
-    Ok(plan.shown)
+    Ok(plan.report)
 }
 
-/// Removes segments, each durably before the next: a crash leaves no gap between segments.
+/// Removes segments. Each removal is durable before the next: a crash leaves no gap between segments.
 pub(super) fn remove_newest_first(
     directory: &Directory,
     newest_first: impl Iterator<Item = i64>,

@@ -14,16 +14,16 @@ use crate::state::partition_metadata::TopicId;
 use crate::types::Io;
 use crate::writer::WriterOptions;
 
-/// What recovery does: the value that users see, and what `apply` needs beside it.
+/// What recovery does: the public report, and what `apply` needs besides.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) shown: RecoveryPlan,
+    pub(super) report: RecoveryPlan,
     pub(super) data_directory: Option<DataDirectory>,
-    /// To be written to `partition.metadata`, which has none.
+    /// The topic id to write to `partition.metadata`, which has none.
     pub(super) topic_id: Option<TopicId>,
     /// The leader epoch of the writer's batches.
     pub(super) leader_epoch: i32,
-    /// Temporary files of a truncation, by name. They are as large as a segment and are deleted first.
+    /// The names of temporary files of a truncation. They can be as large as a segment and are deleted first.
     pub(super) staged: Vec<String>,
     pub(super) epochs_file: EpochsFile,
     pub(super) work: Work,
@@ -31,8 +31,8 @@ pub(super) struct Plan {
 
 #[derive(Debug)]
 pub(super) enum Work {
-    /// There is no log, or one that was being emptied: its segments are removed, and an empty log begins.
-    Begin { removed: Vec<i64>, log_start_offset: i64 },
+    /// There is no log, or all records of it were being removed: its segments are removed, and an empty log is created.
+    Create { removed: Vec<i64>, log_start_offset: i64 },
     /// There is a log.
     Recover(Box<Recovery>),
 }
@@ -41,7 +41,7 @@ pub(super) enum Work {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EpochsFile {
     Keep,
-    /// There is no file and no epoch: an empty file, as Kafka has it before the first epoch.
+    /// There is no file and no epoch: an empty file is created, as Kafka has it before the first epoch.
     Create,
     Replace,
 }
@@ -53,44 +53,44 @@ pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Pla
     let topic_id = missing_topic_id(directory, options)?;
     let starting_at = checkpoint.and_then(|checkpoint| checkpoint.starting_at);
     let log_options = LogOptions { io: Io::Pread, interrupt: options.interrupt, ..LogOptions::default() };
-    let (mut shown, work) = match Log::open_in(directory.clone(), log_options) {
+    let (mut report, work) = match Log::open_in(directory.clone(), log_options) {
         Ok(log) if starting_at.is_none() => {
-            let (shown, recovery) =
+            let (report, recovery) =
                 existing_log::plan(directory, options, checkpoint, data_directory.as_ref(), &log)?;
-            (shown, Work::Recover(Box::new(recovery)))
+            (report, Work::Recover(Box::new(recovery)))
         }
         Ok(_) | Err(Error::LogNotFound { found: NotFound::NoSegment, .. }) => {
-            beginning(directory, checkpoint, data_directory.as_ref())?
+            plan_new_log(directory, checkpoint, data_directory.as_ref())?
         }
         Err(error) => return Err(error),
     };
     let no_epochs = LeaderEpochs::default();
     let epochs = match &work {
-        Work::Begin { .. } => &no_epochs,
+        Work::Create { .. } => &no_epochs,
         Work::Recover(recovery) => &recovery.epochs,
     };
     let leader_epoch = epochs.next_epoch(options.leader_epoch)?;
     let epochs_file = epochs_file(directory, epochs)?;
     let staged = staged_files(directory)?;
     let changes = staged.iter().map(|name| removed(directory, name, FileChangeReason::Staged));
-    shown.file_changes.splice(0..0, changes);
-    shown.rewrites_leader_epochs = epochs_file == EpochsFile::Replace;
-    Ok(Plan { shown, data_directory, topic_id, leader_epoch, staged, epochs_file, work })
+    report.file_changes.splice(0..0, changes);
+    report.rewrites_leader_epochs = epochs_file == EpochsFile::Replace;
+    Ok(Plan { report, data_directory, topic_id, leader_epoch, staged, epochs_file, work })
 }
 
-/// The topic id of the options, where the partition has none.
+/// The topic id from the options, if the partition has none.
 fn missing_topic_id(directory: &Directory, options: &WriterOptions) -> Result<Option<TopicId>> {
     match (TopicId::read(directory)?, &options.topic_id) {
-        (Some(held), Some(given)) if held != *given => {
-            Err(Error::config("topic_id", format!("{held}, as the partition has it"), given.to_string()))
+        (Some(existing), Some(given)) if existing != *given => {
+            Err(Error::config("topic_id", format!("{existing}, the id of the partition"), given.to_string()))
         }
         (None, Some(given)) => Ok(Some(given.clone())),
         _ => Ok(None),
     }
 }
 
-/// The plan for a directory without a log, or with one that was being emptied.
-fn beginning(
+/// The plan for a directory without a log, or with a log whose records were all being removed.
+fn plan_new_log(
     directory: &Directory,
     checkpoint: Option<Checkpoint>,
     data_directory: Option<&DataDirectory>,
@@ -100,10 +100,10 @@ fn beginning(
         Some(starting_at) => starting_at,
         None => start_without_segments(directory, checkpoint, data_directory)?,
     };
-    preconditions::unfinished(directory)?;
+    preconditions::refuse_unfinished_replacement(directory)?;
     let bases = directory.segment_bases()?;
     if let Some(checkpoint) = checkpoint.filter(|_| !bases.is_empty()) {
-        preconditions::written_since(directory, checkpoint)?;
+        preconditions::refuse_written_since(directory, checkpoint)?;
     }
     let files = directory.segment_files()?;
     let emptied = files.iter().filter(|file| {
@@ -112,7 +112,7 @@ fn beginning(
         stage == Stage::Live && kind != FileKind::Snapshot && is_removed
     });
     let reason = if starting_at.is_some() { FileChangeReason::Emptied } else { FileChangeReason::Orphaned };
-    let shown = RecoveryPlan {
+    let report = RecoveryPlan {
         path: directory.path().to_owned(),
         closed_cleanly: false,
         recovery_point: log_start_offset,
@@ -125,7 +125,7 @@ fn beginning(
         splits: Vec::new(),
         rewrites_leader_epochs: false,
     };
-    Ok((shown, Work::Begin { removed: bases, log_start_offset }))
+    Ok((report, Work::Create { removed: bases, log_start_offset }))
 }
 
 /// The deletion of a file.
@@ -145,9 +145,9 @@ fn staged_files(directory: &Directory) -> Result<Vec<String>> {
 fn epochs_file(directory: &Directory, epochs: &LeaderEpochs) -> Result<EpochsFile> {
     let has_epochs = !epochs.entries().is_empty();
     Ok(match LeaderEpochs::read_text(directory)? {
-        Some(held) if held == epochs.to_text().as_bytes() => EpochsFile::Keep,
+        Some(text) if text == epochs.to_text().as_bytes() => EpochsFile::Keep,
         // Kafka leaves an empty file before the first epoch
-        Some(held) if held.is_empty() && !has_epochs => EpochsFile::Keep,
+        Some(text) if text.is_empty() && !has_epochs => EpochsFile::Keep,
         None if !has_epochs => EpochsFile::Create,
         _ => EpochsFile::Replace,
     })

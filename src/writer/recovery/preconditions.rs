@@ -1,4 +1,4 @@
-//! Logs that a writer must not open. All checks come before the first change.
+//! Logs that a writer must not open. All checks run before the first change.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::state::data_directory::DataDirectory;
 use crate::types::Io;
 use crate::writer::WriterOptions;
 
-/// Refuses a directory without a live segment but with files of a replacement: the replaced segments are missing.
-pub(super) fn unfinished(directory: &Directory) -> Result<()> {
+/// Refuses a directory that has files of a replacement but no live segment: the replaced segments are missing.
+pub(super) fn refuse_unfinished_replacement(directory: &Directory) -> Result<()> {
     for (name, _) in directory.entries()? {
         let stage = SegmentFileName::parse(&name).map(|parsed| parsed.stage);
         if matches!(stage, Some(Stage::Swap | Stage::Cleaned)) {
-            let expected = "a segment beside what is left of a compaction or a split (let Kafka open the directory once, or \
+            let expected = "a live segment, which an unfinished compaction or split needs (let Kafka open the directory once, or \
                             remove the file)";
             return Err(Malformed::unsupported(expected, name.clone()).at(directory.path_of(&name), 0, None));
         }
@@ -26,9 +26,9 @@ pub(super) fn unfinished(directory: &Directory) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a log whose first segments are missing. A writer writes the log start offset before it deletes segments; a broker does
-/// not, but removes the partition's line of `log-start-offset-checkpoint` after it has deleted some.
-pub(super) fn later_start(
+/// Refuses a log whose first segments are missing. A writer stores the log start offset before it deletes segments. A broker does
+/// not, but removes the partition's line from `log-start-offset-checkpoint` after the deletion.
+pub(super) fn refuse_missing_start(
     directory: &Directory,
     segments: &[Arc<Segment>],
     checkpoint: Checkpoint,
@@ -45,14 +45,14 @@ pub(super) fn later_start(
     }
     let start = checkpoint.log_start_offset;
     let expected = format!(
-        "a segment with offset {start}, where the log starts (to go on without what is missing, remove {CHECKPOINT})"
+        "a segment with offset {start}, the log start offset (to continue without the missing records, remove {CHECKPOINT})"
     );
-    let found = format!("the first one to begin at offset {}", first.base_offset());
+    let found = format!("the first segment at offset {}", first.base_offset());
     Err(Malformed::new(expected, found).at(directory.path(), 0, Some(start)))
 }
 
-/// Refuses to finish the removal of every record where a broker has written to the log since.
-pub(super) fn written_since(directory: &Directory, checkpoint: Checkpoint) -> Result<()> {
+/// Refuses to finish the removal of every record if a broker has written to the log in the meantime.
+pub(super) fn refuse_written_since(directory: &Directory, checkpoint: Checkpoint) -> Result<()> {
     let (Some(starting_at), Some(ended_at)) = (checkpoint.starting_at, checkpoint.ended_at) else {
         return Ok(());
     };
@@ -66,13 +66,13 @@ pub(super) fn written_since(directory: &Directory, checkpoint: Checkpoint) -> Re
         return Ok(());
     }
     let expected = format!(
-        "no offset from {ended_at} on in a log that was being emptied (to go on with what is there, remove {CHECKPOINT})"
+        "no offset at or above {ended_at}, because all records were being removed (to continue with this log, remove {CHECKPOINT})"
     );
     Err(Malformed::new(expected, format!("its end at offset {end}")).at(directory.path(), 0, Some(ended_at)))
 }
 
 /// Refuses a log whose batches have producer ids: producer state is not kept.
-pub(super) fn producers(segments: &[Arc<Segment>], options: &WriterOptions) -> Result<()> {
+pub(super) fn refuse_producers(segments: &[Arc<Segment>], options: &WriterOptions) -> Result<()> {
     for segment in segments {
         let mut walk = segment.walk(-1, SCAN_READ)?;
         while let Step::Batch(batch) = walk.step()? {
@@ -83,17 +83,17 @@ pub(super) fn producers(segments: &[Arc<Segment>], options: &WriterOptions) -> R
     Ok(())
 }
 
-/// An error where acknowledged records are missing.
-pub(super) fn missing(directory: &Directory, durable: i64, found: i64) -> Error {
+/// The error for a log that ends below its durable offset: acknowledged records are missing.
+pub(super) fn missing_end(directory: &Directory, durable: i64, found: i64) -> Error {
     let expected = format!(
-        "a log that ends at offset {durable} or above, up to where it was synced (to go on without what is missing, remove \
-         {DURABLE} and {CLEAN})"
+        "a log that ends at offset {durable} or above, because it was synced up to there (to continue without the missing records, \
+         remove {DURABLE} and {CLEAN})"
     );
     Malformed::new(expected, format!("its end at offset {found}")).at(directory.path(), 0, Some(found))
 }
 
-/// Refuses a batch after a gap of offsets that contains the durable offset: a batch ended there. A bit of this batch's base offset
-/// may be flipped, which no checksum covers.
+/// Refuses a batch after a gap of offsets that contains the durable offset: a batch ended there. The base offset of this batch
+/// may be damaged, because no checksum covers it.
 pub(super) fn refuse_missing_end(segment: &Segment, end: i64, batch: &Batch, synced: i64) -> Result<()> {
     let base_offset = batch.header.base_offset;
     if !(end < synced && synced <= base_offset) {
@@ -101,7 +101,7 @@ pub(super) fn refuse_missing_end(segment: &Segment, end: i64, batch: &Batch, syn
     }
     let expected = format!(
         "a batch with offset {}, because the log was synced up to offset {synced} (for a log that a broker has compacted, set \
-         cleanup.policy=compact; to go on with what is there, remove {DURABLE} and {CLEAN})",
+         cleanup.policy=compact; to continue with this log, remove {DURABLE} and {CLEAN})",
         synced - 1
     );
     let found = format!("offset {base_offset} after offset {}", end - 1);
@@ -113,7 +113,7 @@ pub(super) fn refuse_producer(segment: &Segment, batch: &Batch) -> Result<()> {
     if batch.header.producer_id < 0 {
         return Ok(());
     }
-    let expected = "batches without producer ids: producer state is not kept yet, so that such a log can be read but not \
+    let expected = "batches without producer ids: producer state is not kept yet, so such a log can be read but not \
                     written";
     let malformed = Malformed::unsupported(expected, format!("producer id {}", batch.header.producer_id));
     Err(malformed.at(segment.path(), batch.position, Some(batch.header.base_offset)))

@@ -7,16 +7,16 @@ use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SystemFile};
 use crate::record::crc;
 
-/// The folder. Kafka ignores it.
+/// The name of the folder. Kafka ignores it.
 pub(crate) const QUARANTINE: &str = "quarantine";
 
-/// Bytes that are copied at a time, and held in memory.
+/// The number of bytes copied at a time, and held in memory.
 const CHUNK: u64 = 1 << 20;
 
-/// The end of a segment's `.log` that is to be kept as `quarantine/<base offset>.log.<position>.<checksum>`. The name depends
-/// on the bytes, so that a recovery that starts again after a crash finds the file that it has written.
+/// The end of a segment's `.log`, to be copied to `quarantine/<base offset>.log.<position>.<checksum>`. The name depends on the
+/// bytes, so that a recovery that is repeated after a crash finds the file written before.
 ///
-/// Trailing zeros are preallocated space and are not kept; a segment that is kept as a whole has its full length.
+/// Trailing zeros are preallocated space and are not copied; the copy of a whole segment has its full length.
 #[derive(Debug)]
 pub(super) struct Quarantined {
     base_offset: i64,
@@ -27,7 +27,7 @@ pub(super) struct Quarantined {
 }
 
 impl Quarantined {
-    /// Reads the bytes from a position on. `log_name`: the name of the `.log` now. `None` where all of the bytes are zero.
+    /// Reads the bytes at and after `position`. `log_name`: the present name of the `.log`. `None` if all of the bytes are zero.
     pub(super) fn find(
         directory: &Directory,
         log_name: &str,
@@ -44,7 +44,7 @@ impl Quarantined {
             if let Some(last) = buffer.iter().rposition(|byte| *byte != 0) {
                 end = at + last as u64 + 1;
             }
-            // a chain of the chunks' checksums
+            // each chunk's checksum includes the previous one
             checksum = crc::crc32c(&[&u32::to_be_bytes(checksum)[..], &buffer].concat());
             at += buffer.len() as u64;
         }
@@ -57,7 +57,7 @@ impl Quarantined {
         directory.path_of(QUARANTINE).join(&self.name)
     }
 
-    /// Copies the bytes, durably. The `.log` has its live name by now.
+    /// Copies the bytes durably. The `.log` already has its live name.
     pub(super) fn keep(&self, directory: &Directory) -> Result<()> {
         let Self { base_offset, position, end, name } = self;
         let file = directory.open_file(&segment_file(*base_offset, FileKind::Log))?;

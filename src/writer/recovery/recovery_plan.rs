@@ -1,4 +1,4 @@
-//! What recovery changes in a log, as a value: the plan before the changes, the report after them.
+//! The changes of a recovery, as a value: the plan before them, the report after them.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,20 +6,20 @@ use std::path::PathBuf;
 /// What recovery changes in a partition directory.
 ///
 /// [`LogWriter::plan_recovery`](super::super::LogWriter::plan_recovery) returns it before anything is changed,
-/// [`LogWriter::recovery`](super::super::LogWriter::recovery) after.
+/// [`LogWriter::recovery`](super::super::LogWriter::recovery) afterwards.
 ///
-/// The plan does not list what every opening does: it rewrites the small files of the writer (`.cordwood.*`), creates a missing
+/// The plan does not list what every open does: it rewrites the small files of the writer (`.cordwood.*`), creates a missing
 /// `leader-epoch-checkpoint`, writes a given topic id, and in a data directory rewrites the partition's lines in the checkpoints
-/// and removes `.kafka_cleanshutdown`. Nor does it list the indexes of a segment that is removed, which are deleted with it.
+/// and removes `.kafka_cleanshutdown`. The plan does not list the indexes of a removed segment either, which are deleted with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RecoveryPlan {
     /// The partition directory.
     pub path: PathBuf,
-    /// Whether the files are as the last writer left them when it closed the log. False for a log that a broker wrote, and for
-    /// a directory without a segment.
+    /// Whether the files have not changed since the last writer closed the log. False for a log written by a broker, and for a
+    /// directory without a segment.
     pub closed_cleanly: bool,
-    /// The recovery point: every segment from the one that holds this offset on was read, unless the log was closed cleanly.
+    /// The recovery point: recovery reads the segment with this offset and all later ones, unless the log was closed cleanly.
     pub recovery_point: i64,
     /// The log start offset after recovery.
     pub log_start_offset: i64,
@@ -29,13 +29,13 @@ pub struct RecoveryPlan {
     pub segments: Vec<i64>,
     /// The byte ranges that are cut from `.log` files.
     pub cuts: Vec<RecoveryCut>,
-    /// The index files that are written again.
+    /// The index files that are rebuilt.
     pub rebuilt_indexes: Vec<RebuiltIndex>,
     /// The files that are deleted or renamed.
     pub file_changes: Vec<FileChange>,
     /// The segments that are split.
     pub splits: Vec<SegmentSplit>,
-    /// Whether `leader-epoch-checkpoint` is replaced: it does not agree with the batches, or there are none.
+    /// Whether `leader-epoch-checkpoint` is replaced because it does not match the batches, or because there are no batches.
     pub rewrites_leader_epochs: bool,
 }
 
@@ -62,11 +62,11 @@ pub struct RecoveryCut {
     pub end_position: u64,
     /// The first offset that the range can hold.
     pub start_offset: i64,
-    /// The offset after the last batch of the range; `None` where it is not known.
+    /// The offset after the last batch of the range; `None` if it is not known.
     pub end_offset: Option<i64>,
     /// Why the range is cut.
     pub reason: String,
-    /// The file in `quarantine/` that keeps the bytes; `None` where all of them are zero (preallocated space).
+    /// The file in `quarantine/` that keeps the bytes; `None` if all of them are zero (preallocated space).
     pub quarantine: Option<PathBuf>,
 }
 
@@ -77,7 +77,7 @@ impl RecoveryCut {
     }
 }
 
-/// An index file that recovery writes again from the batches of its `.log`.
+/// An index file that recovery rebuilds from the batches of its `.log`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct RebuiltIndex {
@@ -87,15 +87,15 @@ pub struct RebuiltIndex {
     pub reason: RebuildReason,
 }
 
-/// Why an index file is written again.
+/// Why an index file is rebuilt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RebuildReason {
     /// The file does not exist.
     Missing,
-    /// The file starts with the right entries and is longer: a writer did not trim it.
+    /// The file starts with the correct entries and is longer: it was not trimmed.
     Untrimmed,
-    /// The entries are not those that recovery writes: they are damaged, or the log was written with another
+    /// The entries differ from those that recovery writes: they are damaged, or the log was written with another
     /// `index.interval.bytes`.
     Differs,
 }
@@ -117,7 +117,7 @@ impl RebuildReason {
 pub struct FileChange {
     /// The file.
     pub file: PathBuf,
-    /// The new path; `None` where the file is deleted.
+    /// The new path; `None` if the file is deleted.
     pub new_file: Option<PathBuf>,
     /// Why.
     pub reason: FileChangeReason,
@@ -127,7 +127,7 @@ pub struct FileChange {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FileChangeReason {
-    /// A temporary file of a truncation that did not finish. Deleted.
+    /// A temporary file of an interrupted truncation. Deleted.
     Staged,
     /// A file of a replacement (a compaction or a split) that was not committed. Deleted.
     Uncommitted,
@@ -177,7 +177,7 @@ impl fmt::Display for RecoveryCut {
         )?;
         match &self.quarantine {
             Some(kept) => write!(formatter, "kept in {}", kept.display()),
-            None => formatter.write_str("all of them are zero, so none are kept"),
+            None => formatter.write_str("all bytes are zero and are not kept"),
         }
     }
 }
@@ -187,9 +187,7 @@ impl fmt::Display for RebuiltIndex {
         let reason = match self.reason {
             RebuildReason::Missing => "the file is missing",
             RebuildReason::Untrimmed => "the file is longer than its entries",
-            RebuildReason::Differs => {
-                "the entries are not those that recovery writes with this index.interval.bytes"
-            }
+            RebuildReason::Differs => "the entries differ from those of this index.interval.bytes",
         };
         write!(formatter, "{}: index rebuilt: {reason}", self.file.display())
     }
@@ -198,8 +196,8 @@ impl fmt::Display for RebuiltIndex {
 impl fmt::Display for FileChange {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reason = match self.reason {
-            FileChangeReason::Staged => "a temporary file of a truncation that did not finish",
-            FileChangeReason::Uncommitted => "a compaction or a split did not finish",
+            FileChangeReason::Staged => "a temporary file of an interrupted truncation",
+            FileChangeReason::Uncommitted => "an interrupted compaction or split wrote it",
             FileChangeReason::Replaced => "a compaction or a split replaces it",
             FileChangeReason::Committed => "a compaction or a split is committed",
             FileChangeReason::Emptied => "all records of the log were being removed",

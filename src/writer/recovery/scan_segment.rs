@@ -9,37 +9,37 @@ use crate::segment::{
 };
 use crate::types::{Interrupt, TimestampOffset};
 
-/// A segment that was read.
+/// The result of a scan.
 #[derive(Debug)]
 pub(in crate::writer) struct Scanned {
-    /// One part, or several where offsets are more than 2^31 - 1 above the base offset: the segment is split then.
+    /// One part; several if offsets are more than 2^31 - 1 above the base offset, which splits the segment.
     pub(super) parts: Vec<Part>,
-    /// The offset after the last batch; the base offset without one.
+    /// The offset after the last batch; the base offset if there is no batch.
     pub(in crate::writer) end_offset: i64,
-    /// The highest leader epoch so far.
+    /// The leader epoch of the last batch; that of the preceding segment if there is no batch.
     pub(super) leader_epoch: i32,
-    /// Where each leader epoch of its batches begins, in their order.
+    /// The leader epochs of the batches and the base offset at which each begins, in log order.
     pub(super) epochs: Vec<(i32, i64)>,
-    /// The damage that ends the data before the end of the file, and whether no valid batch follows it.
+    /// The damage at which the data ends, and whether no valid batch follows it; `None` if all bytes are valid.
     pub(super) cut: Option<(Damage, bool)>,
 }
 
 /// Batches of a segment that one offset index can refer to.
 #[derive(Debug)]
 pub(in crate::writer) struct Part {
-    /// The segment's base offset, or where it is to be split the offset of the part's first batch.
+    /// The segment's base offset; if the segment is split, the offset of the part's first batch.
     pub(super) base_offset: i64,
-    /// Where it begins in the segment's `.log`.
+    /// Its position in the segment's `.log`.
     pub(super) start: u64,
-    /// Its state as a segment.
-    pub(super) held: SegmentState,
+    /// The state of the part as a segment.
+    pub(super) state: SegmentState,
     pub(in crate::writer) indexes: IndexBytes,
 }
 
 impl Scanned {
-    /// How many bytes of the `.log` are data.
+    /// The number of data bytes in the `.log`.
     pub(super) fn size(&self) -> u64 {
-        self.parts.last().map_or(0, |part| part.start + part.held.size)
+        self.parts.last().map_or(0, |part| part.start + part.state.size)
     }
 
     /// The indexes of the first part.
@@ -47,7 +47,7 @@ impl Scanned {
         self.parts.into_iter().next().map(|part| part.indexes).unwrap_or_default()
     }
 
-    /// Whether the segment has to be split, so that its indexes can refer to every offset.
+    /// Whether the segment must be split for its indexes to refer to every offset.
     pub(super) fn is_overflowed(&self, base_offset: i64) -> bool {
         self.parts.len() > 1 || self.parts.first().is_some_and(|part| part.base_offset != base_offset)
     }
@@ -67,8 +67,8 @@ impl IndexBytes {
     }
 }
 
-/// Collects the batches of a part and the entries of its indexes. The base offset of a part may still change, so that the
-/// entries have absolute offsets.
+/// Collects the batches of a part and the entries of its indexes. The entries have absolute offsets, because the base offset of a
+/// part may still change.
 #[derive(Debug)]
 struct PartBuilder {
     base_offset: i64,
@@ -112,7 +112,7 @@ impl PartBuilder {
         }
     }
 
-    /// Adds a time entry where the largest timestamp has grown since the last one and there is a slot.
+    /// Adds a time index entry if the largest timestamp has grown since the last entry and there is a slot.
     fn add_time_entry(&mut self, is_closing: bool) {
         let largest = self.due_entries.largest();
         let last = self.time_entries.last().map_or(-1, |last| last.timestamp);
@@ -126,10 +126,10 @@ impl PartBuilder {
         self.add_time_entry(true);
         let mut largest = self.due_entries.largest();
         if largest.timestamp < 0 {
-            // the base offset may have changed since
+            // the base offset may have changed since the part was created
             largest.offset = self.base_offset;
         }
-        // every offset of a part is relative to its base
+        // every offset of a part fits into 31 bits above its base offset
         let relative =
             |offset: i64| i32::try_from(offset - self.base_offset).unwrap_or(i32::MAX).to_be_bytes();
         let mut indexes = IndexBytes::default();
@@ -141,21 +141,21 @@ impl PartBuilder {
             indexes.time_index.extend(timestamp.to_be_bytes());
             indexes.time_index.extend(relative(*offset));
         }
-        let held = SegmentState {
+        let state = SegmentState {
             size: self.end - self.start,
             first_batch_timestamp: self.first_batch_timestamp,
             largest,
         };
-        Part { base_offset: self.base_offset, start: self.start, held, indexes }
+        Part { base_offset: self.base_offset, start: self.start, state, indexes }
     }
 }
 
-/// Reads a segment that follows one which ended with `leader_epoch`, and checks every batch.
+/// Reads a segment and checks every batch. `leader_epoch`: the epoch of the last batch before the segment.
 ///
-/// A segment with a batch more than 2^31 - 1 above its base offset is divided into parts as Kafka splits it: the base offset of a part
-/// is that of its first batch, and a part holds as many batches as its indexes can refer to.
+/// A segment with a batch more than 2^31 - 1 above its base offset is divided into parts, as Kafka splits it: the base offset of
+/// a part is that of its first batch, and a part contains all following batches that its indexes can refer to.
 ///
-/// `synced`: the durable offset, where a batch ended.
+/// `synced`: the durable offset, at which a batch ended.
 ///
 /// *Source*: `LogSegment.recover`; `UnifiedLog.splitOverflowedSegment`.
 pub(in crate::writer) fn scan(
@@ -218,10 +218,10 @@ pub(in crate::writer) fn scan(
     })
 }
 
-/// The state of a segment that was closed, from its indexes and the headers after their last entries.
+/// The state of a closed segment, from its indexes and the batch headers after their last entries.
 ///
 /// *Source*: `LogSegment.truncateTo`, its last step; `LogSegment.maxTimestampSoFar`.
-pub(in crate::writer) fn held(segment: &Segment) -> Result<SegmentState> {
+pub(in crate::writer) fn closed_state(segment: &Segment) -> Result<SegmentState> {
     let base_offset = segment.base_offset();
     let bounds = segment.bounds()?;
     let start = Preceding { last_offset: base_offset - 1, leader_epoch: -1 };

@@ -1,4 +1,4 @@
-//! Which index files recovery writes again.
+//! Decides which index files recovery rebuilds.
 
 use super::existing_log::Existing;
 use super::recovery_plan::RebuildReason;
@@ -8,7 +8,7 @@ use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SegmentFile};
 
 impl Existing<'_> {
-    /// The indexes of a segment whose files do not hold exactly these bytes.
+    /// The indexes of a segment whose files do not contain exactly these bytes.
     pub(super) fn stale_indexes(
         &self,
         base_offset: i64,
@@ -16,7 +16,7 @@ impl Existing<'_> {
     ) -> Result<Vec<(FileKind, RebuildReason)>> {
         let mut stale = Vec::new();
         for (kind, bytes) in indexes.files() {
-            let reason = match self.name_now(base_offset, kind) {
+            let reason = match self.present_name(base_offset, kind) {
                 Some(name) => stale_index(self.directory, &name, bytes)?,
                 None => Some(RebuildReason::Missing),
             };
@@ -25,28 +25,29 @@ impl Existing<'_> {
         Ok(stale)
     }
 
-    /// The name of a segment's file before a replacement is finished; `None` where finishing it leaves no such file.
-    fn name_now(&self, base_offset: i64, kind: FileKind) -> Option<String> {
-        let is_it = |file: &&SegmentFile| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
-        match self.replacement.committed.iter().find(is_it) {
+    /// The present name of a segment's file, before a replacement is finished; `None` if finishing it leaves no such file.
+    fn present_name(&self, base_offset: i64, kind: FileKind) -> Option<String> {
+        let matches =
+            |file: &&SegmentFile| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
+        match self.replacement.committed.iter().find(matches) {
             Some(file) => Some(file.name.clone()),
-            None if self.replaced.iter().any(|file| is_it(&file)) => None,
+            None if self.replaced.iter().any(|file| matches(&file)) => None,
             None => Some(segment_file(base_offset, kind)),
         }
     }
 }
 
-/// What is wrong with an index file that is to hold exactly these bytes; `None` where it does.
+/// Why an index file does not contain exactly these bytes; `None` if it does.
 fn stale_index(directory: &Directory, name: &str, bytes: &[u8]) -> Result<Option<RebuildReason>> {
-    let Some(held) = directory.identity_of(name)? else { return Ok(Some(RebuildReason::Missing)) };
+    let Some(file) = directory.identity_of(name)? else { return Ok(Some(RebuildReason::Missing)) };
     let size = bytes.len() as u64;
-    if held.size < size {
+    if file.size < size {
         return Ok(Some(RebuildReason::Differs));
     }
     let mut found = vec![0; bytes.len()];
     let read = directory.open_file(name).and_then(|file| file.read_exact_at(0, &mut found));
-    if held.size > size {
-        // it is written again whatever it holds, so that an error of reading it does not count
+    if file.size > size {
+        // the file is rebuilt in any case, so a read error does not matter
         let is_prefix = read.is_ok() && found == bytes;
         return Ok(Some(if is_prefix { RebuildReason::Untrimmed } else { RebuildReason::Differs }));
     }

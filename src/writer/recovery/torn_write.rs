@@ -1,4 +1,4 @@
-//! Where the log is cut: a torn write at its end, and what follows it.
+//! Decides where the log is cut: at a torn write, together with everything after it.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use crate::segment::Segment;
 /// What is cut from the log.
 #[derive(Debug)]
 pub(super) struct Cut {
-    /// The segment with the torn write, and how many bytes of its `.log` stay.
+    /// The segment with the torn write, and the number of bytes of its `.log` that remain.
     pub(super) base_offset: i64,
     pub(super) size: u64,
     /// Segments that are removed as a whole, ascending.
     pub(super) removed: Vec<i64>,
-    /// What is kept of all of these.
+    /// The copies in quarantine of what is cut and removed.
     pub(super) kept: Vec<Quarantined>,
 }
 
-/// Decides which of the scanned segments has a torn write; `scanned` keeps those that stay. `durable`: the offset up to which
-/// the log was synced.
+/// Decides which of the scanned segments has a torn write; segments that are removed are taken out of `scanned`. `durable`: the
+/// offset up to which the log was synced.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt) for damage that is not a torn write.
@@ -43,32 +43,32 @@ pub(super) fn find(
             }
             torn + 1
         }
-        None if begins_after_a_loss(unclean, scanned, durable) => scanned.len() - 1,
+        None if begins_after_lost_end(unclean, scanned, durable) => scanned.len() - 1,
         None => return Ok(None),
     };
-    let gone = scanned.split_off(kept);
-    let (stays, goes) = unclean.split_at_checked(kept).unwrap_or_default();
-    let (Some(last), Some(state)) = (stays.last(), scanned.last()) else { return Ok(None) };
+    let removed = scanned.split_off(kept);
+    let (remaining, cut_segments) = unclean.split_at_checked(kept).unwrap_or_default();
+    let (Some(last), Some(state)) = (remaining.last(), scanned.last()) else { return Ok(None) };
     let (base_offset, size) = (last.base_offset(), state.size());
     let mut cut = Cut { base_offset, size, removed: Vec::new(), kept: Vec::new() };
-    let mut shown = Vec::new();
+    let mut report = Vec::new();
     if let Some((damage, _)) = &state.cut {
         let reason = format!("expected {}, found {}", damage.malformed.expected, damage.malformed.found);
         let range = CutRange { position: size, start_offset: state.end_offset, end_offset: None, reason };
-        shown.push(range.of(directory, &name_of(last), base_offset, &mut cut.kept)?);
+        report.push(range.of(directory, &name_of(last), base_offset, &mut cut.kept)?);
     }
-    for (segment, state) in goes.iter().zip(gone) {
+    for (segment, state) in cut_segments.iter().zip(removed) {
         cut.removed.push(segment.base_offset());
         let reason = format!("the segment before it ends at offset {}", scanned_end(scanned));
         let start_offset = segment.base_offset();
         let end_offset = (state.size() > 0).then_some(state.end_offset);
         let range = CutRange { position: 0, start_offset, end_offset, reason };
-        shown.push(range.of(directory, &name_of(segment), start_offset, &mut cut.kept)?);
+        report.push(range.of(directory, &name_of(segment), start_offset, &mut cut.kept)?);
     }
-    Ok(Some((cut, shown)))
+    Ok(Some((cut, report)))
 }
 
-/// The end of a `.log` that is removed.
+/// A removed range from `position` to the end of a `.log`.
 pub(super) struct CutRange {
     pub(super) position: u64,
     pub(super) start_offset: i64,
@@ -77,7 +77,8 @@ pub(super) struct CutRange {
 }
 
 impl CutRange {
-    /// The cut as users see it. What is to be kept is added to `kept`. `log_name`: the name of the `.log` now.
+    /// The public description of the cut. The bytes to quarantine are added to `kept`. `log_name`: the present name of the
+    /// `.log`.
     pub(super) fn of(
         self,
         directory: &Directory,
@@ -102,7 +103,7 @@ impl CutRange {
     }
 }
 
-/// The name of a segment's `.log` now: with `.swap` where a committed replacement is not renamed yet.
+/// The present name of a segment's `.log`: it ends in `.swap` if a committed replacement is not renamed yet.
 fn name_of(segment: &Segment) -> String {
     segment.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -111,7 +112,7 @@ fn scanned_end(scanned: &[Scanned]) -> i64 {
     scanned.last().map_or(0, |scanned| scanned.end_offset)
 }
 
-/// Fails where the damage of a segment is not a torn write: the log was synced beyond it, or whole batches follow it.
+/// Fails if the damage of a segment is not a torn write: the log was synced beyond it, or valid batches follow it.
 fn refuse_damage(
     unclean: &[Arc<Segment>],
     scanned: &[Scanned],
@@ -132,9 +133,9 @@ fn refuse_damage(
     if is_torn { Ok(()) } else { Err(segment.corrupt(damage)) }
 }
 
-/// Whether the last segment is empty and begins above what was synced, while the one before it lost its end: nothing was
-/// acknowledged of it.
-fn begins_after_a_loss(unclean: &[Arc<Segment>], scanned: &[Scanned], durable: Option<i64>) -> bool {
+/// Whether the last segment is empty and begins above both the durable offset and the end of the segment before it: that segment
+/// lost its unsynced end, and no record of the last segment was acknowledged.
+fn begins_after_lost_end(unclean: &[Arc<Segment>], scanned: &[Scanned], durable: Option<i64>) -> bool {
     let (Some(durable), [.., previous, last], Some(segment)) = (durable, scanned, unclean.last()) else {
         return false;
     };
@@ -146,7 +147,7 @@ fn trust_length(unclean: &[Arc<Segment>], scanned: &mut [Scanned], torn: usize) 
     if let (Some(segment), Some(scanned)) = (unclean.get(torn), scanned.get_mut(torn))
         && let Some(part) = scanned.parts.last_mut()
     {
-        part.held.size = segment.file_size()? - part.start;
+        part.state.size = segment.file_size()? - part.start;
     }
     Ok(())
 }

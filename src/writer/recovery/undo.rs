@@ -4,8 +4,8 @@ use crate::error::Result;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, PartitionLocks};
 
-/// Opens a log. Where that fails in a directory without a segment, the files that it created are removed.
-pub(super) fn where_it_fails<T>(directory: &Directory, open: impl FnOnce() -> Result<T>) -> Result<T> {
+/// Opens a log. If that fails in a directory without a segment, removes the files that it created.
+pub(super) fn on_failure<T>(directory: &Directory, open: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = directory.entries()?;
     let is_segment = |name: &str| {
         SegmentFileName::parse(name)
@@ -17,7 +17,7 @@ pub(super) fn where_it_fails<T>(directory: &Directory, open: impl FnOnce() -> Re
     open().inspect_err(|_| {
         // only the first error is returned
         for (name, _) in directory.entries().unwrap_or_default() {
-            // the lock is held on its file
+            // the lock is held on this file
             if name != PartitionLocks::NAME && before.iter().all(|(before, _)| *before != name) {
                 let _ = directory.remove(&name);
             }
@@ -25,12 +25,12 @@ pub(super) fn where_it_fails<T>(directory: &Directory, open: impl FnOnce() -> Re
     })
 }
 
-/// Removes a partition directory that was just created, with the lock file that the caller holds. A directory that is not empty
-/// stays.
+/// Removes a partition directory that was just created, with the lock file that the caller holds. A directory with other files is
+/// kept.
 pub(in crate::writer) fn remove_directory(directory: &Directory) {
     let name = directory.path().file_name().and_then(|name| name.to_str());
     if let (Some(name), Ok(Some(parent))) = (name, directory.parent()) {
-        // a process that waits for the lock finds that the file is removed
+        // a process that waits for the lock notices that its file was removed
         let _ = directory.remove(PartitionLocks::NAME).and_then(|()| parent.remove_folder(name));
     }
 }

@@ -1,4 +1,5 @@
-//! `LogConfig` beside what Kafka's own classes said (tests/vectors): names, defaults, limits, and whole files of settings.
+//! `LogConfig` compared with the results of Kafka's classes (tests/vectors): names, defaults, limits, and whole files of
+//! settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +38,7 @@ fn topic_error(pairs: &[(&str, &str)]) -> (String, String, String) {
     words(LogConfig::from_properties(&properties(pairs), Some(PropertySource::Topic)).unwrap_err())
 }
 
-/// Kafka's settings of which a log's files show nothing.
+/// Kafka's settings that do not affect a log's files.
 const LEFT_OUT: [&str; 8] = [
     "follower.replication.throttled.replicas",
     "internal.segment.bytes",
@@ -79,13 +80,13 @@ fn limits_are_those_of_kafka() {
         if LEFT_OUT.contains(&name) {
             continue;
         }
-        let (least, most) = match row["type"].as_str().unwrap() {
+        let (min_value, max_value) = match row["type"].as_str().unwrap() {
             "INT" => (i64::from(i32::MIN), i64::from(i32::MAX)),
             _ => (i64::MIN, i64::MAX),
         };
         let valid = row["valid"].as_str().unwrap_or("[...]");
         let ours = match setting(name).allowed {
-            // smaller ones have a name of their own
+            // smaller sizes have another name
             Allowed::Integer { min: 14, max } if name == "segment.bytes" => format!("[1048576,{max}]"),
             Allowed::Integer { min, max } => format!("[{min},{max}]"),
             Allowed::IntegerOr { min, max, or } => format!("[{min},...,{max}] or {or}"),
@@ -96,10 +97,10 @@ fn limits_are_those_of_kafka() {
         };
         let is_range = matches!(setting(name).allowed, Allowed::Integer { .. });
         let theirs = match valid {
-            "[...]" if is_range => format!("[{least},{most}]"),
+            "[...]" if is_range => format!("[{min_value},{max_value}]"),
             valid if is_range => {
                 let (min, max) = valid[1..valid.len() - 1].split_once(",...").unwrap();
-                let max = max.strip_prefix(',').map_or(most, |max| max.parse().unwrap());
+                let max = max.strip_prefix(',').map_or(max_value, |max| max.parse().unwrap());
                 format!("[{min},{max}]")
             }
             valid => valid.to_owned(),
@@ -108,8 +109,9 @@ fn limits_are_those_of_kafka() {
     }
 }
 
-/// What Kafka takes and we refuse: segment sizes that hold no batch, NaN, and numbers in the spellings of Java.
-fn is_refused_here_alone(topic: &BTreeMap<String, String>) -> bool {
+/// Whether Kafka accepts the settings and cordwood refuses them: segment sizes too small for a batch, NaN, and numbers in Java's
+/// notation.
+fn is_refused_only_by_cordwood(topic: &BTreeMap<String, String>) -> bool {
     topic.iter().any(|(name, text)| match name.as_str() {
         "internal.segment.bytes" => !text.trim().parse::<i64>().is_ok_and(|bytes| bytes >= 14),
         "min.cleanable.dirty.ratio" => ["NaN", "0.5f", "0.5d", "0x1p-1"].contains(&text.as_str()),
@@ -119,11 +121,11 @@ fn is_refused_here_alone(topic: &BTreeMap<String, String>) -> bool {
 }
 
 #[test]
-fn whole_sets_of_properties_mean_what_kafka_takes_them_for() {
-    let (mut taken, mut refused, mut differing) = (0, 0, 0);
+fn sets_of_properties_have_the_same_settings_as_in_kafka() {
+    let (mut accepted, mut refused, mut differing) = (0, 0, 0);
     for case in vectors("log_config_cases.json")["cases"].as_array().unwrap() {
         let (broker, topic) = (pairs_of(&case["broker"]), pairs_of(&case["topic"]));
-        // a value that only Kafka looks at may be anything here
+        // cordwood does not check values of settings that it ignores
         let names = topic.iter().flatten().map(|(name, _)| name.as_str());
         let is_ignored = |name: &str| LEFT_OUT.contains(&name) && name != "internal.segment.bytes";
         if case["error"].is_string() && names.clone().any(is_ignored) {
@@ -135,7 +137,7 @@ fn whole_sets_of_properties_mean_what_kafka_takes_them_for() {
             (Some(broker), None) => LogConfig::from_properties(broker, Some(PropertySource::Broker)),
             (None, topic) => LogConfig::from_properties(topic.as_ref().unwrap(), Some(PropertySource::Topic)),
         };
-        if case["error"].is_null() && topic.as_ref().is_some_and(is_refused_here_alone) {
+        if case["error"].is_null() && topic.as_ref().is_some_and(is_refused_only_by_cordwood) {
             assert!(config.is_err(), "{case}");
             differing += 1;
             continue;
@@ -165,9 +167,9 @@ fn whole_sets_of_properties_mean_what_kafka_takes_them_for() {
         }
         let again = LogConfig::from_properties(&config.to_properties(), Some(PropertySource::Topic)).unwrap();
         assert_eq!(again, config, "{case}");
-        taken += 1;
+        accepted += 1;
     }
-    assert!(taken > 450 && refused > 300 && differing > 20, "{taken} {refused} {differing}");
+    assert!(accepted > 450 && refused > 300 && differing > 20, "{accepted} {refused} {differing}");
 }
 
 #[test]
@@ -186,7 +188,7 @@ fn a_segment_below_a_mebibyte_is_written_as_kafkas_internal_setting() {
 }
 
 #[test]
-fn a_struct_outside_the_limits_is_an_error_with_the_fields_name() {
+fn a_field_outside_its_limits_is_an_error_with_the_name_of_the_field() {
     let default = LogConfig::default;
     let cases = [
         (LogConfig { segment_bytes: 13, ..default() }, "segment_bytes"),
@@ -211,7 +213,7 @@ fn a_struct_outside_the_limits_is_an_error_with_the_fields_name() {
 }
 
 #[test]
-fn an_unknown_name_of_a_topic_is_an_error_that_names_the_nearest() {
+fn an_unknown_topic_setting_is_an_error_that_suggests_the_nearest_name() {
     let nearest = [
         ("segmnt.bytes", "segment.bytes"),
         ("retention.mss", "retention.ms"),
@@ -227,11 +229,11 @@ fn an_unknown_name_of_a_topic_is_an_error_that_names_the_nearest() {
         assert!(expected.ends_with(&format!("is {known}")), "{expected}");
     }
     let (argument, expected, _) = topic_error(&[("on.damage", "1")]);
-    assert_eq!((argument.as_str(), expected.as_str()), ("on.damage", "a topic's setting"));
+    assert_eq!((argument.as_str(), expected.as_str()), ("on.damage", "a topic setting"));
 }
 
 #[test]
-fn a_broker_is_known_by_its_names() {
+fn the_source_is_guessed_from_the_names() {
     for names in [
         &["log.dirs"][..],
         &["log.anything", "segment.bytes"],
@@ -249,7 +251,7 @@ fn a_broker_is_known_by_its_names() {
 }
 
 #[test]
-fn tiered_storage_is_refused_and_what_belongs_to_it_ignored() {
+fn tiered_storage_is_refused_and_its_other_settings_are_ignored() {
     let off = [
         ("remote.storage.enable", "false"),
         ("local.retention.ms", "5"),
@@ -260,7 +262,7 @@ fn tiered_storage_is_refused_and_what_belongs_to_it_ignored() {
 }
 
 #[test]
-fn jitter_is_a_remainder_by_the_smaller_of_jitter_and_age() {
+fn jitter_is_a_remainder_modulo_the_smaller_of_jitter_and_age() {
     let config =
         |segment_ms, segment_jitter_ms| LogConfig { segment_ms, segment_jitter_ms, ..LogConfig::default() };
     assert_eq!(config(1000, 0).random_segment_jitter(17), 0);

@@ -1,4 +1,5 @@
-//! Every short sequence of operations, a power loss at every point in it, and the states in which it may leave the disk.
+//! Exhaustive exploration: every short sequence of operations, a power loss at every point, and the states in which it may leave
+//! the disk.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,9 +16,9 @@ use crate::script::{Before, Call, Client, Op, Setup};
 /// The extent of the exploration.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// The length of the longest sequences.
+    /// The maximum length of a sequence.
     pub length: usize,
-    /// Random sets of survivors at each point.
+    /// The number of random sets of survivors at each point.
     pub random: u64,
 }
 
@@ -42,7 +43,7 @@ impl Seen {
         Self((0..64).map(|_| Mutex::default()).collect())
     }
 
-    /// Adds a hash; whether it is new.
+    /// Adds a hash. Returns whether it is new.
     pub fn insert(&self, hash: u128) -> bool {
         self.0[(hash >> 64) as usize % 64].lock().unwrap().insert(hash)
     }
@@ -63,7 +64,8 @@ pub fn sequences(length: usize) -> Vec<Vec<Op>> {
 /// Called with the result of each recovery.
 pub type Visit<'a> = &'a mut dyn FnMut(&mut Judge, &Recovered, &Image);
 
-/// The crash points of the last operation of a sequence: those of earlier operations belong to shorter sequences.
+/// Explores the crash points of the last operation of a sequence; those of earlier operations are explored with shorter
+/// sequences.
 pub fn explore_one(
     setup: Setup,
     sequence: &[Op],
@@ -74,15 +76,15 @@ pub fn explore_one(
 ) {
     let mut client = Client::of(setup);
     let Some((last, first)) = sequence.split_last() else {
-        // the opening itself
-        client.apply(Op::Reopen, &mut |call| look(setup, sequence, random, seen, judge, call, visit));
+        // only the open
+        client.apply(Op::Reopen, &mut |call| judge_points(setup, sequence, random, seen, judge, call, visit));
         return;
     };
     client.apply(Op::Reopen, &mut |_| ());
     for op in first {
         client.apply(*op, &mut |_| ());
     }
-    client.apply(*last, &mut |call| look(setup, sequence, random, seen, judge, call, visit));
+    client.apply(*last, &mut |call| judge_points(setup, sequence, random, seen, judge, call, visit));
     if *last == Op::Close
         && let Err(what) = found::check_closed_indexes(&client.disk.shown().files())
     {
@@ -90,7 +92,7 @@ pub fn explore_one(
     }
 }
 
-fn look(
+fn judge_points(
     setup: Setup,
     sequence: &[Op],
     random: u64,
@@ -125,7 +127,7 @@ fn seed(setup: Setup, sequence: &[Op], number: usize) -> u64 {
     hasher.finish()
 }
 
-/// The whole exploration, on several threads.
+/// Runs the whole exploration on several threads.
 pub fn explore(setups: &[Setup], bounds: Bounds, threads: usize) -> (Tally, usize) {
     let work: Vec<_> = (0..=bounds.length)
         .flat_map(sequences)
@@ -162,7 +164,7 @@ fn nothing_acknowledged_is_lost_in_any_short_sequence() {
     assert!(distinct > 5_000, "{distinct} distinct images");
 }
 
-/// The exploration behind the guarantees, with the figures of their table. It takes minutes; `make guarantees` runs it.
+/// The exploration for the guarantees, which prints their figures. It takes minutes; `make guarantees` runs it.
 #[test]
 #[ignore = "takes minutes; `make guarantees` runs it"]
 fn nothing_acknowledged_is_lost_in_any_sequence_of_four() {

@@ -44,23 +44,24 @@ fn run(setup: Setup, script: &[Op], fault: Fault, judge: &mut Judge, judged: &mu
     let mut client = Client::of(setup);
     client.writer = None;
     client.disk.set_fault(Some(fault));
-    // calls that failed, and may have been done completely or in part
-    let mut doubts: Vec<Expected> = Vec::new();
+    // calls that failed and may have taken effect, completely or in part
+    let mut undecided: Vec<Expected> = Vec::new();
     let mut unsynced = false;
-    let look = |client: &Client, doubts: &[Expected], judge: &mut Judge, judged: &mut Judged, when: &str| {
-        let mut expected = vec![Expected::after(&client.model).with_unsure(&client.unsure)];
-        expected.extend(doubts.iter().map(|doubt| doubt.clone().with_unsure(&client.unsure)));
-        let point = client.disk.crash_point();
-        for survivors in point.survivors(2, fault.at) {
-            judge.tally.images += 1;
-            let image = point.image(survivors);
-            if judged.insert((image.hash(), expected.clone())) {
-                let place = || words(&format!("after {when}, {survivors:?}"));
-                judge.judge_disk(image.disk(), &expected, false, &place);
+    let judge_survivors =
+        |client: &Client, undecided: &[Expected], judge: &mut Judge, judged: &mut Judged, when: &str| {
+            let mut expected = vec![Expected::after(&client.model).with_unsure(&client.unsure)];
+            expected.extend(undecided.iter().map(|expected| expected.clone().with_unsure(&client.unsure)));
+            let point = client.disk.crash_point();
+            for survivors in point.survivors(2, fault.at) {
+                judge.tally.images += 1;
+                let image = point.image(survivors);
+                if judged.insert((image.hash(), expected.clone())) {
+                    let place = || words(&format!("after {when}, {survivors:?}"));
+                    judge.judge_disk(image.disk(), &expected, false, &place);
+                }
             }
-        }
-        expected
-    };
+            expected
+        };
     for op in script {
         let mut calls = Vec::new();
         client.apply(*op, &mut |call| calls.push(call));
@@ -71,28 +72,28 @@ fn run(setup: Setup, script: &[Op], fault: Fault, judge: &mut Judge, judged: &mu
                     judge.tally.note("lost", &|| words(call.name), "acknowledged after a failed sync");
                 }
                 None | Some(Error::Poisoned { .. }) => {}
-                Some(_) => doubts.push(Expected::during(call.effect, &call.before, &call.wanted)),
+                Some(_) => undecided.push(Expected::during(call.effect, &call.before, &call.wanted)),
             }
             if call.error.is_none() {
                 // a successful call shows the outcome of the calls before it
-                doubts.clear();
+                undecided.clear();
             }
             unsynced |= call.error.is_some() && client.disk.failed().iter().any(is_sync);
         }
         if client.disk.fault_is_over() {
-            look(&client, &doubts, judge, judged, &format!("{op:?}"));
+            judge_survivors(&client, &undecided, judge, judged, &format!("{op:?}"));
         }
     }
-    let has_come = client.disk.fault_is_over();
-    let seen_failing = client.disk.failed();
+    let has_occurred = client.disk.fault_is_over();
+    let failed_operations = client.disk.failed();
     client.writer = None;
     client.disk.set_fault(None);
-    let expected = look(&client, &doubts, judge, judged, "all");
-    // the process ends and the system keeps running; data of a failed sync is not on the disk even so
-    let is_shown = !seen_failing.iter().any(|failed| matches!(failed, Operation::Sync(_)));
+    let expected = judge_survivors(&client, &undecided, judge, judged, "all");
+    // the process ends and the system keeps running; even so, data of a failed sync is not on the disk
+    let is_shown = !failed_operations.iter().any(|failed| matches!(failed, Operation::Sync(_)));
     judge.tally.images += 1;
     judge.judge_disk(client.disk, &expected, is_shown, &|| words("the process ended"));
-    has_come
+    has_occurred
 }
 
 /// Runs all scripts with all faults. Returns the number of faults.

@@ -29,14 +29,14 @@ pub fn segments(files: &Files) -> Vec<(i64, &Arc<Vec<u8>>)> {
     found
 }
 
-/// Caches batches: the same ones are in a million images.
+/// Caches parsed batches: the same batches are in many images.
 #[derive(Default)]
 pub struct Reader {
     batches: HashMap<Vec<u8>, Rc<Batch>>,
 }
 
 impl Reader {
-    /// Reads every batch of every segment. Strict: a segment ends with its last batch, and offsets rise.
+    /// Reads every batch of every segment. Strict: a segment must end with its last batch, and offsets must ascend.
     pub fn read(&mut self, files: &Files) -> Result<Vec<Rc<Batch>>, String> {
         let mut batches: Vec<Rc<Batch>> = Vec::new();
         for (base, bytes) in segments(files) {
@@ -47,8 +47,8 @@ impl Reader {
                 let wrong = |what: &str| format!("segment {base} position {position}: {what}");
                 let size = rest.get(8..12).map(|size| u32::from_be_bytes(size.try_into().unwrap()));
                 let size = size.map_or(usize::MAX, |size| size as usize + 12);
-                let (bytes, behind) =
-                    rest.split_at_checked(size).ok_or_else(|| wrong("a batch cut short"))?;
+                let (bytes, after) =
+                    rest.split_at_checked(size).ok_or_else(|| wrong("an incomplete batch"))?;
                 let batch = if let Some(batch) = self.batches.get(bytes) {
                     Rc::clone(batch)
                 } else {
@@ -58,11 +58,11 @@ impl Reader {
                 };
                 let follows = batches.last().is_none_or(|last| batch.base_offset > last.last_offset);
                 if batch.base_offset < lowest || !follows {
-                    return Err(wrong("an offset that does not rise"));
+                    return Err(wrong("an offset that does not ascend"));
                 }
                 lowest = batch.last_offset + 1;
                 batches.push(batch);
-                rest = behind;
+                rest = after;
             }
         }
         Ok(batches)
@@ -155,16 +155,16 @@ pub fn not_kept(before: &Files, after: &Files) -> Option<String> {
     let now = segments(after);
     let kept: Vec<_> = after.iter().filter(|(name, _)| name.starts_with("quarantine/")).collect();
     for (base, bytes) in segments(before) {
-        let held = now.iter().find(|(other, _)| *other == base).map_or(&[][..], |(_, bytes)| &bytes[..]);
-        if bytes.len() <= held.len() {
+        let remaining = now.iter().find(|(other, _)| *other == base).map_or(&[][..], |(_, bytes)| &bytes[..]);
+        if bytes.len() <= remaining.len() {
             continue;
         }
-        let cut = &bytes[held.len()..];
+        let cut = &bytes[remaining.len()..];
         let length = cut.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         let cut = &cut[..length];
         if !cut.is_empty() && !kept.iter().any(|(_, kept)| kept.starts_with(cut) && kept.len() <= bytes.len())
         {
-            return Some(format!("{length} bytes of segment {base} from {} on", held.len()));
+            return Some(format!("{length} bytes of segment {base} from {} on", remaining.len()));
         }
     }
     None

@@ -25,16 +25,16 @@ fn from(at: u64) -> Fault {
 }
 
 #[test]
-fn a_first_opening_without_disk_space_leaves_the_directory_unchanged() {
-    let held: [&[(&str, &[u8])]; 2] = [
+fn a_failed_first_open_without_disk_space_leaves_the_directory_unchanged() {
+    let contents: [&[(&str, &[u8])]; 2] = [
         &[],
         &[("partition.metadata", b"version: 0\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg"), ("notes.txt", b"kept")],
     ];
-    for held in held {
+    for contents in contents {
         let mut refused = 0;
         for at in 0.. {
             let disk = MemoryDisk::new(16);
-            for (name, bytes) in held {
+            for (name, bytes) in contents {
                 disk.put(name, bytes);
             }
             let before = disk.shown().files();
@@ -53,8 +53,8 @@ fn a_first_opening_without_disk_space_leaves_the_directory_unchanged() {
     }
 }
 
-/// A log in four segments, of which the first ones are below the log start.
-fn written(flush: FlushMode) -> Client {
+/// A log with four segments; the first segments are below the log start offset.
+fn log_with_segments(flush: FlushMode) -> Client {
     let setup = Setup { flush, sector: 16, before: Before::Nothing };
     let mut client = Client::of(setup);
     for op in [Op::Reopen, Op::Append, Op::Append, Op::Roll, Op::Append, Op::Retain, Op::Roll, Op::Append] {
@@ -68,7 +68,7 @@ type Calls = Vec<(String, Box<dyn Fn(&mut Client) -> Call>)>;
 /// The calls that change the structure of a log, with one offset of each kind.
 fn calls() -> Calls {
     let mut calls: Calls = Vec::new();
-    let Model { start, end, .. } = written(FlushMode::Always).model;
+    let Model { start, end, .. } = log_with_segments(FlushMode::Always).model;
     for offset in 0..end {
         calls.push((format!("truncate_to({offset})"), Box::new(move |client| client.truncate_to(offset))));
     }
@@ -93,10 +93,10 @@ fn a_call_without_disk_space_changes_nothing_and_succeeds_once_there_is_space() 
     let mut refused = 0;
     for (name, call) in calls() {
         for flush in [FlushMode::Always, FlushMode::None] {
-            let mut judge = Judge::new(written(flush).options);
+            let mut judge = Judge::new(log_with_segments(flush).options);
             for at in 0.. {
-                let mut client = written(flush);
-                let place = || format!("{name}, {flush}, no room from operation {at} on");
+                let mut client = log_with_segments(flush);
+                let place = || format!("{name}, {flush}, no space from operation {at} on");
                 let before = client.model.clone();
                 client.disk.set_fault(Some(from(at)));
                 let called = call(&mut client);
@@ -111,7 +111,7 @@ fn a_call_without_disk_space_changes_nothing_and_succeeds_once_there_is_space() 
                 judge.judge_disk(client.disk.fork(), &[Expected::after(&before)], true, &place);
                 client.unsure.clear();
                 let called = call(&mut client);
-                assert!(called.error.is_none(), "{}, then with room: {:?}", place(), called.error);
+                assert!(called.error.is_none(), "{}, then with space: {:?}", place(), called.error);
                 let called = client.append(1);
                 assert!(called.error.is_none(), "{}, then an append: {:?}", place(), called.error);
                 judge.judge_disk(client.disk.fork(), &[Expected::after(&client.model)], true, &place);

@@ -8,16 +8,16 @@ use crate::explore::MODES;
 use crate::judge::{Judge, Tally};
 use crate::script::{Before, Call, Client, Op, Setup};
 
-/// A pseudo-random generator with a seed.
+/// A pseudo-random number generator with a seed.
 struct Random(u64);
 
 impl Random {
-    fn below(&mut self, most: usize) -> usize {
+    fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((word ^ (word >> 31)) % most as u64) as usize
+        ((word ^ (word >> 31)) % end as u64) as usize
     }
 }
 
@@ -37,8 +37,8 @@ const OPS: [Op; 12] = [
     Op::Reopen,
 ];
 
-/// One log with a number of crashes and some operations before each.
-fn live(seed: u64, crashes: usize, tally: &mut Tally) {
+/// Runs one log through a number of crashes, with some operations before each.
+fn run_log(seed: u64, crashes: usize, tally: &mut Tally) {
     let mut random = Random(seed);
     let setup = Setup {
         flush: MODES[random.below(MODES.len())],
@@ -48,14 +48,14 @@ fn live(seed: u64, crashes: usize, tally: &mut Tally) {
     let mut judge = Judge::new(setup.options());
     let mut client = Client::new(MemoryDisk::new(setup.sector), setup.options());
     client.apply(Op::Reopen, &mut |_| ());
-    let mut story = format!("seed {seed}, {}, sectors of {}:", setup.flush, setup.sector);
+    let mut history = format!("seed {seed}, {}, sectors of {}:", setup.flush, setup.sector);
     for _ in 0..crashes {
         let mut calls: Vec<Call> = Vec::new();
         for _ in 0..=random.below(6) {
             // reopens a closed writer
             let was_closed = calls.last().is_some_and(|call| call.name == "close");
             let op = if was_closed { Op::Reopen } else { OPS[random.below(OPS.len())] };
-            write!(story, " {op:?}").unwrap();
+            write!(history, " {op:?}").unwrap();
             calls.clear();
             client.apply(op, &mut |call| calls.push(call));
         }
@@ -68,10 +68,10 @@ fn live(seed: u64, crashes: usize, tally: &mut Tally) {
             3 => Survivors::Only(random.below(point.changes() + 1)),
             _ => Survivors::Random(random.below(usize::MAX) as u64),
         };
-        write!(story, " [crash in {words}, {survivors:?}]").unwrap();
+        write!(history, " [crash in {words}, {survivors:?}]").unwrap();
         client.writer = None;
         let image = point.image(survivors);
-        let place = || story.clone();
+        let place = || history.clone();
         tally.images += 1;
         let Some(recovered) = judge.judge(&image, &expected, survivors == Survivors::All, &place) else {
             break;
@@ -86,14 +86,14 @@ fn live(seed: u64, crashes: usize, tally: &mut Tally) {
     tally.add(judge.tally);
 }
 
-fn lives(count: u64, crashes: usize, threads: u64) -> Tally {
+fn run_logs(count: u64, crashes: usize, threads: u64) -> Tally {
     let mut tally = Tally::default();
     std::thread::scope(|scope| {
         let run = |thread: u64| {
             let mut tally = Tally::default();
             (0..count)
                 .filter(|seed| seed % threads == thread)
-                .for_each(|seed| live(seed, crashes, &mut tally));
+                .for_each(|seed| run_log(seed, crashes, &mut tally));
             tally
         };
         let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
@@ -102,7 +102,7 @@ fn lives(count: u64, crashes: usize, threads: u64) -> Tally {
         }
     });
     println!(
-        "{{\"rig\": \"lives\", \"crashes\": {}, \"lost\": {}, \"invented\": {}}}",
+        "{{\"rig\": \"run_logs\", \"crashes\": {}, \"lost\": {}, \"invented\": {}}}",
         tally.images, tally.lost, tally.invented
     );
     tally.assert_none();
@@ -111,11 +111,11 @@ fn lives(count: u64, crashes: usize, threads: u64) -> Tally {
 
 #[test]
 fn a_log_that_crashes_repeatedly_loses_nothing() {
-    assert!(lives(200, 20, 2).images >= 4_000);
+    assert!(run_logs(200, 20, 2).images >= 4_000);
 }
 
 #[test]
 #[ignore = "takes a minute; `make guarantees` runs it"]
 fn logs_that_crash_a_hundred_times_lose_nothing() {
-    assert!(lives(5_000, 100, 2).images >= 500_000);
+    assert!(run_logs(5_000, 100, 2).images >= 500_000);
 }

@@ -96,12 +96,12 @@ impl Writer for TimeIndexWriter {
     }
 }
 
-fn held(disk: &MemoryDisk) -> Vec<u8> {
+fn file_contents(disk: &MemoryDisk) -> Vec<u8> {
     let files = disk.shown().files();
     files.iter().find(|(name, _)| name == NAME).unwrap().1.to_vec()
 }
 
-/// Appends, a truncation, more appends, a resize and a close, of which one call fails.
+/// Appends, truncates, appends, resizes and closes; one of the calls fails.
 fn run<W: Writer>(fault: Fault) -> bool {
     let words = format!("entries of {} bytes, {fault:?}", W::ENTRY);
     // small sectors, so that each write needs space and a half-written one is noticed
@@ -140,10 +140,10 @@ fn run<W: Writer>(fault: Fault) -> bool {
     let mut expected: Vec<u8> = list.iter().flat_map(|number| W::bytes(*number)).collect();
     let length = expected.len();
     expected.resize(size, 0);
-    assert_eq!(held(&disk), expected, "{words}");
+    assert_eq!(file_contents(&disk), expected, "{words}");
     index.close().unwrap();
     expected.truncate(length);
-    assert_eq!(held(&disk), expected, "{words}");
+    assert_eq!(file_contents(&disk), expected, "{words}");
     is_over
 }
 

@@ -322,7 +322,7 @@ impl Disk {
         Self { directory, open: Vec::new() }
     }
 
-    /// What a change answers; `None` where it is about a file that is not open.
+    /// What a change answers; `None` if it is about a file that is not open.
     fn apply(&mut self, change: &Change) -> Option<Result<(), ErrorKind>> {
         let directory = &self.directory;
         let done = match change {

@@ -110,7 +110,7 @@ fn an_epoch_below_the_logs_is_refused_and_changes_nothing() {
         for epoch in [0, 4] {
             let refused = LogWriter::open(&path, &options(epoch)).unwrap_err();
             let expected = format!(
-                "leader_epoch: expected 5 or above, the latest epoch of the log (or none, to go on with it), found {epoch}"
+                "leader_epoch: expected 5 or above, the latest epoch of the log (or none, to continue with it), found {epoch}"
             );
             assert_eq!(refused.to_string(), expected);
             assert_eq!(files(&path), before);

@@ -187,7 +187,7 @@ fn preallocated() -> WriterOptions {
     WriterOptions { config, flush: FlushMode::None, ..options() }
 }
 
-/// The answer, where the log is still what it was when it was opened; no other error will do.
+/// The answer, if the log is still what it was when it was opened; no other error will do.
 fn unless_changed<T>(answer: Result<T, Error>) -> Option<T> {
     match answer {
         Ok(answer) => Some(answer),

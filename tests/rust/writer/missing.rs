@@ -117,7 +117,9 @@ fn a_log_that_was_closed_ends_where_it_ended_whatever_else_is_gone() {
         }
         let words = refused(&path);
         let expected = if all {
-            format!("expected a segment with the offsets 0 to {RECORDS}, up to where the log was synced")
+            format!(
+                "expected a segment with the offsets 0 to {RECORDS}, because the log was synced up to there"
+            )
         } else {
             format!("expected a log that ends at offset {RECORDS} or above")
         };
