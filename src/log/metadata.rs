@@ -3,7 +3,7 @@
 use super::Log;
 use crate::fs::Directory;
 use crate::segment::with_descriptors;
-use crate::state::offset_checkpoint::{self, OffsetCheckpoint};
+use crate::state::offset_checkpoint::OffsetCheckpoint;
 use crate::state::partition_metadata::TopicId;
 
 impl Log {
@@ -28,9 +28,9 @@ pub(crate) fn checkpointed(
     topic: &str,
     partition: i32,
 ) -> Result<Option<i64>, String> {
-    let text = with_descriptors(|| directory.read_small(&format!("../{name}"), offset_checkpoint::MAX_BYTES));
-    let Some(text) = text.map_err(|error| error.to_string())? else { return Ok(None) };
-    let checkpoint = OffsetCheckpoint::parse(&text)
+    let read = with_descriptors(|| OffsetCheckpoint::read(directory, &format!("../{name}")));
+    let checkpoint = read
+        .map_err(|error| error.to_string())?
         .map_err(|wrong| format!("{}: {wrong}", directory.path_of("..").join(name).display()))?;
     Ok(checkpoint.offset_of(topic, partition))
 }

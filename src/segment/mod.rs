@@ -46,7 +46,7 @@ pub(crate) use file_budget::with_descriptors;
 use file_slots::{FileSlots, Slot};
 use lazy_table::LazyTable;
 use log_file::LogFile;
-pub(crate) use open_files::{OpenFiles, TRUNCATIONS};
+pub(crate) use open_files::OpenFiles;
 pub use planned::{Change, PlannedSegment};
 pub(crate) use resync::DamagedSpan;
 pub(crate) use roll::{RollParams, is_relative, should_roll};

@@ -9,11 +9,8 @@ use super::lazy_table::Budget;
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, SystemFile};
+use crate::state::truncation_count;
 use crate::types::{Interrupt, Io};
-
-/// A file that a writer creates when it opens a log, and extends by a byte before and after each truncation. Readers
-/// that opened the log before, or during a truncation, detect by its size that their data is stale.
-pub(crate) const TRUNCATIONS: &str = ".cordwood.truncations";
 
 /// A partition's directory and its open files. Files in use stay open regardless of the limits. Files that are only
 /// kept are dropped, the least recently used first, beyond the limit of the log and beyond that of the process.
@@ -63,14 +60,14 @@ impl OpenFiles {
         }
     }
 
-    /// Twice the number of truncations, and odd during a truncation; `None` if no `LogWriter` has opened the log.
+    /// The [`truncation_count`]; `None` if no `LogWriter` has opened the log.
     pub(crate) fn truncations(&self) -> Result<Option<u64>> {
         // kept open, because its size is checked after each read, and opening it by name takes longer
-        if self.truncations.get().is_none() && self.directory.identity_of(TRUNCATIONS)?.is_some() {
-            let opened = with_descriptors(|| self.directory.open_file(TRUNCATIONS))?;
-            if self.truncations.set(opened).is_ok() {
-                self.kept.hold();
-            }
+        if self.truncations.get().is_none()
+            && let Some(opened) = with_descriptors(|| truncation_count::open(&self.directory))?
+            && self.truncations.set(opened).is_ok()
+        {
+            self.kept.hold();
         }
         self.truncations.get().map(SystemFile::size_now).transpose()
     }

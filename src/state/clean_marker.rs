@@ -13,7 +13,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use super::checkpoint::DurableOffsetFile;
 use super::checksummed_text;
@@ -22,7 +21,6 @@ use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::record::crc;
-use crate::segment::Segment;
 
 /// The name of the file.
 pub(crate) const CLEAN: &str = ".cordwood.clean";
@@ -116,40 +114,9 @@ impl CleanMarker {
         Ok(())
     }
 
-    /// Fails if the names and sizes of all files match the marker, but the log ends at another offset: the base offset of the
-    /// last batch is damaged, which no checksum covers.
-    pub(crate) fn refuse_other_end(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<()> {
-        let Some(last) = segments.last() else { return Ok(()) };
-        if *self != Self::of(directory, self.log_end_offset)? || last.torn_tail()?.is_some() {
-            return Ok(());
-        }
-        let end = last.end_offset()?;
-        if end == self.log_end_offset {
-            return Ok(());
-        }
-        let expected = format!(
-            "a log that ends at offset {}, as it did when it was closed with files of the same sizes (to continue with \
-             the present files, remove {CLEAN})",
-            self.log_end_offset
-        );
-        Err(Malformed::new(expected, format!("its end at offset {end}")).at(last.path(), 0, Some(end)))
-    }
-
-    /// Whether the files and the log end offset match the marker, and the indexes of the last segment match its `.log`.
-    pub(crate) fn fits(&self, directory: &Directory, segments: &[Arc<Segment>]) -> Result<bool> {
-        if seeded_bugs::is(SeededBug::CleanMarkerByExistence) {
-            return Ok(true);
-        }
-        let Some(last) = segments.last() else { return Ok(false) };
-        if *self != Self::of(directory, self.log_end_offset)?
-            || last.torn_tail()?.is_some()
-            || last.end_offset()? != self.log_end_offset
-        {
-            return Ok(false);
-        }
-        let (Some(index), Some(times)) = (last.offset_index()?, last.time_index()?) else { return Ok(false) };
-        let is_inside = times.entries() == 0 || times.last_entry().offset < self.log_end_offset;
-        Ok(is_inside && last.confirms_last_entry(&index)?)
+    /// Whether the names and sizes of the segment files are those of the close.
+    pub(crate) fn matches_files(&self, directory: &Directory) -> Result<bool> {
+        Ok(*self == Self::of(directory, self.log_end_offset)?)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::fs::names::{PartitionName, PartitionState, is_topic};
 use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
 };
-use crate::state::offset_checkpoint::{LOG_START_OFFSETS, MAX_BYTES, OffsetCheckpoint, RECOVERY_POINTS};
+use crate::state::offset_checkpoint::{LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS};
 
 /// The file that a broker creates at a clean shutdown and removes at its next start.
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
@@ -78,9 +78,8 @@ impl DataDirectory {
 
     /// The partition's offset in a checkpoint; `None` if the checkpoint has no line for it or is damaged: it is only a hint.
     fn offset(&self, name: &str) -> Result<Option<i64>> {
-        let Some(text) = self.folder.read_small(name, MAX_BYTES)? else { return Ok(None) };
-        let parsed = OffsetCheckpoint::parse(&text).ok();
-        Ok(parsed.and_then(|checkpoint| checkpoint.offset_of(&self.topic, self.partition)))
+        let checkpoint = OffsetCheckpoint::read(&self.folder, name)?.ok();
+        Ok(checkpoint.and_then(|checkpoint| checkpoint.offset_of(&self.topic, self.partition)))
     }
 
     pub(crate) fn recovery_point(&self) -> Result<Option<i64>> {
@@ -149,9 +148,8 @@ impl DataDirectory {
         let lock = Lock::wait_exclusive(&self.folder, PartitionLocks::NAME)?;
         let mut files = Vec::new();
         for (name, offset) in lines {
-            let text = self.folder.read_small(name, MAX_BYTES)?.unwrap_or_default();
             // a damaged file, which Kafka ignores, is not changed
-            let Ok(mut checkpoint) = OffsetCheckpoint::parse(&text) else { continue };
+            let Ok(mut checkpoint) = OffsetCheckpoint::read(&self.folder, name)? else { continue };
             if checkpoint.set(&self.topic, self.partition, *offset) {
                 files.push(self.folder.stage(name, checkpoint.to_text().as_bytes())?);
             }

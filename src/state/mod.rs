@@ -6,6 +6,7 @@
 //! | `partition.metadata` | [`partition_metadata`] |
 //! | `.cordwood.checkpoint`, `.cordwood.durable` | `checkpoint` |
 //! | `.cordwood.clean` | `clean_marker` |
+//! | `.cordwood.truncations` | `truncation_count` |
 //! | `../*-offset-checkpoint` | `offset_checkpoint`, in the format of `checkpoint_file` |
 //! | `../meta.properties`, `../.kafka_cleanshutdown` | `data_directory` |
 
@@ -17,3 +18,4 @@ pub(crate) mod data_directory;
 pub mod leader_epochs;
 pub(crate) mod offset_checkpoint;
 pub mod partition_metadata;
+pub(crate) mod truncation_count;

@@ -7,7 +7,9 @@
 //! rivers 0 7
 //! ```
 
-use crate::state::checkpoint_file;
+use super::checkpoint_file;
+use crate::error::Result;
+use crate::fs::Directory;
 
 /// Log start offsets of partitions whose first segments contain older records. In the data directory.
 pub(crate) const LOG_START_OFFSETS: &str = "log-start-offset-checkpoint";
@@ -17,18 +19,31 @@ pub(crate) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 pub(crate) const CLEANED_OFFSETS: &str = "cleaner-offset-checkpoint";
 
 /// The maximum size of a checkpoint, bytes.
-pub(crate) const MAX_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// Offsets by topic and partition, in the order of their lines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct OffsetCheckpoint(Vec<(String, i32, i64)>);
 
 impl OffsetCheckpoint {
+    /// Reads the file at a path relative to `directory`; a missing file has no lines. A damaged file is not an [`Error`]
+    /// but a description, because checkpoints are hints.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    ///
+    /// [`Error`]: crate::Error
+    /// [`Error::Io`]: crate::Error::Io
+    pub(crate) fn read(directory: &Directory, path: &str) -> Result<Result<Self, String>> {
+        let text = directory.read_small(path, MAX_BYTES)?;
+        Ok(text.map_or_else(|| Ok(Self::default()), |text| Self::parse(&text)))
+    }
+
     /// Parses the text of a file.
     ///
     /// # Errors
     /// A description of what is wrong with the text.
-    pub(crate) fn parse(text: &[u8]) -> Result<Self, String> {
+    fn parse(text: &[u8]) -> Result<Self, String> {
         let lines = checkpoint_file::read(text, |line| {
             let fields: Vec<_> = line.split_whitespace().collect();
             let &[topic, number, offset] = fields.as_slice() else {

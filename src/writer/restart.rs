@@ -9,6 +9,7 @@ use crate::segment::{SegmentAppender, SegmentState, StagedSegment};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
+use crate::state::truncation_count;
 
 /// The staged files of the removal.
 struct StagedRestart {
@@ -54,7 +55,7 @@ impl Partition {
             // a reader takes the larger log start offset, so that of `during` is in effect until `after` is in place
             lines: self.stage_lines(checkpoint)?,
         };
-        self.bump_truncation_count()?;
+        truncation_count::increment(&self.directory)?;
         Ok(staged)
     }
 
@@ -93,6 +94,6 @@ impl Partition {
         self.ends.restart(offset);
         staged.after.put()?;
         self.publish_segments();
-        self.bump_truncation_count()
+        truncation_count::increment(&self.directory)
     }
 }

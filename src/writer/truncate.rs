@@ -8,10 +8,11 @@ use crate::fs::Staged;
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::log::{Log, LogOptions};
-use crate::segment::{SegmentAppender, TRUNCATIONS, remove_segment};
+use crate::segment::{SegmentAppender, remove_segment};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::StagedLines;
 use crate::state::leader_epochs::LeaderEpochs;
+use crate::state::truncation_count;
 use crate::types::Io;
 
 impl Partition {
@@ -53,7 +54,7 @@ impl Partition {
         drop(log);
         let staged = self
             .stage_cut(offset, target, size)
-            .and_then(|staged| self.bump_truncation_count().map(|()| staged));
+            .and_then(|staged| truncation_count::increment(&self.directory).map(|()| staged));
         let staged = self.ends.commit().or_poison_unless_full(staged)?;
         let cut = self.cut(offset, target, size, staged);
         self.ends.commit().or_poison(cut)?;
@@ -98,17 +99,6 @@ impl Partition {
         self.sealed.range(..=offset).next_back().copied().unwrap_or(0)
     }
 
-    /// Increments the truncation count. Called before a change, for readers that have the log open, and after it, for readers
-    /// that opened the log during the change.
-    pub(super) fn bump_truncation_count(&self) -> Result<()> {
-        let file = self.directory.open_writable(TRUNCATIONS)?;
-        let end = file.identity()?.size;
-        // the increment after the change must not run out of space: both bytes are usually in one block
-        file.reserve(end, 2);
-        // only the length counts: a lost byte reads as zero
-        file.write_all_at(&[0], end)
-    }
-
     /// Applies a truncation. `size`: the number of bytes of the target's `.log` that remain.
     fn cut(&mut self, offset: i64, target: i64, size: u64, staged: StagedCut) -> Result<()> {
         self.truncations += 1;
@@ -147,7 +137,7 @@ impl Partition {
         self.durable_offset_file.set(data_end)?;
         self.ends.end_truncation(data_end, offset);
         self.publish_segments();
-        self.bump_truncation_count()
+        truncation_count::increment(&self.directory)
     }
 
     /// Moves the log start offset to `offset`, and deletes the segments without records at or above it, oldest first. Returns

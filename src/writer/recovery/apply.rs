@@ -10,10 +10,11 @@ use crate::fs::{Directory, SegmentFile};
 use crate::log::Replacement;
 use crate::log::live_segments::LiveSegments;
 use crate::record::BatchBuilder;
-use crate::segment::{SegmentAppender, TRUNCATIONS};
+use crate::segment::SegmentAppender;
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
 use crate::state::clean_marker::CleanMarker;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::state::truncation_count;
 use crate::writer::WriterOptions;
 use crate::writer::ends::Ends;
 use crate::writer::partition::Partition;
@@ -217,18 +218,7 @@ fn write_indexes(directory: &Directory, segment: &SegmentPlan) -> Result<()> {
 impl Partition {
     /// Makes the recovered log durable, and writes the files with its offsets and epochs.
     fn make_durable(&mut self, epochs_file: EpochsFile) -> Result<()> {
-        // no reader survives a power loss, but the count must not change after this point
-        match self.directory.identity_of(TRUNCATIONS)? {
-            Some(file) => {
-                if file.size % 2 == 1 {
-                    // an odd count: a truncation was interrupted, and recovery has completed it
-                    self.bump_truncation_count()?;
-                }
-                self.directory.open_writable(TRUNCATIONS)?.sync()?;
-            }
-            // an empty file is durable once its name is
-            None => drop(self.directory.create(TRUNCATIONS)?),
-        }
+        truncation_count::complete(&self.directory)?;
         // this lowers it only if no acknowledged record was lost: `preconditions` checks that
         self.durable_offset_file.set(self.ends.data_end())?;
         match epochs_file {

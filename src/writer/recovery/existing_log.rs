@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::preconditions;
 use super::quarantine::Quarantined;
 use super::recovery_plan::{RebuildReason, RecoveryCut, RecoveryPlan};
 use super::scan_segment::{self, Scanned};
 use super::torn_write::{self, Cut, CutRange};
+use super::{clean_shutdown, preconditions};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SegmentFile};
@@ -219,8 +219,8 @@ impl Existing<'_> {
         if !self.options.config.cleanup_policy.compact && self.replacement.is_empty() {
             marker.refuse_missing(self.directory)?;
         }
-        marker.refuse_other_end(self.directory, &self.segments)?;
-        marker.fits(self.directory, &self.segments)
+        clean_shutdown::refuse_other_end(&marker, self.directory, &self.segments)?;
+        clean_shutdown::is_unchanged(&marker, self.directory, &self.segments)
     }
 
     /// The position of the first segment that must be read: the segment with the recovery point.

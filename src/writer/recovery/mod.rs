@@ -12,6 +12,7 @@
 //! counts as a torn write only if no valid batch follows it.
 
 mod apply;
+mod clean_shutdown;
 mod description;
 mod existing_log;
 mod plan;
