@@ -434,7 +434,7 @@ fn index_faults(arguments: &Arguments) -> bool {
                 (faults, appends) = (faults + new, appends + 1);
             }
         }
-        println!("{COUNT} appends with {what}: {faults} page faults, in {appends} of them (at max {max})");
+        println!("{COUNT} appends with {what}: {faults} page faults, in {appends} of them (at most {max})");
         is_met &= appends <= max;
     }
     is_met

@@ -78,7 +78,7 @@ fn a_view_concurrent_with_truncate_replace_and_push_is_one_of_three_lists() {
 }
 
 #[test]
-fn a_view_never_finds_what_is_pushed_after_a_truncation_to_a_node_with_room() {
+fn a_view_never_finds_keys_pushed_after_a_truncation_to_a_node_with_room() {
     loom::model(|| {
         let mut list = list_of(&[10, 20, 30]);
         list.change(20..30, []).unwrap(); // nodes [10 ·] and [30 ·]

@@ -179,7 +179,7 @@ fn a_reader_follows_pushes_and_changes_and_its_views_do_not_change() {
 }
 
 #[test]
-fn a_view_does_not_find_what_is_pushed_after_a_truncation_to_a_node_with_room() {
+fn a_view_does_not_find_keys_pushed_after_a_truncation_to_a_node_with_room() {
     let mut list = list_of(0..192);
     list.change(100..128, []).unwrap(); // the second node keeps 64..100 and has room
     let before = list.view();

@@ -67,7 +67,7 @@ fn read(log: &Log, end_offset: Option<i64>, on_damage: OnDamage) -> Read {
     scan(log, ScanOptions { ranges, isolation_level, on_damage, ..ScanOptions::default() })
 }
 
-fn is_named(gaps: &[DamagedRange], offset: i64) -> bool {
+fn is_reported(gaps: &[DamagedRange], offset: i64) -> bool {
     gaps.iter().any(|gap| gap.start_offset <= offset && gap.end_offset.is_none_or(|end| offset < end))
 }
 
@@ -100,12 +100,12 @@ fn after_a_damaged_last_marker_of_a_producer_everything_else_is_read() {
                 // a transaction index without an abort there may decide it
                 let may_be_returned = has_index && offsets.contains(&undecided_offset);
                 assert!(
-                    may_be_returned || is_named(&read.gaps, undecided_offset),
+                    may_be_returned || is_reported(&read.gaps, undecided_offset),
                     "{context}: {undecided_offset}: {:?}",
                     read.gaps
                 );
             }
-            assert!(is_named(&read.gaps, 16), "{context}: {:?}", read.gaps);
+            assert!(is_reported(&read.gaps, 16), "{context}: {:?}", read.gaps);
             let undecided = offsets.iter().filter(|offset| (13..16).contains(*offset)).count();
             assert!(
                 undecided == 0 || undecided == 3,
@@ -128,7 +128,7 @@ fn records_aborted_by_a_damaged_last_marker_are_not_returned() {
             );
             for undecided_offset in 13..16 {
                 assert!(
-                    has_index || is_named(&read.gaps, undecided_offset),
+                    has_index || is_reported(&read.gaps, undecided_offset),
                     "{context}: {undecided_offset}: {:?}",
                     read.gaps
                 );
@@ -149,7 +149,7 @@ fn a_later_open_transaction_of_the_same_producer_ends_the_read_before_it() {
         for undecided_offset in 13..16 {
             let may_be_returned = has_index && offsets.contains(&undecided_offset);
             assert!(
-                may_be_returned || is_named(&read.gaps, undecided_offset),
+                may_be_returned || is_reported(&read.gaps, undecided_offset),
                 "{context}: {undecided_offset}: {:?}",
                 read.gaps
             );

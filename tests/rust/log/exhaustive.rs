@@ -181,8 +181,8 @@ fn describe(tried: &Tried, damage: Damage) -> String {
     let base = tried.naive.segments[tried.segment].base_offset;
     let of_segment = tried.naive.batches.iter().filter(|batch| batch.segment == base);
     let batch = of_segment.clone().find(|b| (b.position..b.position + b.size).contains(&position));
-    let describe = batch.map(|batch| (batch.base_offset, position - batch.position));
-    format!("{damage:?} (batch, byte) {describe:?}")
+    let location = batch.map(|batch| (batch.base_offset, position - batch.position));
+    format!("{damage:?} (batch, byte) {location:?}")
 }
 
 /// Checks that skipping loses only the batch that has the flipped bit, and returns only original records. Returns the

@@ -34,7 +34,7 @@ fn as_checkpointed(partition: &Partition) -> [Log; 2] {
 }
 
 #[test]
-fn every_batch_and_record_is_the_one_that_kafka_reads() {
+fn batches_and_records_equal_those_that_kafka_reads() {
     let (mut partitions, mut data_records) = (0, 0);
     for partition in golden::intact() {
         let expected = golden::expected_batches(&partition.expected);
@@ -64,7 +64,7 @@ fn every_batch_and_record_is_the_one_that_kafka_reads() {
 }
 
 #[test]
-fn every_index_entry_is_the_one_that_kafka_reads() {
+fn index_entries_equal_those_that_kafka_reads() {
     let mut entries = [0, 0];
     for partition in golden::intact() {
         let mut expected: [BTreeMap<i64, Vec<(i64, i64)>>; 2] = Default::default();
@@ -151,7 +151,7 @@ fn every_index_lookup_equals_kafkas() {
 }
 
 #[test]
-fn the_batch_of_an_offset_is_the_one_that_kafka_finds() {
+fn the_batch_of_an_offset_equals_the_one_kafka_finds() {
     let mut answers = 0;
     for partition in golden::intact() {
         let naive = naive::read(&partition.dir).unwrap();
@@ -197,7 +197,7 @@ fn the_batch_of_an_offset_is_the_one_that_kafka_finds() {
 }
 
 #[test]
-fn the_first_record_at_or_after_a_time_is_the_one_that_kafka_finds() {
+fn the_first_record_at_or_after_a_time_equals_the_one_kafka_finds() {
     let (mut answers, mut found, mut kafka_found_none) = (0, 0, 0);
     for partition in golden::intact() {
         let naive = naive::read(&partition.dir).unwrap();

@@ -349,7 +349,7 @@ fn no_flipped_bit_of_an_old_log_hides_a_record_from_a_scan_that_starts_later() {
 }
 
 #[test]
-fn a_batch_moved_onto_one_that_fits_nowhere_else_is_the_damaged_one() {
+fn a_batch_moved_onto_another_that_fits_nowhere_else_counts_as_damaged() {
     // offsets 0 and 1 moved to 4 and to 8, 4 to 11 moved to 5 and to 6; neither 4 to 11 nor 12 to 14 fits after those
     let built = compacted();
     let first = built[0].bytes.len();

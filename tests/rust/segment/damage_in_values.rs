@@ -119,7 +119,7 @@ fn a_batch_in_a_value_is_never_returned_whatever_is_damaged_around_it() {
 }
 
 #[test]
-fn two_damaged_batches_in_one_index_interval_cost_two_batches() {
+fn two_damaged_batches_in_one_index_interval_lose_only_two_batches() {
     let built: Vec<Built> = (0..12).map(|n| plain(n * 2, b"value")).collect();
     let parent = folder();
     let mut tried = 0;

@@ -264,7 +264,7 @@ fn a_damaged_segment_that_is_not_recovered_is_not_split() {
 }
 
 #[test]
-fn a_batch_far_above_the_base_that_continues_the_one_before_is_whole_whatever_follows() {
+fn a_batch_far_above_the_base_that_continues_the_previous_one_is_intact_whatever_follows() {
     let batches = [batch(0..1), batch(1..2), batch(FAR + 20..FAR + 21), batch(FAR + 21..FAR + 22)];
     // without zeros at its end, which quarantine omits
     let torn = batch(FAR + 22..FAR + 23).bytes[..35].to_vec();
@@ -285,7 +285,7 @@ fn a_batch_far_above_the_base_that_continues_the_one_before_is_whole_whatever_fo
 }
 
 #[test]
-fn a_flipped_base_offset_among_batches_far_above_the_base_costs_one_batch() {
+fn a_flipped_base_offset_among_batches_far_above_the_base_loses_one_batch() {
     let parent = folder();
     let mut flipped = batch(FAR + 24..FAR + 25);
     flipped.bytes[4] ^= 0x80;
