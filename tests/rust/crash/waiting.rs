@@ -140,14 +140,14 @@ fn a_failed_truncation_during_a_leaders_wait_leaves_a_log_that_opens() {
         writer.close().unwrap();
         let mut writer = open(&disk, LONG_WAIT);
         let waiting = appending(&writer, b"d");
-        let truncated = appending(&writer, b"e");
+        let truncated_append = appending(&writer, b"e");
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
         let truncated = writer.truncate_to(4);
         let is_over = disk.fault_is_over();
         let failed = disk.failed().iter().map(ToString::to_string).collect::<Vec<_>>();
         disk.set_fault(None);
         let result = waiting.join().unwrap();
-        let _ = truncated.join().unwrap();
+        let _ = truncated_append.join().unwrap();
         let _ = writer.close();
         drop(writer);
         drop(truncated);

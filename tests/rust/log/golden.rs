@@ -33,7 +33,7 @@ fn as_checkpointed(partition: &Partition) -> [Log; 2] {
 }
 
 #[test]
-fn every_batch_and_record_is_the_one_that_kafka_reads() {
+fn every_batch_and_record_equals_that_of_kafka() {
     let (mut partitions, mut data_records) = (0, 0);
     for partition in golden::intact() {
         let expected = golden::expected_batches(&partition.expected);
@@ -257,7 +257,7 @@ fn aborted_transactions_are_those_of_the_transaction_indexes() {
 }
 
 #[test]
-fn the_offsets_under_each_isolation_are_those_that_consumers_got() {
+fn the_offsets_under_each_isolation_level_are_those_of_kafkas_consumers() {
     let mut consumers = [0, 0];
     for partition in golden::intact() {
         for answer in lines_of_type(&partition.expected.join("client.jsonl"), "consumer") {
