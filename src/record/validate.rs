@@ -253,7 +253,7 @@ fn read_batch(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader,
 fn follows(header: &BatchHeader, min_offset: i64, epoch: i32) -> std::result::Result<(), Malformed> {
     if header.base_offset < min_offset {
         let found = format!("{} to {}", header.base_offset, header.last_offset);
-        return Err(Malformed::new(format!("offsets from {min_offset} on"), found));
+        return Err(Malformed::new(format!("offsets at or above {min_offset}"), found));
     }
     if header.leader_epoch < epoch.max(0) {
         let expected = format!("a leader epoch of {} or above", epoch.max(0));

@@ -1,4 +1,4 @@
-//! The layers (ARCHITECTURE.md): a module uses the modules below it and no others. And the tests have the layout of `src`.
+//! The layers (ARCHITECTURE.md): a module uses only the modules below it. The tests have the layout of `src`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,15 +19,15 @@ const ROWS: [&[&str]; 12] = [
     &["inspect", "arrow"],
     &["python"],
 ];
-/// What every module uses: these two may use each other.
-const WORDS: [&str; 2] = ["types", "error"];
-/// What `tests/rust` has beside folders for the modules of `src`.
+/// Modules that every other module may use, and that may use each other.
+const BASE_MODULES: [&str; 2] = ["types", "error"];
+/// The entries of `tests/rust` that are not folders for the modules of `src`.
 const OTHER_TESTS: [&str; 4] = ["crash", "layers.rs", "main.rs", "support"];
-const LINES: usize = 500;
-const EMPTY_NAMES: [&str; 8] =
+const MAX_LINES: usize = 500;
+const VAGUE_NAMES: [&str; 8] =
     ["util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"];
 
-/// A file of `src`, by its path below it.
+/// A file of `src`. The path is relative to `src`.
 struct Source {
     path: PathBuf,
     text: String,
@@ -72,7 +72,7 @@ fn sources() -> Vec<Source> {
     found
 }
 
-/// The code without comments and without what strings and characters hold; a lifetime stays as it is.
+/// The code without comments and without the contents of string and character literals; lifetimes are kept.
 fn code(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -152,8 +152,8 @@ fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// The first names behind `crate::`, and the modules behind as many `super::` as lead there. (In a module inside the file
-/// these lead elsewhere, so other names than those of modules say nothing.)
+/// The first names after `crate::`, and the modules after a chain of `super::` that leads to the crate root. (In an inline module
+/// the chain leads elsewhere, so that only names of modules are used.)
 fn names_below_the_root(source: &Source) -> Vec<String> {
     let code = code(&source.text);
     let tokens = tokens(&code);
@@ -200,7 +200,7 @@ fn group(tokens: &[&str]) -> Vec<String> {
     names
 }
 
-/// Of `pub use log::{Log, x::Scan}` in lib.rs: the module of each name, so that `crate::Log` is an arrow to `log`.
+/// The module of each name that lib.rs exports with `pub use log::{Log, x::Scan}`, so that `crate::Log` counts as a use of `log`.
 fn exports(sources: &[Source]) -> BTreeMap<String, String> {
     let mut exports = BTreeMap::new();
     for source in sources.iter().filter(|source| source.is_root()) {
@@ -221,8 +221,8 @@ fn row(module: &str) -> Option<usize> {
     ROWS.iter().position(|modules| modules.contains(&module))
 }
 
-/// Everything that is wrong with the arrows between modules.
-fn upward_arrows(sources: &[Source]) -> Vec<String> {
+/// The uses of modules that are not below the user, and of modules without a row.
+fn upward_uses(sources: &[Source]) -> Vec<String> {
     let exports = exports(sources);
     let mut wrong = Vec::new();
     for source in sources.iter().filter(|source| !source.is_root()) {
@@ -237,7 +237,7 @@ fn upward_arrows(sources: &[Source]) -> Vec<String> {
             let to = exports.get(&name).unwrap_or(&name);
             match row(to) {
                 Some(row) if row < own_row || to == from => {}
-                Some(_) if WORDS.contains(&&**to) && WORDS.contains(&&**from) => {}
+                Some(_) if BASE_MODULES.contains(&&**to) && BASE_MODULES.contains(&&**from) => {}
                 Some(_) => wrong.push(format!("{file}: `{from}` uses `{to}`, which is not below it")),
                 None => wrong.push(format!("{file}: `crate::{name}` is in no module that has a row")),
             }
@@ -248,7 +248,7 @@ fn upward_arrows(sources: &[Source]) -> Vec<String> {
     wrong
 }
 
-/// The words of a name: `LogManager`, `log_manager` and `LOG_MANAGER` all hold `manager`.
+/// The words of a name: `LogManager`, `log_manager` and `LOG_MANAGER` all contain `manager`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lowercase = false;
@@ -264,17 +264,17 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-fn empty_names(source: &Source) -> Vec<String> {
+fn vague_names(source: &Source) -> Vec<String> {
     let code = code(&source.text);
     let module = source.module();
     let names = module.iter().map(String::as_str).chain(tokens(&code));
-    let empty = |name: &&str| words(name).iter().any(|word| EMPTY_NAMES.contains(&&**word));
-    names.filter(empty).map(|name| format!("{}: `{name}`", source.path.display())).collect()
+    let is_vague = |name: &&str| words(name).iter().any(|word| VAGUE_NAMES.contains(&&**word));
+    names.filter(is_vague).map(|name| format!("{}: `{name}`", source.path.display())).collect()
 }
 
 #[test]
 fn modules_use_only_what_is_below_them() {
-    let wrong = upward_arrows(&sources());
+    let wrong = upward_uses(&sources());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -287,15 +287,15 @@ fn tests_are_in_the_folder_of_the_module_that_they_test() {
 }
 
 #[test]
-fn no_file_is_longer_than_can_be_read() {
+fn no_file_is_longer_than_the_limit() {
     for source in sources() {
         let lines = source.text.lines().count();
-        assert!(lines <= LINES, "{}: {lines} lines, split it by {LINES}", source.path.display());
+        assert!(lines <= MAX_LINES, "{}: {lines} lines, split it by {MAX_LINES}", source.path.display());
     }
 }
 
 #[test]
-fn the_core_does_not_know_python() {
+fn only_the_python_module_uses_pyo3() {
     for source in
         sources().iter().filter(|source| source.module().first().is_none_or(|module| module != "python"))
     {
@@ -305,19 +305,19 @@ fn the_core_does_not_know_python() {
 }
 
 #[test]
-fn names_say_what_is_in_them() {
-    let wrong: Vec<_> = sources().iter().flat_map(empty_names).collect();
+fn no_name_is_vague() {
+    let wrong: Vec<_> = sources().iter().flat_map(vague_names).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the check says of one made-up file beside a lib.rs.
+/// The result of the check for one file and a lib.rs.
 fn check(path: &str, text: &str) -> Vec<String> {
     let root = "mod log; pub use log::{Log, scan::Scan}; pub use crate::error::Error;";
-    upward_arrows(&[Source::new("lib.rs", root), Source::new(path, text)])
+    upward_uses(&[Source::new("lib.rs", root), Source::new(path, text)])
 }
 
 #[test]
-fn an_upward_arrow_is_found() {
+fn an_upward_use_is_found() {
     for (path, text) in [
         ("record/batch.rs", "use crate::segment::Segment;"),
         ("record/mod.rs", "use crate::{\n    error::Error,\n    fs::{os, names},\n    log::Log,\n};"),
@@ -337,7 +337,7 @@ fn an_upward_arrow_is_found() {
 }
 
 #[test]
-fn a_downward_arrow_is_none() {
+fn a_downward_use_is_allowed() {
     for (path, text) in [
         ("segment/mod.rs", "use crate::record::{Batch, crc};\nuse crate::fs::names;"),
         ("segment/read.rs", "use super::mapping; use crate::segment::log_file; use crate::Error;"),
@@ -361,12 +361,12 @@ fn a_module_without_a_row_is_found() {
 }
 
 #[test]
-fn an_empty_name_is_found() {
+fn a_vague_name_is_found() {
     for (path, text, count) in [
         ("log/utils.rs", "", 1),
         ("log/mod.rs", "struct LogManager; fn read_helper() {} mod misc;", 3),
         ("log/mod.rs", "// Kafka: LogManager\nfn uncommon() { print(\"common\") }", 0),
     ] {
-        assert_eq!(empty_names(&Source::new(path, text)).len(), count, "{path}: {text}");
+        assert_eq!(vague_names(&Source::new(path, text)).len(), count, "{path}: {text}");
     }
 }

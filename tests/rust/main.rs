@@ -1,4 +1,4 @@
-//! The Rust tests: one binary, with the modules of `src` and in each a file per behaviour. `tests/rust/crash` is another one.
+//! The Rust tests: one binary with the modules of `src`, each with a file per behaviour. `tests/rust/crash` is another binary.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -72,7 +72,7 @@ fn run(setup: Setup, script: &[Op], fault: Fault, judge: &mut Judge, judged: &mu
                     judge.tally.note("lost", &|| words(call.name), "acknowledged after a failed sync");
                 }
                 None | Some(Error::Poisoned { .. }) => {}
-                Some(_) => undecided.push(Expected::during(call.effect, &call.before, &call.wanted)),
+                Some(_) => undecided.push(Expected::during(call.effect, &call.before, &call.after)),
             }
             if call.error.is_none() {
                 // a successful call shows the outcome of the calls before it

@@ -102,7 +102,7 @@ fn run_logs(count: u64, crashes: usize, threads: u64) -> Tally {
         }
     });
     println!(
-        "{{\"rig\": \"run_logs\", \"crashes\": {}, \"lost\": {}, \"invented\": {}}}",
+        "{{\"rig\": \"lives\", \"crashes\": {}, \"lost\": {}, \"invented\": {}}}",
         tally.images, tally.lost, tally.invented
     );
     tally.assert_none();

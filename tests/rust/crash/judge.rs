@@ -27,7 +27,7 @@ pub struct Tally {
     pub unstable: u64,
     /// Bytes were cut and not kept in `quarantine/`.
     pub not_kept: u64,
-    /// The reader's answer differed from the naive reader's.
+    /// The results of a reader differed from those of the naive reader.
     pub misread: u64,
     /// Recoveries after a crash during recovery.
     pub nested: u64,
@@ -53,9 +53,9 @@ impl Tally {
         self.nested += other.nested;
         self.read += other.read;
         for (kind, example) in other.examples {
-            let held = self.examples.entry(kind).or_insert_with(|| example.clone());
-            if example.len() < held.len() {
-                *held = example;
+            let shortest = self.examples.entry(kind).or_insert_with(|| example.clone());
+            if example.len() < shortest.len() {
+                *shortest = example;
             }
         }
     }
@@ -98,12 +98,12 @@ impl Tally {
     }
 }
 
-/// Checks images, each distinct one once.
+/// Checks images, each distinct image once.
 pub struct Judge {
     options: WriterOptions,
     reader: Reader,
     /// Recovered logs that were read completely.
-    settled: HashSet<u64>,
+    checked: HashSet<u64>,
     pub tally: Tally,
 }
 
@@ -118,14 +118,14 @@ pub struct Recovered {
 
 impl Judge {
     pub fn new(options: WriterOptions) -> Self {
-        Self { options, reader: Reader::default(), settled: HashSet::new(), tally: Tally::default() }
+        Self { options, reader: Reader::default(), checked: HashSet::new(), tally: Tally::default() }
     }
 
     pub fn options(&self) -> WriterOptions {
         self.options.clone()
     }
 
-    /// Opens the log on a disk, and leaves it as a process killed right after that does.
+    /// Opens the log on a disk and then stops without a close, as a process killed directly after the open.
     pub fn recover(&self, disk: MemoryDisk) -> Result<Recovered, String> {
         let writer = LogWriter::open_in(disk.directory("/orders-0"), &self.options)
             .map_err(|error| error.to_string())?;
@@ -170,7 +170,7 @@ impl Judge {
         let batches = match self.reader.read(&recovered.files) {
             Ok(batches) => batches,
             Err(what) => {
-                self.tally.note("unopened", place, &format!("not a whole log: {what}"));
+                self.tally.note("unopened", place, &format!("not a valid log: {what}"));
                 return None;
             }
         };
@@ -179,7 +179,7 @@ impl Judge {
             expected.iter().map(|expected| expected.check(recovered.bounds, &records, process_only));
         let first = wrong.next().expect("something is expected");
         if let Err((fault, what)) = first
-            && wrong.all(|checked| checked.is_err())
+            && wrong.all(|result| result.is_err())
         {
             let kind = if fault == Fault::Lost { "lost" } else { "invented" };
             self.tally.note(kind, place, &what);
@@ -189,22 +189,22 @@ impl Judge {
         {
             self.tally.note("not kept", place, &what);
         }
-        if self.settled.insert(found::hash_of_log(&recovered.files)) {
+        if self.checked.insert(found::hash_of_log(&recovered.files)) {
             let was_closed = before.iter().any(|(name, _)| name == ".cordwood.clean");
-            self.settle(&recovered, was_closed, &batches, place);
+            self.check_recovered(&recovered, was_closed, &batches, place);
         }
         Some(recovered)
     }
 
     /// Checks that the recovered log is durable, that another recovery does not change it, and that readers read it.
-    fn settle(
+    fn check_recovered(
         &mut self,
         recovered: &Recovered,
         was_closed: bool,
         batches: &[Rc<Batch>],
         place: &dyn Fn() -> String,
     ) {
-        // after a close the indexes are the writer's, which may have fewer entries than those that recovery builds
+        // after a close the indexes are those of the writer, which may have fewer entries than those that recovery builds
         let rebuilt;
         let recovered = if was_closed {
             match self.recover(recovered.disk.fork()) {
@@ -237,13 +237,13 @@ impl Judge {
             }
         }
         self.tally.read += 1;
-        if let Err(what) = read_as_it_is(recovered, batches) {
+        if let Err(what) = compare_with_naive_reader(recovered, batches) {
             self.tally.note("misread", place, &what);
         }
     }
 }
 
-/// The differences between two recovered logs, by bytes. The second one had more crashes.
+/// The byte differences between two recovered logs. The second log had more crashes.
 pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
     if one.bounds != other.bounds {
         return Some(format!("{:?} was {:?}", other.bounds, one.bounds));
@@ -256,9 +256,9 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
     let names: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();
     let changed: Vec<_> = names
         .into_iter()
-        // a staged file that was not used; it is replaced when needed
+        // an unused staged file is replaced at its next use
         .filter(|name| !name.ends_with(".tmp") && one.get(*name) != other.get(*name))
-        // a cut that the crash undid in part is done again, and the rest is kept once more
+        // a cut that a crash undid in part is repeated, and copies the rest to quarantine again
         .filter(|name| !name.starts_with("quarantine/") || one.contains_key(*name))
         // an index without its log is ignored, and Kafka deletes it
         .filter(|name| {
@@ -276,8 +276,8 @@ pub fn differs(one: &Recovered, other: &Recovered) -> Option<String> {
     (!changed.is_empty()).then(|| changed.join(", "))
 }
 
-/// Compares the answers of a reader with indexes with those of the naive reader.
-fn read_as_it_is(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), String> {
+/// Compares the results of a reader that uses indexes with those of the naive reader.
+fn compare_with_naive_reader(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), String> {
     let fail = |error: cordwood::Error| error.to_string();
     let log = Log::open_in(recovered.disk.directory("/orders-0"), LogOptions::default()).map_err(fail)?;
     let (start, end) = recovered.bounds;
@@ -293,7 +293,7 @@ fn read_as_it_is(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), Str
         let naive = naive.map(|batch| (batch.base_offset, batch.size));
         let found = found.map(|(base, size)| (base, u64::from(size)));
         if found != naive {
-            return Err(format!("offset {offset} is at {found:?}, naively {naive:?}"));
+            return Err(format!("offset {offset} is at {found:?}, according to the naive reader {naive:?}"));
         }
     }
     let records = || batches.iter().flat_map(|batch| &batch.records);
@@ -301,7 +301,10 @@ fn read_as_it_is(recovered: &Recovered, batches: &[Rc<Batch>]) -> Result<(), Str
         let found = log.offset_for_time(target).map_err(fail)?.map(|found| found.offset);
         let naive = records().find(|record| record.offset >= start && record.timestamp >= target);
         if found != naive.map(|record| record.offset) {
-            return Err(format!("time {target} is at {found:?}, naively {:?}", naive.map(|r| r.offset)));
+            return Err(format!(
+                "time {target} is at {found:?}, according to the naive reader {:?}",
+                naive.map(|r| r.offset)
+            ));
         }
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! The process ends at every operation of some scripts while the system keeps running. The next process finds everything
-//! that was appended, and what it finds survives a power loss.
+//! The process ends at every operation of some scripts while the system keeps running. The next process finds everything that was
+//! appended, and its log survives a power loss.
 
 use cordwood::fs::mem::{Fault, FaultKind};
 use cordwood::writer::FlushMode;
@@ -9,7 +9,7 @@ use crate::judge::{Judge, Tally};
 use crate::model::Expected;
 use crate::script::{Client, Op, Setup};
 
-/// Ends the process at an operation of a script. False if the script ends before.
+/// Ends the process at an operation of a script. Returns false if the script ends earlier.
 fn kill(setup: Setup, script: &[Op], at: u64, tally: &mut Tally) -> bool {
     let mut client = Client::of(setup);
     client.writer = None;
@@ -21,7 +21,7 @@ fn kill(setup: Setup, script: &[Op], at: u64, tally: &mut Tally) -> bool {
         let cut = calls.iter().find(|call| call.error.is_some());
         // after a call returned, all its records are expected, including those that are not synced
         expected = match cut {
-            Some(call) => Expected::during(call.effect, &call.before, &call.wanted),
+            Some(call) => Expected::during(call.effect, &call.before, &call.after),
             None => Expected::after(&client.model),
         }
         .with_unsure(&client.unsure);
@@ -32,7 +32,7 @@ fn kill(setup: Setup, script: &[Op], at: u64, tally: &mut Tally) -> bool {
     let is_over = client.disk.fault_is_over();
     client.writer = None;
     client.disk.set_fault(None);
-    // a new judge: one that has checked the same recovered log before would skip the power loss after it
+    // a new judge: the old one would skip the power losses after a recovered log that it has already checked
     let mut judge = Judge::new(setup.options());
     judge.judge_disk(client.disk, &[expected], true, &|| {
         format!("{} {:?} {script:?} killed at operation {at}", setup.flush, setup.before)
@@ -42,7 +42,7 @@ fn kill(setup: Setup, script: &[Op], at: u64, tally: &mut Tally) -> bool {
 }
 
 #[test]
-fn a_process_that_ends_anywhere_leaves_a_log_that_is_recovered_whole_and_survives_a_power_loss() {
+fn the_log_of_a_process_that_ends_at_any_operation_is_recovered_completely_and_survives_a_power_loss() {
     let (mut tally, mut kills) = (Tally::default(), 0);
     for (before, script) in SCRIPTS {
         for flush in [FlushMode::Always, FlushMode::None] {

@@ -9,18 +9,18 @@ use std::rc::Rc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sent {
     pub offset: i64,
-    /// The base offset of its batch: a batch is cut as a whole.
+    /// The end offset of its batch, exclusive: a batch is cut as a whole.
     pub batch_end: i64,
     /// A hash of its contents.
     pub fingerprint: u64,
 }
 
-/// The log as its client knows it after a call has returned.
+/// The client's model of the log after a call has returned.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Model {
     pub start: i64,
     pub end: i64,
-    /// Everything below was acknowledged as durable.
+    /// Every record below this offset was acknowledged as durable.
     pub durable: i64,
     /// In ascending order of offsets.
     pub records: Vec<Sent>,
@@ -50,7 +50,7 @@ pub enum Effect {
     /// No record is removed.
     Grows,
     /// Records are removed from the start.
-    Passes,
+    DeletesStart,
     /// Records are removed from the end.
     Truncates,
     /// All records are removed.
@@ -67,9 +67,9 @@ pub struct Expected {
     returned: i64,
     end: i64,
     records: Rc<Vec<Sent>>,
-    /// An empty log that starts here is valid, too.
+    /// An empty log that starts at this offset is also valid.
     restarted: Option<i64>,
-    /// Whether bytes that recovery cuts must be kept: not if the client removed them.
+    /// Whether bytes that recovery cuts must be kept: false if the client removed them.
     pub keeps_what_it_cuts: bool,
 }
 
@@ -102,7 +102,7 @@ impl Expected {
                 expected.end = after.end;
                 expected.records = Rc::new(after.records.clone());
             }
-            Effect::Passes => expected.start = before.start..=after.start,
+            Effect::DeletesStart => expected.start = before.start..=after.start,
             Effect::Truncates => {
                 // a batch with a cut inside is removed as a whole
                 let kept = after.records.last().map_or(after.start, |sent| sent.offset + 1);
@@ -120,7 +120,7 @@ impl Expected {
         expected
     }
 
-    /// The same, if more may have been written than was acknowledged.
+    /// Adds records that may have been written, although their append failed.
     pub fn with_unsure(mut self, unsure: &[Sent]) -> Self {
         if let Some(last) = unsure.last() {
             self.end = self.end.max(last.offset + 1);
@@ -134,8 +134,8 @@ impl Expected {
     /// The model after the log was opened again with these bounds.
     pub fn left(&self, (start, end): (i64, i64)) -> Model {
         let is_restarted = self.restarted == Some(start) && start == end;
-        let there = self.records.iter().filter(|sent| !is_restarted && sent.offset < end);
-        Model { start, end, durable: end, records: there.copied().collect() }
+        let records = self.records.iter().filter(|sent| !is_restarted && sent.offset < end);
+        Model { start, end, durable: end, records: records.copied().collect() }
     }
 
     pub fn fingerprint(&self) -> u64 {
@@ -168,11 +168,11 @@ impl Expected {
         if start > end || end > self.end {
             return fail(Fault::Invented, format!("the log is {start}..{end}, the end was {}", self.end));
         }
-        let there = records.iter().filter(|(offset, _)| *offset >= start).copied();
+        let found = records.iter().filter(|(offset, _)| *offset >= start).copied();
         let sent = self.records.iter().filter(|sent| sent.offset >= start && sent.offset < end);
         let sent: Vec<_> = sent.map(|sent| (sent.offset, sent.fingerprint)).collect();
         let mut left = sent.iter();
-        for record in there {
+        for record in found {
             match left.next() {
                 Some(sent) if *sent == record => {}
                 Some(sent) if sent.0 < record.0 => {
@@ -184,12 +184,12 @@ impl Expected {
         if let Some((offset, _)) = left.next() {
             return fail(Fault::Lost, format!("no record at {offset}, though the log ends at {end}"));
         }
-        let needed = if process_only { self.returned.max(self.durable) } else { self.durable };
-        let lost = self.records.iter().find(|sent| sent.offset >= end && sent.offset < needed);
+        let required = if process_only { self.returned.max(self.durable) } else { self.durable };
+        let lost = self.records.iter().find(|sent| sent.offset >= end && sent.offset < required);
         match lost {
             Some(sent) => fail(
                 Fault::Lost,
-                format!("no record at {}, the log ends at {end}; acknowledged up to {needed}", sent.offset),
+                format!("no record at {}, the log ends at {end}; acknowledged up to {required}", sent.offset),
             ),
             None => Ok(()),
         }
@@ -222,9 +222,9 @@ mod tests {
         assert_eq!(fault((0, 5), &records(0..5)), Fault::Invented);
         assert_eq!(fault((1, 6), &records(1..6)), Fault::Invented);
         assert_eq!(fault((1, 5), &records(1..4)), Fault::Lost);
-        let mut holed = records(1..5);
-        holed.remove(1);
-        assert_eq!(fault((1, 5), &holed), Fault::Lost);
+        let mut with_gap = records(1..5);
+        with_gap.remove(1);
+        assert_eq!(fault((1, 5), &with_gap), Fault::Lost);
         let mut other = records(1..5);
         other[3].1 += 1;
         assert_eq!(fault((1, 5), &other), Fault::Invented);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_records_do_not_come_back() {
+    fn truncated_records_do_not_reappear() {
         let before = model();
         let mut after = before.clone();
         after.truncate_to(2);

@@ -1,5 +1,4 @@
-//! More power losses while the log is recovered, up to three. The result equals that of an undisturbed recovery, byte for
-//! byte.
+//! Up to three more power losses during recovery. The result equals that of an uninterrupted recovery, byte for byte.
 
 use cordwood::fs::mem::{Image, Survivors};
 use cordwood::writer::LogWriter;
@@ -9,7 +8,14 @@ use crate::judge::{Judge, Recovered, Tally, differs};
 use crate::script::{Before, Setup};
 
 /// Crashes the recovery of an image at every operation, recursively.
-pub fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &mut Judge, place: &str) {
+pub fn crash(
+    image: &Image,
+    undisturbed: &Recovered,
+    depth: u32,
+    seen: &Seen,
+    judge: &mut Judge,
+    place: &str,
+) {
     let disk = image.disk();
     disk.record();
     let options = judge.options();
@@ -24,7 +30,7 @@ pub fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &
         for survivors in sets {
             let crashed = point.image(survivors);
             // the expected result is part of the key
-            if !seen.insert(crashed.hash() ^ whole.hash.rotate_left(depth * 7)) {
+            if !seen.insert(crashed.hash() ^ undisturbed.hash.rotate_left(depth * 7)) {
                 continue;
             }
             judge.tally.nested += 1;
@@ -32,20 +38,20 @@ pub fn crash(image: &Image, whole: &Recovered, depth: u32, seen: &Seen, judge: &
             match judge.recover(crashed.disk()) {
                 Err(error) => judge.tally.note("unopened", &|| place.clone(), &error),
                 Ok(again) => {
-                    if let Some(what) = differs(whole, &again) {
+                    if let Some(what) = differs(undisturbed, &again) {
                         judge.tally.note("unstable", &|| place.clone(), &what);
                     }
                 }
             }
-            // a sample is crashed again
+            // crashes a sample again
             if depth > 1 && crashed.hash().is_multiple_of(5) {
-                crash(&crashed, whole, depth - 1, seen, judge, &place);
+                crash(&crashed, undisturbed, depth - 1, seen, judge, &place);
             }
         }
     }
 }
 
-/// Crashes the recovery of one in `one_in` images of all sequences of a length.
+/// Crashes the recovery of one in `one_in` images of all sequences up to a length.
 fn nest(length: usize, one_in: u128, threads: usize) -> Tally {
     let before = [Before::Nothing, Before::Closed, Before::Killed];
     let setups = before
@@ -66,7 +72,7 @@ fn nest(length: usize, one_in: u128, threads: usize) -> Tally {
                     let mut judge = Judge::new(work[0].0.options());
                     for (setup, sequence) in work {
                         let mut visit = |judge: &mut Judge, recovered: &Recovered, image: &Image| {
-                            // with a clean marker the indexes are not rebuilt, and after a crash there is none
+                            // with a clean marker the indexes are not rebuilt, but after a crash there is no clean marker
                             let was_closed = image.files().iter().any(|(name, _)| name == ".cordwood.clean");
                             if was_closed || !image.hash().is_multiple_of(one_in) {
                                 return;

@@ -12,13 +12,13 @@ use crate::model::{Effect, Expected, Model, Sent};
 /// An operation of a sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
-    /// A batch of two records, then one of one.
+    /// A batch of two records, then a batch of one.
     Append,
     Flush,
     Roll,
     /// Raises the log start by two, then applies retention by size.
     Retain,
-    /// Truncates the last two or five offsets, which may cut inside a batch; the second time all.
+    /// Truncates the last two or five offsets, which may cut inside a batch; every second time removes all records.
     Truncate,
     Close,
     /// Reopens without a close, as after `kill -9`.
@@ -71,12 +71,12 @@ pub struct Call {
     pub name: &'static str,
     pub effect: Effect,
     pub error: Option<Error>,
-    /// The model before the call, and the model after a successful return.
+    /// The model before the call, and the model after a successful call.
     pub before: Model,
-    pub wanted: Model,
+    pub after: Model,
     /// Whether it acknowledged data as durable.
     pub acknowledges: bool,
-    /// The crash points before each operation but the first, and after the last, with the logs that are valid there.
+    /// The crash points before each operation except the first, and after the last, with the logs that are valid at each.
     pub points: Vec<(String, CrashPoint, Expected)>,
 }
 
@@ -105,7 +105,7 @@ impl Client {
         }
     }
 
-    /// A client on an empty disk, or on one that has a log already, which is not checked.
+    /// A client on an empty disk, or on a disk that already has a log.
     pub fn of(setup: Setup) -> Self {
         let mut client = Self::new(MemoryDisk::new(setup.sector), setup.options());
         let ops = match setup.before {
@@ -131,38 +131,38 @@ impl Client {
     }
 
     /// Runs an operation, and reports every call.
-    pub fn apply(&mut self, op: Op, see: &mut dyn FnMut(Call)) {
+    pub fn apply(&mut self, op: Op, visit: &mut dyn FnMut(Call)) {
         match op {
             Op::Append => {
-                see(self.append(2));
-                see(self.append(1));
+                visit(self.append(2));
+                visit(self.append(1));
             }
-            Op::Flush => see(self.flush()),
-            Op::Roll => see(self.roll()),
+            Op::Flush => visit(self.flush()),
+            Op::Roll => visit(self.roll()),
             Op::Retain => {
                 let offset = (self.model.start + 2).min(self.model.end);
-                see(self.delete_before(offset));
-                see(self.retain());
+                visit(self.delete_before(offset));
+                visit(self.retain());
             }
             Op::Truncate => {
                 self.truncations += 1;
-                see(if self.truncations.is_multiple_of(2) {
-                    // in turn: beyond the log's end, at its start, inside its last segment, below its start
+                visit(if self.truncations.is_multiple_of(2) {
+                    // in turn: above the log end, at the log start, inside the last segment, below the log start
                     let (start, end) = (self.model.start, self.model.end);
                     let offsets = [end + 3, start, end - 1, start - 1];
                     self.restart_at(offsets[self.appends as usize % 4].max(0))
                 } else {
-                    // into the last batches, or into a segment further back
+                    // into the last batches, or into an earlier segment
                     let depth = if self.model.end % 2 == 0 { 2 } else { 5 };
-                    // or below what was deleted
+                    // or below the log start offset
                     self.truncate_to((self.model.end - depth).max(0))
                 });
             }
             Op::Close => {
                 let close = |writer: &mut LogWriter| writer.close();
-                see(self.call("close", Effect::Grows, close, |_| (), |_, ()| ()));
+                visit(self.call("close", Effect::Grows, close, |_| (), |_, ()| ()));
             }
-            Op::Reopen => see(self.reopen()),
+            Op::Reopen => visit(self.reopen()),
         }
     }
 
@@ -219,7 +219,7 @@ impl Client {
             },
         );
         self.unsure = match call.error {
-            // earlier failed appends are not in the log: this one has their offset
+            // a successful append shows that the failed appends before it are not in the log: it has their offset
             None => Vec::new(),
             Some(Error::Poisoned { .. }) => std::mem::take(&mut self.unsure),
             Some(_) => sent(next),
@@ -239,7 +239,7 @@ impl Client {
     pub fn delete_before(&mut self, offset: i64) -> Call {
         self.call(
             "delete_before",
-            Effect::Passes,
+            Effect::DeletesStart,
             |writer| writer.delete_before(offset),
             |model| model.start = model.start.max(offset),
             |_, _| (),
@@ -249,9 +249,9 @@ impl Client {
     pub fn retain(&mut self) -> Call {
         self.call(
             "apply_retention",
-            Effect::Passes,
+            Effect::DeletesStart,
             |writer| writer.apply_retention(Some(NOW)),
-            // the end is known when it returns
+            // during the call, up to the log end; the plan has the actual offset
             |model| model.start = model.end,
             |model, plan| {
                 model.start = plan.log_start_offset;
@@ -298,37 +298,37 @@ impl Client {
             }
             Err(error) => Some(error),
         };
-        let wanted = self.model.clone();
-        self.called("open", Effect::Grows, error, before, wanted)
+        let after = self.model.clone();
+        self.called("open", Effect::Grows, error, before, after)
     }
 
-    /// Runs a call and updates the model: `want` applies its effect, `returned` its result.
+    /// Runs a call and updates the model: `update` applies its effect, `returned` its result.
     fn call<T>(
         &mut self,
         name: &'static str,
         effect: Effect,
         call: impl FnOnce(&mut LogWriter) -> Result<T>,
-        want: impl FnOnce(&mut Model),
+        update: impl FnOnce(&mut Model),
         returned: impl FnOnce(&mut Model, T),
     ) -> Call {
         let before = self.model.clone();
-        let mut wanted = before.clone();
-        want(&mut wanted);
+        let mut after = before.clone();
+        update(&mut after);
         self.disk.record();
         let Some(writer) = &mut self.writer else {
             let error = Error::Poisoned { reason: "there is no writer".to_owned() };
-            return self.called(name, effect, Some(error), before, wanted);
+            return self.called(name, effect, Some(error), before, after);
         };
         let error = match call(writer) {
             Ok(value) => {
-                returned(&mut wanted, value);
-                wanted.durable = wanted.durable.max(writer.durable_offset().min(wanted.end));
-                self.model = wanted.clone();
+                returned(&mut after, value);
+                after.durable = after.durable.max(writer.durable_offset().min(after.end));
+                self.model = after.clone();
                 None
             }
             Err(error) => Some(error),
         };
-        self.called(name, effect, error, before, wanted)
+        self.called(name, effect, error, before, after)
     }
 
     fn called(
@@ -337,9 +337,9 @@ impl Client {
         effect: Effect,
         error: Option<Error>,
         before: Model,
-        wanted: Model,
+        after: Model,
     ) -> Call {
-        let during = Expected::during(effect, &before, &wanted);
+        let during = Expected::during(effect, &before, &after);
         let recorded = self.disk.recorded();
         let words = |operation: Operation| format!("{name}, before \"{operation}\"");
         let mut points: Vec<_> = recorded
@@ -348,7 +348,7 @@ impl Client {
             .map(|(operation, point)| (words(operation), point, during.clone()))
             .collect();
         points.push((format!("{name}, returned"), self.disk.crash_point(), Expected::after(&self.model)));
-        let acknowledges = error.is_none() && wanted.durable > before.durable;
-        Call { name, effect, error, before, wanted, acknowledges, points }
+        let acknowledges = error.is_none() && after.durable > before.durable;
+        Call { name, effect, error, before, after, acknowledges, points }
     }
 }

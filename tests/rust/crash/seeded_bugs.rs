@@ -1,4 +1,4 @@
-//! Bugs seeded in the writer, one at a time. One of the rigs must catch each, and must find nothing without it.
+//! Bugs seeded in the writer, one at a time. One of the rigs must detect each bug, and must report nothing without it.
 
 use cordwood::fs::mem::{FaultKind, MemoryDisk};
 use cordwood::fs::seeded_bugs::{SeededBug, seed};
@@ -20,7 +20,7 @@ fn is_caught(bug: SeededBug, rig: impl Fn() -> Tally) {
     seed(Some(bug));
     let tally = std::panic::catch_unwind(std::panic::AssertUnwindSafe(&rig));
     seed(None);
-    // an assertion in the writer may have caught it, too
+    // an assertion in the writer may have detected the bug
     let Ok(tally) = tally else { return };
     assert!(tally.violations() > 0, "{bug:?} was not noticed: {}", tally.counts());
     println!("{bug:?}: {}\n    {}", tally.counts(), tally.examples.values().next().unwrap());
@@ -89,7 +89,7 @@ fn seeded_index_entries_not_written_is_caught() {
     is_caught(SeededBug::IndexEntriesNotWritten, short_sequences);
 }
 
-/// If a checkpoint is lost, deleted records do not come back; if that cannot be ensured, the log is not opened.
+/// If a checkpoint is lost, deleted records do not reappear; if that cannot be ensured, the log is not opened.
 #[test]
 fn seeded_empty_checkpoint_is_zero_is_caught() {
     is_caught(SeededBug::EmptyCheckpointIsZero, || {
@@ -105,7 +105,7 @@ fn seeded_empty_checkpoint_is_zero_is_caught() {
         if let Ok(opened) = judge.recover(disk)
             && opened.bounds.0 < 2
         {
-            judge.tally.note("invented", &|| "an empty checkpoint".to_owned(), "what was deleted is back");
+            judge.tally.note("invented", &|| "an empty checkpoint".to_owned(), "deleted records reappeared");
         }
         judge.tally
     });
@@ -160,13 +160,13 @@ fn seeded_segments_replaced_one_by_one_is_caught() {
                 None => Log::open_in(client.disk.directory("/orders-0"), LogOptions::default()).unwrap(),
             };
             let files = client.disk.shown().files();
-            let held: Vec<_> = found::segments(&files).iter().map(|(base, _)| *base).collect();
+            let actual: Vec<_> = found::segments(&files).iter().map(|(base, _)| *base).collect();
             let seen: Vec<_> = later.segments().iter().map(|segment| segment.base_offset()).collect();
-            if held != seen {
-                let what = format!("segments {held:?}, and a reader sees {seen:?}");
+            if actual != seen {
+                let what = format!("segments {actual:?}, a reader sees {seen:?}");
                 judge.tally.note("misread", &|| format!("after {op:?}"), &what);
             }
-            // every second reader is an old one
+            // the same reader is refreshed several times before it is replaced
             if log.is_none() || op == Op::Append {
                 log = Some(later);
             }

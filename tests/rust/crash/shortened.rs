@@ -1,4 +1,4 @@
-//! Truncation and deletion: on a full disk, with a concurrent reader, and with a broker in between.
+//! Truncation and deletion: on a full disk, with a concurrent reader, and with a broker that writes during an interruption.
 
 use cordwood::fs::mem::{Fault, FaultKind, MemoryDisk};
 use cordwood::log::{Log, LogOptions, ScanOptions, ScanStep};
@@ -52,14 +52,14 @@ fn a_reader_during_a_truncation_below_the_log_start_finds_no_deleted_record() {
         }
         assert!(writer.delete_before(4).unwrap());
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: true }));
-        let is_done = writer.truncate_to(3).is_ok();
+        let is_complete = writer.truncate_to(3).is_ok();
         disk.set_fault(None);
         let log = Log::open_in(disk.directory("/orders-0"), LogOptions::default()).unwrap();
         let mut scan = log.scan(ScanOptions::default()).unwrap();
         while let Some(ScanStep::Batch(batch)) = scan.next_step().unwrap() {
             assert!(batch.header.base_offset >= 4, "{at}: {}", batch.header.base_offset);
         }
-        if is_done {
+        if is_complete {
             assert!(at > 10 && log.log_end_offset().unwrap() == 3, "{at}");
             return;
         }
@@ -67,7 +67,7 @@ fn a_reader_during_a_truncation_below_the_log_start_finds_no_deleted_record() {
 }
 
 #[test]
-fn records_that_a_broker_wrote_into_a_log_being_emptied_are_not_removed() {
+fn records_that_a_broker_wrote_during_an_interrupted_removal_of_all_records_are_kept() {
     let mut refused = 0;
     for at in 0.. {
         let disk = MemoryDisk::new(16);
@@ -78,10 +78,10 @@ fn records_that_a_broker_wrote_into_a_log_being_emptied_are_not_removed() {
             writer.roll().unwrap();
         }
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: true }));
-        let is_done = writer.truncate_fully_and_start_at(1).is_ok();
+        let is_complete = writer.truncate_fully_and_start_at(1).is_ok();
         disk.set_fault(None);
         drop(writer);
-        if is_done {
+        if is_complete {
             break;
         }
         // a broker ignores cordwood's files
@@ -103,7 +103,7 @@ fn records_that_a_broker_wrote_into_a_log_being_emptied_are_not_removed() {
         match opened {
             Ok(writer) => assert_eq!(writer.log_end_offset(), end, "{at}"),
             Err(error) => {
-                assert!(error.to_string().contains("was being emptied"), "{at}: {error}");
+                assert!(error.to_string().contains("all records were being removed"), "{at}: {error}");
                 refused += 1;
             }
         }

@@ -1,5 +1,5 @@
-//! Segments that overflow are split during recovery, with power losses meanwhile. The result equals that of an undisturbed
-//! recovery and contains every record.
+//! Segments that overflow are split during recovery, with power losses during the split. The result equals that of an
+//! uninterrupted recovery and contains every record.
 
 use cordwood::fs::mem::{Fault, FaultKind, Image, MemoryDisk, Survivors};
 use cordwood::writer::{FlushMode, LogWriter};
@@ -11,7 +11,7 @@ use crate::judge::{Judge, Recovered, differs};
 use crate::nested::crash;
 use crate::script::{Before, NOW, Setup};
 
-const FAR: i64 = i32::MAX as i64;
+const MAX_RELATIVE: i64 = i32::MAX as i64;
 
 fn batch(offset: i64) -> Built {
     BatchV2::new(offset).leader_epoch(0).record(Rec::at(NOW).value(offset.to_string())).build()
@@ -21,12 +21,16 @@ fn batch(offset: i64) -> Built {
 fn layouts() -> Vec<Vec<(i64, Vec<i64>)>> {
     vec![
         // a middle segment, into two; its first batch is at its base offset
-        vec![(0, vec![0, 1]), (10, vec![10, 11, FAR + 20, FAR + 21]), (2 * FAR, vec![2 * FAR])],
+        vec![
+            (0, vec![0, 1]),
+            (10, vec![10, 11, MAX_RELATIVE + 20, MAX_RELATIVE + 21]),
+            (2 * MAX_RELATIVE, vec![2 * MAX_RELATIVE]),
+        ],
         // the last segment, into three
-        vec![(0, vec![0, 1, FAR + 1, FAR + 2, 2 * FAR + 9])],
-        // no part begins at its base offset; even the first batch is too far above it
-        vec![(5, vec![FAR + 9, FAR + 10])],
-        vec![(5, vec![7, 8, FAR + 9])],
+        vec![(0, vec![0, 1, MAX_RELATIVE + 1, MAX_RELATIVE + 2, 2 * MAX_RELATIVE + 9])],
+        // no part begins at the segment's base offset: even the first batch is too far above it
+        vec![(5, vec![MAX_RELATIVE + 9, MAX_RELATIVE + 10])],
+        vec![(5, vec![7, 8, MAX_RELATIVE + 9])],
     ]
 }
 
@@ -41,27 +45,27 @@ fn disk_of(layout: &[(i64, Vec<i64>)]) -> MemoryDisk {
     disk
 }
 
-/// Each layout, with a judge and the result of an undisturbed recovery.
-fn each(mut look: impl FnMut(&[(i64, Vec<i64>)], &Image, &Recovered, &mut Judge)) {
+/// Calls a function for each layout, with a judge and the result of an uninterrupted recovery.
+fn each(mut check: impl FnMut(&[(i64, Vec<i64>)], &Image, &Recovered, &mut Judge)) {
     let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Nothing };
     let mut judge = Judge::new(setup.options());
     for layout in layouts() {
         let image = disk_of(&layout).crash_point().image(Survivors::All);
-        let whole = judge.recover(image.disk()).unwrap();
-        look(&layout, &image, &whole, &mut judge);
+        let undisturbed = judge.recover(image.disk()).unwrap();
+        check(&layout, &image, &undisturbed, &mut judge);
     }
     judge.tally.assert_none();
 }
 
 #[test]
 fn a_split_keeps_every_record_and_leaves_nothing_else() {
-    each(|layout, _, whole, _| {
-        let batches = Reader::default().read(&whole.files).unwrap();
+    each(|layout, _, undisturbed, _| {
+        let batches = Reader::default().read(&undisturbed.files).unwrap();
         let expected: Vec<i64> = layout.iter().flat_map(|(_, offsets)| offsets.clone()).collect();
         assert_eq!(records(&batches).iter().map(|(offset, _)| *offset).collect::<Vec<_>>(), expected);
-        let names: Vec<_> = whole.files.iter().map(|(name, _)| name).collect();
+        let names: Vec<_> = undisturbed.files.iter().map(|(name, _)| name).collect();
         assert!(!names.iter().any(|name| name.ends_with(".swap") || name.ends_with(".cleaned")), "{names:?}");
-        let bases: Vec<i64> = segments(&whole.files).into_iter().map(|(base, _)| base).collect();
+        let bases: Vec<i64> = segments(&undisturbed.files).into_iter().map(|(base, _)| base).collect();
         assert!(bases.len() > layout.len() || !bases.contains(&5), "{bases:?}");
     });
 }
@@ -69,8 +73,8 @@ fn a_split_keeps_every_record_and_leaves_nothing_else() {
 #[test]
 fn crashes_up_to_three_deep_while_a_segment_is_split_change_nothing() {
     let (seen, mut recoveries) = (Seen::new(), 0);
-    each(|layout, image, whole, judge| {
-        crash(image, whole, 3, &seen, judge, &format!("{layout:?}"));
+    each(|layout, image, undisturbed, judge| {
+        crash(image, undisturbed, 3, &seen, judge, &format!("{layout:?}"));
         recoveries = judge.tally.nested;
     });
     println!("{{\"rig\": \"splits\", \"recoveries\": {recoveries}}}");
@@ -81,7 +85,7 @@ fn crashes_up_to_three_deep_while_a_segment_is_split_change_nothing() {
 fn no_failed_operation_of_a_split_costs_a_record() {
     for kind in [FaultKind::InputOutput, FaultKind::NoSpace, FaultKind::ShortWrite, FaultKind::Interrupted] {
         for forever in [false, true] {
-            each(|layout, image, whole, judge| {
+            each(|layout, image, undisturbed, judge| {
                 for at in 0.. {
                     let disk = image.disk();
                     disk.set_fault(Some(Fault { at, kind, forever }));
@@ -93,7 +97,7 @@ fn no_failed_operation_of_a_split_costs_a_record() {
                     let again = judge
                         .recover(disk)
                         .unwrap_or_else(|error| panic!("{layout:?} {at} {kind:?}: {error}"));
-                    assert_eq!(differs(whole, &again), None, "{layout:?} {at} {kind:?} {forever}");
+                    assert_eq!(differs(undisturbed, &again), None, "{layout:?} {at} {kind:?} {forever}");
                     if !is_over {
                         break;
                     }

@@ -24,17 +24,17 @@ const FILLS: [Fill; 6] =
     [Fill::Nothing, Fill::Zeros, Fill::Random, Fill::Stale, Fill::Hole(512), Fill::Hole(4096)];
 
 const LOG: &str = "00000000000000000000.log";
-const WATERMARK: &str = ".cordwood.durable";
+const DURABLE_OFFSET_FILE: &str = ".cordwood.durable";
 
-/// A log in one segment, as a killed process leaves it, with the ends of its batches.
-struct Whole {
+/// A log with one segment after its process was killed, and the ends of its batches.
+struct Written {
     client: Client,
     bytes: Vec<u8>,
     /// Position, offset and contents of the durable offset file after each batch.
     ends: Vec<(usize, i64, Vec<u8>)>,
 }
 
-fn write(sizes: &[usize], first: u8) -> Whole {
+fn write(sizes: &[usize], first: u8) -> Written {
     let setup = Setup { flush: FlushMode::Always, sector: 512, before: Before::Nothing };
     let mut options = setup.options();
     options.config.segment_bytes = 1 << 20;
@@ -45,27 +45,27 @@ fn write(sizes: &[usize], first: u8) -> Whole {
         let files = client.disk.shown().files();
         files.iter().find(|(file, _)| file == name).unwrap().1.to_vec()
     };
-    let mut ends = vec![(0, 0, file(&client, WATERMARK))];
+    let mut ends = vec![(0, 0, file(&client, DURABLE_OFFSET_FILE))];
     for size in sizes {
         client.append_of(&[first].repeat(*size));
-        ends.push((file(&client, LOG).len(), client.model.end, file(&client, WATERMARK)));
+        ends.push((file(&client, LOG).len(), client.model.end, file(&client, DURABLE_OFFSET_FILE)));
     }
     client.writer = None;
     let bytes = file(&client, LOG);
-    Whole { client, bytes, ends }
+    Written { client, bytes, ends }
 }
 
 /// Cuts at every `step`-th byte of the last three batches, with each filling.
 pub fn cut(size: usize, step: usize) -> Tally {
-    let whole = write(&[size / 2, size, size + 77, size - 33], b'n');
+    let written = write(&[size / 2, size, size + 77, size - 33], b'n');
     let stale = write(&[size / 3, size + 900, size / 2, size * 2], b's').bytes;
-    let mut judge = Judge::new(whole.client.options.clone());
-    let image = whole.client.disk.shown();
+    let mut judge = Judge::new(written.client.options.clone());
+    let image = written.client.disk.shown();
     let mut noise = 0x9e37_79b9_7f4a_7c15u64;
     for (position, fill) in
-        (whole.ends[1].0..whole.bytes.len()).step_by(step).flat_map(|cut| FILLS.map(|fill| (cut, fill)))
+        (written.ends[1].0..written.bytes.len()).step_by(step).flat_map(|cut| FILLS.map(|fill| (cut, fill)))
     {
-        let mut bytes = whole.bytes.clone();
+        let mut bytes = written.bytes.clone();
         match fill {
             Fill::Nothing => bytes.truncate(position),
             Fill::Zeros => bytes[position..].fill(0),
@@ -75,25 +75,25 @@ pub fn cut(size: usize, step: usize) -> Tally {
                     *byte = (noise >> 56) as u8;
                 }
             }
-            Fill::Stale => bytes[position..].copy_from_slice(&stale[position..whole.bytes.len()]),
+            Fill::Stale => bytes[position..].copy_from_slice(&stale[position..written.bytes.len()]),
             Fill::Hole(sector) => {
                 let end = (position / sector + 1) * sector;
-                bytes[position..end.min(whole.bytes.len())].fill(0);
+                bytes[position..end.min(written.bytes.len())].fill(0);
             }
         }
-        let untouched = bytes.iter().zip(&whole.bytes).take_while(|(a, b)| a == b).count();
-        let kept = whole.ends.iter().rev().find(|(end, _, _)| *end <= untouched).unwrap();
+        let unchanged = bytes.iter().zip(&written.bytes).take_while(|(a, b)| a == b).count();
+        let kept = written.ends.iter().rev().find(|(end, _, _)| *end <= unchanged).unwrap();
         // everything before the torn batch was synced; or only the first batch; or the durable offset is unknown
-        for acknowledged in [Some(kept), Some(&whole.ends[1]), None] {
+        for acknowledged in [Some(kept), Some(&written.ends[1]), None] {
             let disk = image.disk();
             disk.put(LOG, &bytes);
             match acknowledged {
-                Some((_, _, watermark)) => disk.put(WATERMARK, watermark),
-                // without a durable offset, a torn batch before a valid one is damage: an error, tested below
+                Some((_, _, durable_offset)) => disk.put(DURABLE_OFFSET_FILE, durable_offset),
+                // without a durable offset, a torn batch before a valid batch is damage: an error, tested below
                 None if matches!(fill, Fill::Hole(_) | Fill::Stale) => continue,
-                None => disk.take(WATERMARK),
+                None => disk.take(DURABLE_OFFSET_FILE),
             }
-            let mut model = Model { durable: kept.1, ..whole.client.model.clone() };
+            let mut model = Model { durable: kept.1, ..written.client.model.clone() };
             model.end = kept.1;
             model.records.retain(|sent| sent.offset < kept.1);
             judge.tally.images += 1;
@@ -125,12 +125,12 @@ fn torn_tails_of_every_length_are_cut_at_the_last_whole_batch() {
 /// If everything was acknowledged, a torn batch is damage: an error, and no byte is changed.
 #[test]
 fn acknowledged_records_are_never_cut() {
-    let whole = write(&[150, 200, 277, 167], b'n');
-    let judge = Judge::new(whole.client.options.clone());
-    let shown = whole.client.disk.shown();
-    for position in 0..whole.bytes.len() {
+    let written = write(&[150, 200, 277, 167], b'n');
+    let judge = Judge::new(written.client.options.clone());
+    let shown = written.client.disk.shown();
+    for position in 0..written.bytes.len() {
         let disk = shown.disk();
-        disk.put(LOG, &whole.bytes[..position]);
+        disk.put(LOG, &written.bytes[..position]);
         let before = disk.shown().files();
         let error = judge.recover(disk.clone()).err().unwrap_or_else(|| panic!("cut at {position}: opened"));
         assert!(error.contains("damaged"), "cut at {position}: {error}");
@@ -141,31 +141,31 @@ fn acknowledged_records_are_never_cut() {
 /// A batch in the middle is damaged, and there is no durable offset. A valid batch follows, so it is not a torn write.
 #[test]
 fn damage_before_a_valid_batch_is_never_cut_without_a_durable_offset() {
-    let whole = write(&[150, 200, 277, 167], b'n');
-    let judge = Judge::new(whole.client.options.clone());
-    for position in whole.ends[1].0 + 12..whole.ends[2].0 {
-        let disk = whole.client.disk.shown().disk();
-        let mut bytes = whole.bytes.clone();
+    let written = write(&[150, 200, 277, 167], b'n');
+    let judge = Judge::new(written.client.options.clone());
+    for position in written.ends[1].0 + 12..written.ends[2].0 {
+        let disk = written.client.disk.shown().disk();
+        let mut bytes = written.bytes.clone();
         bytes[position] ^= 0x40;
         disk.put(LOG, &bytes);
-        disk.take(WATERMARK);
+        disk.take(DURABLE_OFFSET_FILE);
         let before = disk.shown().files();
         let opened = judge.recover(disk.clone());
-        // the damage may be in the leader epoch or the magic, too; nothing is ever cut
+        // also if the damage is in the leader epoch or the magic
         assert!(opened.is_err(), "byte {position} of the log: opened");
         assert!(before == disk.shown().files(), "byte {position} of the log: something was changed");
         assert_eq!(found::segments(&before).len(), 1);
     }
 }
 
-/// A read that fails during recovery fails the opening, and the next opening recovers the same log.
+/// A failed read during recovery makes the open fail, and the next open recovers the same log.
 #[test]
 fn a_failed_read_during_recovery_loses_nothing() {
-    let whole = write(&[150, 200, 277, 167], b'n');
-    let mut judge = Judge::new(whole.client.options.clone());
+    let written = write(&[150, 200, 277, 167], b'n');
+    let mut judge = Judge::new(written.client.options.clone());
     let mut failures = 0;
     for read in 0.. {
-        let disk = whole.client.disk.shown().disk();
+        let disk = written.client.disk.shown().disk();
         let before = found::segments(&disk.shown().files())
             .iter()
             .map(|(_, bytes)| bytes.to_vec())
@@ -182,7 +182,7 @@ fn a_failed_read_during_recovery_loses_nothing() {
             .map(|(_, bytes)| bytes.to_vec())
             .collect::<Vec<_>>();
         assert!(before == after, "read {read}: the log was changed; opened: {}", opened.is_ok());
-        judge.judge_disk(disk, &[Expected::after(&whole.client.model)], true, &|| format!("read {read}"));
+        judge.judge_disk(disk, &[Expected::after(&written.client.model)], true, &|| format!("read {read}"));
     }
     judge.tally.assert_none();
     assert!(failures > 5, "{failures} reads");

@@ -9,8 +9,8 @@ use cordwood::writer::{Appended, Appender, FlushMode, LogWriter, WriterOptions};
 
 use crate::script::{Before, NOW, Setup};
 
-/// Options with which no append syncs by itself: a leader waits an hour for more bytes than will come.
-const PATIENT: FlushMode = FlushMode::Group { ms: 3_600_000, bytes: u64::MAX - 1 };
+/// A flush mode in which no append syncs: a leader waits an hour for more bytes than are appended.
+const LONG_WAIT: FlushMode = FlushMode::Group { ms: 3_600_000, bytes: u64::MAX - 1 };
 
 fn options(flush: FlushMode) -> WriterOptions {
     Setup { flush, sector: 16, before: Before::Nothing }.options()
@@ -45,13 +45,13 @@ fn after_power_losses(disk: &MemoryDisk) -> Vec<i64> {
 #[test]
 fn a_close_ends_the_wait_of_appends_and_does_not_affect_the_next_writer() {
     let disk = MemoryDisk::new(16);
-    let mut writer = open(&disk, PATIENT);
+    let mut writer = open(&disk, LONG_WAIT);
     let waiting = [appending(&writer, b"first"), appending(&writer, b"second")];
     writer.close().unwrap();
     let mut next = open(&disk, FlushMode::Always);
     next.truncate_to(1).unwrap();
     for thread in waiting {
-        // the close made them durable if they were waiting already; otherwise the log is closed
+        // the close made them durable if they were already waiting; otherwise the log was closed before
         match thread.join().unwrap() {
             Ok(appended) => assert!(appended.durable),
             Err(error) => assert_eq!(error.code(), "config", "{error}"),
@@ -68,7 +68,7 @@ fn a_close_ends_the_wait_of_appends_and_does_not_affect_the_next_writer() {
 fn a_roll_and_a_new_log_start_end_the_wait_of_appends() {
     for moves_start in [false, true] {
         let disk = MemoryDisk::new(16);
-        let mut writer = open(&disk, PATIENT);
+        let mut writer = open(&disk, LONG_WAIT);
         let waiting = appending(&writer, b"first");
         if moves_start {
             // these sync under the lock: a flush would wait for the leader
@@ -84,12 +84,12 @@ fn a_roll_and_a_new_log_start_end_the_wait_of_appends() {
 #[test]
 fn a_truncation_during_waiting_appends_acknowledges_only_the_records_that_remain() {
     let disk = MemoryDisk::new(16);
-    let mut writer = open(&disk, PATIENT);
-    let stays = appending(&writer, b"stays");
-    let goes = appending(&writer, b"goes");
+    let mut writer = open(&disk, LONG_WAIT);
+    let kept = appending(&writer, b"kept");
+    let truncated = appending(&writer, b"truncated");
     writer.truncate_to(1).unwrap();
-    assert!(stays.join().unwrap().unwrap().durable);
-    goes.join().unwrap().unwrap();
+    assert!(kept.join().unwrap().unwrap().durable);
+    truncated.join().unwrap().unwrap();
     assert_eq!((writer.log_end_offset(), writer.durable_offset()), (1, 1));
     // no close, because it would sync
     for end in after_power_losses(&disk) {
@@ -99,10 +99,10 @@ fn a_truncation_during_waiting_appends_acknowledges_only_the_records_that_remain
 
 #[test]
 fn after_a_failed_sync_in_one_thread_no_other_thread_gets_a_success() {
-    // the number of the file's sync is found by trying
+    // tries operations until the fault is in the sync of the file
     for at in 0.. {
         let disk = MemoryDisk::new(16);
-        let mut writer = open(&disk, PATIENT);
+        let mut writer = open(&disk, LONG_WAIT);
         let waiting = appending(&writer, b"first");
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
         let rolled = writer.roll();
@@ -138,16 +138,16 @@ fn a_failed_truncation_during_a_leaders_wait_leaves_a_log_that_opens() {
             append(&writer.appender(), value).unwrap();
         }
         writer.close().unwrap();
-        let mut writer = open(&disk, PATIENT);
+        let mut writer = open(&disk, LONG_WAIT);
         let waiting = appending(&writer, b"d");
-        let goes = appending(&writer, b"e");
+        let truncated_append = appending(&writer, b"e");
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
         let truncated = writer.truncate_to(4);
         let is_over = disk.fault_is_over();
         let failed = disk.failed().iter().map(ToString::to_string).collect::<Vec<_>>();
         disk.set_fault(None);
         let result = waiting.join().unwrap();
-        let _ = goes.join().unwrap();
+        let _ = truncated_append.join().unwrap();
         let _ = writer.close();
         drop(writer);
         drop(truncated);

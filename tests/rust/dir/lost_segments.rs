@@ -20,8 +20,8 @@ fn remove_segments(dir: &Path) {
 }
 
 #[test]
-fn a_data_directory_and_a_writer_agree_on_what_a_partition_without_a_segment_has_lost() {
-    // records, the offset where the log then starts, and whether records are lost with the segments
+fn a_data_directory_and_a_writer_agree_whether_a_partition_without_a_segment_has_lost_records() {
+    // the number of records, the new log start offset, and whether records are lost with the segments
     for (records, start, is_lost) in
         [(0, None, false), (5, None, true), (5, Some(3), true), (5, Some(5), false)]
     {
@@ -38,7 +38,7 @@ fn a_data_directory_and_a_writer_agree_on_what_a_partition_without_a_segment_has
         writer.close().unwrap();
         drop(writer);
         remove_segments(&dir);
-        // a broker takes the line away when it has deleted segments
+        // a broker removes the partition's line after it has deleted segments
         fs::remove_file(parent.path().join("log-start-offset-checkpoint")).ok();
         let logs = LogDir::open(parent.path(), LogOptions::default(), &[]).unwrap();
         let read = logs.log("t-0").unwrap_err();

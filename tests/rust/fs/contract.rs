@@ -1,5 +1,5 @@
-//! The contract of the seam to the disk: what the writer and the readers rely on holds for the system's files and for the
-//! disk of memory. Each rule runs on both; and random sequences of changes have the same results on both.
+//! The contract of the disk access layer, on which readers and the writer rely. Each rule is tested on the system's files and on
+//! the in-memory disk, and random sequences of changes have the same results on both.
 
 use std::io::ErrorKind;
 
@@ -31,20 +31,20 @@ macro_rules! on_both_disks {
 
 on_both_disks! {
     a_new_file_is_empty_listed_and_can_be_opened
-    a_taken_name_is_an_error_and_the_file_stays
-    a_missing_file_is_an_error_of_its_kind_or_none
-    bytes_are_read_where_they_were_written_and_gaps_are_zeros
-    a_cut_file_grows_again_by_zeros
-    allocating_adds_zeros_and_cuts_nothing
+    creating_an_existing_file_is_an_error_and_keeps_the_file
+    a_missing_file_is_a_not_found_error_or_none
+    bytes_are_read_at_the_position_of_the_write_and_gaps_are_zeros
+    a_truncated_file_is_extended_by_zeros
+    allocating_adds_zeros_and_never_truncates
     a_read_beyond_the_end_is_an_error
     every_handle_of_a_file_sees_each_write
     the_size_of_a_file_opened_for_reading_is_fixed
-    a_rename_takes_the_name_of_another_file_which_stays_open
-    a_removed_file_stays_open_and_its_name_is_free
-    a_folder_is_made_once_and_is_no_file
+    a_rename_replaces_another_file_which_stays_open
+    a_removed_file_stays_open_and_its_name_can_be_reused
+    a_folder_is_created_once_and_is_not_a_file
     a_folder_with_a_file_is_not_removed
-    an_identity_is_of_the_file_and_not_of_its_name
-    a_replacement_is_whole_or_leaves_nothing
+    an_identity_belongs_to_the_file_and_not_to_its_name
+    a_replacement_is_complete_or_leaves_no_file
 }
 
 fn system(folder: &tempfile::TempDir) -> Directory {
@@ -71,7 +71,7 @@ fn contents(directory: &Directory, name: &str) -> Option<Vec<u8>> {
 /// The entries in the order of their names.
 fn entries(directory: &Directory) -> Vec<(String, FileType)> {
     let mut entries = directory.entries().unwrap();
-    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+    entries.sort_by(|(left, _), (right, _)| left.cmp(right));
     entries
 }
 
@@ -91,13 +91,13 @@ fn a_new_file_is_empty_listed_and_can_be_opened(directory: &Directory) {
     assert_eq!(contents(directory, "a").unwrap(), b"");
 }
 
-fn a_taken_name_is_an_error_and_the_file_stays(directory: &Directory) {
+fn creating_an_existing_file_is_an_error_and_keeps_the_file(directory: &Directory) {
     make(directory, "a", b"first");
     assert_eq!(kind(directory.create("a")), ErrorKind::AlreadyExists);
     assert_eq!(contents(directory, "a").unwrap(), b"first");
 }
 
-fn a_missing_file_is_an_error_of_its_kind_or_none(directory: &Directory) {
+fn a_missing_file_is_a_not_found_error_or_none(directory: &Directory) {
     assert_eq!(kind(directory.open_file("a")), ErrorKind::NotFound);
     assert_eq!(kind(directory.open_writable("a")), ErrorKind::NotFound);
     assert_eq!(kind(directory.rename("a", "b")), ErrorKind::NotFound);
@@ -107,7 +107,7 @@ fn a_missing_file_is_an_error_of_its_kind_or_none(directory: &Directory) {
     assert_eq!(entries(directory), []);
 }
 
-fn bytes_are_read_where_they_were_written_and_gaps_are_zeros(directory: &Directory) {
+fn bytes_are_read_at_the_position_of_the_write_and_gaps_are_zeros(directory: &Directory) {
     let file = make(directory, "a", b"0123");
     file.write_all_at(b"xy", 2).unwrap();
     file.write_all_at(b"end", 7).unwrap();
@@ -117,7 +117,7 @@ fn bytes_are_read_where_they_were_written_and_gaps_are_zeros(directory: &Directo
     assert_eq!(kind(directory.read_small("a", 9)), ErrorKind::Other, "it is larger than the limit");
 }
 
-fn a_cut_file_grows_again_by_zeros(directory: &Directory) {
+fn a_truncated_file_is_extended_by_zeros(directory: &Directory) {
     let file = make(directory, "a", b"0123456789");
     file.set_size(4).unwrap();
     assert_eq!(contents(directory, "a").unwrap(), b"0123");
@@ -128,14 +128,14 @@ fn a_cut_file_grows_again_by_zeros(directory: &Directory) {
     assert_eq!(contents(directory, "a").unwrap(), b"01\0\0\0x");
 }
 
-fn allocating_adds_zeros_and_cuts_nothing(directory: &Directory) {
+fn allocating_adds_zeros_and_never_truncates(directory: &Directory) {
     let file = make(directory, "a", b"0123");
     file.allocate(6).unwrap();
     assert_eq!(contents(directory, "a").unwrap(), b"0123\0\0");
     file.allocate(2).unwrap();
     assert_eq!(contents(directory, "a").unwrap(), b"0123\0\0");
     file.reserve(6, 100);
-    assert_eq!(contents(directory, "a").unwrap(), b"0123\0\0", "a reservation leaves the size");
+    assert_eq!(contents(directory, "a").unwrap(), b"0123\0\0", "a reservation does not change the size");
 }
 
 fn a_read_beyond_the_end_is_an_error(directory: &Directory) {
@@ -173,7 +173,7 @@ fn the_size_of_a_file_opened_for_reading_is_fixed(directory: &Directory) {
     assert!(matches!(read, Err(Error::LogChanged { .. })), "{read:?}");
 }
 
-fn a_rename_takes_the_name_of_another_file_which_stays_open(directory: &Directory) {
+fn a_rename_replaces_another_file_which_stays_open(directory: &Directory) {
     let (first, second) = (make(directory, "a", b"first"), make(directory, "b", b"second"));
     let reader = directory.open_file("b").unwrap();
     directory.rename("a", "b").unwrap();
@@ -192,7 +192,7 @@ fn a_rename_takes_the_name_of_another_file_which_stays_open(directory: &Director
     assert_eq!(contents(&directory.folder("e").unwrap(), "d").unwrap(), b"inside");
 }
 
-fn a_removed_file_stays_open_and_its_name_is_free(directory: &Directory) {
+fn a_removed_file_stays_open_and_its_name_can_be_reused(directory: &Directory) {
     let file = make(directory, "a", b"first");
     let reader = directory.open_file("a").unwrap();
     directory.remove("a").unwrap();
@@ -206,7 +206,7 @@ fn a_removed_file_stays_open_and_its_name_is_free(directory: &Directory) {
     assert_eq!(contents(directory, "a").unwrap(), b"second");
 }
 
-fn a_folder_is_made_once_and_is_no_file(directory: &Directory) {
+fn a_folder_is_created_once_and_is_not_a_file(directory: &Directory) {
     make(&directory.folder("f").unwrap(), "a", b"inside");
     let again = directory.folder("f").unwrap();
     assert_eq!(again.path(), directory.path_of("f"));
@@ -226,7 +226,7 @@ fn a_folder_with_a_file_is_not_removed(directory: &Directory) {
     assert_eq!(names(directory), ["f"]);
 }
 
-fn an_identity_is_of_the_file_and_not_of_its_name(directory: &Directory) {
+fn an_identity_belongs_to_the_file_and_not_to_its_name(directory: &Directory) {
     let (first, second) = (make(directory, "a", b"same"), make(directory, "b", b"same"));
     let number = |file: &WritableFile| file.identity().unwrap().inode;
     let named = |name: &str| directory.identity_of(name).unwrap().unwrap();
@@ -242,16 +242,16 @@ fn an_identity_is_of_the_file_and_not_of_its_name(directory: &Directory) {
     assert_ne!(named("b").inode, number(&first));
 }
 
-fn a_replacement_is_whole_or_leaves_nothing(directory: &Directory) {
+fn a_replacement_is_complete_or_leaves_no_file(directory: &Directory) {
     directory.replace("a", b"first").unwrap();
     assert_eq!(names(directory), ["a"]);
     let staged = directory.stage("a", b"second").unwrap();
     assert_eq!(contents(directory, "a").unwrap(), b"first");
     drop(staged);
-    assert_eq!(names(directory), ["a"], "what was not put in place is removed");
-    let (one, next) =
+    assert_eq!(names(directory), ["a"], "a staged file that is dropped is removed");
+    let (first, next) =
         (directory.stage("a", b"second").unwrap(), directory.stage_next("a", b"third").unwrap());
-    one.put().unwrap();
+    first.put().unwrap();
     assert_eq!(contents(directory, "a").unwrap(), b"second");
     next.put().unwrap();
     assert_eq!(contents(directory, "a").unwrap(), b"third");
@@ -276,7 +276,7 @@ enum Change {
 }
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
-/// Larger than a sector of the disk of memory, so that changes lie in one, across two, and in several.
+/// Larger than a sector of the in-memory disk, so that changes are within one sector, across two, and over several.
 const MAX_POSITION: u64 = 2_000;
 
 fn change() -> impl Strategy<Value = Change> {
@@ -297,7 +297,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// A directory and the files that are open in it, also those that have lost their names.
+/// A directory and its open files, including those without a name.
 struct Disk {
     directory: Directory,
     open: Vec<WritableFile>,
@@ -310,7 +310,7 @@ fn runs(bytes: &[u8]) -> Runs {
     bytes.chunk_by(|one, next| one == next).map(|run| (run[0], run.len())).collect()
 }
 
-/// What a directory shows.
+/// The visible state of a directory.
 #[derive(Debug, PartialEq)]
 struct State {
     named: Vec<(String, Runs)>,
@@ -322,10 +322,10 @@ impl Disk {
         Self { directory, open: Vec::new() }
     }
 
-    /// What a change answers; `None` if it is about a file that is not open.
+    /// The result of a change; `None` if it refers to a file that is not open.
     fn apply(&mut self, change: &Change) -> Option<Result<(), ErrorKind>> {
         let directory = &self.directory;
-        let done = match change {
+        let result = match change {
             Change::Create(name) => directory.create(NAMES[*name]).map(|file| self.open.push(file)),
             Change::Open(name) => directory.open_writable(NAMES[*name]).map(|file| self.open.push(file)),
             Change::Write(file, position, bytes) => self.open.get(*file)?.write_all_at(bytes, *position),
@@ -337,7 +337,7 @@ impl Disk {
             Change::Replace(name, bytes) => directory.replace(NAMES[*name], bytes),
             Change::SyncNames => directory.sync(),
         };
-        Some(done.map_err(|error| kind::<()>(Err(error))))
+        Some(result.map_err(|error| kind::<()>(Err(error))))
     }
 
     /// The contents of the files that have names, and of the open ones.

@@ -1,4 +1,4 @@
-//! Locks beside other handles, other processes, forked children and a JVM.
+//! Locks with other handles, other processes, forked children and a JVM.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ fn open(path: &Path) -> Directory {
     Directory::open(path, "").unwrap()
 }
 
-/// Who holds the lock, of an attempt that it kept out.
+/// The holder that a refused attempt reports.
 fn holder<T: std::fmt::Debug>(attempt: Result<T>) -> String {
     match attempt.unwrap_err() {
         Error::Locked { found, .. } => found,
@@ -25,9 +25,9 @@ fn holder<T: std::fmt::Debug>(attempt: Result<T>) -> String {
     }
 }
 
-/// Whether something comes true soon. What another test starts has our descriptors until it is another program, and a
-/// lock that was given back seems held for so long.
-fn soon(is_true: impl Fn() -> bool) -> bool {
+/// Whether a condition becomes true within 10 seconds. A process started by another test has a copy of this process's descriptors
+/// until its `exec`, so that a released lock seems held until then.
+fn becomes_true(is_true: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !is_true() {
         if start.elapsed() > Duration::from_secs(10) {
@@ -38,51 +38,51 @@ fn soon(is_true: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Another process, which says a line when it is where it should be, and goes on when it is told a line.
+/// Another process, which prints a line at each step and waits for a line before it continues.
 struct Other {
     process: Child,
-    told: ChildStdin,
-    said: BufReader<ChildStdout>,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
 }
 
 impl Other {
     fn start(command: &mut Command) -> Self {
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let told = process.stdin.take().unwrap();
-        let said = BufReader::new(process.stdout.take().unwrap());
-        Self { process, told, said }
+        let input = process.stdin.take().unwrap();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Self { process, input, output }
     }
 
-    fn says(&mut self) -> String {
+    fn read_line(&mut self) -> String {
         let mut line = String::new();
-        self.said.read_line(&mut line).unwrap();
+        self.output.read_line(&mut line).unwrap();
         line.trim().to_owned()
     }
 
-    /// The next line that begins so: a test program says more than ours do.
-    fn says_with(&mut self, start: &str) -> String {
+    /// The rest of the next line that contains `start`; a test program also prints other lines.
+    fn next_line_after(&mut self, start: &str) -> String {
         loop {
             let mut line = String::new();
-            assert!(self.said.read_line(&mut line).unwrap() > 0, "it ended without saying {start}");
-            assert!(!line.contains("FAILED"), "it failed without saying {start}");
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "it ended without a line with {start}");
+            assert!(!line.contains("FAILED"), "it failed without a line with {start}");
             if let Some(at) = line.find(start) {
                 return line[at + start.len()..].trim().to_owned();
             }
         }
     }
 
-    fn tell(&mut self) {
-        self.told.write_all(b"\n").unwrap();
+    fn send_line(&mut self) {
+        self.input.write_all(b"\n").unwrap();
     }
 
     fn end(mut self) {
-        drop(self.told);
+        drop(self.input);
         assert!(self.process.wait().unwrap().success());
     }
 }
 
 #[test]
-fn an_exclusive_lock_keeps_out_every_other_handle_of_the_process() {
+fn an_exclusive_lock_excludes_every_other_handle_of_the_process() {
     let folder = tempfile::tempdir().unwrap();
     let directory = open(folder.path());
     let lock = Lock::exclusive(&directory, NAME).unwrap();
@@ -91,12 +91,12 @@ fn an_exclusive_lock_keeps_out_every_other_handle_of_the_process() {
         assert_eq!(holder(attempt), "another handle of this process");
     }
     drop(lock);
-    assert!(soon(|| Lock::exclusive(&directory, NAME).is_ok()));
-    assert!(folder.path().join(NAME).exists(), "the file of a lock is never deleted");
+    assert!(becomes_true(|| Lock::exclusive(&directory, NAME).is_ok()));
+    assert!(folder.path().join(NAME).exists(), "a lock file is never deleted");
 }
 
 #[test]
-fn shared_locks_keep_out_exclusive_ones_only() {
+fn shared_locks_exclude_only_exclusive_locks() {
     let folder = tempfile::tempdir().unwrap();
     let directory = open(folder.path());
     let (one, two) = (Lock::shared(&directory, NAME).unwrap(), Lock::shared(&directory, NAME).unwrap());
@@ -104,7 +104,7 @@ fn shared_locks_keep_out_exclusive_ones_only() {
     drop(one);
     assert_eq!(holder(Lock::exclusive(&directory, NAME)), "another handle of this process");
     drop(two);
-    assert!(soon(|| Lock::exclusive(&directory, NAME).is_ok()));
+    assert!(becomes_true(|| Lock::exclusive(&directory, NAME).is_ok()));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn of_many_threads_exactly_one_gets_the_lock() {
 }
 
 #[test]
-fn a_link_a_pipe_and_a_directory_are_no_lock_files() {
+fn a_link_a_pipe_and_a_directory_are_refused_as_lock_files() {
     let folder = tempfile::tempdir().unwrap();
     let directory = open(folder.path());
     let elsewhere = folder.path().join("elsewhere");
@@ -159,7 +159,7 @@ fn a_link_a_pipe_and_a_directory_are_no_lock_files() {
 }
 
 #[test]
-fn a_shared_lock_needs_no_right_to_write() {
+fn a_shared_lock_needs_no_write_permission() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(NAME);
@@ -169,27 +169,27 @@ fn a_shared_lock_needs_no_right_to_write() {
 }
 
 #[test]
-fn the_lock_of_a_data_directory_is_taken_only_where_there_is_one() {
-    let marks =
+fn the_lock_of_a_data_directory_is_taken_only_in_a_data_directory() {
+    let markers =
         ["meta.properties", ".lock", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"];
-    for mark in marks.into_iter().chain([""]) {
+    for marker in markers.into_iter().chain([""]) {
         let data = tempfile::tempdir().unwrap();
         let partition = data.path().join("orders-0");
         std::fs::create_dir(&partition).unwrap();
-        if !mark.is_empty() {
-            std::fs::write(data.path().join(mark), "").unwrap();
+        if !marker.is_empty() {
+            std::fs::write(data.path().join(marker), "").unwrap();
         }
         let locks = PartitionLocks::take(&open(&partition)).unwrap();
         assert!(locks.are_held());
         assert!(partition.join(NAME).exists());
-        assert_eq!(data.path().join(".lock").exists(), !mark.is_empty(), "{mark}");
+        assert_eq!(data.path().join(".lock").exists(), !marker.is_empty(), "{marker}");
         let broker = Lock::exclusive(&open(data.path()), ".lock");
-        assert_eq!(broker.is_err(), !mark.is_empty(), "{mark}");
+        assert_eq!(broker.is_err(), !marker.is_empty(), "{marker}");
     }
 }
 
 #[test]
-fn two_partitions_of_a_data_directory_have_two_writers_and_only_their_own_readers_map_nothing() {
+fn two_partitions_of_a_data_directory_can_have_writers_and_only_their_files_count_as_locked() {
     let data = tempfile::tempdir().unwrap();
     std::fs::write(data.path().join("meta.properties"), "").unwrap();
     let [one, two, idle] = ["orders-0", "orders-1", "orders-2"].map(|name| {
@@ -200,7 +200,7 @@ fn two_partitions_of_a_data_directory_have_two_writers_and_only_their_own_reader
     let writers = [PartitionLocks::take(&one).unwrap(), PartitionLocks::take(&two).unwrap()];
     assert_eq!([&one, &two, &idle].map(Directory::is_locked), [true, true, false]);
     drop(writers);
-    assert!(soon(|| ![&one, &two, &idle].into_iter().any(Directory::is_locked)));
+    assert!(becomes_true(|| ![&one, &two, &idle].into_iter().any(Directory::is_locked)));
     let broker = Lock::exclusive(&open(data.path()), ".lock").unwrap();
     assert!([&one, &two, &idle].into_iter().all(Directory::is_locked));
     assert_eq!(holder(PartitionLocks::take(&idle)), "another handle of this process");
@@ -224,18 +224,18 @@ fn python(file: &Path) -> Other {
 }
 
 #[test]
-fn a_process_that_locks_as_posix_says_and_ours_keep_each_other_out() {
+fn a_process_with_a_posix_lock_and_a_lock_of_cordwood_exclude_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let directory = open(folder.path());
     let mut other = python(&folder.path().join(NAME));
-    assert_eq!(other.says(), "held");
+    assert_eq!(other.read_line(), "held");
     let found = holder(Lock::exclusive(&directory, NAME));
     assert!(found.starts_with(&format!("process {} (", other.process.id())), "{found}");
-    other.tell();
+    other.send_line();
     other.end();
     let _lock = Lock::exclusive(&directory, NAME).unwrap();
     let mut other = python(&folder.path().join(NAME));
-    assert_eq!(other.says(), "refused");
+    assert_eq!(other.read_line(), "refused");
     other.end();
 }
 
@@ -248,21 +248,21 @@ public class Hold {
             do {
                 FileLock lock = file.tryLock();
                 System.out.println(lock == null ? "refused" : "held");
-                int told = System.in.read();
+                int input = System.in.read();
                 if (lock != null) lock.release();
                 System.out.println("released");
-                if (told < 0) return;
+                if (input < 0) return;
             } while (System.in.read() >= 0);
         }
     }
 }
 "#;
 
-/// As Kafka's `FileLock` takes it.
+/// The JVM takes the lock as Kafka's `FileLock` does.
 #[test]
-fn a_jvm_that_holds_kafkas_lock_and_a_writer_keep_each_other_out() {
+fn a_writer_and_a_jvm_with_kafkas_lock_exclude_each_other() {
     if Command::new("java").arg("-version").stderr(Stdio::null()).status().is_err() {
-        assert!(std::env::var_os("CI").is_none(), "java is missing, and here it must be there");
+        assert!(std::env::var_os("CI").is_none(), "java is missing, and CI requires it");
         return;
     }
     let data = tempfile::tempdir().unwrap();
@@ -272,28 +272,28 @@ fn a_jvm_that_holds_kafkas_lock_and_a_writer_keep_each_other_out() {
     std::fs::write(&source, JAVA).unwrap();
     let directory = open(&partition);
     let mut broker = Other::start(Command::new("java").arg(&source).arg(data.path().join(".lock")));
-    assert_eq!(broker.says(), "held");
+    assert_eq!(broker.read_line(), "held");
     assert!(directory.is_locked());
     assert_eq!(holder(PartitionLocks::take(&directory)), format!("process {} (java)", broker.process.id()));
     assert!(!partition.join(NAME).exists(), "nothing was changed before the broker's lock was found");
-    broker.tell();
-    assert_eq!(broker.says(), "released");
+    broker.send_line();
+    assert_eq!(broker.read_line(), "released");
     let locks = PartitionLocks::take(&directory).unwrap();
-    broker.tell();
-    assert_eq!(broker.says(), "refused");
+    broker.send_line();
+    assert_eq!(broker.read_line(), "refused");
     drop(locks);
-    assert!(soon(|| !directory.is_locked()));
-    broker.tell();
-    assert_eq!(broker.says(), "released");
-    broker.tell();
-    assert_eq!(broker.says(), "held");
-    broker.tell();
-    assert_eq!(broker.says(), "released");
+    assert!(becomes_true(|| !directory.is_locked()));
+    broker.send_line();
+    assert_eq!(broker.read_line(), "released");
+    broker.send_line();
+    assert_eq!(broker.read_line(), "held");
+    broker.send_line();
+    assert_eq!(broker.read_line(), "released");
     broker.end();
 }
 
-/// This program again, for one of the tests below, which are told what to do by the variable.
-fn again(test: &str, folder: &Path) -> Other {
+/// Runs one ignored test of this program in another process, with the folder in an environment variable.
+fn run_in_process(test: &str, folder: &Path) -> Other {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--ignored", "--exact", "--nocapture", test]).env("CORDWOOD_LOCKS", folder);
     Other::start(&mut command)
@@ -303,11 +303,11 @@ fn folder_of_the_test() -> std::path::PathBuf {
     std::env::var_os("CORDWOOD_LOCKS").expect("run by another test").into()
 }
 
-/// A child that says whether `check` is true and stays until nobody can tell it anything any more.
+/// Forks a child that prints whether `check` is true and runs until its standard input is closed.
 #[expect(unsafe_code, reason = "a fork without exec, as C code in the process may do it")]
 fn fork_and_stay(check: impl FnOnce() -> bool) {
-    // SAFETY: the child calls what is allowed between fork and exec: read, write and _exit; and locks that the library
-    // promises to be usable there
+    // SAFETY: the child calls only what is allowed between fork and exec (read, write and _exit), and the lock functions, which
+    // are usable in a forked child
     unsafe {
         if libc::fork() == 0 {
             let words: &[u8] = if check() { b"\nchild: right\n" } else { b"\nchild: wrong\n" };
@@ -320,42 +320,42 @@ fn fork_and_stay(check: impl FnOnce() -> bool) {
 }
 
 #[test]
-#[ignore = "run by a_forked_child_neither_holds_the_lock_nor_takes_it_from_its_parent"]
+#[ignore = "run by a_forked_child_does_not_hold_the_lock_and_does_not_release_that_of_its_parent"]
 fn holds_a_lock_and_forks() {
     let directory = open(&folder_of_the_test());
     let lock = Lock::exclusive(&directory, NAME).unwrap();
-    let mut of_the_child = Some(lock);
-    let lock = &mut of_the_child;
+    let mut shared_handle = Some(lock);
+    let lock = &mut shared_handle;
     fork_and_stay(|| {
         let was_held = lock.as_ref().is_some_and(Lock::is_held);
         drop(lock.take());
         !was_held && holder(Lock::exclusive(&directory, NAME)).starts_with("process")
     });
-    assert!(of_the_child.as_ref().is_some_and(Lock::is_held));
+    assert!(shared_handle.as_ref().is_some_and(Lock::is_held));
     println!("\nparent: {}", std::process::id());
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
 #[test]
-fn a_forked_child_neither_holds_the_lock_nor_takes_it_from_its_parent() {
+fn a_forked_child_does_not_hold_the_lock_and_does_not_release_that_of_its_parent() {
     let folder = tempfile::tempdir().unwrap();
     let directory = open(folder.path());
-    let mut parent = again("fs::lock::holds_a_lock_and_forks", folder.path());
-    let said = BTreeSet::from([parent.says_with(": "), parent.says_with(": ")]);
-    assert_eq!(said, BTreeSet::from(["right".to_owned(), parent.process.id().to_string()]));
+    let mut parent = run_in_process("fs::lock::holds_a_lock_and_forks", folder.path());
+    let output = BTreeSet::from([parent.next_line_after(": "), parent.next_line_after(": ")]);
+    assert_eq!(output, BTreeSet::from(["right".to_owned(), parent.process.id().to_string()]));
     // the child has dropped its copy of the handle
     assert!(
         holder(Lock::exclusive(&directory, NAME)).starts_with(&format!("process {} (", parent.process.id()))
     );
     parent.process.kill().unwrap();
     parent.process.wait().unwrap();
-    // the child still has the other end
-    assert!(parent.told.write_all(b"x").is_ok());
+    // the child still has the other end of the pipe
+    assert!(parent.input.write_all(b"x").is_ok());
     Lock::exclusive(&directory, NAME).unwrap();
 }
 
 #[test]
-#[ignore = "run by forks_among_threads_that_lock_leave_nothing_locked"]
+#[ignore = "run by forks_during_locking_in_other_threads_leave_nothing_locked"]
 fn forks_while_threads_lock() {
     let directory = open(&folder_of_the_test());
     let names = ["a", "b", "c"];
@@ -365,7 +365,7 @@ fn forks_while_threads_lock() {
             scope.spawn(|| {
                 while stop.load(Ordering::Relaxed) == 0 {
                     let name = name.to_owned();
-                    assert!(soon(|| Lock::exclusive(&directory, &name).is_ok()), "{name}");
+                    assert!(becomes_true(|| Lock::exclusive(&directory, &name).is_ok()), "{name}");
                 }
             });
         }
@@ -374,16 +374,16 @@ fn forks_while_threads_lock() {
         }
         stop.store(1, Ordering::Relaxed);
     });
-    let free = names.iter().all(|name| soon(|| Lock::exclusive(&directory, name).is_ok()));
+    let free = names.iter().all(|name| becomes_true(|| Lock::exclusive(&directory, name).is_ok()));
     println!("\nparent: {}", if free { "free" } else { "locked" });
     std::io::stdin().read_line(&mut String::new()).unwrap();
 }
 
 #[test]
-fn forks_among_threads_that_lock_leave_nothing_locked() {
+fn forks_during_locking_in_other_threads_leave_nothing_locked() {
     let folder = tempfile::tempdir().unwrap();
-    let mut parent = again("fs::lock::forks_while_threads_lock", folder.path());
-    assert_eq!(parent.says_with("parent: "), "free");
-    parent.tell();
+    let mut parent = run_in_process("fs::lock::forks_while_threads_lock", folder.path());
+    assert_eq!(parent.next_line_after("parent: "), "free");
+    parent.send_line();
     parent.end();
 }

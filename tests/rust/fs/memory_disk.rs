@@ -1,10 +1,10 @@
-//! The disk of memory under the reader: it is a disk like any other.
+//! Reading a log from the in-memory disk.
 
 use cordwood::fs::mem::MemoryDisk;
 use cordwood::{Log, LogOptions};
 
 #[test]
-fn a_real_log_is_read_from_memory() {
+fn a_log_of_kafka_is_read_from_the_in_memory_disk() {
     let disk = MemoryDisk::default();
     for entry in std::fs::read_dir("tests/golden/01-plain/orders-0").unwrap() {
         let entry = entry.unwrap();

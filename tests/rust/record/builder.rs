@@ -1,4 +1,5 @@
-//! Batches are built as Kafka builds them: the golden ones again, byte for byte, and any records back from any codec.
+//! Batches are built as in Kafka: the golden batches are rebuilt byte for byte, and random records survive a round trip with
+//! every codec.
 
 use std::fs;
 
@@ -51,7 +52,7 @@ fn built(builder: &mut BatchBuilder, records: &[Rec], options: &BatchOptions) ->
     bytes
 }
 
-/// The records of a batch with the times that they themselves tell, whatever the batch says of them.
+/// The records of a batch with their own timestamps, also if the batch has a log append time.
 fn records_of(bytes: &[u8]) -> Vec<Rec> {
     let mut header = BatchHeader::parse(bytes, bytes.len() as u64).unwrap();
     header.attributes.0 &= !(1 << 3);
@@ -71,20 +72,20 @@ fn records_of(bytes: &[u8]) -> Vec<Rec> {
     found
 }
 
-/// Batches that a plain producer's records make: no producer id, no marker, nothing compacted away.
+/// For batches of a plain producer: no producer id, no marker, no record removed by compaction.
 #[test]
-fn kafkas_own_batches_are_built_again_byte_for_byte() {
+fn batches_of_kafka_are_rebuilt_byte_for_byte() {
     let (mut plain, mut append_time, mut compressed) = (0, 0, 0);
     let mut builder = BatchBuilder::new();
     for partition in golden::intact() {
         let log = naive::read(&partition.dir).unwrap();
         for batch in &log.batches {
-            let is_whole = batch.count.is_some_and(|count| {
+            let is_complete = batch.count.is_some_and(|count| {
                 count > 0 && i64::from(count) == batch.last_offset - batch.base_offset + 1
             });
-            // a coordinator's have an epoch and a sequence without a producer
+            // batches of a coordinator have an epoch and a sequence, but no producer id
             let producer = (batch.producer_id, batch.producer_epoch, batch.base_sequence);
-            if !is_whole || producer != (-1, -1, -1) || batch.control || batch.delete_horizon.is_some() {
+            if !is_complete || producer != (-1, -1, -1) || batch.control || batch.delete_horizon.is_some() {
                 continue;
             }
             let path = partition.dir.join(file_name(batch.segment, "log"));
@@ -120,7 +121,7 @@ fn kafkas_own_batches_are_built_again_byte_for_byte() {
     assert!(plain > 1000 && append_time > 10 && compressed > 100);
 }
 
-/// `MemoryRecordsTest.testChecksum`: even the LZ4 stream is the same of so short an input.
+/// `MemoryRecordsTest.testChecksum`: for an input this short, even the LZ4 stream is the same.
 #[test]
 fn checksums_of_kafkas_own_test() {
     let records = [Rec::at(283_843).key("key1").value("value1"), Rec::at(1234).key("key2").value("value2")];
@@ -131,7 +132,7 @@ fn checksums_of_kafkas_own_test() {
 }
 
 #[test]
-fn a_record_that_is_refused_leaves_the_batch_as_it_was() {
+fn a_refused_record_does_not_change_the_batch() {
     let good = Rec::at(1000).key("k").value("v");
     let alone = built(&mut BatchBuilder::new(), std::slice::from_ref(&good), &options(0));
     let mut builder = BatchBuilder::new();
@@ -160,7 +161,7 @@ fn a_record_that_is_refused_leaves_the_batch_as_it_was() {
 }
 
 #[test]
-fn a_batch_that_cannot_be_keeps_its_records() {
+fn a_refused_batch_keeps_its_records() {
     let mut builder = BatchBuilder::new();
     let mut bytes = vec![7];
     assert_eq!((builder.size(), builder.count(), builder.max_timestamp()), (V2_HEADER, 0, -1));
@@ -183,7 +184,7 @@ fn a_batch_that_cannot_be_keeps_its_records() {
 }
 
 #[test]
-fn a_sealed_batch_can_be_sealed_again_and_goes_on() {
+fn a_sealed_batch_can_be_sealed_again_and_extended() {
     let records = [Rec::at(1).value("a"), Rec::at(2).value("b")];
     let mut builder = BatchBuilder::new();
     append(&mut builder, &records[0]);
@@ -211,7 +212,7 @@ fn levels_are_those_of_kafka() {
     assert_eq!(message, "compression.gzip.level: expected -1 (the default) or 1 to 9, found 0");
 }
 
-/// The frames say what Kafka's say, around blocks that are the library's own.
+/// The frame headers equal Kafka's; the compressed blocks may differ.
 #[test]
 fn compressed_streams_begin_as_kafkas_do() {
     let stream = |codec, length: usize| {
@@ -235,13 +236,13 @@ fn compressed_streams_begin_as_kafkas_do() {
     for (length, expected) in [(0, 0), (1, 1), (32 << 10, 1), ((32 << 10) + 1, 2), (96 << 10, 3)] {
         assert_eq!(chunks(&stream(Codec::Snappy, length)), expected, "{length}");
     }
-    // what does not shrink is stored: bit 31 of the size
+    // an incompressible block is stored: bit 31 of the size
     let mut out = Vec::new();
     compress(Codec::Lz4, None, b"abc", &mut out).unwrap();
     assert_eq!(out[7..], *b"\x03\0\0\x80abc\0\0\0\0");
 }
 
-/// Bytes that no codec shrinks, or that every one does.
+/// Incompressible bytes, or bytes that every codec compresses.
 fn noise(length: usize, is_random: bool) -> Vec<u8> {
     let mut state = 88_172_645_463_325_252u64;
     let mut next = || {
@@ -254,7 +255,7 @@ fn noise(length: usize, is_random: bool) -> Vec<u8> {
 }
 
 #[test]
-fn values_around_the_sizes_of_blocks_come_back_from_every_codec_and_level() {
+fn values_around_block_sizes_survive_a_round_trip_with_every_codec_and_level() {
     let levels: [(Codec, &[i32]); 5] = [
         (Codec::None, &[]),
         (Codec::Gzip, &[-1, 1, 9]),
@@ -274,7 +275,7 @@ fn values_around_the_sizes_of_blocks_come_back_from_every_codec_and_level() {
                     assert_eq!(read.codec.name(), codec.name());
                     assert_eq!(read.records[0].value, record.value, "{codec:?} {level:?} {length}");
                     assert_eq!(records_of(&bytes), [record]);
-                    // the fastest level of zstd hardly looks at the bytes
+                    // the fastest level of zstd hardly compresses
                     let is_packed = codec != Codec::None && level != Some(-131_072);
                     if !is_random && length > 32 << 10 && is_packed {
                         assert!(bytes.len() < length / 4, "{codec:?} {level:?}: {} bytes", bytes.len());
@@ -303,7 +304,7 @@ proptest! {
     #![proptest_config(fixed_seed(400))]
 
     #[test]
-    fn any_records_are_built_as_the_tests_own_builder_builds_them_and_come_back(
+    fn random_records_are_built_as_by_the_naive_builder_and_survive_a_round_trip(
         records in prop::collection::vec(any_record(), 1..20),
         base_offset in 0..i64::MAX - 100,
         leader_epoch in -1..i32::MAX,

@@ -1,5 +1,4 @@
-//! Wrappers of magic 1 whose own offset is 0: some producers wrote them so, and Kafka then takes the inner offsets as they
-//! are.
+//! Wrappers of magic 1 with offset 0: some producers wrote them, and Kafka then uses the inner offsets unchanged.
 
 use cordwood::log::OnDamage;
 
@@ -14,7 +13,7 @@ fn wrapper(codec: Codec, count: i64) -> Vec<Built> {
     built
 }
 
-fn says(built: &[Built], end: i64) {
+fn assert_reads(built: &[Built], end: i64) {
     let parent = folder();
     let dir =
         PartitionBuilder::new(Indexing::default()).segment(0, built.to_vec()).write(parent.path(), "t-0");
@@ -38,16 +37,16 @@ fn says(built: &[Built], end: i64) {
 }
 
 #[test]
-fn a_wrapper_of_offset_zero_ends_behind_its_last_inner_message() {
+fn a_wrapper_with_offset_zero_ends_after_its_last_inner_message() {
     for codec in [Codec::Gzip, Codec::SnappyXerial, Codec::Lz4] {
         for count in [1, 2, 3, 40] {
-            says(&wrapper(codec, count), count);
+            assert_reads(&wrapper(codec, count), count);
         }
     }
 }
 
 #[test]
-fn what_follows_a_wrapper_of_offset_zero_continues_its_inner_messages() {
+fn the_batch_after_a_wrapper_with_offset_zero_continues_its_inner_offsets() {
     let rest = |base: i64| (base..base + 3).map(|offset| Rec::at(1000 + offset).value("rest"));
     for next in [
         vec![BatchV2::new(3).records(rest(3)).build()],
@@ -56,6 +55,6 @@ fn what_follows_a_wrapper_of_offset_zero_continues_its_inner_messages() {
     ] {
         let mut built = wrapper(Codec::Gzip, 3);
         built.extend(next);
-        says(&built, 6);
+        assert_reads(&built, 6);
     }
 }

@@ -1,5 +1,5 @@
-//! Batches that a caller hands in: what Kafka did with the same bytes (`tests/vectors/batch_validation.json`) is what
-//! happens here, but for the differences that the vectors name.
+//! Validation of raw batches: the results equal those of Kafka for the same bytes (`tests/vectors/batch_validation.json`), except
+//! for the differences that the vectors list.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ use crate::support::{fixed_seed, naive};
 
 const NOW: i64 = 1_700_000_000_000;
 
-/// What a leader asks for under Kafka's default settings.
+/// The rules of a leader under Kafka's default settings.
 fn leader() -> Validation {
     Validation {
         origin: Origin::Leader,
@@ -51,7 +51,7 @@ fn unhex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The rules that a topic's settings make.
+/// The rules of a topic's settings.
 fn rules(vectors: &Value, case: &Value) -> Validation {
     let mut rules = match case["role"].as_str().unwrap() {
         "leader" => leader(),
@@ -85,7 +85,7 @@ fn rules(vectors: &Value, case: &Value) -> Validation {
     rules
 }
 
-/// All that a writer does with such bytes: what it would store, and the largest timestamp.
+/// The bytes that a writer stores for these batches, and the largest timestamp.
 fn stored(raw: &[u8], rules: &Validation, epoch: i32) -> Result<(Vec<u8>, i64), Error> {
     let (mut out, mut builder, mut largest) = (Vec::new(), BatchBuilder::new(), -1);
     let mut next = 100;
@@ -122,7 +122,7 @@ fn stored(raw: &[u8], rules: &Validation, epoch: i32) -> Result<(Vec<u8>, i64), 
 }
 
 #[test]
-fn what_kafka_accepts_and_stores_is_accepted_and_stored() {
+fn batches_are_accepted_and_stored_as_by_kafka() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/batch_validation.json");
     let vectors: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let (mut same, mut refused, mut rebuilt, mut differing) = (0, 0, 0, 0);
@@ -148,7 +148,7 @@ fn what_kafka_accepts_and_stores_is_accepted_and_stored() {
             same += 1;
             continue;
         }
-        // compressed anew, bytes are each library's own: the records and what the header says of them are not
+        // recompressed bytes differ between libraries; the records and their header fields must not
         let [ours, mut theirs] = [&bytes, &kafka].map(|bytes| naive::read_batch(bytes).unwrap());
         assert!(rules.codec.is_some_and(|codec| codec != Codec::None), "{name}: other bytes");
         (theirs.size, theirs.crc) = (ours.size, ours.crc);
@@ -181,8 +181,8 @@ fn every_prefix_of_a_batch_is_refused() {
         for length in 1..batch.len() {
             let error = analyze(&batch[..length], &rules).unwrap_err().to_string();
             assert!(error.contains("in batch 0 at position 0"), "{error}");
-            let after_a_whole_one = [&batch[..], &batch[..length]].concat();
-            assert!(analyze(&after_a_whole_one, &rules).is_err());
+            let after_a_whole_batch = [&batch[..], &batch[..length]].concat();
+            assert!(analyze(&after_a_whole_batch, &rules).is_err());
         }
     }
 }
@@ -216,7 +216,7 @@ fn an_error_names_the_batch_the_record_and_what_is_wrong() {
 }
 
 #[test]
-fn an_own_record_is_judged_as_one_in_a_batch() {
+fn a_single_record_is_validated_like_a_record_in_a_batch() {
     let record = |timestamp| NewRecord { timestamp, value: Some(b"v"), ..NewRecord::default() };
     let rules = Validation { before_max_ms: 10, after_max_ms: 20, ..leader() };
     for timestamp in [NOW - 10, NOW, NOW + 20, -1] {
@@ -233,7 +233,7 @@ fn an_own_record_is_judged_as_one_in_a_batch() {
 }
 
 #[test]
-fn a_batch_stamped_with_append_time_tells_it_for_every_record() {
+fn a_batch_stamped_with_append_time_has_it_for_every_record() {
     let records = [Rec::at(NOW - 5).value("a"), Rec::at(NOW - 9).value("b")];
     let created = BatchV2::new(3).records(records.clone());
     let mut bytes = created.build().bytes;
@@ -256,9 +256,9 @@ fn offsets_beyond_the_largest_are_refused() {
 proptest! {
     #![proptest_config(fixed_seed(3000))]
 
-    /// With the checksum made right again, only the rules stand between a wrong byte and the log.
+    /// The checksum is recomputed, so that only the other rules can detect a wrong byte.
     #[test]
-    fn a_forged_batch_is_refused_or_reads_well(
+    fn a_forged_batch_is_refused_or_can_be_read(
         values in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..6), 1..4),
         changes in prop::collection::vec((21usize..400, any::<u8>()), 1..4),
         is_leader: bool,
@@ -273,7 +273,7 @@ proptest! {
         bytes[17..21].copy_from_slice(&crc.to_be_bytes());
         let rules = if is_leader { leader() } else { follower(100, 0) };
         if let Ok((bytes, largest)) = stored(&bytes, &rules, 0) {
-            // the naive reader asks for more than the format: what Kafka accepts as well may be irregular to it
+            // the naive reader is stricter than the format: it refuses some batches that Kafka accepts
             match naive::read_batch(&bytes) {
                 Ok(batch) => {
                     prop_assert_eq!(batch.base_offset, 100);
@@ -284,8 +284,8 @@ proptest! {
                 }
                 Err(what) => {
                     let is_control = bytes[22] & 0x20 != 0;
-                    let is_legal = ["length -", "record attributes", "largest timestamp", "beyond the largest"];
-                    prop_assert!(is_control || is_legal.iter().any(|legal| what.contains(legal)), "{}", what);
+                    let tolerated = ["length -", "record attributes", "largest timestamp", "beyond the largest"];
+                    prop_assert!(is_control || tolerated.iter().any(|text| what.contains(text)), "{}", what);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The history of leader epochs as a writer finds it: wrong, old, or not there.
+//! The history of leader epochs at the open of a writer: wrong, outdated or missing.
 
 use std::fs;
 use std::path::Path;
@@ -30,10 +30,10 @@ fn assert_reads(path: &Path, records: usize) {
 }
 
 #[test]
-fn a_history_that_does_not_know_the_last_epoch_is_made_anew() {
+fn a_history_without_the_last_epoch_is_rebuilt() {
     // the last segment has all records, or none
     for rolls in [false, true] {
-        for held in
+        for contents in
             [Some(""), Some("0\n0\n"), Some("0\n1\n0 0\n"), Some("0\n2\n0 0\n2 3\n"), Some("0\n1\n3 "), None]
         {
             let folder = folder();
@@ -45,13 +45,13 @@ fn a_history_that_does_not_know_the_last_epoch_is_made_anew() {
             }
             writer.close().unwrap();
             let checkpoint = path.join("leader-epoch-checkpoint");
-            match held {
-                Some(held) => fs::write(&checkpoint, held).unwrap(),
+            match contents {
+                Some(contents) => fs::write(&checkpoint, contents).unwrap(),
                 None => fs::remove_file(&checkpoint).unwrap(),
             }
             let mut writer = LogWriter::open(&path, &options(None)).unwrap();
             append(&mut writer, 1);
-            assert_eq!(writer.leader_epochs().latest(), Some(3), "{held:?}, {rolls}");
+            assert_eq!(writer.leader_epochs().latest(), Some(3), "{contents:?}, {rolls}");
             assert_reads(&path, 5);
             writer.close().unwrap();
             assert_eq!(fs::read_to_string(&checkpoint).unwrap(), "0\n1\n3 0\n");
@@ -62,7 +62,7 @@ fn a_history_that_does_not_know_the_last_epoch_is_made_anew() {
 }
 
 #[test]
-fn a_torn_tail_behind_batches_of_any_magic_is_cut_at_the_first_opening() {
+fn a_torn_tail_after_batches_of_any_magic_is_cut_at_the_first_open() {
     let mut tried = 0;
     for partition in golden::intact() {
         if !partition.case.starts_with("17-") && partition.case != "01-plain" {
@@ -73,7 +73,7 @@ fn a_torn_tail_behind_batches_of_any_magic_is_cut_at_the_first_opening() {
         fs::create_dir(&path).unwrap();
         for entry in fs::read_dir(&partition.dir).unwrap() {
             let entry = entry.unwrap();
-            // the history is what makes the writer look at the batches once more
+            // without the history, the writer reads the batches again
             if entry.file_name() != "leader-epoch-checkpoint" {
                 fs::copy(entry.path(), path.join(entry.file_name())).unwrap();
             }
@@ -92,8 +92,8 @@ fn a_torn_tail_behind_batches_of_any_magic_is_cut_at_the_first_opening() {
 }
 
 #[test]
-fn an_epoch_below_the_logs_is_refused_and_changes_nothing() {
-    // closed or killed; with records in the last segment or with an empty one
+fn an_epoch_below_the_latest_epoch_is_refused_and_changes_nothing() {
+    // closed or killed; with records in the last segment or with an empty last segment
     for (is_closed, rolls) in [(true, false), (false, false), (true, true), (false, true)] {
         let folder = folder();
         let path = folder.path().join("orders-0");
@@ -115,7 +115,7 @@ fn an_epoch_below_the_logs_is_refused_and_changes_nothing() {
             assert_eq!(refused.to_string(), expected);
             assert_eq!(files(&path), before);
         }
-        // the same, a higher one, and none
+        // the same epoch, a higher epoch, and none
         for (epoch, stamped) in [(Some(5), 5), (Some(8), 8), (None, 8)] {
             let mut writer = LogWriter::open(&path, &options(epoch)).unwrap();
             append(&mut writer, 1);
@@ -127,13 +127,13 @@ fn an_epoch_below_the_logs_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn an_epoch_without_records_does_not_count() {
+fn an_epoch_without_records_is_ignored() {
     let folder = folder();
     let path = folder.path().join("orders-0");
     let mut writer = LogWriter::open(&path, &options(5)).unwrap();
     append(&mut writer, 2);
     writer.close().unwrap();
-    // as a leader leaves it that was elected and wrote nothing: Kafka takes such a line away when it opens the log
+    // as after a leader that was elected and wrote nothing: Kafka removes such a line when it opens the log
     fs::write(path.join("leader-epoch-checkpoint"), "0\n2\n5 0\n7 2\n").unwrap();
     let writer = LogWriter::open(&path, &options(6)).unwrap();
     assert_eq!(writer.leader_epochs().entries(), [(5, 0)]);

@@ -8,7 +8,7 @@ use super::lz4;
 pub enum Codec {
     None,
     Gzip,
-    /// In snappy-java's frames, as Kafka writes it.
+    /// In the frames of snappy-java, as Kafka writes it.
     SnappyXerial,
     /// One block without frame, as some clients wrote it.
     SnappyRaw,
@@ -137,9 +137,9 @@ pub struct BatchV2 {
     /// The delete horizon, in place of the base timestamp, with its attribute bit.
     pub delete_horizon: Option<i64>,
     pub records: Vec<Rec>,
-    /// As kept by compaction when the last records were removed; default: that of the last record.
+    /// Set as after compaction that removed the last records; default: the delta of the last record.
     pub last_offset_delta: Option<i32>,
-    /// As kept by compaction when all records were removed; default: the records' largest.
+    /// Set as after compaction that removed all records; default: the largest timestamp of the records.
     pub max_timestamp: Option<i64>,
 }
 
@@ -320,7 +320,7 @@ fn put_bytes(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     out.extend(bytes.unwrap_or_default());
 }
 
-/// A zigzag varlong; for a number that fits an i32 it equals the varint.
+/// A zigzag varlong; for a number in the range of an i32 it equals the varint.
 pub fn put_varlong(out: &mut Vec<u8>, n: i64) {
     let mut raw = ((n << 1) ^ (n >> 63)) as u64;
     while raw >= 0x80 {

@@ -1,4 +1,4 @@
-//! Every one-bit flip and every truncation of a file: compares the crate's answers with those before the damage.
+//! Every one-bit flip and every truncation of a file: compares the crate's results with those before the damage.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use super::reading::{IOS, all, files, folder, locate, options, time, write};
 type Located = Option<(i64, i64, u64, u64)>;
 type Timed = Option<(i64, i64)>;
 
-/// The crate's answers about a log.
+/// The results of all queries about a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answers {
     pub batches: Vec<Batch>,
@@ -24,7 +24,7 @@ pub struct Answers {
     pub end: i64,
 }
 
-/// The questions about an intact log: every offset, every timestamp and its neighbours.
+/// Queries an intact log: every offset, every timestamp and its neighbours.
 pub fn answers(dir: &Path) -> Answers {
     let log = Log::open(dir, options(Io::Mmap)).unwrap();
     let batches = all(&log, OnDamage::Raise).whole().batches;
@@ -43,22 +43,22 @@ pub fn answers(dir: &Path) -> Answers {
     Answers { batches, located, timed, end }
 }
 
-/// The change of the answers after the file was damaged.
+/// The change of the results after the file was damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// All answers are the same.
+    /// All results are the same.
     Same,
-    /// Each answer is the same or an error, and at least one is an error.
+    /// Each result is the same or an error, and at least one is an error.
     Error,
     /// The log is shorter, with a warning.
     Shorter,
     /// The last batch has offsets that no index can refer to, which is valid, with a warning.
     Far,
-    /// A wrong answer without an error or a warning.
+    /// A wrong result without an error or a warning.
     Undetected,
 }
 
-/// An `Outcome`, and whether a scan that skips damage lost more than the damaged batch or returned false records.
+/// An `Outcome`, the batches that a scan that skips damage lost, and whether it returned false records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
     pub outcome: Outcome,

@@ -32,7 +32,7 @@ pub fn root() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     assert!(
         root.join("MANIFEST.json").is_file(),
-        "{} is missing: it is part of the repository, and these tests mean nothing without it",
+        "{} is missing: it is part of the repository, and these tests need it",
         root.join("MANIFEST.json").display()
     );
     root
@@ -108,7 +108,7 @@ pub fn lines(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Lines of one type, of a file in `expected/`.
+/// The lines of one type in a file of `expected/`.
 pub fn lines_of_type(path: &Path, kind: &str) -> Vec<Value> {
     lines(path).into_iter().filter(|line| line["type"] == kind).collect()
 }
@@ -206,17 +206,17 @@ fn control_kind(name: &str) -> i16 {
 }
 
 pub fn number(value: &Value) -> i64 {
-    value.as_i64().unwrap_or_else(|| panic!("{value} is no i64"))
+    value.as_i64().unwrap_or_else(|| panic!("{value} is not an i64"))
 }
 
 pub fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_else(|| panic!("{value} is no string")).to_owned()
+    value.as_str().unwrap_or_else(|| panic!("{value} is not a string")).to_owned()
 }
 
 /// Base64 or null.
 fn bytes(value: &Value) -> Option<Vec<u8>> {
     let mut out = Vec::new();
-    let (mut bits, mut held) = (0u32, 0);
+    let (mut bits, mut bit_count) = (0u32, 0);
     for c in value.as_str()?.bytes().filter(|&c| c != b'=') {
         let six = match c {
             b'A'..=b'Z' => c - b'A',
@@ -227,11 +227,11 @@ fn bytes(value: &Value) -> Option<Vec<u8>> {
             other => panic!("{other} in base64"),
         };
         bits = bits << 6 | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
-            bits &= (1 << held) - 1;
+        bit_count += 6;
+        if bit_count >= 8 {
+            bit_count -= 8;
+            out.push((bits >> bit_count) as u8);
+            bits &= (1 << bit_count) - 1;
         }
     }
     Some(out)

@@ -1,5 +1,5 @@
-//! Support for the tests: a builder of logs, a naive reader as the oracle, and the corpus that real Kafka wrote.
-#![allow(dead_code, reason = "each behaviour uses its own part")]
+//! Support for the tests: a builder of logs, a naive reader as the oracle, and the corpus written by real Kafka.
+#![allow(dead_code, reason = "no test uses all of it")]
 
 pub mod batches;
 pub mod flips;
@@ -10,7 +10,7 @@ pub mod partition;
 pub mod reading;
 mod tests;
 
-/// A property test with a number of cases, the same in every run; a failure prints the shrunk case.
+/// The configuration of a property test with a fixed seed: the cases are the same in every run.
 pub fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config {
         cases,

@@ -9,9 +9,9 @@ use super::batches::{ABORT, Built, COMMIT};
 /// The offset in an `.index` entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryOffset {
-    /// That of the batch's last record: Kafka 4.
+    /// The offset of the batch's last record: Kafka 4.
     Last,
-    /// That of the batch's first record: Kafka 0.8 to 0.11.
+    /// The offset of the batch's first record: Kafka 0.8 to 0.11.
     Base,
 }
 
@@ -23,7 +23,7 @@ pub struct Indexing {
     pub entry_offset: EntryOffset,
     /// The last segment's indexes have this size, with zeros at the end, as with a running or killed broker.
     pub preallocated_bytes: Option<usize>,
-    /// Without a time index, as Kafka 0.8 and 0.9 wrote it.
+    /// False: no time index, as in Kafka 0.8 and 0.9.
     pub has_time_index: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Reads with the crate, and converts the results to the naive reader's types, so that the two can be compared.
+//! Reads with the crate and converts the results to the types of the naive reader for comparison.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl Read {
         self.records().map(|record| record.offset).collect()
     }
 
-    /// The same for a scan that must not fail.
+    /// The results of a scan that must not have failed.
     pub fn whole(self) -> Self {
         if let Some(error) = &self.error {
             panic!("{error}");
@@ -195,7 +195,7 @@ pub fn locate(log: &Log, offset: i64) -> Result<Option<(i64, i64, u64, u64)>, Er
     Ok(found.map(|at| (at.segment_base_offset, at.batch_base_offset, at.position, u64::from(at.size))))
 }
 
-/// The same of the naive reader.
+/// The result of the naive reader in the same form.
 pub fn located(batch: Option<&Batch>) -> Option<(i64, i64, u64, u64)> {
     batch.map(|batch| (batch.segment, batch.base_offset, batch.position, batch.size))
 }
@@ -205,7 +205,7 @@ pub fn time(log: &Log, target: i64) -> Result<Option<(i64, i64)>, Error> {
     Ok(log.offset_for_time(target)?.map(|found| (found.timestamp, found.offset)))
 }
 
-/// The same of the naive reader.
+/// The result of the naive reader in the same form.
 pub fn timed(record: Option<&Record>) -> Option<(i64, i64)> {
     record.map(|record| (record.timestamp, record.offset))
 }

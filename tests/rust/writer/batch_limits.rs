@@ -1,4 +1,4 @@
-//! Records that are more than one batch can hold.
+//! Records that do not fit into one batch.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn open(path: &Path, config: LogConfig) -> LogWriter {
     LogWriter::open(path, &options).unwrap()
 }
 
-/// How many records each batch has, and its bytes.
+/// The number of records and the size of each batch.
 fn batches(path: &Path) -> Vec<(usize, usize)> {
     let log = Log::open(path, LogOptions::default()).unwrap();
     let mut scan = log.scan(ScanOptions { batches_only: true, ..ScanOptions::default() }).unwrap();
@@ -31,11 +31,11 @@ fn batches(path: &Path) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn many_records_are_split_at_what_any_batch_may_hold_whatever_the_settings_allow() {
+fn many_records_are_split_at_the_largest_readable_batch_even_if_the_settings_allow_more() {
     let folder = tempfile::tempdir().unwrap();
     let value = vec![b'x'; MIB];
     let records = vec![NewRecord { value: Some(&value), ..NewRecord::default() }; 130];
-    // 127 and not 128: each record has a few bytes besides its value; and there is room for what a codec may add
+    // 127 and not 128: each record has a few bytes besides its value, and a codec may add some
     for (name, compression_type, counts) in
         [("plain-0", CompressionType::Producer, [127, 3]), ("packed-0", CompressionType::Snappy, [126, 4])]
     {
@@ -56,7 +56,7 @@ fn many_records_are_split_at_what_any_batch_may_hold_whatever_the_settings_allow
 }
 
 #[test]
-fn a_record_that_fits_into_no_batch_leaves_those_before_it_out_too() {
+fn a_record_too_large_for_a_batch_prevents_the_append_of_the_records_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("orders-0");
     let mut writer = open(&path, LogConfig { max_message_bytes: 1000, ..LogConfig::default() });
@@ -70,7 +70,7 @@ fn a_record_that_fits_into_no_batch_leaves_those_before_it_out_too() {
 }
 
 #[test]
-fn records_that_compression_makes_larger_are_split_once_more() {
+fn records_that_compression_makes_larger_are_split_again() {
     let mut state = 1_u64;
     let mut noise = |length: usize| -> Vec<u8> {
         let mut byte = || {

@@ -1,4 +1,4 @@
-//! Corners of the writer in which only a part of what it does has happened, or what is there is not what it made.
+//! Edge cases of the writer: interrupted changes, files that another process wrote, and limits.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,39 +64,39 @@ fn bytes_of(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     files
 }
 
-/// The largest relative offset that an index has room for.
-const FARTHEST: i64 = i32::MAX as i64;
+/// The largest relative offset that an index can store.
+const MAX_RELATIVE: i64 = i32::MAX as i64;
 
 #[test]
-fn offsets_too_far_apart_for_one_segment_are_refused_together_and_roll_one_after_another() {
+fn offsets_too_far_apart_for_one_segment_are_refused_in_one_append_and_roll_in_several() {
     let folder = in_memory();
     let path = folder.path().join("orders-0");
     let mut writer = LogWriter::open(&path, &options()).unwrap();
     for base in [0, 100] {
         let before = bytes_of(&path);
         let end = writer.log_end_offset();
-        let both = [batch(end), batch(end + FARTHEST + 1)].concat();
+        let both = [batch(end), batch(end + MAX_RELATIVE + 1)].concat();
         let error = writer.append_batches(&both, true).unwrap_err();
         assert!(matches!(error, Error::InvalidRecord { argument: "raw", .. }), "{error}");
         assert_eq!(bytes_of(&path), before);
         assert_eq!(writer.log_end_offset(), end);
         writer.append_batches(&batch(base), true).unwrap();
     }
-    // relative to the segment's base offset, 0: the last one that fits, and the first one that does not
-    writer.append_batches(&batch(FARTHEST), true).unwrap();
+    // relative to the segment's base offset, 0: the last offset that fits, and the first that does not
+    writer.append_batches(&batch(MAX_RELATIVE), true).unwrap();
     assert_eq!(segments(&path), [0]);
-    writer.append_batches(&batch(FARTHEST + 1), true).unwrap();
-    assert_eq!(segments(&path), [0, FARTHEST + 1]);
-    // far ahead, in a segment of its own
-    let far = 3 * FARTHEST;
+    writer.append_batches(&batch(MAX_RELATIVE + 1), true).unwrap();
+    assert_eq!(segments(&path), [0, MAX_RELATIVE + 1]);
+    // far above, in a new segment
+    let far = 3 * MAX_RELATIVE;
     writer.append_batches(&batch(far), true).unwrap();
-    assert_eq!(segments(&path), [0, FARTHEST + 1, far]);
+    assert_eq!(segments(&path), [0, MAX_RELATIVE + 1, far]);
     drop(writer);
     for _ in 0..2 {
         let mut writer = LogWriter::open(&path, &options()).unwrap();
         assert_eq!(writer.log_end_offset(), far + 1);
         let log = writer.reader().unwrap();
-        for offset in [0, 100, FARTHEST, FARTHEST + 1, far] {
+        for offset in [0, 100, MAX_RELATIVE, MAX_RELATIVE + 1, far] {
             assert_eq!(log.locate(offset).unwrap().unwrap().batch_base_offset, offset);
         }
         writer.close().unwrap();
@@ -104,14 +104,14 @@ fn offsets_too_far_apart_for_one_segment_are_refused_together_and_roll_one_after
 }
 
 #[test]
-fn indexes_without_their_log_are_not_taken_for_those_of_a_new_segment() {
+fn indexes_without_a_log_are_not_used_for_a_new_segment() {
     let (folder, other) = (in_memory(), in_memory());
-    let [clean, littered] = [&other, &folder].map(|folder| folder.path().join("orders-0"));
-    fs::create_dir(&littered).unwrap();
-    // of a log that a crash took, as they are while it is written, and once it is closed
-    fs::write(littered.join("00000000000000000000.index"), vec![0; 1024]).unwrap();
-    fs::write(littered.join("00000000000000000000.timeindex"), [0x7f; 1020]).unwrap();
-    for path in [&clean, &littered] {
+    let [clean, with_indexes] = [&other, &folder].map(|folder| folder.path().join("orders-0"));
+    fs::create_dir(&with_indexes).unwrap();
+    // of a log that was lost in a crash: an index as it is during writing, and as it is after a close
+    fs::write(with_indexes.join("00000000000000000000.index"), vec![0; 1024]).unwrap();
+    fs::write(with_indexes.join("00000000000000000000.timeindex"), [0x7f; 1020]).unwrap();
+    for path in [&clean, &with_indexes] {
         let mut writer = LogWriter::open(path, &options()).unwrap();
         for number in 0..5 {
             writer.append(&record(1000 + number)).unwrap();
@@ -124,11 +124,11 @@ fn indexes_without_their_log_are_not_taken_for_those_of_a_new_segment() {
         let files = bytes_of(path).into_iter();
         files.map(|(path, bytes)| (path.file_name().unwrap().to_owned(), bytes)).collect()
     };
-    assert_eq!(named(&littered), named(&clean));
+    assert_eq!(named(&with_indexes), named(&clean));
 }
 
 #[test]
-fn an_interval_of_messages_is_counted_from_the_last_sync_also_behind_a_truncation() {
+fn a_flush_interval_of_messages_is_counted_from_the_last_sync_also_after_a_truncation() {
     let folder = in_memory();
     let path = folder.path().join("orders-0");
     let flush = FlushMode::Interval { messages: Some(3), ms: None };
@@ -150,8 +150,7 @@ fn an_interval_of_messages_is_counted_from_the_last_sync_also_behind_a_truncatio
 }
 
 #[test]
-fn a_log_that_was_emptied_while_the_lines_of_its_data_directory_were_not_rewritten_starts_where_it_was_told()
-{
+fn an_emptied_log_keeps_its_new_start_if_the_lines_of_its_data_directory_were_not_rewritten() {
     let folder = in_memory();
     let path = folder.path().join("orders-0");
     fs::create_dir(&path).unwrap();
@@ -167,7 +166,7 @@ fn a_log_that_was_emptied_while_the_lines_of_its_data_directory_were_not_rewritt
     assert!(before.contains("orders 0 500"), "{before}");
     writer.truncate_fully_and_start_at(0).unwrap();
     drop(writer);
-    // as if the crash had come between the two
+    // as after a crash between the two changes
     fs::write(&lines, before).unwrap();
     let mut writer = LogWriter::open(&path, &options()).unwrap();
     assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (0, 0));
@@ -181,23 +180,23 @@ fn a_log_that_was_emptied_while_the_lines_of_its_data_directory_were_not_rewritt
     assert_eq!(writer.log_start_offset(), 0);
 }
 
-/// Segments that are larger on disk than what they hold, until they are sealed.
+/// Options with which segments are larger on disk than their data until they are sealed.
 fn preallocated() -> WriterOptions {
     let config = LogConfig { segment_bytes: 4096, preallocate: true, ..options().config };
     WriterOptions { config, flush: FlushMode::None, ..options() }
 }
 
-/// The answer, if the log is still what it was when it was opened; no other error will do.
-fn unless_changed<T>(answer: Result<T, Error>) -> Option<T> {
-    match answer {
-        Ok(answer) => Some(answer),
+/// The result, or `None` if the log has changed since it was opened. Any other error is a failure.
+fn unless_changed<T>(result: Result<T, Error>) -> Option<T> {
+    match result {
+        Ok(result) => Some(result),
         Err(Error::LogChanged { .. }) => None,
         Err(error) => panic!("{error}"),
     }
 }
 
 #[test]
-fn readers_beside_rolls_of_preallocated_segments_find_no_damage() {
+fn readers_during_rolls_of_preallocated_segments_find_no_damage() {
     let folder = in_memory();
     let path = folder.path().join("orders-0");
     let mut writer = LogWriter::open(&path, &preallocated()).unwrap();
@@ -208,7 +207,7 @@ fn readers_beside_rolls_of_preallocated_segments_find_no_damage() {
         }
     });
     let mut log = Log::open(&path, LogOptions::default()).unwrap();
-    let (mut answers, mut last) = (0, 0);
+    let (mut results, mut last) = (0, 0);
     while !appending.is_finished() {
         log = log.refresh().unwrap();
         for log in [&log, &Log::open(&path, LogOptions::default()).unwrap()] {
@@ -217,8 +216,8 @@ fn readers_beside_rolls_of_preallocated_segments_find_no_damage() {
             last = end;
             if let Some(at) = (end > 0).then(|| unless_changed(log.locate(end - 1))).flatten() {
                 assert_eq!(at.unwrap().batch_base_offset, end - 1);
-                answers += 1;
-                // across the ends of segments: one holds about 50 batches
+                results += 1;
+                // across segments: each has about 50 batches
                 let ranges = Ranges {
                     start_offset: Some((end - 120).max(0)),
                     end_offset: Some(end),
@@ -241,7 +240,7 @@ fn readers_beside_rolls_of_preallocated_segments_find_no_damage() {
         }
     }
     appending.join().unwrap();
-    assert!(answers > 10 && segments(&path).len() > 100, "{answers} answers");
+    assert!(results > 10 && segments(&path).len() > 100, "{results} results");
     writer.close().unwrap();
     assert_eq!(log.refresh().unwrap().log_end_offset().unwrap(), 20_000);
 }
@@ -261,7 +260,7 @@ fn retention_by_size_counts_the_data_of_a_preallocated_segment() {
 }
 
 #[test]
-fn a_reader_of_a_preallocated_segment_stays_as_it_was() {
+fn a_reader_of_a_preallocated_segment_does_not_see_later_appends() {
     let folder = in_memory();
     let mut writer = LogWriter::open(folder.path().join("orders-0"), &preallocated()).unwrap();
     for offset in 1..20 {
@@ -279,28 +278,28 @@ fn a_reader_of_a_preallocated_segment_stays_as_it_was() {
 }
 
 #[test]
-fn a_log_is_never_without_a_segment_while_it_is_started_anew() {
+fn a_log_has_a_segment_at_any_time_while_all_records_are_removed() {
     let folder = in_memory();
     let path = folder.path().join("orders-0");
     let mut writer = LogWriter::open(&path, &preallocated()).unwrap();
     let (done, is_done) = std::sync::mpsc::channel::<()>();
     let reading = path.clone();
     let reader = std::thread::spawn(move || {
-        let mut looked = 0;
+        let mut checks = 0;
         while is_done.try_recv().is_err() {
             let log = Log::open(&reading, LogOptions::default()).unwrap();
             if let Some(end) = unless_changed(log.log_end_offset()) {
                 assert!(log.log_start_offset() <= end, "{} to {end}", log.log_start_offset());
-                looked += 1;
+                checks += 1;
             }
         }
-        looked
+        checks
     });
     for turn in 0..300 {
         for number in 0..70 {
             writer.append(&record(1000 + number)).unwrap();
         }
-        // beyond the log's end, below its start, at it, inside its first segment, inside its last one
+        // above the log end, below the log start, at it, inside the first segment, inside the last segment
         let (start, end) = (writer.log_start_offset(), writer.log_end_offset());
         let offset = [end + 1, end + 3, start - 1, start, start + 1, end - 1][turn % 6];
         writer.truncate_fully_and_start_at(offset).unwrap();

@@ -1,4 +1,4 @@
-//! The index files of the active segment, while it is written: how far they lag behind the log, and what they end as.
+//! The index files of the active segment during writing: how far they lag behind the log, and their final contents.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn open(path: &Path) -> LogWriter {
     LogWriter::open(path, &options).unwrap()
 }
 
-/// What Kafka has in both indexes: offset and position, timestamp and offset.
+/// A naive model of the entries that Kafka writes to both indexes: offset and position, timestamp and offset.
 #[derive(Default)]
 struct Naive {
     size: u64,
@@ -40,24 +40,24 @@ impl Naive {
     }
 }
 
-/// The entries of a file that has its full length, without the zeros after them.
+/// The entries of a preallocated file, without the zeros after them.
 fn entries(path: &Path, extension: &str, entry: usize) -> Vec<u8> {
     let mut bytes = std::fs::read(path.join(format!("{:020}.{extension}", 0))).unwrap();
     assert_eq!(bytes.len(), INDEX_BYTES / entry * entry, "the file has its full length while it is written");
     let end = bytes.chunks(entry).position(|slot| slot.iter().all(|byte| *byte == 0));
     let end = end.map_or(bytes.len(), |slot| slot * entry);
-    assert!(bytes.drain(end..).all(|byte| byte == 0), "zeros follow the entries and nothing else");
+    assert!(bytes.drain(end..).all(|byte| byte == 0), "only zeros follow the entries");
     bytes
 }
 
-/// A value so large that its batch has so many bytes.
+/// A value with which a batch has `batch` bytes.
 fn value(batch: u64) -> Vec<u8> {
-    // the header of a batch, and of its record
+    // minus the batch header and the other fields of the record
     vec![b'v'; batch as usize - 61 - 10]
 }
 
 #[test]
-fn the_files_of_both_indexes_lag_by_a_bounded_part_of_the_log_and_end_as_kafkas() {
+fn the_files_of_both_indexes_lag_by_a_bounded_part_of_the_log_and_finally_equal_kafkas() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("orders-0");
     let mut writer = open(&path);
@@ -65,7 +65,7 @@ fn the_files_of_both_indexes_lag_by_a_bounded_part_of_the_log_and_end_as_kafkas(
     let mut log = 0;
     let mut largest_lag = 0;
     for number in 0..2_500 {
-        // small ones, many to an entry, then some that have an entry each, and some that have none
+        // small batches, several per entry, then batches with one entry each, then batches without an entry
         let value = value(if (2_000..2_490).contains(&number) { 5_000 } else { 700 });
         let timestamp = 1_700_000_000_000 + i64::from(number);
         writer.append(&NewRecord { timestamp, key: None, value: Some(&value), headers: &[] }).unwrap();
@@ -77,7 +77,7 @@ fn the_files_of_both_indexes_lag_by_a_bounded_part_of_the_log_and_end_as_kafkas(
         let indexed = offsets.last_chunk::<4>().map_or(0, |position| u32::from_be_bytes(*position));
         largest_lag = largest_lag.max(size - u64::from(indexed));
         if number % 500 == 250 {
-            // a reader that the writer gives, and a sync, find all of them
+            // `reader()` and a sync write all entries
             if number < 1000 {
                 writer.reader().unwrap();
             } else {
@@ -87,7 +87,7 @@ fn the_files_of_both_indexes_lag_by_a_bounded_part_of_the_log_and_end_as_kafkas(
             assert_eq!(entries(&path, "timeindex", 12), naive.times, "{number}");
         }
     }
-    // the entries are written in groups, and a group is bounded
+    // the entries are written in groups of bounded size
     assert!(largest_lag > 20 * INTERVAL && largest_lag < (256 << 10) + 3 * INTERVAL, "{largest_lag}");
     writer.close().unwrap();
     let file = |extension: &str| std::fs::read(path.join(format!("{:020}.{extension}", 0))).unwrap();

@@ -1,4 +1,4 @@
-//! The writer's promises on real files: what is appended is read, before and after every kind of end.
+//! The writer on real files: appended records are read, before and after a close, a drop and a recovery.
 
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,7 @@ fn read(path: &Path) -> Vec<(i64, i64, Vec<u8>)> {
             found.push((record.offset, record.timestamp, record.value.unwrap().to_vec()));
         }
     }
-    // what lies below the log start is named, and is no fault
+    // a warning about hidden records below the log start offset is expected
     let warnings: Vec<_> =
         log.warnings().into_iter().filter(|warning| !warning.contains("are hidden below")).collect();
     assert_eq!(warnings, [""; 0]);
@@ -60,7 +60,7 @@ fn partition(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("orders-0")
 }
 
-/// Five records, one a batch, in one segment whose writer was not closed: its options, its file and the bytes of that.
+/// Writes five batches of one record to one segment, without a close. Returns the options, the `.log` and its bytes.
 fn unclosed(path: &Path) -> (WriterOptions, PathBuf, Vec<u8>) {
     let config = LogConfig { segment_bytes: 1 << 20, ..small().config };
     let options = WriterOptions { config, ..small() };
@@ -82,7 +82,7 @@ fn bytes_of(path: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn what_was_appended_is_there_after_a_clean_close() {
+fn appended_records_are_read_after_a_clean_close() {
     let folder = tempfile::tempdir().unwrap();
     let path = partition(&folder);
     for round in 0..4 {
@@ -96,7 +96,7 @@ fn what_was_appended_is_there_after_a_clean_close() {
 }
 
 #[test]
-fn what_was_appended_is_there_after_a_drop_without_a_close() {
+fn appended_records_are_read_after_a_drop_without_a_close() {
     let folder = tempfile::tempdir().unwrap();
     let path = partition(&folder);
     for round in 0..4 {
@@ -144,7 +144,7 @@ fn a_damaged_record_is_an_error_that_changes_nothing() {
 }
 
 #[test]
-fn a_log_is_cut_at_either_end() {
+fn a_log_is_truncated_at_both_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = partition(&folder);
     let mut writer = LogWriter::open(&path, &small()).unwrap();
@@ -168,7 +168,7 @@ fn a_log_is_cut_at_either_end() {
 }
 
 #[test]
-fn retention_goes_by_size_and_by_time() {
+fn retention_applies_by_size_and_by_time() {
     let folder = tempfile::tempdir().unwrap();
     let path = partition(&folder);
     let config = LogConfig { retention_bytes: 1000, retention_ms: -1, ..small().config };

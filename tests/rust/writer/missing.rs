@@ -1,4 +1,4 @@
-//! Segments that somebody took away, or cut, while no writer had the log: a writer says so, and changes nothing.
+//! Segments that were removed or truncated while no writer had the log open: a writer reports this and changes nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,7 +26,7 @@ fn append(writer: &mut LogWriter, count: i64) {
     }
 }
 
-/// A log of some segments; their paths.
+/// Writes a log with several segments. Returns their paths.
 fn written(path: &Path, is_closed: bool) -> Vec<PathBuf> {
     let mut writer = LogWriter::open(path, &options()).unwrap();
     append(&mut writer, RECORDS);
@@ -55,7 +55,7 @@ fn base_offset(log: &Path) -> i64 {
     log.file_stem().unwrap().to_str().unwrap().parse().unwrap()
 }
 
-/// The words of the error, of a directory that stays as it is.
+/// The text of the error of a refused open, which must not change the directory.
 fn refused(path: &Path) -> String {
     let before = files(path);
     match LogWriter::open(path, &options()) {
@@ -69,27 +69,27 @@ fn refused(path: &Path) -> String {
 }
 
 #[test]
-fn a_segment_that_vanished_from_the_middle_of_a_closed_log_is_named() {
+fn a_segment_missing_from_the_middle_of_a_closed_log_is_reported() {
     for number in 1..4 {
         let folder = folder();
         let path = folder.path().join("orders-0");
-        let gone = written(&path, true).swap_remove(number);
-        let size = fs::metadata(&gone).unwrap().len();
-        remove_segment(&gone);
+        let removed = written(&path, true).swap_remove(number);
+        let size = fs::metadata(&removed).unwrap().len();
+        remove_segment(&removed);
         let words = refused(&path);
-        let name = gone.file_name().unwrap().to_str().unwrap();
+        let name = removed.file_name().unwrap().to_str().unwrap();
         assert!(
             words.contains(&format!("{name} of {size} bytes")) && words.ends_with("no such file"),
             "{words}"
         );
-        // as the error says
+        // as the error advises
         fs::remove_file(path.join(".cordwood.clean")).unwrap();
         assert_eq!(LogWriter::open(&path, &options()).unwrap().log_end_offset(), RECORDS);
     }
 }
 
 #[test]
-fn a_sealed_segment_of_another_size_is_named() {
+fn a_sealed_segment_of_another_size_is_reported() {
     for number in 0..4 {
         let folder = folder();
         let path = folder.path().join("orders-0");
@@ -106,7 +106,7 @@ fn a_sealed_segment_of_another_size_is_named() {
 }
 
 #[test]
-fn a_log_that_was_closed_ends_where_it_ended_whatever_else_is_gone() {
+fn a_closed_log_that_lost_its_last_segments_is_refused_without_the_durable_offset_file() {
     for all in [false, true] {
         let folder = folder();
         let path = folder.path().join("orders-0");
@@ -124,20 +124,20 @@ fn a_log_that_was_closed_ends_where_it_ended_whatever_else_is_gone() {
             format!("expected a log that ends at offset {RECORDS} or above")
         };
         assert!(words.starts_with(&expected), "{words}");
-        // as the error says
+        // as the error advises
         fs::remove_file(path.join(".cordwood.clean")).unwrap();
         LogWriter::open(&path, &options()).unwrap();
     }
 }
 
 #[test]
-fn what_a_broker_cut_and_wrote_anew_is_no_loss() {
+fn records_truncated_and_replaced_by_a_broker_are_not_reported_as_lost() {
     let folder = folder();
     let path = folder.path().join("orders-0");
     written(&path, true);
     let is_ours = |file: &Path| file.file_name().unwrap().to_str().unwrap().starts_with(".cordwood.");
     let ours: BTreeMap<_, _> = files(&path).into_iter().filter(|(file, _)| is_ours(file)).collect();
-    // a broker knows nothing of them
+    // a broker ignores these files
     for file in ours.keys() {
         fs::remove_file(file).unwrap();
     }
@@ -155,7 +155,7 @@ fn what_a_broker_cut_and_wrote_anew_is_no_loss() {
 }
 
 #[test]
-fn first_segments_that_vanished_are_named_after_a_crash_too() {
+fn missing_first_segments_are_reported_also_after_a_crash() {
     for is_closed in [true, false] {
         let folder = folder();
         let path = folder.path().join("orders-0");
@@ -163,7 +163,7 @@ fn first_segments_that_vanished_are_named_after_a_crash_too() {
         remove_segment(&logs[0]);
         remove_segment(&logs[1]);
         let words = refused(&path);
-        assert!(words.starts_with("expected a segment with offset 0, where the log starts"), "{words}");
+        assert!(words.starts_with("expected a segment with offset 0, the log start offset"), "{words}");
         fs::remove_file(path.join(".cordwood.checkpoint")).unwrap();
         let writer = LogWriter::open(&path, &options()).unwrap();
         assert_eq!((writer.log_start_offset(), writer.log_end_offset()), (base_offset(&logs[2]), RECORDS));
@@ -171,7 +171,7 @@ fn first_segments_that_vanished_are_named_after_a_crash_too() {
 }
 
 #[test]
-fn what_a_broker_deleted_or_compacted_is_no_loss() {
+fn segments_deleted_or_compacted_by_a_broker_are_not_reported_as_lost() {
     let folder = folder();
     let path = folder.path().join("orders-0");
     fs::write(folder.path().join("meta.properties"), "version=1\n").unwrap();
@@ -195,7 +195,7 @@ fn what_a_broker_deleted_or_compacted_is_no_loss() {
     assert_eq!(LogWriter::open(&path, &options).unwrap().log_end_offset(), RECORDS);
 }
 
-/// A broker's data directory, whose checkpoints have these lines for `orders-0`, and one for another partition.
+/// A broker's data directory whose checkpoints have these offsets for `orders-0`, and a line for another partition.
 fn data_directory(start: Option<i64>, recovery_point: Option<i64>) -> tempfile::TempDir {
     let data = folder();
     fs::write(data.path().join("meta.properties"), "version=1\n").unwrap();
@@ -211,8 +211,8 @@ fn data_directory(start: Option<i64>, recovery_point: Option<i64>) -> tempfile::
 const STARTS: &str = "log-start-offset-checkpoint";
 const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 
-/// What is left of a partition whose segments are gone.
-const LEFT: [&[(&str, &str)]; 3] = [
+/// The remaining files of partitions without segments.
+const REMAINING_FILES: [&[(&str, &str)]; 3] = [
     &[],
     &[("leader-epoch-checkpoint", "0\n1\n0 0\n")],
     &[
@@ -222,21 +222,21 @@ const LEFT: [&[(&str, &str)]; 3] = [
     ],
 ];
 
-fn leave(path: &Path, left: &[(&str, &str)]) {
+fn write_files(path: &Path, remaining: &[(&str, &str)]) {
     fs::create_dir(path).unwrap();
-    for (name, text) in left {
+    for (name, text) in remaining {
         fs::write(path.join(name), text).unwrap();
     }
 }
 
 #[test]
-fn a_brokers_partition_without_segments_goes_on_at_its_log_start() {
-    for left in [None, Some(LEFT[0]), Some(LEFT[1]), Some(LEFT[2])] {
+fn a_partition_of_a_broker_without_segments_continues_at_its_log_start_offset() {
+    for remaining in [None, Some(REMAINING_FILES[0]), Some(REMAINING_FILES[1]), Some(REMAINING_FILES[2])] {
         for recovery_point in [None, Some(0), Some(300), Some(500)] {
             let data = data_directory(Some(500), recovery_point);
             let path = data.path().join("orders-0");
-            if let Some(left) = left {
-                leave(&path, left);
+            if let Some(remaining) = remaining {
+                write_files(&path, remaining);
             }
             let mut writer = LogWriter::open(&path, &options()).unwrap();
             assert_eq!(
@@ -255,15 +255,16 @@ fn a_brokers_partition_without_segments_goes_on_at_its_log_start() {
 }
 
 #[test]
-fn a_brokers_partition_that_lost_records_is_refused_until_its_recovery_point_says_otherwise() {
+fn a_partition_of_a_broker_that_lost_records_is_refused_until_its_recovery_point_is_lowered() {
     for start in [None, Some(0), Some(500), Some(899)] {
-        for left in [None, Some(LEFT[0]), Some(LEFT[1]), Some(LEFT[2])] {
+        for remaining in [None, Some(REMAINING_FILES[0]), Some(REMAINING_FILES[1]), Some(REMAINING_FILES[2])]
+        {
             let data = data_directory(start, Some(900));
             let path = data.path().join("orders-0");
-            if let Some(left) = left {
-                leave(&path, left);
+            if let Some(remaining) = remaining {
+                write_files(&path, remaining);
             }
-            let before = (files(data.path()), left.map(|_| files(&path)));
+            let before = (files(data.path()), remaining.map(|_| files(&path)));
             let error = LogWriter::open(&path, &options()).unwrap_err();
             assert_eq!(error.code(), "corrupt", "{error}");
             let checkpoint = data.path().join(RECOVERY_POINTS);
@@ -277,14 +278,14 @@ fn a_brokers_partition_that_lost_records_is_refused_until_its_recovery_point_say
             ] {
                 assert!(error.to_string().contains(words), "no {words} in {error}");
             }
-            // but for the lock's file
-            let held = left.map(|_| {
-                let mut held = files(&path);
-                held.retain(|file, _| !file.ends_with(".cordwood.lock"));
-                held
+            // except for the lock file
+            let now = remaining.map(|_| {
+                let mut now = files(&path);
+                now.retain(|file, _| !file.ends_with(".cordwood.lock"));
+                now
             });
-            assert_eq!((files(data.path()), held), before);
-            // as the error says it
+            assert_eq!((files(data.path()), now), before);
+            // as the error advises
             let text = fs::read_to_string(&checkpoint).unwrap();
             fs::write(&checkpoint, text.replace("orders 0 900", &format!("orders 0 {begin}"))).unwrap();
             let writer = LogWriter::open(&path, &options()).unwrap();
@@ -294,17 +295,17 @@ fn a_brokers_partition_that_lost_records_is_refused_until_its_recovery_point_say
 }
 
 #[test]
-fn a_new_partition_beside_a_brokers_starts_at_zero() {
+fn a_new_partition_in_a_data_directory_of_a_broker_starts_at_zero() {
     let data = data_directory(None, None);
     let path = data.path().join("orders-0");
     assert_eq!(LogWriter::open(&path, &options()).unwrap().log_end_offset(), 0);
-    // and a line that no offset can have counts for none
+    // a line with an invalid offset is ignored
     let data = data_directory(Some(-3), Some(i64::MIN));
     assert_eq!(LogWriter::open(data.path().join("orders-0"), &options()).unwrap().log_end_offset(), 0);
 }
 
 #[test]
-fn a_reader_warns_of_a_log_that_ends_before_it_was_synced() {
+fn a_reader_warns_of_a_log_that_ends_below_its_durable_offset() {
     for is_closed in [true, false] {
         let parent = folder();
         let path = parent.path().join("orders-0");
@@ -340,7 +341,7 @@ fn a_reader_warns_of_a_log_that_ends_below_its_recovery_point() {
 }
 
 #[test]
-fn a_segment_that_is_missing_after_a_truncation_within_a_batch_is_no_sign_of_compaction() {
+fn a_missing_segment_after_a_truncation_inside_a_batch_does_not_count_as_compaction() {
     let parent = folder();
     let path = parent.path().join("orders-0");
     let mut writer = LogWriter::open(&path, &options()).unwrap();

@@ -1,4 +1,4 @@
-//! Where a log may be begun: what is refused makes no folder.
+//! Directories in which a log may be created. A refused open creates no folder.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use cordwood::writer::{LogWriter, WriterOptions};
 
 use crate::support::reading::folder;
 
-const FOREIGN: [&str; 7] =
+const NAMES_REFUSED_BY_KAFKA: [&str; 7] =
     ["plain", "t\u{e4}-0", "t-0.00ff-delete", "t-0.00ff-future", "t-0.00ff-stray", "t-x", "t-99999999999"];
 
 fn open(path: &Path) -> Result<LogWriter, Error> {
@@ -19,24 +19,24 @@ fn open(path: &Path) -> Result<LogWriter, Error> {
 }
 
 #[test]
-fn a_name_that_kafka_does_not_take_is_refused_in_its_data_directory_and_nowhere_else() {
+fn a_name_that_kafka_does_not_accept_is_refused_only_in_a_kafka_data_directory() {
     for is_brokers in [true, false] {
         let data = folder();
         fs::write(data.path().join(".lock"), "").unwrap();
         if is_brokers {
             fs::write(data.path().join("meta.properties"), "version=1\n").unwrap();
         }
-        for name in FOREIGN {
-            for is_there in [false, true] {
+        for name in NAMES_REFUSED_BY_KAFKA {
+            for exists in [false, true] {
                 let path = data.path().join(name);
-                if is_there && is_brokers {
+                if exists && is_brokers {
                     fs::create_dir(&path).unwrap();
                 }
                 if is_brokers {
                     let error = open(&path).unwrap_err();
                     assert_eq!(error.code(), "config");
                     assert!(error.to_string().contains(name), "{error}");
-                    assert_eq!(path.exists(), is_there);
+                    assert_eq!(path.exists(), exists);
                 } else {
                     open(&path).unwrap().close().unwrap();
                 }
@@ -47,7 +47,7 @@ fn a_name_that_kafka_does_not_take_is_refused_in_its_data_directory_and_nowhere_
 }
 
 #[test]
-fn no_folder_is_made_beside_a_running_broker_nor_under_settings_that_cannot_be() {
+fn no_folder_is_created_in_the_data_directory_of_a_running_broker_or_with_invalid_settings() {
     let data = folder();
     fs::write(data.path().join("meta.properties"), "version=1\n").unwrap();
     let broker = Lock::exclusive(&Directory::open(data.path(), "").unwrap(), ".lock").unwrap();
@@ -63,7 +63,7 @@ fn no_folder_is_made_beside_a_running_broker_nor_under_settings_that_cannot_be()
 }
 
 #[test]
-fn a_link_to_a_partition_is_that_partition() {
+fn a_link_to_a_partition_is_resolved() {
     let (data, links) = (folder(), folder());
     fs::write(data.path().join("meta.properties"), "version=1\n").unwrap();
     let link = links.path().join("mine");
@@ -78,17 +78,17 @@ fn a_link_to_a_partition_is_that_partition() {
 }
 
 #[test]
-fn a_data_directory_itself_is_no_place_for_a_log() {
-    for mark in
+fn a_data_directory_is_refused_as_a_partition_directory() {
+    for marker in
         ["meta.properties", ".lock", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"]
     {
         let data = folder();
-        fs::write(data.path().join(mark), "").unwrap();
+        fs::write(data.path().join(marker), "").unwrap();
         let refused = open(data.path()).unwrap_err();
         assert_eq!(refused.code(), "config");
         assert!(LogWriter::plan_recovery(data.path(), &WriterOptions::default()).is_err());
         let left: Vec<_> =
             fs::read_dir(data.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-        assert_eq!(left, [mark]);
+        assert_eq!(left, [marker]);
     }
 }

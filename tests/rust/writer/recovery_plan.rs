@@ -1,4 +1,4 @@
-//! The plan of a recovery: it changes nothing, it states what an opening then does, and it refuses what an opening refuses.
+//! The recovery plan: it changes nothing, lists the changes of the next open, and fails if the open fails.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -103,7 +103,7 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap().to_str().unwrap().to_owned()
 }
 
-/// Compares the plan with the files before the opening and after the close, by code of this test alone.
+/// Compares the plan with the files before the open and after the close, independently of the crate.
 fn check(plan: &RecoveryPlan, before: &Files, after: &Files, path: &Path) {
     let mut expected = before.clone();
     if !before.keys().any(|name| is_log(name)) {
@@ -115,8 +115,8 @@ fn check(plan: &RecoveryPlan, before: &Files, after: &Files, path: &Path) {
         let bytes = expected.remove(&name_of(&change.file)).unwrap();
         assert_eq!(change.new_file.is_some(), change.reason == FileChangeReason::Committed);
         if let Some(new_file) = &change.new_file {
-            // an empty file does not count: its replacement takes its name
-            assert!(expected.insert(name_of(new_file), bytes).is_none_or(|held| held.is_empty()));
+            // an empty file is replaced without a change in the plan
+            assert!(expected.insert(name_of(new_file), bytes).is_none_or(|existing| existing.is_empty()));
         }
     }
     for cut in &plan.cuts {
@@ -158,17 +158,18 @@ fn check(plan: &RecoveryPlan, before: &Files, after: &Files, path: &Path) {
         after.keys().filter(|name| is_log(name)).map(|name| name[..20].parse().unwrap()).collect();
     assert_eq!(plan.segments, Vec::<i64>::from_iter(bases));
     for (name, bytes) in after.iter().filter(|(name, _)| is_index(name)) {
-        let held = expected.get(name);
+        let existing = expected.get(name);
         match rebuilt.remove(name) {
-            None => assert_eq!(held, Some(bytes), "{name}"),
-            Some(RebuildReason::Missing) => assert_eq!(held, None, "{name}"),
+            None => assert_eq!(existing, Some(bytes), "{name}"),
+            Some(RebuildReason::Missing) => assert_eq!(existing, None, "{name}"),
             Some(RebuildReason::Untrimmed) => {
                 assert!(
-                    held.is_some_and(|held| held.len() > bytes.len() && held.starts_with(bytes)),
+                    existing
+                        .is_some_and(|existing| existing.len() > bytes.len() && existing.starts_with(bytes)),
                     "{name}"
                 );
             }
-            Some(_) => assert!(held.is_some_and(|held| !held.starts_with(bytes)), "{name}"),
+            Some(_) => assert!(existing.is_some_and(|existing| !existing.starts_with(bytes)), "{name}"),
         }
     }
     assert!(rebuilt.is_empty());
@@ -184,7 +185,7 @@ fn plan_and_open(path: &Path) -> Option<bool> {
     let before = snapshot(path.parent().unwrap());
     let planned = LogWriter::plan_recovery(path, &options());
     assert_eq!(snapshot(path.parent().unwrap()), before);
-    let held = files(path);
+    let existing = files(path);
     let mut writer = match (planned.as_ref(), LogWriter::open(path, &options())) {
         (Ok(_), Ok(writer)) => writer,
         (Err(planned), Err(opened)) => {
@@ -200,7 +201,7 @@ fn plan_and_open(path: &Path) -> Option<bool> {
         (plan.log_start_offset, plan.log_end_offset)
     );
     writer.close().unwrap();
-    check(&plan, &held, &files(path), writer.path());
+    check(&plan, &existing, &files(path), writer.path());
     let again = LogWriter::plan_recovery(path, &options()).unwrap();
     assert!(again.is_clean() && again.closed_cleanly, "{again:?}");
     assert_eq!((again.log_end_offset, again.segments), (plan.log_end_offset, plan.segments.clone()));
@@ -208,16 +209,16 @@ fn plan_and_open(path: &Path) -> Option<bool> {
 }
 
 #[test]
-fn a_plan_states_what_an_opening_of_a_brokers_log_then_does() {
+fn a_plan_lists_the_changes_of_the_next_open_of_a_brokers_log() {
     let mut outcomes = BTreeMap::<_, [usize; 3]>::new();
     for partition in golden::intact() {
         for (damage, apply) in DAMAGES {
             let folder = folder();
-            let mut held = files(&partition.dir);
-            apply(&mut held);
+            let mut existing = files(&partition.dir);
+            apply(&mut existing);
             let path = folder.path().join(&partition.name);
             fs::create_dir(&path).unwrap();
-            for (name, bytes) in &held {
+            for (name, bytes) in &existing {
                 fs::write(path.join(name), bytes).unwrap();
             }
             let outcome = plan_and_open(&path);
@@ -232,7 +233,7 @@ fn a_plan_states_what_an_opening_of_a_brokers_log_then_does() {
 }
 
 #[test]
-fn a_plan_states_what_an_opening_after_a_crash_then_does() {
+fn a_plan_lists_the_changes_of_the_next_open_after_a_crash() {
     for (damage, apply) in DAMAGES {
         for is_closed in [false, true] {
             let folder = folder();
@@ -250,11 +251,11 @@ fn a_plan_states_what_an_opening_after_a_crash_then_does() {
                 writer.close().unwrap();
             }
             drop(writer);
-            let mut held = files(&path);
-            apply(&mut held);
+            let mut existing = files(&path);
+            apply(&mut existing);
             let copied = folder.path().join("copies");
             fs::create_dir(&copied).unwrap();
-            let copied = crate::support::reading::write(&copied, "orders-0", &held);
+            let copied = crate::support::reading::write(&copied, "orders-0", &existing);
             let outcome = plan_and_open(&copied);
             if damage == "none" {
                 assert_eq!(outcome, Some(is_closed));
@@ -277,7 +278,7 @@ fn the_plan_for_a_new_log_is_empty() {
 fn segments_after_a_torn_write_are_cut_and_kept() {
     let folder = folder();
     let path = copy(Path::new("tests/golden/01-plain/orders-0"), folder.path(), "orders-0");
-    // everything from the last segment but one on was never synced
+    // the last two segments were never synced
     fs::remove_file(path.join("leader-epoch-checkpoint")).unwrap();
     let torn = path.join("00000000000000000807.log");
     let bytes = fs::read(&torn).unwrap();

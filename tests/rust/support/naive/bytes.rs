@@ -1,4 +1,4 @@
-//! Reading of numbers, and the two checksums, bit by bit.
+//! Reading of numbers, and the two checksums, computed bit by bit.
 
 /// A slice that is read from its start.
 pub struct Cursor<'a>(pub &'a [u8]);
@@ -6,7 +6,7 @@ pub struct Cursor<'a>(pub &'a [u8]);
 impl<'a> Cursor<'a> {
     pub fn take(&mut self, n: usize) -> Result<&'a [u8], String> {
         let (head, tail) =
-            self.0.split_at_checked(n).ok_or_else(|| format!("{n} bytes wanted, {} left", self.0.len()))?;
+            self.0.split_at_checked(n).ok_or_else(|| format!("expected {n} bytes, {} left", self.0.len()))?;
         self.0 = tail;
         Ok(head)
     }
@@ -71,7 +71,7 @@ impl<'a> Cursor<'a> {
 /// A zigzag varint of at most 5 bytes, and its size.
 pub fn varint(bytes: &[u8]) -> Result<(i32, usize), String> {
     let (raw, used) = unsigned(bytes, 5)?;
-    let raw = (raw & 0xffff_ffff) as u32; // Kafka shifts the bits above 32 out
+    let raw = (raw & 0xffff_ffff) as u32; // Kafka discards the bits above 32
     Ok(((raw >> 1) as i32 ^ -((raw & 1) as i32), used))
 }
 
@@ -81,9 +81,9 @@ pub fn varlong(bytes: &[u8]) -> Result<(i64, usize), String> {
     Ok(((raw >> 1) as i64 ^ -((raw & 1) as i64), used))
 }
 
-fn unsigned(bytes: &[u8], longest: usize) -> Result<(u64, usize), String> {
+fn unsigned(bytes: &[u8], max_bytes: usize) -> Result<(u64, usize), String> {
     let mut n = 0u64;
-    for (i, &byte) in bytes.iter().enumerate().take(longest) {
+    for (i, &byte) in bytes.iter().enumerate().take(max_bytes) {
         n |= u64::from(byte & 0x7f) << (7 * i);
         if byte & 0x80 == 0 {
             return Ok((n, i + 1));

@@ -1,4 +1,4 @@
-//! Decompression of one stream. Frames of xerial snappy and of lz4 are parsed here, their blocks by the libraries.
+//! Decompression of one stream. Frames of xerial snappy and of lz4 are parsed here; the libraries decompress the blocks.
 
 use std::io::Read;
 
@@ -52,7 +52,7 @@ fn lz4(magic: u8, bytes: &[u8]) -> Result<Vec<u8>, String> {
     if flags & 0b1110_0011 != 0b0110_0000 || descriptor & 0b1000_1111 != 0 {
         return Err(format!("flags {flags:#x} and descriptor {descriptor:#x}"));
     }
-    let largest = match descriptor >> 4 {
+    let max_block_size = match descriptor >> 4 {
         4 => 64 << 10,
         5 => 256 << 10,
         6 => 1 << 20,
@@ -79,10 +79,11 @@ fn lz4(magic: u8, bytes: &[u8]) -> Result<Vec<u8>, String> {
         if word >> 31 == 1 {
             out.extend(block);
         } else {
-            let plain = lz4_flex::block::decompress(block, largest).map_err(|error| error.to_string())?;
+            let plain =
+                lz4_flex::block::decompress(block, max_block_size).map_err(|error| error.to_string())?;
             out.extend(plain);
         }
-        if out.len() - start > largest {
+        if out.len() - start > max_block_size {
             return Err(format!("a block of {} bytes", out.len() - start));
         }
         if has_block_checksum && rest.u32_le()? != xxhash32(block) {

@@ -1,4 +1,4 @@
-//! Messages v0 and v1, and the wrappers around compressed ones.
+//! Messages v0 and v1, and the wrappers around compressed messages.
 
 use super::bytes::{Cursor, crc32};
 use super::decompress::decompress;
@@ -61,10 +61,10 @@ pub fn read(bytes: &[u8]) -> Result<Batch, String> {
 fn unwrap(outer: &Message, mut plain: &[u8]) -> Result<Vec<Record>, String> {
     let mut inner = Vec::new();
     while !plain.is_empty() {
-        let size = plain.get(8..12).ok_or("an inner message cut short")?;
+        let size = plain.get(8..12).ok_or("an incomplete inner message")?;
         let size = i32::from_be_bytes(size.try_into().unwrap());
         let end = usize::try_from(size).map_err(|_| format!("an inner message of {size} bytes"))? + 12;
-        let message = read_message(plain.get(..end).ok_or("an inner message cut short")?)?;
+        let message = read_message(plain.get(..end).ok_or("an incomplete inner message")?)?;
         if message.magic != outer.magic || message.codec != Codec::None {
             return Err(format!("an inner message of magic {} and codec {:?}", message.magic, message.codec));
         }
@@ -75,11 +75,12 @@ fn unwrap(outer: &Message, mut plain: &[u8]) -> Result<Vec<Record>, String> {
     if inner.windows(2).any(|pair| pair[0].offset >= pair[1].offset) || inner[0].offset < 0 {
         return Err("inner offsets out of order".to_owned());
     }
-    // v0: absolute. v1: relative, and a wrapper at offset 0 starts at 0 whatever its last entry's offset (old librdkafka)
+    // v0: absolute. v1: relative, but a wrapper at offset 0 starts at 0, regardless of the offset of its last entry (old
+    // librdkafka)
     let base = match (outer.magic, outer.offset) {
         (0, offset) if offset != last => return Err(format!("a wrapper at {offset} that ends at {last}")),
         (0, _) | (1, 0) => 0,
-        (_, offset) if offset < last => return Err(format!("a wrapper at {offset} that holds {last}")),
+        (_, offset) if offset < last => return Err(format!("a wrapper at {offset} that contains {last}")),
         (_, offset) => offset - last,
     };
     Ok(inner

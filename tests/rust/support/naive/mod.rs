@@ -1,7 +1,7 @@
 //! A naive reader of a partition directory: reads every byte of every segment, in order, into memory.
 //!
-//! It is written from the format alone and shares no code with the crate or with the builder. It is slow and strict:
-//! every deviation from Kafka's format is an `Err`. Queries of a log are in `queries`.
+//! It is written from the format description and shares no code with the crate or the builder. It is slow and strict: every
+//! deviation from Kafka's format is an `Err`. Queries of a log are in `queries`.
 
 mod bytes;
 mod decompress;
@@ -168,7 +168,7 @@ pub fn read_until_damage(dir: &Path) -> (Log, Option<Irregular>) {
         if let Some(previous) = log.batches.last()
             && *base_offset <= previous.last_offset
         {
-            return (log, bad(0, "a segment that starts before the end of the one before it".to_owned()));
+            return (log, bad(0, "a segment that starts before the end of the previous segment".to_owned()));
         }
         let mut segment =
             Segment { base_offset: *base_offset, size: bytes.len() as u64, end: 0, zero_tail: 0 };
@@ -205,7 +205,7 @@ pub fn read_until_damage(dir: &Path) -> (Log, Option<Irregular>) {
 
 /// The batch at the start of `bytes`; its `segment` and `position` are 0.
 pub fn read_batch(bytes: &[u8]) -> Result<Batch, String> {
-    let prefix = bytes.get(..17).ok_or_else(|| format!("a batch cut short: {} bytes left", bytes.len()))?;
+    let prefix = bytes.get(..17).ok_or_else(|| format!("an incomplete batch: {} bytes left", bytes.len()))?;
     let size = i32::from_be_bytes(prefix[8..12].try_into().unwrap());
     if size < 14 {
         return Err(format!("size {size}"));
@@ -213,7 +213,7 @@ pub fn read_batch(bytes: &[u8]) -> Result<Batch, String> {
     let size = size as usize + 12;
     let batch = bytes
         .get(..size)
-        .ok_or_else(|| format!("a batch cut short: it has {size} bytes and {} are left", bytes.len()))?;
+        .ok_or_else(|| format!("an incomplete batch: it has {size} bytes and {} are left", bytes.len()))?;
     match prefix[16] {
         0 | 1 => legacy::read(batch),
         2 => v2::read(batch),
@@ -221,7 +221,7 @@ pub fn read_batch(bytes: &[u8]) -> Result<Batch, String> {
     }
 }
 
-/// Checks that the batch may follow what was read before.
+/// Checks that the batch may follow the batches before it.
 fn follows(log: &Log, segment: i64, batch: &Batch) -> Result<(), String> {
     if batch.base_offset < segment {
         return Err(format!("base offset {} below that of the segment", batch.base_offset));

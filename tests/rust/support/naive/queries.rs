@@ -1,4 +1,4 @@
-//! Queries of a log, each by a walk through everything.
+//! Queries of a log; each reads all batches.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -12,7 +12,7 @@ pub struct Transactions {
     pub aborted: HashSet<i64>,
     /// Producer, first offset, offset of the marker.
     pub aborted_ranges: Vec<(i64, i64, i64)>,
-    /// Exclusive: the first offset of the oldest open transaction, else the log end offset.
+    /// Exclusive: the first offset of the oldest open transaction, or the log end offset.
     pub last_stable_offset: i64,
 }
 
@@ -23,12 +23,12 @@ impl Log {
         self.batches.last().map_or(0, |batch| batch.last_offset + 1).max(last_base)
     }
 
-    /// With control records.
+    /// All records, including control records.
     pub fn records(&self) -> impl Iterator<Item = &Record> {
         self.batches.iter().flat_map(|batch| &batch.records)
     }
 
-    /// The batch that holds the offset; in a gap the next one; `None` if no batch follows.
+    /// The batch that contains the offset, or the next batch if the offset is in a gap; `None` if no batch follows.
     pub fn locate(&self, offset: i64) -> Option<&Batch> {
         self.batches.iter().find(|batch| batch.last_offset >= offset)
     }
@@ -68,7 +68,7 @@ impl Log {
             .filter(move |record| !transactions.aborted.contains(&record.offset))
     }
 
-    /// From the markers alone.
+    /// Derived only from the markers.
     pub fn transactions(&self) -> Transactions {
         let mut open: HashMap<i64, Vec<&Batch>> = HashMap::new();
         let mut aborted = HashSet::new();

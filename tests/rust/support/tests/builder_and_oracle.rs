@@ -1,4 +1,4 @@
-//! What the builder writes, the naive reader reads back; what it would not write, the naive reader refuses.
+//! The naive reader reads back what the builder writes, and refuses malformed bytes.
 
 use proptest::prelude::*;
 
@@ -44,12 +44,12 @@ fn v2_batches_of_every_codec_are_read_back() {
         assert_eq!(offsets(&read), [50, 53, 54, 55]);
         assert_eq!(timestamps(&read), [1000, 990, 1010, 1005]);
         assert_eq!((read.last_offset, read.max_timestamp), (built.last_offset, built.max_timestamp));
-        assert_eq!(read.records[1].sequence, 2, "after the largest comes 0");
+        assert_eq!(read.records[1].sequence, 2, "sequences wrap to 0");
     }
 }
 
 #[test]
-fn v2_under_a_delete_horizon_keeps_the_times_of_its_records() {
+fn a_v2_batch_with_a_delete_horizon_keeps_the_timestamps_of_its_records() {
     let built = BatchV2::new(0).delete_horizon(1_073_741_823).records(records()).build();
     let read = naive::read_batch(&built.bytes).unwrap();
     assert_eq!(read.delete_horizon, Some(1_073_741_823));
@@ -99,7 +99,7 @@ fn a_v1_wrapper_at_offset_0_starts_at_0() {
 }
 
 #[test]
-fn control_records_are_told_apart() {
+fn types_of_control_records_are_distinguished() {
     let kinds: Vec<_> = [
         BatchV2::marker(0, COMMIT, 1, 0, 5),
         BatchV2::marker(0, ABORT, 1, 0, 5),
@@ -119,7 +119,7 @@ fn control_records_are_told_apart() {
     );
 }
 
-/// Batches of every kind, one behind another.
+/// Batches of every kind, one after another.
 fn one_of_each() -> Vec<Built> {
     let small = || [Rec::at(1000).key("k").value("v"), Rec::at(1001).value("w").header("h", None)];
     let mut batches = MessageSet::v0(0).records(small()).build();
@@ -138,7 +138,7 @@ fn one_of_each() -> Vec<Built> {
 }
 
 #[test]
-fn a_flipped_bit_is_an_error_or_lies_where_no_checksum_is() {
+fn a_flipped_bit_is_an_error_unless_no_checksum_covers_it() {
     for built in one_of_each() {
         let whole = naive::read_batch(&built.bytes).unwrap();
         for bit in 0..built.bytes.len() * 8 {
@@ -173,7 +173,7 @@ fn a_log_out_of_order_is_an_error() {
     let size = batch(0, 0).bytes.len() as u64;
     assert_eq!(read(&[(0, vec![batch(0, 0), batch(7, 3)]), (8, vec![batch(8, 3)])]), Ok(3));
     assert_eq!(read(&[(0, vec![batch(4, 0), batch(4, 0)])]), Err((0, size)), "the same offset again");
-    assert_eq!(read(&[(0, vec![batch(4, 3), batch(5, 2)])]), Err((0, size)), "an epoch that falls");
+    assert_eq!(read(&[(0, vec![batch(4, 3), batch(5, 2)])]), Err((0, size)), "a lower epoch");
     assert_eq!(read(&[(5, vec![batch(4, 0)])]), Err((5, 0)), "an offset below the segment's");
     assert_eq!(
         read(&[(0, vec![batch(9, 0)]), (8, vec![batch(10, 0)])]),
@@ -183,7 +183,7 @@ fn a_log_out_of_order_is_an_error() {
 }
 
 #[test]
-fn a_transaction_index_names_the_aborted_transactions() {
+fn a_transaction_index_lists_the_aborted_transactions() {
     let parent = tempfile::tempdir().unwrap();
     let dir = PartitionBuilder::rolled(Indexing::default(), 400, one_of_each()).write(parent.path(), "t-0");
     let log = naive::read(&dir).unwrap();
@@ -215,7 +215,7 @@ proptest! {
     #![proptest_config(fixed_seed(256))]
 
     #[test]
-    fn any_log_is_read_back(
+    fn a_random_log_is_read_back(
         batches in proptest::collection::vec(
             (proptest::collection::vec(record(), 1..6), 0usize..6, 0u8..3, 0i64..50), 1..12),
         segment_bytes in 100usize..2000,
@@ -242,7 +242,7 @@ proptest! {
                 built.push(BatchV2::new(next).codec(Codec::ALL[codec]).records(records).build());
             } else {
                 let set = if magic == 0 { MessageSet::v0(next) } else { MessageSet::v1(next) };
-                // the old quirk would move a wrapper whose offset is 0, but that holds one record at 0 alone
+                // not affected by the rule for wrappers at offset 0: here such a wrapper has only one record, at 0
                 built.extend(set.codec(LEGACY_CODECS[codec % 5]).records(records).build());
             }
             next = built.last().unwrap().next_offset();

@@ -1,4 +1,4 @@
-//! The builder's indexes are those that a broker of 4.3.1 wrote beside the same batches.
+//! The builder's indexes equal those that a broker of 4.3.1 wrote for the same batches.
 
 use std::fs;
 
@@ -39,11 +39,11 @@ fn index_interval_bytes(partition: &Partition) -> usize {
 }
 
 #[test]
-fn indexes_are_built_as_kafka_built_them() {
+fn indexes_are_built_as_by_kafka() {
     let (mut same, mut different) = (0, Vec::new());
     for partition in golden::intact() {
         if partition.manifest["kafka"] != "4.3.1" {
-            continue; // older ones indexed by append, not by batch
+            continue; // older versions index by append, not by batch
         }
         let log = naive::read(&partition.dir).unwrap();
         for (i, segment) in log.segments.iter().enumerate() {
@@ -64,7 +64,7 @@ fn indexes_are_built_as_kafka_built_them() {
             }
         }
     }
-    // a restart of the broker starts the count of bytes anew
+    // a restart of the broker resets the count of bytes
     assert_eq!(different, [("19-leader-epochs".to_owned(), 172)]);
     assert_eq!(same, 359);
 }

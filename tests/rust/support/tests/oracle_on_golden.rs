@@ -1,5 +1,5 @@
-//! The naive reader agrees with what Kafka's own classes say about every intact partition of the corpus. Only then may
-//! it judge the crate.
+//! The naive reader, which is the oracle for the crate, has the same results as Kafka's own classes on every intact partition of
+//! the corpus.
 
 use crate::support::golden::{self, Partition, lines_of_type, number};
 use crate::support::naive::{self, Log};
@@ -13,7 +13,7 @@ fn log_start_offset(partition: &Partition, log: &Log) -> i64 {
 }
 
 #[test]
-fn every_batch_and_record_is_the_one_that_kafka_reads() {
+fn every_batch_and_record_equals_that_of_kafka() {
     let (mut cases, mut partitions, mut data_records) = (Vec::new(), 0, 0);
     for partition in golden::intact() {
         let log = read(&partition);
@@ -53,7 +53,7 @@ fn the_first_record_at_or_after_a_time_is_the_one_that_kafka_finds() {
         for answer in lines_of_type(&partition.expected.join("times.jsonl.gz"), "offset-for-time") {
             let target = number(&answer["target"]);
             if target < 0 {
-                continue; // the latest, the earliest, the largest
+                continue; // special targets: latest, earliest, largest timestamp
             }
             answers += 1;
             let ours = log.offset_for_time(start, target).map(|record| (record.timestamp, record.offset));
@@ -62,8 +62,8 @@ fn the_first_record_at_or_after_a_time_is_the_one_that_kafka_finds() {
                 let kafkas = (number(&answer["timestamp"]), number(&answer["offset"]));
                 assert_eq!(ours, Some(kafkas), "{} {target}", partition.case);
             } else if ours.is_some() {
-                // Kafka stops at the first segment of which it knows no largest timestamp but the file's own: one
-                // without time index, or one that compaction emptied
+                // Kafka stops at the first segment whose largest timestamp it takes from the file's modification time: a segment
+                // without a time index, or one that compaction emptied
                 assert!(["17-upgraded", "16-data-dir"].contains(&&*partition.case), "{answer}");
                 gave_up += 1;
             }
@@ -95,7 +95,7 @@ fn the_batch_of_an_offset_is_the_one_that_kafka_finds() {
 }
 
 #[test]
-fn the_offsets_under_each_isolation_are_those_that_consumers_got() {
+fn the_offsets_under_each_isolation_level_are_those_of_kafkas_consumers() {
     let mut consumers = [0, 0];
     for partition in golden::intact() {
         let log = read(&partition);
@@ -148,7 +148,7 @@ fn aborted_transactions_are_those_of_the_transaction_indexes() {
             .collect();
         let ours = read(&partition).transactions().aborted_ranges;
         if partition.case == "12-compacted-empty" {
-            // the data is gone, the marker and its entry are still there
+            // the data was removed; the marker and its index entry still exist
             assert_eq!((ours.len(), kafkas.len()), (0, 1));
             continue;
         }
