@@ -1,40 +1,12 @@
 //! An index of sorted entries of one size: the common part of the offset index and the time index.
 
-use std::fmt;
 use std::path::Path;
 
+use super::entries::Entry;
 use super::search::{Method, Search};
 use super::slots::{PageTrace, Slots};
 use crate::error::{Malformed, Result};
 use crate::fs::FileBytes;
-
-/// An entry of an [`Index`]: `SIZE` bytes, sorted by a key that is their first part. Offsets are relative to the segment's
-/// base offset in the file, and absolute in the entry.
-pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
-    /// Bytes of the key: 4 (an `i32`) or 8 (an `i64`), big-endian.
-    const KEY_BYTES: u64;
-    /// The number of slots reserved while a segment is appended to.
-    const RESERVED_SLOTS: u64;
-
-    /// The result of a search that finds no entry.
-    fn before_first(base_offset: i64) -> Self;
-
-    /// Decodes the bytes of a slot.
-    fn decode(slot: &[u8; SIZE], base_offset: i64) -> Self;
-
-    /// The absolute key of a stored key. Targets are compared with absolute keys, so they need not be narrowed to 32 bits.
-    fn absolute_key(stored: i64, base_offset: i64) -> i64;
-
-    /// The absolute offset.
-    fn offset(&self) -> i64;
-
-    /// Compares the key of the last entry with that of the first, for indexes in which Kafka does.
-    ///
-    /// The value that the format requires, and the one found.
-    fn check_last(&self, _first: &Self) -> Result<(), Malformed> {
-        Ok(())
-    }
-}
 
 /// A file of sorted entries, as it was when it was opened. The module [`index`](crate::index) defines what entries
 /// mean.
@@ -116,7 +88,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     ///
     /// *Source*: `AbstractIndex.isFull`, `TimeIndex.isFull`.
     pub fn is_full(&self) -> bool {
-        self.entries >= self.max_entries().saturating_sub(E::RESERVED_SLOTS)
+        !E::has_slot(self.entries, self.max_entries(), false)
     }
 
     /// The last entry, with an absolute offset. If there is none, `(base_offset, 0)` in an offset index, `(−1,

@@ -98,8 +98,9 @@ mod tests;
 
 use std::path::Path;
 
+pub use entries::Entry;
 pub use exclusive::Exclusive;
-pub use keyed_index::{Entry, Index};
+pub use keyed_index::Index;
 pub use offset_index::OffsetIndex;
 pub use offset_index_writer::OffsetIndexWriter;
 pub use search::Method;

@@ -1,6 +1,8 @@
 //! `.index`: from an offset to the position of a batch at or before it.
 
-use super::keyed_index::{Entry, Index};
+use super::entries::Entry;
+use super::keyed_index::Index;
+use super::relative;
 use super::search::Method;
 use super::slots::field;
 use crate::error::Result;
@@ -23,6 +25,14 @@ impl Entry<8> for OffsetPosition {
 
     fn decode(slot: &[u8; 8], base_offset: i64) -> Self {
         Self { offset: absolute(field(slot, 0), base_offset), position: i32::from_be_bytes(field(slot, 4)) }
+    }
+
+    fn encode(&self, base_offset: i64) -> Result<[u8; 8]> {
+        let mut slot = [0; 8];
+        let (key, value) = slot.split_at_mut(4);
+        key.copy_from_slice(&relative(self.offset, base_offset)?.to_be_bytes());
+        value.copy_from_slice(&self.position.to_be_bytes());
+        Ok(slot)
     }
 
     fn absolute_key(stored: i64, base_offset: i64) -> i64 {
@@ -51,14 +61,6 @@ impl OffsetIndex {
         let slot = self.search(Method::Warm).upper_bound(target, position_of)?;
         slot.map(|slot| self.entry(slot)).transpose()
     }
-}
-
-pub(super) fn encode(relative: i32, position: i32) -> [u8; 8] {
-    let mut slot = [0; 8];
-    let (key, value) = slot.split_at_mut(4);
-    key.copy_from_slice(&relative.to_be_bytes());
-    value.copy_from_slice(&position.to_be_bytes());
-    slot
 }
 
 /// Wraps, as in Java: only a damaged entry overflows.

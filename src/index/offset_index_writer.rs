@@ -2,11 +2,10 @@
 
 use std::ops::Deref;
 
-use super::entries::has_offset_slot;
-use super::offset_index::encode;
+use super::entries::Entry;
 use super::preallocated::Preallocated;
 use super::slots::Slots;
-use super::{OffsetIndex, checked_base_offset, full, relative};
+use super::{OffsetIndex, checked_base_offset, full};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::types::OffsetPosition;
@@ -75,19 +74,20 @@ impl OffsetIndexWriter {
     pub(crate) fn add(&mut self, offset: i64, position: i32) -> Result<()> {
         let index = &mut self.index;
         let entries = index.entries;
-        if !has_offset_slot(entries, index.max_entries()) {
+        if !OffsetPosition::has_slot(entries, index.max_entries(), false) {
             return Err(full(index.path(), entries, index.max_entries()));
         }
         if entries != 0 && offset <= index.last_entry.offset {
             let expected = format!("above {}, the last offset of the index", index.last_entry.offset);
             return Err(Error::config("offset", expected, offset.to_string()));
         }
-        let slot = encode(relative(offset, index.base_offset())?, position);
+        let entry = OffsetPosition { offset, position };
+        let slot = entry.encode(index.base_offset())?;
         if let Some(slots) = index.slots.preallocated_mut() {
             slots.add(&slot);
         }
         index.entries = entries + 1;
-        index.last_entry = OffsetPosition { offset, position };
+        index.last_entry = entry;
         Ok(())
     }
 

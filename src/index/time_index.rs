@@ -1,7 +1,9 @@
 //! `.timeindex`: from a timestamp to an offset below which no record has a later one.
 
-use super::keyed_index::{Entry, Index};
+use super::entries::Entry;
+use super::keyed_index::Index;
 use super::offset_index::absolute;
+use super::relative;
 use super::slots::field;
 use crate::error::{Malformed, Result};
 use crate::types::TimestampOffset;
@@ -25,6 +27,14 @@ impl Entry<12> for TimestampOffset {
         Self { timestamp: i64::from_be_bytes(field(slot, 0)), offset: absolute(field(slot, 8), base_offset) }
     }
 
+    fn encode(&self, base_offset: i64) -> Result<[u8; 12]> {
+        let mut slot = [0; 12];
+        let (key, value) = slot.split_at_mut(8);
+        key.copy_from_slice(&self.timestamp.to_be_bytes());
+        value.copy_from_slice(&relative(self.offset, base_offset)?.to_be_bytes());
+        Ok(slot)
+    }
+
     fn absolute_key(stored: i64, _base_offset: i64) -> i64 {
         stored
     }
@@ -40,12 +50,4 @@ impl Entry<12> for TimestampOffset {
         let expected = format!("a last timestamp at or above the first, {}", first.timestamp);
         Err(Malformed::new(expected, format!("timestamp {}", self.timestamp)))
     }
-}
-
-pub(super) fn encode(timestamp: i64, relative: i32) -> [u8; 12] {
-    let mut slot = [0; 12];
-    let (key, value) = slot.split_at_mut(8);
-    key.copy_from_slice(&timestamp.to_be_bytes());
-    value.copy_from_slice(&relative.to_be_bytes());
-    slot
 }

@@ -2,11 +2,10 @@
 
 use std::ops::Deref;
 
-use super::entries::has_time_slot;
+use super::entries::Entry;
 use super::preallocated::Preallocated;
 use super::slots::Slots;
-use super::time_index::encode;
-use super::{TimeIndex, checked_base_offset, full, relative};
+use super::{TimeIndex, checked_base_offset, full};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::types::TimestampOffset;
@@ -95,15 +94,16 @@ impl TimeIndexWriter {
         if timestamp <= last.timestamp {
             return Ok(false);
         }
-        if !has_time_slot(entries, index.max_entries(), skip_full_check) {
+        if !TimestampOffset::has_slot(entries, index.max_entries(), skip_full_check) {
             return Err(full(index.path(), entries, index.max_entries()));
         }
-        let slot = encode(timestamp, relative(offset, index.base_offset())?);
+        let entry = TimestampOffset { timestamp, offset };
+        let slot = entry.encode(index.base_offset())?;
         if let Some(slots) = index.slots.preallocated_mut() {
             slots.add(&slot);
         }
         index.entries = entries + 1;
-        index.last_entry = TimestampOffset { timestamp, offset };
+        index.last_entry = entry;
         Ok(true)
     }
 

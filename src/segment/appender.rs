@@ -5,10 +5,10 @@ use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
-use crate::index::entries::{DueEntries, EntryRule, has_offset_slot, has_time_slot};
+use crate::index::entries::{DueEntries, Entry, EntryRule};
 use crate::index::{OffsetIndexWriter, TimeIndexWriter};
 use crate::record::BatchHeader;
-use crate::types::TimestampOffset;
+use crate::types::{OffsetPosition, TimestampOffset};
 
 /// The range of bytes of blocks to reserve after the data.
 const MIN_RESERVED: u64 = 64 << 10;
@@ -180,8 +180,9 @@ impl SegmentAppender {
         let mut due_entries = self.due_entries;
         let entries = headers.iter().filter(|header| due_entries.is_due_for(header)).count() as u64;
         let Some(before_last) = entries.checked_sub(1).filter(|_| self.size > 0) else { return true };
-        has_offset_slot(self.offset_index.entries() + before_last, self.offset_index.max_entries())
-            && has_time_slot(self.time_index.entries() + before_last, self.time_index.max_entries(), false)
+        let (offsets, times) = (&self.offset_index, &self.time_index);
+        OffsetPosition::has_slot(offsets.entries() + before_last, offsets.max_entries(), false)
+            && TimestampOffset::has_slot(times.entries() + before_last, times.max_entries(), false)
     }
 
     /// Appends whole batches, which `headers` describe: all of them, or none if this fails. The second value of an error is

@@ -76,7 +76,7 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// The state before the first batch.
-    pub(super) fn before_first(&self, leader_epoch: i32) -> Preceding {
+    pub(crate) fn before_first(&self, leader_epoch: i32) -> Preceding {
         Preceding { last_offset: self.base_offset - 1, leader_epoch }
     }
 

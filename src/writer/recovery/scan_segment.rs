@@ -3,11 +3,9 @@
 use super::preconditions::{refuse_missing_end, refuse_producer};
 use crate::error::Result;
 use crate::fs::names::FileKind;
-use crate::index::entries::{DueEntries, EntryRule, has_offset_slot, has_time_slot};
-use crate::segment::{
-    Batch, Bounds, Damage, Preceding, SCAN_READ, Segment, SegmentState, Step, Walk, is_relative,
-};
-use crate::types::{Interrupt, TimestampOffset};
+use crate::index::entries::{DueEntries, Entry, EntryRule};
+use crate::segment::{Batch, Bounds, Damage, SCAN_READ, Segment, SegmentState, Step, Walk, is_relative};
+use crate::types::{Interrupt, OffsetPosition, TimestampOffset};
 
 /// The result of a scan.
 #[derive(Debug)]
@@ -78,7 +76,7 @@ struct PartBuilder {
     first_batch_timestamp: Option<i64>,
     max_index_size: u64,
     due_entries: DueEntries,
-    offset_entries: Vec<(i64, i32)>,
+    offset_entries: Vec<OffsetPosition>,
     time_entries: Vec<TimestampOffset>,
 }
 
@@ -104,9 +102,11 @@ impl PartBuilder {
         self.first_batch_timestamp.get_or_insert(header.max_timestamp);
         self.end = batch.end();
         if self.due_entries.is_due_for(header) {
-            let has_slot = has_offset_slot(self.offset_entries.len() as u64, self.max_index_size / 8);
-            if let (true, Ok(position)) = (has_slot, i32::try_from(batch.position - self.start)) {
-                self.offset_entries.push((header.last_offset, position));
+            let max_entries = OffsetPosition::max_entries(self.max_index_size);
+            if OffsetPosition::has_slot(self.offset_entries.len() as u64, max_entries, false)
+                && let Ok(position) = i32::try_from(batch.position - self.start)
+            {
+                self.offset_entries.push(OffsetPosition { offset: header.last_offset, position });
             }
             self.add_time_entry(false);
         }
@@ -116,37 +116,34 @@ impl PartBuilder {
     fn add_time_entry(&mut self, is_closing: bool) {
         let largest = self.due_entries.largest();
         let last = self.time_entries.last().map_or(-1, |last| last.timestamp);
-        let has_slot = has_time_slot(self.time_entries.len() as u64, self.max_index_size / 12, is_closing);
-        if has_slot && largest.timestamp > last {
+        let max_entries = TimestampOffset::max_entries(self.max_index_size);
+        if largest.timestamp > last
+            && TimestampOffset::has_slot(self.time_entries.len() as u64, max_entries, is_closing)
+        {
             self.time_entries.push(largest);
         }
     }
 
-    fn finish(mut self) -> Part {
+    fn finish(mut self) -> Result<Part> {
         self.add_time_entry(true);
         let mut largest = self.due_entries.largest();
         if largest.timestamp < 0 {
             // the base offset may have changed since the part was created
             largest.offset = self.base_offset;
         }
-        // every offset of a part fits into 31 bits above its base offset
-        let relative =
-            |offset: i64| i32::try_from(offset - self.base_offset).unwrap_or(i32::MAX).to_be_bytes();
         let mut indexes = IndexBytes::default();
-        for (offset, position) in &self.offset_entries {
-            indexes.offset_index.extend(relative(*offset));
-            indexes.offset_index.extend(position.to_be_bytes());
+        for entry in &self.offset_entries {
+            indexes.offset_index.extend(entry.encode(self.base_offset)?);
         }
-        for TimestampOffset { timestamp, offset } in &self.time_entries {
-            indexes.time_index.extend(timestamp.to_be_bytes());
-            indexes.time_index.extend(relative(*offset));
+        for entry in &self.time_entries {
+            indexes.time_index.extend(entry.encode(self.base_offset)?);
         }
         let state = SegmentState {
             size: self.end - self.start,
             first_batch_timestamp: self.first_batch_timestamp,
             largest,
         };
-        Part { base_offset: self.base_offset, start: self.start, state, indexes }
+        Ok(Part { base_offset: self.base_offset, start: self.start, state, indexes })
     }
 }
 
@@ -167,8 +164,8 @@ pub(in crate::writer) fn scan(
 ) -> Result<Scanned> {
     let base_offset = segment.base_offset();
     let bounds = Bounds { base_offset, upper: segment.upper(), end: segment.file_size()? };
-    let before = Preceding { last_offset: base_offset - 1, leader_epoch };
-    let mut walk = Walk::new(segment.log_file(SCAN_READ)?, bounds, 0, Some(before));
+    let mut walk =
+        Walk::new(segment.log_file(SCAN_READ)?, bounds, 0, Some(bounds.before_first(leader_epoch)));
     let mut parts = Vec::new();
     let mut part = PartBuilder::new(base_offset, 0, rule);
     let mut epochs: Vec<(i32, i64)> = Vec::new();
@@ -195,7 +192,7 @@ pub(in crate::writer) fn scan(
                     }
                     if !is_relative(header.last_offset, part.base_offset) {
                         let next = PartBuilder::new(header.base_offset, batch.position, rule);
-                        parts.push(std::mem::replace(&mut part, next).finish());
+                        parts.push(std::mem::replace(&mut part, next).finish()?);
                     }
                     part.add(&batch);
                     continue;
@@ -203,11 +200,10 @@ pub(in crate::writer) fn scan(
                 Err(malformed) => walk.reject(&batch, before, malformed),
             },
         };
-        let index = segment.or_warn(segment.offset_index());
-        let is_end = walk.resume(&damage, index.as_deref())?.end_offset.is_none();
+        let is_end = segment.resume(&mut walk, &damage)?.end_offset.is_none();
         break Some((damage, is_end));
     };
-    parts.push(part.finish());
+    parts.push(part.finish()?);
     let before = cut.is_none().then_some(walk.before).flatten();
     Ok(Scanned {
         parts,
@@ -224,7 +220,7 @@ pub(in crate::writer) fn scan(
 pub(in crate::writer) fn closed_state(segment: &Segment) -> Result<SegmentState> {
     let base_offset = segment.base_offset();
     let bounds = segment.bounds()?;
-    let start = Preceding { last_offset: base_offset - 1, leader_epoch: -1 };
+    let start = bounds.before_first(-1);
     let mut walk = Walk::new(segment.log_file(SCAN_READ)?, bounds, 0, Some(start));
     let first_batch_timestamp = walk.header_at(0)?.ok().map(|header| header.max_timestamp);
     let mut largest = TimestampOffset { timestamp: -1, offset: base_offset };
