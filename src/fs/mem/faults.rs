@@ -59,7 +59,7 @@ pub enum FaultKind {
     Interrupted,
     /// A write that extends a file writes half of its bytes, and returns that number.
     ShortWrite,
-    /// The process has ended: this operation and all later ones are not done. Earlier ones stay visible.
+    /// The process has ended: this operation and all later ones have no effect. The effects of earlier operations stay visible.
     Killed,
 }
 

@@ -131,7 +131,7 @@ fn opens_completely(path: &Path, place: &str) -> bool {
     };
     assert_eq!(writer.log_end_offset(), RECORDS, "{place}");
     assert_complete(path, RECORDS, place);
-    // the next writer must open the log, too
+    // the next writer must also open the log
     append(&mut writer, RECORDS..RECORDS + 20);
     drop(writer);
     let writer = LogWriter::open(path, &options()).unwrap();
