@@ -108,7 +108,7 @@ impl LogConfig {
         let mut config = Self::default();
         for setting in settings() {
             let mut is_set = false;
-            // names without precedence are parsed, too: a broker does not start if one of them is invalid
+            // names without precedence are also parsed: a broker does not start if one of them is invalid
             for synonym in setting.synonyms {
                 let Some(text) = properties.get(synonym.name) else { continue };
                 let value = read(synonym.name, text, synonym.allowed.unwrap_or(segment_size_limit(setting)))?;

@@ -69,7 +69,7 @@ const fn synonym(name: &'static str) -> Synonym {
     Synonym { name, factor: 1, allowed: None }
 }
 
-/// A synonym that allows any number, since another name may take precedence.
+/// A synonym whose range is checked only if it takes precedence.
 const fn any(name: &'static str) -> Synonym {
     Synonym { name, factor: 1, allowed: Some(at_least(i64::MIN)) }
 }

@@ -93,10 +93,10 @@ impl LogDir {
 
     /// The names of the partition directories of some topics (`None`: all), by topic and then by the partition's number.
     fn of_topics(&self, topics: Option<&[String]>) -> Vec<String> {
-        let is_wanted = |parsed: &PartitionName| topics.is_none_or(|topics| topics.contains(&parsed.topic));
-        let mut wanted: Vec<_> = self.partitions.iter().filter(|(_, parsed)| is_wanted(parsed)).collect();
-        wanted.sort_by_key(|(_, parsed)| (&parsed.topic, parsed.partition, parsed.state));
-        wanted.into_iter().map(|(name, _)| name.clone()).collect()
+        let is_selected = |parsed: &PartitionName| topics.is_none_or(|topics| topics.contains(&parsed.topic));
+        let mut selected: Vec<_> = self.partitions.iter().filter(|(_, parsed)| is_selected(parsed)).collect();
+        selected.sort_by_key(|(_, parsed)| (&parsed.topic, parsed.partition, parsed.state));
+        selected.into_iter().map(|(name, _)| name.clone()).collect()
     }
 }
 
@@ -104,8 +104,8 @@ impl LogDir {
 fn refuse_lost(partition: &Directory, name: &PartitionName) -> Result<()> {
     for (file, _) in partition.entries()? {
         if SegmentFileName::parse(&file).is_some() {
-            let wanted = "a segment, because the partition had one";
-            return Err(Malformed::new(wanted, format!("none, and {file}")).at(partition.path(), 0, None));
+            let expected = "a segment, because the partition had one";
+            return Err(Malformed::new(expected, format!("none, and {file}")).at(partition.path(), 0, None));
         }
     }
     data_directory::refuse_lost(partition, name.state == PartitionState::Live)

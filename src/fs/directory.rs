@@ -94,7 +94,7 @@ impl Directory {
 
     /// Names and types of the entries, in the system's order. Names that are not UTF-8 are never Kafka's and are skipped.
     ///
-    /// This is one pass: an entry that is created, deleted or renamed meanwhile may be missing, even if a later one is
+    /// This is one pass: an entry that is created, deleted or renamed during the pass may be missing, even if a later one is
     /// returned. [`Directory::segment_files`] returns a log's files completely.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl Directory {
     /// links.
     ///
     /// # Errors
-    /// [`Error::Io`], also if the entry is missing or is no regular file.
+    /// [`Error::Io`], also if the entry is missing or is not a regular file.
     pub fn open_file(&self, name: &str) -> Result<SystemFile> {
         let handle = self.folder.open(name, Access::Read).map_err(self.fail(name, IoAction::Open))?;
         SystemFile::new(handle, self.path_of(name))
@@ -156,8 +156,8 @@ impl Directory {
     /// [`Error::Io`].
     pub fn check_writable(&self) -> Result<()> {
         let Some(folder) = self.descriptor() else { return Ok(()) };
-        let wanted = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-        rustix::fs::accessat(folder, c".", wanted, AtFlags::empty())
+        let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+        rustix::fs::accessat(folder, c".", access, AtFlags::empty())
             .map_err(|error| Error::io(&self.path, IoAction::WriteTo, error))
     }
 
@@ -173,7 +173,7 @@ impl Directory {
     /// Opens a regular file of the directory for reading and writing, as [`Directory::open_file`] does for reading.
     ///
     /// # Errors
-    /// [`Error::Io`], also if the entry is missing or is no regular file.
+    /// [`Error::Io`], also if the entry is missing or is not a regular file.
     pub fn open_writable(&self, name: &str) -> Result<WritableFile> {
         let handle = self.folder.open(name, Access::Write).map_err(self.fail(name, IoAction::Open))?;
         Ok(WritableFile::new(handle, self.path_of(name)))

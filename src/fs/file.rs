@@ -92,7 +92,7 @@ impl SystemFile {
         Ok(identity.size)
     }
 
-    /// Drops the file's page cache, so that the next read comes from the disk.
+    /// Drops the file's page cache, so that the next read is from the disk.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -105,7 +105,7 @@ impl SystemFile {
         self.identity
     }
 
-    /// Fills `buffer` from `position` on.
+    /// Fills `buffer` with the bytes at `position`.
     ///
     /// # Errors
     /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].
@@ -148,8 +148,8 @@ impl FileBytes {
     /// The first `size` bytes of a file (`None`: all), mapped if `map` is true and there are any.
     ///
     /// # Errors
-    /// [`Error::LogChanged`] if the file is shorter than `size`. If the system refuses the mapping, that is no error: the
-    /// bytes are read by position.
+    /// [`Error::LogChanged`] if the file is shorter than `size`. If the system refuses the mapping, the bytes are read by
+    /// position.
     pub fn new(file: SystemFile, size: Option<u64>, map: bool) -> Result<Self> {
         let size = size.unwrap_or(file.size());
         if file.size() < size {

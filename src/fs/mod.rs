@@ -98,7 +98,7 @@ trait Handle: Debug + Send + Sync {
     }
     /// Makes contents and size durable (`fdatasync`).
     fn sync(&self) -> io::Result<()>;
-    /// Drops the file's page cache from a position on, so that the next read comes from the disk.
+    /// Drops the file's page cache at and after a position, so that the next read is from the disk.
     fn forget_cached(&self, position: u64) -> io::Result<()>;
     /// Sets the time of the last modification: seconds and nanoseconds since the epoch.
     fn set_modified(&self, time: (i64, i64)) -> io::Result<()>;

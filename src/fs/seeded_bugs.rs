@@ -28,7 +28,7 @@ pub enum SeededBug {
     LengthTrustedPastEnd,
     /// An empty checkpoint file is read as a checkpoint of zero.
     EmptyCheckpointIsZero,
-    /// A clean marker counts because it exists, whatever its contents.
+    /// A clean marker is accepted if it exists, regardless of its contents.
     CleanMarkerByExistence,
     /// Index entries that are only in memory are treated as written.
     IndexEntriesNotWritten,

@@ -73,12 +73,12 @@ impl Directory {
     /// [`Error::Io`](crate::Error::Io), for example if the disk has no space for both.
     pub fn stage_start(&self, name: &str, size: u64) -> Result<Staged> {
         const CHUNK: u64 = 1 << 20;
-        let whole = self.open_file(name)?;
+        let source = self.open_file(name)?;
         self.stage_with(name, STAGED, |file| {
             let (mut chunk, mut start) = (Vec::new(), 0);
             while start < size {
                 chunk.resize(usize::try_from((size - start).min(CHUNK)).unwrap_or(0), 0);
-                whole.read_exact_at(start, &mut chunk)?;
+                source.read_exact_at(start, &mut chunk)?;
                 file.write_all_at(&chunk, start)?;
                 start += chunk.len() as u64;
             }

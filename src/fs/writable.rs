@@ -39,7 +39,7 @@ impl WritableFile {
         self.handle.identity().map_err(self.fail(IoAction::Stat))
     }
 
-    /// Fills `buffer` from `position` on.
+    /// Fills `buffer` with the bytes at `position`.
     ///
     /// # Errors
     /// [`Error::Io`], also if the file is too short.

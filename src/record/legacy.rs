@@ -1,6 +1,6 @@
 //! Formats v0 and v1: single messages, and wrappers whose value is a compressed sequence of messages.
 //!
-//! They differ in the offsets of the entries in a wrapper: in v0 they are absolute, in v1 relative to the first entry. In both
+//! They differ in the offsets of the entries in a wrapper: in v0 they are absolute, in v1 relative and counted from zero. In both
 //! formats the wrapper's offset is that of its last entry. Kafka: `AbstractLegacyRecordBatch`.
 
 use super::payload::Payload;

@@ -2,7 +2,7 @@
 //!
 //! | file | content | written |
 //! |---|---|---|
-//! | `.cordwood.checkpoint` | recovery point and log start offset | replaced as a whole, after the sync that it refers to |
+//! | `.cordwood.checkpoint` | recovery point and log start offset | replaced as a whole, after the corresponding sync |
 //! | `.cordwood.durable` | the durable offset | in place, after each sync; not synced itself |
 //! | `.cordwood.clean` | the sizes of the files of a closed log | last, at the close; removed before the first change |
 //!

@@ -136,19 +136,19 @@ impl LeaderEpochs {
         had_epochs
     }
 
-    /// The epoch of the next batches to append: `wanted`, or the latest epoch, or 0 if there is none.
+    /// The epoch of the next batches to append: `requested`, or the latest epoch, or 0 if there is none.
     ///
     /// # Errors
     /// [`Error::Config`] for an epoch below the latest: epochs must not decrease.
-    pub fn next_epoch(&self, wanted: Option<i32>) -> Result<i32> {
+    pub fn next_epoch(&self, requested: Option<i32>) -> Result<i32> {
         let latest = self.latest().unwrap_or(0);
-        match wanted {
-            Some(wanted) if wanted < latest => {
+        match requested {
+            Some(requested) if requested < latest => {
                 let expected =
                     format!("{latest} or above, the latest epoch of the log (or none, to continue with it)");
-                Err(Error::config("leader_epoch", expected, wanted.to_string()))
+                Err(Error::config("leader_epoch", expected, requested.to_string()))
             }
-            Some(wanted) => Ok(wanted),
+            Some(requested) => Ok(requested),
             None => Ok(latest),
         }
     }

@@ -76,7 +76,7 @@ impl Appender {
     /// Makes everything appended so far durable.
     ///
     /// # Errors
-    /// [`Error::Io`], and from then on [`Error::Poisoned`].
+    /// [`Error::Io`]; every later call returns [`Error::Poisoned`].
     pub fn flush(&self) -> Result<()> {
         let (end, truncations) = {
             let partition = self.shared.enter()?;

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::error::Error;
 
-/// When appended records are made durable (`fdatasync`), and what an append waits for.
+/// When appended records are made durable (`fdatasync`), and whether an append waits for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FlushMode {
     /// Before each append returns; concurrent appends share one sync.

@@ -138,7 +138,7 @@ impl GroupCommit {
         Err(Error::Poisoned { reason: reason.unwrap_or_default() })
     }
 
-    /// Poisons the writer: from now on nothing is acknowledged. The first reason is kept.
+    /// Poisons the writer: nothing is acknowledged any more. The first reason is kept.
     pub(super) fn poison(&self, error: &Error) {
         let mut state = self.lock();
         self.poison_locked(&mut state, error);
@@ -184,7 +184,7 @@ impl GroupCommit {
         self.wake();
     }
 
-    /// Returns once everything below `offset` is durable, by a sync of this thread or of another one.
+    /// Returns once everything below `offset` is durable, by a sync of this thread or another.
     ///
     /// `began`: the number of truncations when the log reached `offset`. `wait`: for how long, and for how many bytes, a leader
     /// waits for other threads. `sync`: syncs and returns the offset that is durable after it; called without a lock.

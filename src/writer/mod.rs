@@ -271,7 +271,8 @@ impl LogWriter {
         self.shared.lock().epochs.clone()
     }
 
-    /// Closes the active segment and creates a new one at the log end offset. If the active segment is empty, nothing changes.
+    /// Closes the active segment and creates a new one at the log end offset. An active segment that starts there, which is
+    /// empty, is kept.
     ///
     /// # Errors
     /// [`Error::Io`], with nothing changed if the disk is full; [`Error::Poisoned`].

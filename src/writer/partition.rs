@@ -92,7 +92,7 @@ impl Partition {
     /// Appends whole batches whose headers have their final offsets and epochs, either all of them or none. `now`: the time of
     /// the append, ms.
     ///
-    /// *Source*: `UnifiedLog.append`, from its step 4 on.
+    /// *Source*: `UnifiedLog.append`, step 4 and later.
     pub(super) fn append(&mut self, bytes: &[u8], headers: &[BatchHeader], now: i64) -> Result<Appended> {
         let (Some(first), Some(last)) = (headers.first(), headers.last()) else {
             let next = self.ends.log_end_offset();

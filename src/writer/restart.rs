@@ -85,7 +85,7 @@ impl Partition {
         let (now, jitter) = ((self.clock)(), self.jitter());
         let (state, layout) = (SegmentState::empty(offset), Self::layout(&self.config));
         self.active = SegmentAppender::open(&self.directory, offset, state, &layout, now, jitter)?;
-        // last, so that a reader that opens the log meanwhile finds a segment
+        // last, so that a reader that opens the log during the removal finds a segment
         remove_newest_first(
             &self.directory,
             old.into_iter().rev().filter(|base_offset| *base_offset != offset),

@@ -131,7 +131,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Names and the punctuation that paths are made of.
+/// Names, and the punctuation in paths.
 fn tokens(code: &str) -> Vec<&str> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut tokens = Vec::new();

@@ -46,7 +46,7 @@ pub(super) struct Descriptor {
 }
 
 impl Descriptor {
-    /// Stores the descriptor that `open` returns, if any. No thread can fork meanwhile.
+    /// Stores the descriptor that `open` returns, if any. No thread can fork during the call.
     pub(super) fn open(open: impl FnOnce() -> io::Result<Option<OwnedFd>>) -> io::Result<Option<Self>> {
         watch_forks()?;
         let mut table = table();

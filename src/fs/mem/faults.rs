@@ -59,7 +59,7 @@ pub enum FaultKind {
     Interrupted,
     /// A write that extends a file writes half of its bytes, and returns that number.
     ShortWrite,
-    /// The process has ended: this operation and all later ones are not done. Earlier ones stay visible.
+    /// The process has ended: this operation and all later ones have no effect. The effects of earlier operations stay visible.
     Killed,
 }
 
@@ -83,7 +83,7 @@ pub(super) enum Outcome {
     Short,
     Failed(io::Error),
     /// A write writes half of its bytes and fails; a sync loses the data to sync.
-    PartlyDone(io::Error),
+    FailedPartly(io::Error),
 }
 
 /// A fault and its state.
@@ -113,7 +113,7 @@ impl Plan {
         let is_write = matches!(operation, Operation::Write(..));
         match kind {
             FaultKind::Killed if is_killed => Outcome::Failed(Errno::IO.into()),
-            FaultKind::InputOutput if due => Outcome::PartlyDone(Errno::IO.into()),
+            FaultKind::InputOutput if due => Outcome::FailedPartly(Errno::IO.into()),
             FaultKind::NoSpace if is_rest(operation, rest.as_ref()) => Outcome::Failed(Errno::NOSPC.into()),
             FaultKind::NoSpace if due && needs_space => match operation {
                 // a single byte cannot be written in part

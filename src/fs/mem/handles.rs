@@ -32,7 +32,7 @@ impl MemoryFolder {
     ) -> io::Result<()> {
         let mut inner = self.disk.lock();
         match inner.begin(operation, needs_space) {
-            Outcome::Failed(error) | Outcome::PartlyDone(error) => Err(error),
+            Outcome::Failed(error) | Outcome::FailedPartly(error) => Err(error),
             Outcome::Done | Outcome::Short => change(&mut inner),
         }
     }
@@ -168,7 +168,7 @@ impl Folder for MemoryFolder {
                 Ok(())
             }
             // names are in a journal: they are not lost, but not durable either
-            Outcome::Failed(error) | Outcome::PartlyDone(error) => Err(error),
+            Outcome::Failed(error) | Outcome::FailedPartly(error) => Err(error),
         }
     }
 
@@ -195,7 +195,7 @@ impl MemoryHandle {
         let mut inner = self.disk.lock();
         let name = Arc::clone(&inner.file(self.file)?.name);
         match inner.begin(|| operation(name, size), needs_space) {
-            Outcome::Failed(error) | Outcome::PartlyDone(error) => return Err(error),
+            Outcome::Failed(error) | Outcome::FailedPartly(error) => return Err(error),
             Outcome::Done | Outcome::Short => {}
         }
         let (sector, size) = (inner.state.sector, offset(size)?);
@@ -237,7 +237,7 @@ impl Handle for MemoryHandle {
         let (length, failed) = match outcome {
             Outcome::Done => (bytes.len(), None),
             Outcome::Short => (bytes.len().div_ceil(2), None),
-            Outcome::PartlyDone(error) => (bytes.len() / 2, Some(error)),
+            Outcome::FailedPartly(error) => (bytes.len() / 2, Some(error)),
             Outcome::Failed(error) => (0, Some(error)),
         };
         if length > 0 {
@@ -266,7 +266,7 @@ impl Handle for MemoryHandle {
                 Ok(())
             }
             Outcome::Failed(error) => Err(error),
-            Outcome::PartlyDone(error) => {
+            Outcome::FailedPartly(error) => {
                 file.fail_sync();
                 Err(error)
             }

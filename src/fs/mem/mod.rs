@@ -194,7 +194,7 @@ impl Inner {
         }
         let operation = operation();
         let outcome = self.plan.as_mut().map_or(Outcome::Done, |plan| plan.next(&operation, needs_space));
-        if matches!(outcome, Outcome::Failed(_) | Outcome::PartlyDone(_)) {
+        if matches!(outcome, Outcome::Failed(_) | Outcome::FailedPartly(_)) {
             self.failed.push(operation.clone());
         }
         // an open changes nothing: its crash point is that of the next operation

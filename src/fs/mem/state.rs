@@ -168,7 +168,7 @@ impl FileState {
         self.diverged = true;
     }
 
-    /// Makes the disk's contents visible from a position on, except for dirty data.
+    /// Makes the disk's contents at and after a position visible, except for dirty data.
     pub(super) fn forget_cached(&mut self, position: usize) {
         let disk = self.all_changes();
         let visible = Arc::make_mut(&mut self.visible);

@@ -202,7 +202,7 @@ fn equal_images_have_equal_hashes_and_different_images_different_ones() {
 #[test]
 fn a_failed_replacement_keeps_the_file_and_leaves_no_staged_file() {
     let (disk, directory) = disk();
-    directory.replace("a", b"whole").unwrap();
+    directory.replace("a", b"complete").unwrap();
     for at in 1..4 {
         // the operations: create, write, sync, rename
         disk.set_fault(Some(Fault { at, kind: FaultKind::InputOutput, forever: false }));
@@ -210,8 +210,8 @@ fn a_failed_replacement_keeps_the_file_and_leaves_no_staged_file() {
         assert!(replaced.is_err(), "operation {at}");
         disk.set_fault(None);
         assert_eq!(directory.entries().unwrap(), [("a".to_owned(), FileType::RegularFile)]);
-        assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"whole");
+        assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"complete");
     }
     directory.stage_start("a", 2).unwrap().put().unwrap();
-    assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"wh");
+    assert_eq!(directory.read_small("a", 99).unwrap().unwrap(), b"co");
 }

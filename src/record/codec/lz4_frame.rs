@@ -6,7 +6,7 @@
 //! │ 04 22 4D 18 │ FLG │ BD │ (content size u64) │ HC │ { size u32, bit 31 = stored │ data │ (checksum u32) } … │ 00 00 00 00
 //! ```
 //!
-//! HC is the second byte of xxHash32 over FLG to the content size. Writers of v0 hashed from the frame's magic on, so HC is
+//! HC is the second byte of xxHash32 over FLG to the content size. Writers of v0 included the frame's magic in the hash, so HC is
 //! not checked for v0 (KAFKA-3160). Kafka: `Lz4BlockInputStream`, `Lz4BlockOutputStream`.
 
 use twox_hash::XxHash32;

@@ -1,4 +1,4 @@
-//! Recovery of a log when it is opened for writing: a plan is made and then applied.
+//! Recovery of a log when it is opened for writing, in two steps: a plan is made and then applied.
 //!
 //! ```text
 //!   plan    reads everything, changes nothing; a log that a writer must not open is an error (preconditions)

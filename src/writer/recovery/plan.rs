@@ -14,7 +14,7 @@ use crate::state::partition_metadata::TopicId;
 use crate::types::Io;
 use crate::writer::WriterOptions;
 
-/// What recovery does: the public report, and what `apply` needs besides.
+/// What recovery does: the public report, and the other inputs of `apply`.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) report: RecoveryPlan,

@@ -14,7 +14,7 @@ pub(in crate::writer) struct Scanned {
     pub(super) parts: Vec<Part>,
     /// The offset after the last batch; the base offset if there is no batch.
     pub(in crate::writer) end_offset: i64,
-    /// The leader epoch of the last batch; that of the preceding segment if there is no batch.
+    /// The highest leader epoch up to the end of the segment, including earlier segments.
     pub(super) leader_epoch: i32,
     /// The leader epochs of the batches and the base offset at which each begins, in log order.
     pub(super) epochs: Vec<(i32, i64)>,
@@ -147,7 +147,7 @@ impl PartBuilder {
     }
 }
 
-/// Reads a segment and checks every batch. `leader_epoch`: the epoch of the last batch before the segment.
+/// Reads a segment and checks every batch. `leader_epoch`: the leader epoch at the end of the preceding segment.
 ///
 /// A segment with a batch more than 2^31 - 1 above its base offset is divided into parts, as Kafka splits it: the base offset of
 /// a part is that of its first batch, and a part contains all following batches that its indexes can refer to.

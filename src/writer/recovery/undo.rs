@@ -1,4 +1,4 @@
-//! Removes the files of a new log whose opening failed, for example on a full disk.
+//! Removes the files of a new log that could not be opened, for example on a full disk.
 
 use crate::error::Result;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};

@@ -174,7 +174,7 @@ def test_a_damaged_checkpoint_says_what_removing_it_does(path: Path, damaged: by
     with pytest.raises(cw.CorruptLogError, match=r"cordwood\.checkpoint is damaged at position 0") as raised:
         cw.LogWriter(path)
     text = str(raised.value)
-    assert "under their checksum" in text
+    assert "with a valid checksum" in text
     assert "remove it" in text
     assert "on_damage" not in text
     assert "found expected" not in text

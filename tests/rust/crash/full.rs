@@ -19,7 +19,7 @@ fn is_full(error: &cordwood::Error) -> bool {
     matches!(error, cordwood::Error::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
 }
 
-/// A fault: no space from this operation on.
+/// A fault: no space for this operation and all later ones.
 fn from(at: u64) -> Fault {
     Fault { at, kind: FaultKind::NoSpace, forever: true }
 }

@@ -134,7 +134,7 @@ fn run<W: Writer>(fault: Fault) -> bool {
     }
     let is_over = disk.fault_is_over();
     disk.set_fault(None);
-    // the next call that writes the file repairs a half-done write
+    // the next call that writes the file repairs an incomplete write
     index.add(30).unwrap();
     list.push(30);
     let mut expected: Vec<u8> = list.iter().flat_map(|number| W::bytes(*number)).collect();

@@ -138,7 +138,7 @@ fn batches_are_accepted_and_stored_as_by_kafka() {
             continue;
         }
         let Some(kafka) = kafka else {
-            assert!(ours.is_err(), "{name}: accepted, Kafka says {}", case["kafka"]["error"]);
+            assert!(ours.is_err(), "{name}: accepted, but Kafka returned {}", case["kafka"]["error"]);
             refused += 1;
             continue;
         };

@@ -357,7 +357,7 @@ impl MessageSet {
     }
 
     pub fn codec(mut self, codec: Codec) -> Self {
-        assert!(codec != Codec::Zstd, "zstd came with v2");
+        assert!(codec != Codec::Zstd, "zstd requires v2");
         self.codec = codec;
         self
     }

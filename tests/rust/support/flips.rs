@@ -73,7 +73,7 @@ fn is_prefix(records: &[&Record], of: &[Batch]) -> bool {
     of.iter().flat_map(|batch| &batch.records).take(records.len()).eq(records.iter().copied())
 }
 
-pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
+pub fn judge(dir: &Path, io: Io, intact: &Answers) -> Judged {
     let mut judged =
         Judged { outcome: Outcome::Same, lost: Vec::new(), invented: false, what: String::new() };
     let log = match Log::open(dir, options(io)) {
@@ -84,7 +84,7 @@ pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
             return judged;
         }
     };
-    let is_shorter = log.log_end_offset().unwrap() < whole.end && !log.warnings().is_empty();
+    let is_shorter = log.log_end_offset().unwrap() < intact.end && !log.warnings().is_empty();
     let mut errors = 0;
     let mut wrong = Vec::new();
     let read = all(&log, OnDamage::Raise);
@@ -93,18 +93,18 @@ pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
         Some(error) => {
             is_named(error);
             errors += 1;
-            if !is_prefix(&ours, &whole.batches) {
+            if !is_prefix(&ours, &intact.batches) {
                 wrong.push("records before the damage".to_owned());
             }
         }
-        None if read.batches == whole.batches => {}
-        None if is_shorter && whole.batches.starts_with(&read.batches) => {}
+        None if read.batches == intact.batches => {}
+        None if is_shorter && intact.batches.starts_with(&read.batches) => {}
         None => wrong.push(format!("scan: {} batches", read.batches.len())),
     }
-    if log.log_end_offset().unwrap() != whole.end && !is_shorter {
+    if log.log_end_offset().unwrap() != intact.end && !is_shorter {
         wrong.push(format!("end {}", log.log_end_offset().unwrap()));
     }
-    for (offset, expected) in &whole.located {
+    for (offset, expected) in &intact.located {
         match locate(&log, *offset) {
             Ok(found) if found == *expected => {}
             Ok(found) => wrong.push(format!("locate({offset}): {found:?}")),
@@ -116,7 +116,7 @@ pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
             }
         }
     }
-    for (target, expected) in &whole.timed {
+    for (target, expected) in &intact.timed {
         match time(&log, *target) {
             Ok(found) if found == *expected => {}
             Ok(None)
@@ -135,8 +135,9 @@ pub fn judge(dir: &Path, io: Io, whole: &Answers) -> Judged {
     }
     let got: BTreeMap<i64, &Batch> = skipped.batches.iter().map(|batch| (batch.base_offset, batch)).collect();
     judged.lost =
-        whole.batches.iter().map(|batch| batch.base_offset).filter(|base| !got.contains_key(base)).collect();
-    let known: BTreeMap<i64, &Batch> = whole.batches.iter().map(|batch| (batch.base_offset, batch)).collect();
+        intact.batches.iter().map(|batch| batch.base_offset).filter(|base| !got.contains_key(base)).collect();
+    let known: BTreeMap<i64, &Batch> =
+        intact.batches.iter().map(|batch| (batch.base_offset, batch)).collect();
     judged.invented =
         got.iter().any(|(base, batch)| known.get(base).is_none_or(|known| known.records != batch.records));
     if !judged.lost.is_empty() && skipped.gaps.is_empty() && !is_shorter {
@@ -171,7 +172,7 @@ pub enum Damage {
 }
 
 /// All damage to one file of the log in `dir`, on two threads, each with its own copy.
-pub fn judge_every(dir: &Path, file: &str, whole: &Answers) -> Vec<(Damage, Judged)> {
+pub fn judge_every(dir: &Path, file: &str, intact: &Answers) -> Vec<(Damage, Judged)> {
     let files = files(dir);
     let bytes = &files[file];
     let damages: Vec<Damage> =
@@ -193,7 +194,7 @@ pub fn judge_every(dir: &Path, file: &str, whole: &Answers) -> Vec<(Damage, Judg
                         Damage::Truncate(length) => copied.truncate(*length),
                     }
                     std::fs::write(&path, &copied).unwrap();
-                    let found = judge(&copy, IOS[n / 7 % 2], whole);
+                    let found = judge(&copy, IOS[n / 7 % 2], intact);
                     judged.lock().unwrap().push((*damage, found));
                 }
             });

@@ -131,7 +131,7 @@ fn opens_completely(path: &Path, place: &str) -> bool {
     };
     assert_eq!(writer.log_end_offset(), RECORDS, "{place}");
     assert_complete(path, RECORDS, place);
-    // the next writer must open the log, too
+    // the next writer must also open the log
     append(&mut writer, RECORDS..RECORDS + 20);
     drop(writer);
     let writer = LogWriter::open(path, &options()).unwrap();
@@ -195,7 +195,7 @@ fn a_damaged_checkpoint_of_the_data_directory_loses_no_record() {
         let texts = texts.map(|text| ("another text", Some(text.as_bytes().to_vec())));
         let damaged_contents =
             damaged_contents(&line(RECORDS), None).into_iter().filter(|(what, _)| *what != "gone");
-        // any recovery point inside the log may be wrong
+        // a wrong recovery point inside the log must not lose records either
         let inside = (0..RECORDS).map(|offset| ("inside", Some(line(offset))));
         let inside = inside.filter(|_| name.starts_with("recovery"));
         for (what, bytes) in damaged_contents.chain(beyond).chain(texts).chain(inside) {
