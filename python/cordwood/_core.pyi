@@ -15,24 +15,42 @@ The examples run in the root directory of the repository; `cw` is `cordwood`.
 from collections.abc import Sequence
 from typing import Any
 
+# `X as X`: in a stub Jedi ignores other imports, although `__all__` lists the names
 from cordwood._stubs.arguments import FilePath, PropertySource
-from cordwood._stubs.directory import LogDir, PathInfo, classify
-from cordwood._stubs.index import AbortedTransaction, OffsetIndex, OffsetPosition, TimeIndex, TransactionIndex
-from cordwood._stubs.index_writers import OffsetIndexWriter, TimeIndexWriter, TransactionIndexWriter
-from cordwood._stubs.log import Location, Log, OffsetGap, TimestampOffset
-from cordwood._stubs.plans import (
-    FileChange,
-    RebuiltIndex,
-    RecoveryCut,
-    RecoveryPlan,
-    RetentionPlan,
-    SegmentSplit,
-    plan_retention,
-)
-from cordwood._stubs.record import Appended, FlushMode, Record
-from cordwood._stubs.scan import DamagedRange, Records, Scan, ScanStats
-from cordwood._stubs.segments import PlannedSegment, Segment, Segments, Split
-from cordwood._stubs.writer import LogWriter
+from cordwood._stubs.directory import LogDir as LogDir
+from cordwood._stubs.directory import PathInfo as PathInfo
+from cordwood._stubs.directory import classify as classify
+from cordwood._stubs.index import AbortedTransaction as AbortedTransaction
+from cordwood._stubs.index import OffsetIndex as OffsetIndex
+from cordwood._stubs.index import OffsetPosition as OffsetPosition
+from cordwood._stubs.index import TimeIndex as TimeIndex
+from cordwood._stubs.index import TransactionIndex as TransactionIndex
+from cordwood._stubs.index_writers import OffsetIndexWriter as OffsetIndexWriter
+from cordwood._stubs.index_writers import TimeIndexWriter as TimeIndexWriter
+from cordwood._stubs.index_writers import TransactionIndexWriter as TransactionIndexWriter
+from cordwood._stubs.log import Location as Location
+from cordwood._stubs.log import Log as Log
+from cordwood._stubs.log import OffsetGap as OffsetGap
+from cordwood._stubs.log import TimestampOffset as TimestampOffset
+from cordwood._stubs.plans import FileChange as FileChange
+from cordwood._stubs.plans import RebuiltIndex as RebuiltIndex
+from cordwood._stubs.plans import RecoveryCut as RecoveryCut
+from cordwood._stubs.plans import RecoveryPlan as RecoveryPlan
+from cordwood._stubs.plans import RetentionPlan as RetentionPlan
+from cordwood._stubs.plans import SegmentSplit as SegmentSplit
+from cordwood._stubs.plans import plan_retention as plan_retention
+from cordwood._stubs.record import Appended as Appended
+from cordwood._stubs.record import FlushMode as FlushMode
+from cordwood._stubs.record import Record as Record
+from cordwood._stubs.scan import DamagedRange as DamagedRange
+from cordwood._stubs.scan import Records as Records
+from cordwood._stubs.scan import Scan as Scan
+from cordwood._stubs.scan import ScanStats as ScanStats
+from cordwood._stubs.segments import PlannedSegment as PlannedSegment
+from cordwood._stubs.segments import Segment as Segment
+from cordwood._stubs.segments import Segments as Segments
+from cordwood._stubs.segments import Split as Split
+from cordwood._stubs.writer import LogWriter as LogWriter
 
 __all__ = [
     "AbortedTransaction",
