@@ -6,8 +6,8 @@ that the text names); a *timestamp* is in milliseconds since the epoch, -1 if th
 
 An argument of the wrong type is a `TypeError`, a value that is not allowed is a `ConfigError`; both name the argument.
 Any method that reads or writes files can raise an `OSError`. One that reads a log can also raise a `CorruptLogError`,
-an `UnsupportedFormatError` or a `LogChangedError`. *Errors* lists what a method raises beyond that, and these errors
-where their cause needs a word.
+an `UnsupportedFormatError` or a `LogChangedError`. *Errors* lists the other errors, and these if they have
+a special cause.
 
 The examples run in the root directory of the repository; `cw` is `cordwood`.
 """

@@ -272,9 +272,9 @@ class Log:
         include_control: bool = False,
         on_damage: OnDamage = "raise",
     ) -> Records:
-        """Read a range one record at a time. `scan` has the same arguments and errors, and is many times faster.
+        """Read a range one record at a time. `scan` is many times faster. Arguments and errors: as `scan`.
 
-        With `on_damage="skip"` and `"report"` the iterator's `damaged_ranges` has the damaged ranges.
+        With `on_damage="skip"` and `"report"` the iterator omits damaged ranges and lists them in `damaged_ranges`.
 
         >>> log = cw.Log("tests/golden/01-plain/orders-0")
         >>> [record.offset for record in log.records(start_offset=7, end_offset=9)]

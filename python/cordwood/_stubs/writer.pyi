@@ -29,9 +29,9 @@ class LogWriter:
       not.
     - `"none"`: only `flush()`, a roll and `close()` make records durable.
 
-    Threads may share a `LogWriter`. `close()`, or the end of a `with` block, ends the log cleanly. A log that was not
-    closed is recovered at the next opening. In a forked child every call is a `ForkedHandleError`. Pickling is a
-    `TypeError`.
+    Threads may share a `LogWriter`. `close()`, or the end of a `with` block, closes the log cleanly. A log that was not
+    closed is recovered at the next opening. In a forked child every method raises a `ForkedHandleError`. Pickling
+    raises a `TypeError`.
 
     Signal handlers run while an append waits for other appends or for a flush of another thread: Ctrl-C raises
     `KeyboardInterrupt` within a tenth of a second. The records are appended then, but may not be durable.
@@ -236,7 +236,7 @@ class LogWriter:
         it raises a `LogChangedError`: call its `refresh()`, or `reader()` again.
         """
     def close(self) -> None:
-        """Make all records durable and end the log cleanly. A second call does nothing.
+        """Make all records durable and close the log cleanly. A second call does nothing.
 
         *Errors*: `OSError`. Every later call is a `PoisonedError` then, and the next opening recovers the log.
         *Source*: Kafka `UnifiedLog.close`.
