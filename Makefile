@@ -131,7 +131,8 @@ $(VENV)/.tools: requirements-dev.txt
 
 # Python files are used in place; only Rust has to be built again, and the stub, from which its docstrings come. Tests use a build
 # that is quick to make and has every assertion; what measures or repeats for long uses one as wheels have it. One replaces the other.
-SOURCES := $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock build.rs python/cordwood/_core.pyi $(shell find src -name '*.rs')
+STUBS := python/cordwood/_core.pyi $(wildcard python/cordwood/_stubs/*.pyi)
+SOURCES := $(VENV)/.tools pyproject.toml Cargo.toml Cargo.lock build.rs $(STUBS) $(shell find src -name '*.rs')
 DEVELOP := VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked
 
 $(VENV)/.extension: $(SOURCES)

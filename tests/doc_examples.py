@@ -13,21 +13,23 @@ from pathlib import Path
 import cordwood
 
 ROOT = Path(__file__).resolve().parent.parent
-STUB = ROOT / "python" / "cordwood" / "_core.pyi"
+PACKAGE = ROOT / "python" / "cordwood"
+STUBS = [PACKAGE / "_core.pyi", *sorted((PACKAGE / "_stubs").glob("*.pyi"))]
 PARSER = doctest.DocTestParser()
 
 
 def stub_examples() -> Iterator[doctest.DocTest]:
-    def walk(node: ast.AST, name: str) -> Iterator[doctest.DocTest]:
+    def walk(node: ast.AST, name: str, stub: Path) -> Iterator[doctest.DocTest]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.ClassDef | ast.FunctionDef):
                 inner = f"{name}.{child.name}"
                 text = ast.get_docstring(child)
                 if text:
-                    yield PARSER.get_doctest(text, {"cw": cordwood}, inner, str(STUB), child.lineno)
-                yield from walk(child, inner)
+                    yield PARSER.get_doctest(text, {"cw": cordwood}, inner, str(stub), child.lineno)
+                yield from walk(child, inner, stub)
 
-    yield from walk(ast.parse(STUB.read_text()), "cordwood")
+    for stub in STUBS:
+        yield from walk(ast.parse(stub.read_text()), "cordwood", stub)
 
 
 def readme_examples() -> Iterator[doctest.DocTest]:

@@ -1,4 +1,4 @@
-"""Words of Kafka's that need no Rust."""
+"""Enumerations of Kafka that are defined in Python."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ __all__ = ["TimestampType"]
 
 
 class TimestampType(IntEnum):
-    """What a record's timestamp means, under Kafka's own names and numbers.
+    """The meaning of a record's timestamp, with Kafka's names and numbers. *Source*: Kafka `TimestampType`.
 
     >>> TimestampType(0).name
     'CreateTime'
@@ -16,7 +16,7 @@ class TimestampType(IntEnum):
     """The format (magic 0) has no timestamps."""
 
     CreateTime = 0
-    """The producer's clock."""
+    """The time on the producer's clock when the record was created, or a time that the program set."""
 
     LogAppendTime = 1
-    """The broker's clock at the append."""
+    """The time on the broker's clock when the record was appended."""

@@ -15,7 +15,7 @@ import pytest
 from cordwood import _core
 
 STUB = Path(_core.__file__).with_name("_core.pyi")
-TREE = ast.parse(STUB.read_text(encoding="utf-8"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in [STUB, *STUB.with_name("_stubs").glob("*.pyi")]}
 
 
 def members(tree: ast.Module | ast.ClassDef, above: str = "") -> Iterator[tuple[str, ast.ClassDef | ast.FunctionDef]]:
@@ -30,7 +30,7 @@ def members(tree: ast.Module | ast.ClassDef, above: str = "") -> Iterator[tuple[
             yield from members(node, f"{node.name}.")
 
 
-MEMBERS = dict(members(TREE))
+MEMBERS = dict(member for tree in TREES.values() for member in members(tree))
 DOCUMENTED = {name: ast.get_docstring(node) for name, node in MEMBERS.items() if ast.get_docstring(node)}
 CALLS = {
     name: node
@@ -56,7 +56,7 @@ def test_the_stub_has_documentation_to_compare() -> None:
 
 
 def test_the_documentation_of_the_module_is_that_of_the_stub() -> None:
-    assert inspect.getdoc(_core) == ast.get_docstring(TREE)
+    assert inspect.getdoc(_core) == ast.get_docstring(TREES[STUB])
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)

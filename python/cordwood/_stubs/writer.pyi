@@ -1,0 +1,247 @@
+"""`LogWriter`."""
+
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self, final
+
+from cordwood._stubs.arguments import ArrowStream, Bytes, FilePath, Headers, Settings, Time
+from cordwood._stubs.log import Log
+from cordwood._stubs.plans import RecoveryPlan, RetentionPlan
+from cordwood._stubs.record import Appended, FlushMode, Record
+from cordwood.config import LogConfig
+
+@final
+class LogWriter:
+    """The only writer of a partition directory: a durable log. A missing directory is created.
+
+    The files are those that Kafka writes; brokers, tools and `Log` read them. After an unclean stop, opening the log
+    recovers it: no acknowledged record is lost; only a torn last write is cut, and its bytes are kept in `quarantine/`.
+
+    *config*: a `LogConfig`. *topic_id*: 22 characters, as Kafka prints it, for `partition.metadata`. *leader_epoch*:
+    the epoch of new batches, not below the latest epoch of the log; by default the latest epoch, and 0 in a new log.
+    *flush*: when an append is acknowledged:
+
+    - `"always"`: each append returns when its records are durable. Appends of several threads share one flush.
+    - `cw.FlushMode.group(ms=2, bytes=1 << 20)`: the same, but the first of several appends waits for others. There are
+      fewer flushes; on a disk with fast flushes there are also fewer appends per second.
+    - `cw.FlushMode.interval(messages=…, ms=…)`: an append returns without waiting, but flushes first if that many
+      records or ms have passed. A power loss can lose the records after the last flush; the end of the process does
+      not.
+    - `"none"`: only `flush()`, a roll and `close()` make records durable.
+
+    Threads may share a `LogWriter`. `close()`, or the end of a `with` block, closes the log cleanly. A log that was not
+    closed is recovered at the next opening. In a forked child every method raises a `ForkedHandleError`. Pickling
+    raises a `TypeError`.
+
+    Signal handlers run while an append waits for other appends or for a flush of another thread: Ctrl-C raises
+    `KeyboardInterrupt` within a tenth of a second. The records are appended then, but may not be durable.
+
+    *Errors*: `LockedError` if another writer or a broker has the log; `CorruptLogError` if there is damage other than a
+    torn last write, or a segment is missing (nothing is changed then); `UnsupportedFormatError` if batches have
+    producer ids; `ConfigError`, also for a directory name that Kafka would delete or refuse, in a broker's data
+    directory. After a write, a flush or a `close()` has failed, later calls are a `PoisonedError`: open the log again.
+    After `close()` they are a `ClosedError`.
+    *Source*: Kafka `UnifiedLog.create`, `LogLoader.load`.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
+    ...     appended = writer.append("paid", key="order-7", timestamp=1700000000000)
+    >>> appended
+    Appended(first_offset=0, last_offset=0, max_timestamp=1700000000000, durable=True)
+    >>> [record.value for record in cw.Log(f"{folder.name}/orders-0").records()]
+    [b'paid']
+    >>> folder.cleanup()
+    """
+
+    def __new__(
+        cls,
+        path: FilePath,
+        *,
+        config: Settings | None = None,
+        flush: str | FlushMode = "always",
+        topic_id: str | None = None,
+        leader_epoch: int | None = None,
+    ) -> Self: ...
+    @staticmethod
+    def plan_recovery(path: FilePath, *, config: Settings | None = None) -> RecoveryPlan:
+        """Return what opening a `LogWriter` would change to recover the log. Nothing is changed.
+
+        All checks of an opening are made: locks of other writers and of a broker, permissions, damage, producer ids. No
+        lock is taken: another process may take one before the log is opened. Pass the *config* of the `LogWriter`: it
+        decides the entries of an index, and with another `index.interval.bytes` than the log was written with, the
+        indexes are rebuilt.
+
+        *Cost*: reads what an opening reads. *Errors*: those of an opening, and `LogNotFoundError` if the directory does
+        not exist.
+
+        >>> settings = cw.LogConfig(index_interval_bytes=1024)
+        >>> plan = cw.LogWriter.plan_recovery("tests/golden/01-plain/orders-0", config=settings)
+        >>> plan.is_clean, plan.log_end_offset
+        (True, 1500)
+        >>> try:
+        ...     cw.LogWriter.plan_recovery("tests/golden/11-transactions/payments-0")
+        ... except cw.UnsupportedFormatError as error:
+        ...     print(error.code)
+        unsupported_format
+        """
+    @property
+    def recovery(self) -> RecoveryPlan | None:
+        """What opening the log changed to recover it; `None` if it changed nothing.
+
+        Each change is also written to the logger `cordwood`, with the level `WARNING` if data was cut, else `INFO`.
+        """
+    @property
+    def path(self) -> str:
+        """The absolute path of the partition directory, with symbolic links resolved."""
+    @property
+    def config(self) -> LogConfig:
+        """The settings: the object that was given as *config*, else a `LogConfig` of the defaults."""
+    @property
+    def flush_mode(self) -> str:
+        """The flush mode, as a text that `flush` accepts."""
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` was called."""
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read (inclusive). *Source*: Kafka `UnifiedLog.logStartOffset`."""
+    @property
+    def log_end_offset(self) -> int:
+        """The offset of the next record (the exclusive end). *Source*: Kafka `UnifiedLog.logEndOffset`."""
+    @property
+    def durable_offset(self) -> int:
+        """The end of the records that survive a power loss (exclusive). *Source*: Kafka `UnifiedLog.recoveryPoint`."""
+    @property
+    def leader_epochs(self) -> list[tuple[int, int]]:
+        """The history of leader epochs: each epoch and its start offset (inclusive), both ascending."""
+    def end_offset_for(self, epoch: int) -> tuple[int, int] | None:
+        """Return the largest known epoch <= `epoch`, and the offset after its last record.
+
+        `None` if the history has no such epoch.
+        *Source*: Kafka `LeaderEpochFileCache.endOffsetFor`.
+        """
+    def append(
+        self,
+        value: Bytes | None,
+        key: Bytes | None = None,
+        headers: Headers = (),
+        timestamp: Time | None = None,
+    ) -> Appended:
+        """Append one record as a batch, at once. The arguments are those of `Record`.
+
+        A value of `None` is null (a tombstone), which is not the same as empty.
+
+        *Errors*: `RecordTooLargeError`; `InvalidRecordError` for a timestamp too far from the clock and for a missing
+        key in a compacted log; `ConfigError` for a negative timestamp other than -1 and a header name that is not
+        UTF-8; `OSError` if it could not be written: the record is not in the log then; `PoisonedError`; `ClosedError`.
+        """
+    def append_many(self, records: Iterable[Record | Bytes]) -> Appended:
+        """Append records, or values without a key: as one batch if they fit, else as several.
+
+        A batch is limited by `max.message.bytes`, `segment.bytes` and 128 MiB before compression. All records are held
+        in memory, and one flush makes them durable. Timestamps, keys and, without compression, sizes are checked
+        against the settings before any record is appended. A batch is appended as a whole or not at all. If a batch
+        fails, the earlier ones stay: see `log_end_offset`.
+
+        *Errors*: as `append`.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with cw.LogWriter(f"{folder.name}/orders-0") as writer:
+        ...     appended = writer.append_many([cw.Record("a", key="1"), b"b", "c"])
+        >>> appended.first_offset, appended.last_offset
+        (0, 2)
+        >>> folder.cleanup()
+        """
+    def append_arrow(self, table: ArrowStream) -> Appended:
+        """Append the rows of an object with `__arrow_c_stream__`: a pyarrow table or reader, a Polars frame, a `Scan`.
+
+        Columns: `value`, and optionally `key` (both binary or string, also large and view types; null is null),
+        `timestamp` (with a time zone and any unit, or int64 ms; null and -1 are none; without the column it is the
+        present time) and `headers` (a list of structs of key and value, or a map). `offset` and `timestamp_type` are
+        ignored, so that the result of a scan can be appended.
+
+        *Cost*: no Python object is made for a record, and one record batch is in memory at a time. Each record batch is
+        appended as by `append_many`; if one fails, the earlier ones stay. pyarrow is not needed.
+        *Errors*: as `append`; `ConfigError` that names a column that is missing, of another type, or not one of these.
+
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with cw.LogWriter(f"{folder.name}/copy-0") as writer:
+        ...     appended = writer.append_arrow(cw.Log("tests/golden/01-plain/orders-0").scan())
+        >>> appended.last_offset
+        1499
+        >>> folder.cleanup()
+        """
+    def append_batches(self, raw: Bytes, keep_offsets: bool = False) -> Appended:
+        """Append v2 batches as they are: concatenated bytes. All of them are appended, or none.
+
+        They get the next offsets and the writer's epoch, as on a leader. With *keep_offsets* they keep their own, as on
+        a follower: these must ascend from the log end offset, and gaps are allowed.
+
+        *Errors*: as `append`; also `InvalidRecordError` for bytes that break a rule of the format, with the position of
+        the batch in *raw*.
+        *Source*: Kafka `UnifiedLog.appendAsLeader`, `appendAsFollower`.
+        """
+    def flush(self) -> None:
+        """Make all records that were appended so far durable."""
+    def wait_durable(self, offset: int) -> None:
+        """Return when the record at `offset` is durable. Flush if no other thread does.
+
+        *Errors*: `OffsetOutOfRangeError` if `offset` was not appended yet; `ConfigError` if it is negative.
+        """
+    def roll(self) -> None:
+        """Close the active segment and create one at the log end offset. An active segment without a batch stays.
+
+        *Errors*: `OSError`: if the disk is full, nothing has changed. *Source*: Kafka `UnifiedLog.roll`.
+        """
+    def truncate_to(self, offset: int) -> bool:
+        """Remove all batches with an offset at or above `offset`. The log end offset is `offset` then.
+
+        A batch that contains `offset` is removed as a whole; readers and the next opening then find the end of the
+        batch before it as the log end offset, as in Kafka. Return `False` if the log ended at or below `offset`. The
+        removal is durable when this returns.
+
+        *Errors*: `ConfigError` for a negative offset; `CorruptLogError` for damage before `offset`; `OSError`: if the
+        disk is full, nothing has changed (to cut a segment other than the last needs space for a copy).
+        *Source*: Kafka `UnifiedLog.truncateTo`.
+        """
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove all records. The log start offset and the log end offset are `offset` then.
+
+        *Errors*: `ConfigError` for an offset outside 0 to 2^63 - 2; `OSError`: if the disk is full, nothing has
+        changed. *Source*: Kafka `UnifiedLog.truncateFullyAndStartAt`.
+        """
+    def delete_before(self, offset: int) -> bool:
+        """Move the log start offset up to `offset`: records below it cannot be read.
+
+        Segments without other records are deleted. Return `False` if the log started at or above `offset`. The change
+        is durable when this returns.
+
+        *Errors*: `ConfigError` for a negative offset; `OffsetOutOfRangeError` above the log end offset.
+        *Source*: Kafka `UnifiedLog.maybeIncrementLogStartOffset`.
+        """
+    def apply_retention(self, now: Time | None = None) -> RetentionPlan:
+        """Delete the segments that `retention.ms` and `retention.bytes` allow to delete. Return which.
+
+        *now*: as the times of `Log.scan`; by default the present time. `plan_retention` returns the same and deletes
+        nothing.
+        *Source*: Kafka `UnifiedLog.deleteOldSegments`.
+        """
+    def reader(self) -> Log:
+        """Return a `Log` of the present state, for reading while the writer is open. This is cheap.
+
+        It does not show later appends. After a truncation, and if retention has deleted a file that it had not opened,
+        it raises a `LogChangedError`: call its `refresh()`, or `reader()` again.
+        """
+    def close(self) -> None:
+        """Make all records durable and close the log cleanly. A second call does nothing.
+
+        *Errors*: `OSError`. Every later call is a `PoisonedError` then, and the next opening recovers the log.
+        *Source*: Kafka `UnifiedLog.close`.
+        """
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc_value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
