@@ -84,18 +84,18 @@ struct ProgressState {
 }
 
 impl Progress {
-    fn state(&self) -> MutexGuard<'_, ProgressState> {
+    fn lock(&self) -> MutexGuard<'_, ProgressState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The damaged ranges that were skipped.
     pub fn damaged_ranges(&self) -> Vec<DamagedRange> {
-        self.state().damaged_ranges.clone()
+        self.lock().damaged_ranges.clone()
     }
 
     /// The statistics of the scans.
     pub fn stats(&self) -> ScanStats {
-        self.state().stats
+        self.lock().stats
     }
 
     /// The partition directory and the first returned offset of a transaction that was aborted or has not ended; see
@@ -104,7 +104,7 @@ impl Progress {
     /// # Errors
     /// Those of [`Scan::first_uncommitted`].
     pub fn first_uncommitted(&self) -> Result<Option<(PathBuf, i64)>> {
-        let parts = self.state().uncommitted.clone();
+        let parts = self.lock().uncommitted.clone();
         for (log, uncommitted) in parts {
             if let Some(offset) = uncommitted.find(&log)? {
                 return Ok(Some((log.path().to_owned(), offset)));
@@ -115,29 +115,29 @@ impl Progress {
 
     /// Adds the progress of a part since the last call.
     fn add(&self, ranges: &[DamagedRange], stats: ScanStats) {
-        let mut state = self.state();
-        state.damaged_ranges.extend_from_slice(ranges);
-        state.stats += stats;
+        let mut progress = self.lock();
+        progress.damaged_ranges.extend_from_slice(ranges);
+        progress.stats += stats;
     }
 
     /// Adds the progress of a reader of the part that follows.
     fn merge(&self, other: &Self) {
-        let other = std::mem::take(&mut *other.state());
-        let mut state = self.state();
-        state.damaged_ranges.extend(other.damaged_ranges);
-        state.stats += other.stats;
-        state.uncommitted.extend(other.uncommitted);
+        let other = std::mem::take(&mut *other.lock());
+        let mut progress = self.lock();
+        progress.damaged_ranges.extend(other.damaged_ranges);
+        progress.stats += other.stats;
+        progress.uncommitted.extend(other.uncommitted);
     }
 
     /// Replaces the information about the transactions of the part that is being read.
     fn set_uncommitted(&self, scan: &Scan, index: usize) {
-        let mut state = self.state();
-        state.uncommitted.truncate(index);
-        state.uncommitted.extend(scan.uncommitted().map(|uncommitted| (scan.log().clone(), uncommitted)));
+        let mut progress = self.lock();
+        progress.uncommitted.truncate(index);
+        progress.uncommitted.extend(scan.uncommitted().map(|uncommitted| (scan.log().clone(), uncommitted)));
     }
 
     fn parts(&self) -> usize {
-        self.state().uncommitted.len()
+        self.lock().uncommitted.len()
     }
 }
 
