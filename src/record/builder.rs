@@ -28,6 +28,23 @@ pub struct NewRecord<'a> {
     pub headers: &'a [(&'a [u8], Option<&'a [u8]>)],
 }
 
+impl NewRecord<'_> {
+    /// Checks what the format requires of every record.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a negative timestamp other than −1 and a header name that is not UTF-8.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.timestamp < -1 {
+            return Err(negative(self.timestamp));
+        }
+        if !self.headers.is_empty() {
+            check_names(self.headers)?;
+        }
+        Ok(())
+    }
+}
+
 /// The fields of a batch that are not derived from its records.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchOptions {
@@ -95,19 +112,13 @@ impl BatchBuilder {
     /// Adds a record. If the record is refused, the batch is unchanged.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative timestamp other than −1 and a header name that is not UTF-8;
-    /// [`Error::RecordTooLarge`] for a record with which the batch would exceed [`MAX_BATCH_BYTES`].
+    /// Those of [`NewRecord::check`]; [`Error::RecordTooLarge`] for a record with which the batch would exceed [`MAX_BATCH_BYTES`].
     ///
     /// # Source
     /// Kafka: `MemoryRecordsBuilder.appendWithOffset`, `DefaultRecord.writeTo`.
     #[inline]
     pub fn append(&mut self, record: &NewRecord<'_>) -> Result<()> {
-        if record.timestamp < -1 {
-            return Err(negative(record.timestamp));
-        }
-        if !record.headers.is_empty() {
-            check_names(record.headers)?;
-        }
+        record.check()?;
         let delta = self.delta(record);
         let body = self.body_size(record, delta);
         // saturating: a key, a value or a header may be of any size

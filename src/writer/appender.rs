@@ -169,6 +169,7 @@ impl Partition {
             .min((bytes(self.config.segment_bytes), SizeLimit::SegmentBytes))
             .min((room, SizeLimit::Readable));
         for (index, record) in records.iter().enumerate() {
+            record.check()?;
             validation.check(record)?;
             if !is_compressed && records.len() > 1 {
                 check_alone(index, record, max_bytes, limit)?;

@@ -140,8 +140,8 @@ class LogWriter:
         """Append records, or values without a key: as one batch if they fit, else as several.
 
         A batch is limited by `max.message.bytes`, `segment.bytes` and 128 MiB before compression. All records are held
-        in memory, and one flush makes them durable. Timestamps, keys and, without compression, sizes are checked
-        against the settings before any record is appended. A batch is appended as a whole or not at all. If a batch
+        in memory, and one flush makes them durable. Timestamps, keys, header names and, without compression, sizes are
+        checked before any record is appended. A batch is appended as a whole or not at all. If a batch
         fails, the earlier ones stay: see `log_end_offset`.
 
         *Errors*: as `append`.

@@ -9,6 +9,7 @@ import typer
 import cordwood
 from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, say, sentence
+from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text, several
 from cordwood.times import in_words
 
@@ -44,6 +45,11 @@ def ls(
     cordwood ls /var/lib/kafka/orders-0           its segments; how many entries each index holds
     cordwood ls /var/lib/kafka --json | jq '.partitions[] | select(.size > 1e9) | .name'
     """  # noqa: D301
+    with silent_log():
+        _list(path, json)
+
+
+def _list(path: Path, json: bool) -> None:
     try:
         log = Log(path)
     except LogNotFoundError as error:

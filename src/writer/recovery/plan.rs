@@ -105,12 +105,14 @@ fn plan_new_log(
     if let Some(checkpoint) = checkpoint.filter(|_| !bases.is_empty()) {
         preconditions::refuse_written_since(directory, checkpoint)?;
     }
-    let files = directory.segment_files()?;
-    let emptied = files.iter().filter(|file| {
-        let SegmentFileName { base_offset, kind, stage } = file.parsed;
-        let is_removed = base_offset == log_start_offset || bases.contains(&base_offset);
-        stage == Stage::Live && kind != FileKind::Snapshot && is_removed
-    });
+    // not `segment_files`, which leaves out indexes without a `.log`
+    let is_removed = |name: &str| {
+        SegmentFileName::parse(name).is_some_and(|SegmentFileName { base_offset, kind, stage }| {
+            let has_base = base_offset == log_start_offset || bases.contains(&base_offset);
+            stage == Stage::Live && kind != FileKind::Snapshot && has_base
+        })
+    };
+    let names = names_of(directory, is_removed)?;
     let reason = if starting_at.is_some() { FileChangeReason::Emptied } else { FileChangeReason::Orphaned };
     let report = RecoveryPlan {
         path: directory.path().to_owned(),
@@ -121,7 +123,7 @@ fn plan_new_log(
         segments: vec![log_start_offset],
         cuts: Vec::new(),
         rebuilt_indexes: Vec::new(),
-        file_changes: emptied.map(|file| removed(directory, &file.name, reason)).collect(),
+        file_changes: names.iter().map(|name| removed(directory, name, reason)).collect(),
         splits: Vec::new(),
         rewrites_leader_epochs: false,
     };
@@ -135,9 +137,13 @@ pub(super) fn removed(directory: &Directory, name: &str, reason: FileChangeReaso
 
 /// The names of segment files that a truncation staged and did not put in place.
 fn staged_files(directory: &Directory) -> Result<Vec<String>> {
-    let is_staged = |name: &str| name.strip_suffix(STAGED).and_then(SegmentFileName::parse).is_some();
+    names_of(directory, |name| name.strip_suffix(STAGED).and_then(SegmentFileName::parse).is_some())
+}
+
+/// The names in the directory that are selected, sorted.
+fn names_of(directory: &Directory, is_selected: impl Fn(&str) -> bool) -> Result<Vec<String>> {
     let names = directory.entries()?.into_iter().map(|(name, _)| name);
-    let mut names: Vec<_> = names.filter(|name| is_staged(name)).collect();
+    let mut names: Vec<_> = names.filter(|name| is_selected(name)).collect();
     names.sort_unstable();
     Ok(names)
 }

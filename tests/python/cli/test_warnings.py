@@ -155,7 +155,7 @@ def test_other_commands_warn_as_well(command: Command, tmp_path: Path, arguments
     found = [f"warning: {last}: no whole batch follows position "]
     if "--yes" in options:
         # the opening for writing cuts it
-        found = [f"warning: {last}: cut 8 bytes, ", *found]
+        found = [*found, f"warning: {last}: cut 8 bytes, "]
     lines = error.splitlines()
     assert len(lines) == len(found)
     assert all(map(str.startswith, lines, found)), error

@@ -54,7 +54,7 @@ fn a_close_ends_the_wait_of_appends_and_does_not_affect_the_next_writer() {
         // the close made them durable if they were already waiting; otherwise the log was closed before
         match thread.join().unwrap() {
             Ok(appended) => assert!(appended.durable),
-            Err(error) => assert_eq!(error.code(), "config", "{error}"),
+            Err(error) => assert_eq!(error.code(), "closed", "{error}"),
         }
     }
     drop(next);
