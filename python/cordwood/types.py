@@ -1,4 +1,4 @@
-"""Words of Kafka's that need no Rust."""
+"""Kafka's enumerations that need no Rust."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ __all__ = ["TimestampType"]
 
 
 class TimestampType(IntEnum):
-    """What a record's timestamp means, under Kafka's own names and numbers.
+    """What a record's timestamp means, with Kafka's names and numbers.
 
     >>> TimestampType(0).name
     'CreateTime'
@@ -16,7 +16,7 @@ class TimestampType(IntEnum):
     """The format (magic 0) has no timestamps."""
 
     CreateTime = 0
-    """The producer's clock."""
+    """The time of the producer."""
 
     LogAppendTime = 1
-    """The broker's clock at the append."""
+    """The time of the broker at the append."""

@@ -1,4 +1,4 @@
-"""The warnings of the logs that a command reads and writes."""
+"""Warnings about the logs that a command reads and writes."""
 
 import logging
 import sys
@@ -17,18 +17,18 @@ _LOGGER = logging.getLogger("cordwood")
 
 
 def opened(context: typer.Context, path: Path) -> Log:
-    """Open a log whose warnings are written to stderr when the command ends, with or without an error."""
+    """Open a log and write its warnings to stderr when the command ends, with or without an error."""
     log = Log(path)
     context.call_on_close(lambda: _write(log))
     return log
 
 
 def _write(log: Log) -> None:
-    """Write each warning once, as a line. One that is the error by which the command ends is left out."""
+    """Write each warning once, as a line, except a warning that is also the error that ends the command."""
     error = sys.exception()
-    said = str(error.args[0]) if isinstance(error, CordwoodError) else None
+    error_text = str(error.args[0]) if isinstance(error, CordwoodError) else None
     for warning in dict.fromkeys(log.warnings):
-        if warning != said:
+        if warning != error_text:
             _write_line(warning)
 
 
@@ -37,7 +37,7 @@ def _write_line(warning: str) -> None:
 
 
 class _Lines(logging.Handler):
-    """Writes what the core logs, as a line of its warnings."""
+    """Writes each record of the core's logger as a line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         _write_line(record.getMessage())
@@ -45,7 +45,7 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def log_to_stderr() -> Iterator[None]:
-    """Write the core's warnings, such as what an opening recovered, to stderr."""
+    """Write the core's log messages to stderr, such as what recovery changed when a log was opened."""
     handler = _Lines(logging.WARNING)
     _LOGGER.addHandler(handler)
     try:
@@ -56,7 +56,7 @@ def log_to_stderr() -> Iterator[None]:
 
 @contextmanager
 def silent_log() -> Iterator[None]:
-    """Keep the core's warnings back, for a command that shows them itself."""
+    """Suppress the core's log messages, for a command that prints them itself."""
     was_disabled, _LOGGER.disabled = _LOGGER.disabled, True
     try:
         yield

@@ -1,4 +1,4 @@
-"""A line on stderr for work that takes a while, where somebody is looking."""
+"""A progress line on stderr for long operations, if stderr is a terminal."""
 
 import sys
 import time
@@ -17,13 +17,13 @@ _EVERY = 1024
 
 
 def counted(items: Iterable[_T], rows: Callable[[_T], int], *, to_file: bool) -> Iterator[_T]:
-    """Pass the items on; after two seconds say on the terminal how many rows went by, unless they go there too."""
+    """Yield the items. After two seconds show the number of rows, unless the rows go to the same terminal."""
     if not sys.stderr.isatty() or (sys.stdout.isatty() and not to_file):
         yield from items
         return
     columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} records"), TimeElapsedColumn())
     console = Console(file=sys.stderr)
-    # what is printed meanwhile is data: it stays where it goes
+    # do not redirect standard output: it contains the data
     progress = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
     task = progress.add_task("", total=None)
     start, shown, pending = time.monotonic(), False, 0

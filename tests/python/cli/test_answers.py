@@ -46,15 +46,15 @@ def test_retention_by_the_time_of_a_file_says_so(command: Command, tmp_path: Pat
 def test_apply_retention_names_the_settings_that_decide(command: Command, tmp_path: Path, yes: list[str]) -> None:
     path = Path(shutil.copytree(corpus.partition("01-plain").path, tmp_path / "orders-0"))
     for policy, decides in [
-        ("compact", "cleanup.policy=compact, which deletes only what lies below the log start offset"),
-        ("", "cleanup.policy=none, which deletes only what lies below the log start offset"),
+        ("compact", "cleanup.policy=compact, which deletes only segments below the log start offset"),
+        ("", "cleanup.policy=none, which deletes only segments below the log start offset"),
         ("delete", "retention.ms=-1, retention.bytes=-1"),
         ("compact,delete", "retention.ms=-1, retention.bytes=-1"),
     ]:
         limits = ("--set", "retention.ms=-1") if "delete" in policy else ()
         code, out, error = command("apply-retention", path, "--set", f"cleanup.policy={policy}", *limits, *yes)
         assert (code, error) == (0, "")
-        assert out == f"{path}: no segment is to be deleted under {decides}\n"
+        assert out == f"{path}: no segment to delete with {decides}\n"
 
 
 @pytest.mark.parametrize("case", ["12-compacted", "12-compacted-codecs", "12-compacted-empty", "11-transactions"])
@@ -74,7 +74,7 @@ def test_an_offset_that_is_not_there_is_not_shown_as_found(command: Command, cas
             assert f"no record at or after offset {offset}" in error
             continue
         assert code == 0
-        told = f"offset {offset} is not there; the next record is at offset {following}"
+        told = f"offset {offset} is missing; the next record is at offset {following}"
         assert (told in out) is (following != offset)
         assert re.search(rf"(?m)^offset +{following} *$", out)
         document = json.loads(command("find", part.path, "--offset", offset, "--json")[1])
@@ -150,7 +150,7 @@ def test_a_number_that_is_too_large_is_a_usage_error_or_no_limit(
 def test_no_column_is_left_out_of_columns_in_silence(command: Command, names: str, output_format: str) -> None:
     code, out, error = command("cat", PLAIN, "--format", output_format, "--columns", names)
     assert (code, out) == (2, "")
-    assert error == f"cordwood: --columns wants the names of columns, separated by commas, not {names!r}\n"
+    assert error == f"cordwood: --columns: expected column names separated by commas, found {names!r}\n"
 
 
 @pytest.mark.parametrize("digits", [20, 5000])

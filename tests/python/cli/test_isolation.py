@@ -30,7 +30,7 @@ def test_cat_says_where_its_records_are_of_undone_transactions(command: Command)
     for more in ((), ("--format", "csv"), ("--limit", "800"), ("--format", "csv", "--limit", "800")):
         code, out, error = command(*everything, *more)
         assert code == 0
-        assert error.startswith(f"cordwood: {PAYMENTS}: records of transactions that were aborted")
+        assert error.startswith(f"cordwood: {PAYMENTS}: the output contains records of transactions that were aborted")
         assert error.count("\n") == 1
         assert told in error
         assert len(out.splitlines()) >= 800
@@ -90,6 +90,6 @@ def test_markers_that_cat_writes_are_never_appended_as_records(
             check=False,
         )
         assert appended.returncode == exit_code
-        assert b"is no record" in appended.stderr
+        assert b"is not a record" in appended.stderr
         assert b"is_control" in appended.stderr
     assert cw.Log(tmp_path / "copy-0").log_end_offset == 0

@@ -144,12 +144,12 @@ def test_errors_are_in_the_words_of_the_command_line(
         (("cat", PLAIN, "--start-offset", "10", "--end-offset", "5"), "--end-offset: expected 10 or more, found 5"),
         (
             ("cat", PLAIN, "--since", "2024-05-01", "--until", "2023-05-01"),
-            "--until 2023-05-01T00:00:00.000Z lies before --since 2024-05-01T00:00:00.000Z",
+            "--until 2023-05-01T00:00:00.000Z is before --since 2024-05-01T00:00:00.000Z",
         ),
         (("cat", PLAIN, "--columns", "offsett"), "--columns: expected one of "),
         (("append", "never-0", "--flush", "often"), "--flush: expected "),
         (("append", "never-0", "--topic-id", "x"), "--topic-id: expected "),
-        (("cat", DAMAGED / "flip-record/tickets-0"), "; cordwood cat --on-damage skip reads what is left"),
+        (("cat", DAMAGED / "flip-record/tickets-0"), "; cordwood cat --on-damage skip reads the rest"),
         (("cat", corpus.GOLDEN / "16-data-dir"), "; cordwood ls shows the partitions of a data directory"),
     ],
 )

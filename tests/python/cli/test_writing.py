@@ -59,7 +59,7 @@ def test_lines_are_values(tmp_path: Path) -> None:
     assert [r.value for r in cw.Log(path).records()] == [b"one", b"", b"\xff\xfe\r", b"last without an end"]
     assert text == f"{path}: appended 4 records, offsets 0 to 3\n"
     document = json.loads(ok("append", path, "--json", given=b"more\n"))
-    assert document == {"path": str(path), "first": 4, "last": 4, "count": 1}
+    assert document == {"path": str(path), "first_offset": 4, "last_offset": 4, "count": 1}
     assert "nothing to append" in ok("append", path)
 
 
@@ -108,10 +108,10 @@ def test_a_line_of_json_may_leave_everything_but_the_value_out(tmp_path: Path) -
     ("line", "named"),
     [
         ("{", "not JSON"),
-        ("5", "not an object"),
+        ("5", "not a JSON object"),
         ('{"key": "k"}', "value"),
         ('{"value": "v", "colour": 1}', "colour"),
-        ('{"value": 5}', "value is text"),
+        ('{"value": 5}', "value: expected text"),
         ('{"value": {"base64": "!"}}', "base64"),
         ('{"value": "v", "headers": {"a": "b"}}', "headers"),
         ('{"value": "v", "headers": [["a"]]}', "headers"),
@@ -119,13 +119,13 @@ def test_a_line_of_json_may_leave_everything_but_the_value_out(tmp_path: Path) -
         ('{"value": "v", "timestamp": "soon"}', "timestamp"),
         ('{"value": "v", "headers": false}', "headers"),
         ('{"value": "v", "headers": "ab"}', "headers"),
-        ('{"value": "v", "headers": [["a", 5]]}', "a header is text"),
-        ('{"value": "v", "timestamp": true}', "timestamp is a number"),
-        ('{"value": "v", "timestamp": 1.5}', "timestamp is a number"),
+        ('{"value": "v", "headers": [["a", 5]]}', "a header: expected text"),
+        ('{"value": "v", "timestamp": true}', "timestamp: expected a number"),
+        ('{"value": "v", "timestamp": 1.5}', "timestamp: expected a number"),
         ('{"value": "v", "timestamp": -5}', "timestamp: expected milliseconds from 0 up"),
         ('{"value": "v", "timestamp": 99999999999999999999}', "timestamp: expected milliseconds within 64 bits"),
         ('{"value": "v", "timestamp": 9999999999999}', "timestamp: expected a time no more than"),
-        ('{"value": {"base64": "é"}}', "value is not base64"),
+        ('{"value": {"base64": "é"}}', "value: expected base64"),
         ('{"value": ' + "[" * 100_000, "nested too deeply"),
         ('{"value": "\\ud800"}', "line 2"),
         ("", "line 2"),
@@ -151,7 +151,7 @@ def test_a_line_that_the_log_refuses_is_named_and_those_before_it_are_appended(t
     limit = ("--set", "max.message.bytes=1000", "--set", f"compression.type={codec}")
     code, out, error = cordwood("append", path, *limit, given="\n".join(lines).encode())
     assert (code, out) == (1, "")
-    assert "line 77 is no record" in error
+    assert "line 77 is not a record" in error
     assert "max.message.bytes" in error
     assert "offsets 0 to 75" in error
     assert [r.value for r in cw.Log(path).records()] == [line.encode() for line in lines[:76]]
@@ -162,7 +162,7 @@ def test_a_compacted_log_wants_keys_and_the_line_without_one_is_named(tmp_path: 
     lines = b'{"value": "v", "key": "k"}\n{"value": "v"}\n'
     code, out, error = cordwood("append", path, "--format", "jsonl", "--set", "cleanup.policy=compact", given=lines)
     assert (code, out) == (1, "")
-    assert "line 2 is no record: key: expected a key" in error
+    assert "line 2 is not a record: key: expected a key" in error
     assert cw.Log(path).log_end_offset == 1
 
 
@@ -177,7 +177,7 @@ def test_without_a_standard_input_nothing_is_made(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert b"no standard input" in done.stderr
+    assert b"standard input is closed" in done.stderr
     assert not path.exists()
 
 
@@ -251,7 +251,7 @@ def test_truncate_says_what_would_go_and_writes_nothing(log: Path) -> None:
     assert "offset 20 to 60" in text
     assert "--yes" in text
     document = json.loads(ok("truncate", log, "--to", 25, "--json"))
-    assert (document["first"], document["segments"], document["dry_run"]) == (20, [40, 60], True)
+    assert (document["first_offset"], document["segments"], document["dry_run"]) == (20, [40, 60], True)
     sizes = {s.base_offset: s.size for s in cw.Log(log).segments}
     assert document["bytes"] == sizes[20] + sizes[40]
     assert json.loads(ok("truncate", log, "--to", 30, "--json"))["bytes"] == sizes[20] // 2 + sizes[40]
@@ -277,7 +277,7 @@ def test_truncate_below_the_log_start_leaves_an_empty_log(log: Path) -> None:
     with cw.LogWriter(log) as writer:
         writer.delete_before(25)
     document = json.loads(ok("truncate", log, "--to", 22, "--json"))
-    assert (document["first"], document["segments"]) == (25, [20, 40, 60])
+    assert (document["first_offset"], document["segments"]) == (25, [20, 40, 60])
     document = json.loads(ok("truncate", log, "--to", 22, "--json", "--yes"))
     assert (document["log_end_offset"], document["truncated"]) == (22, True)
     found = cw.Log(log)
@@ -416,7 +416,7 @@ def test_append_does_not_take_rows_about_damage_for_values(tmp_path: Path) -> No
 
 
 def test_append_does_not_take_an_object_of_a_value_that_is_no_text_for_a_value(tmp_path: Path) -> None:
-    assert "value is text" in refused(tmp_path / "copy-0", b'{"value": 5}')
+    assert "value: expected text" in refused(tmp_path / "copy-0", b'{"value": 5}')
 
 
 def test_the_columns_of_cat_are_those_of_a_scan() -> None:

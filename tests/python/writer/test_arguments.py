@@ -158,7 +158,7 @@ def test_properties_that_are_none_are_refused() -> None:
             cw.LogConfig.from_properties(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^overrides: expected a mapping, found int"):
         cw.LogConfig.from_properties({}, overrides=5)  # type: ignore[arg-type]
-    with pytest.raises(cw.ConfigError, match=r"^properties: expected names that are text, found 5"):
+    with pytest.raises(cw.ConfigError, match=r"^properties: expected names that are strings, found 5"):
         cw.LogConfig.from_properties({5: "x"})  # type: ignore[dict-item]
 
 
