@@ -138,7 +138,7 @@ def _udf(spec: LookupSpec, kind: Kind, iterator: bool) -> Callable[..., Column]:
     give: Callable[[pa.StructArray], Any] = _same
     make: Any = getattr(sql, f"{kind}_udf")
     if kind == "pandas":
-        import pandas as pd  # noqa: PLC0415  (the Arrow kind needs none)
+        import pandas as pd  # noqa: PLC0415  (the Arrow kind does not need it)
 
         given, back, give = pd.Series, pd.DataFrame, _frame
 

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 PYTHON = sorted((ROOT / "python" / "cordwood").rglob("*.py"))
 RUST = sorted((ROOT / "src").rglob("*.rs"))
-TEXTS = {"args", "expected", "found", "reason", "sentence", "advice", "strerror"}
+TEXTS = {"args", "expected", "found", "reason", "sentence", "advice", "strerror", "argument"}
 SEARCHES = {
     "startswith",
     "endswith",
@@ -68,6 +68,7 @@ def branches_on_texts(tree: ast.AST) -> Iterator[int]:
     [
         "if 'full' in str(error): pass",
         "if error.found == 'x': pass",
+        "if error.argument != 'x': pass",
         "if error.args[0].startswith('x'): pass",
         "re.search('x', str(error))",
     ],

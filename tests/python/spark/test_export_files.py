@@ -48,7 +48,7 @@ def test_a_file_of_others_among_ours_is_an_error(tmp_path: Path) -> None:
     go(output, a_plan())
     ours = output / "topic=orders" / f"date={DATES[0]}" / "part-00001-0000.parquet"
     shutil.copy(ours, ours.with_name("copy.parquet"))
-    with pytest.raises(ExportError, match=r"copy\.parquet is not of this export"):
+    with pytest.raises(ExportError, match=r"copy\.parquet is not part of this export"):
         go(output, a_plan())
 
 

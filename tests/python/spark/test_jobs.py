@@ -297,7 +297,7 @@ def test_commands_fail_with_one_paragraph(command: Callable[..., Any], tmp_path:
         (2, "s3://", ("export", PLAIN.path, "s3://bucket/x")),
         (2, "it has 'precious.txt'", ("export", PLAIN.path, foreign)),
         (2, "where nothing is ever written", ("export", PAYMENTS.path, copied(PLAIN.path) / "out")),
-        (2, "is there already", ("count", PLAIN.path, "-o", foreign)),
+        (2, "exists, and is not replaced", ("count", PLAIN.path, "-o", foreign)),
         (2, "where nothing is ever written", ("segments", PAYMENTS.path, "-o", copied(PLAIN.path, under="b") / "out")),
         (2, "expected one of them", ("count", PLAIN.path, "--since", "5", "--option", "startingtimestamp=5")),
     ]:

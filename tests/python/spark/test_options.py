@@ -211,7 +211,7 @@ def test_a_limit_for_streams_is_ignored_in_a_batch_with_a_warning(
     given: dict[str, Any], said: Callable[[], list[str]]
 ) -> None:
     assert got(DATA, subscribe="cities", **given) == expected(CITIES)
-    assert f"without effect, because this is no stream: {', '.join(given)}" in said()
+    assert f"ignored, because this is not a stream: {', '.join(given)}" in said()
 
 
 @pytest.mark.parametrize("mode", ["failfast", "PERMISSIVE", "DropMalformed"])

@@ -63,7 +63,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda path: recreated(path, topic_id=IDS[1]),
         f"{IDS[1]}, not {IDS[0]}",
     ),
-    "cut back to less": (lambda path: os.truncate(path / name(0), 700), "the log ends at offset"),
+    "cut back to less": (lambda path: os.truncate(path / name(0), 700), "the log now ends at offset"),
 }
 
 
@@ -79,7 +79,7 @@ def test_a_log_that_was_replaced_is_data_loss(tmp_path: Path, change: str, when:
     happen(path)
     if when == "started again":
         engine = Engine(path, checkpoint=engine.at, **EARLIEST)
-    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "expected to go on from offset 30", words):
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "expected to continue from offset 30", words):
         engine.read(engine.at, end) if when == "done again" else engine.batch()
 
 
@@ -96,7 +96,7 @@ def test_a_log_that_was_replaced_is_read_on_with_one_warning_where_loss_is_allow
         assert flat(engine.all()) == rows_of("t", 0, range(40, 100))
         assert engine.batch() is None
     [warning] = [record.getMessage() for record in caplog.records]
-    assert warning.startswith("[CORDWOOD_SEGMENT_GONE] t-0: expected to go on from offset 40")
+    assert warning.startswith("[CORDWOOD_SEGMENT_GONE] t-0: expected to continue from offset 40")
     assert "load()" not in warning
 
 

@@ -64,7 +64,7 @@ def test_retention_after_a_first_micro_batch_failed_is_data_loss(tmp_path: Path)
         grow(path, base, base, 2)
     rows, engine = interrupted(path, (path / name(0)).unlink, **EARLIEST)
     assert rows == []
-    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 0", "the log begins at offset 6"):
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 0", "the log now begins at offset 6"):
         engine.batch()
 
 
