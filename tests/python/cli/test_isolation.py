@@ -19,7 +19,7 @@ PLAIN = corpus.partition("01-plain").path
 PAYMENTS = corpus.partition("11-transactions").path
 
 
-def test_cat_says_where_its_records_are_of_undone_transactions(command: Command) -> None:
+def test_cat_warns_of_records_of_aborted_and_open_transactions(command: Command) -> None:
     """Appended to another log, they would be committed."""
     everything = ("cat", PAYMENTS, "--columns", "offset")
     first = cw.Log(PAYMENTS).records()
@@ -52,7 +52,7 @@ def test_cat_says_where_its_records_are_of_undone_transactions(command: Command)
     assert out.splitlines()[0] == '"key"'
 
 
-def test_the_pipe_of_the_readme_copies_what_a_consumer_sees(command: Command) -> None:
+def test_the_pipes_in_the_documentation_copy_only_committed_records(command: Command) -> None:
     readme = (corpus.GOLDEN.parents[1] / "README.md").read_text(encoding="utf-8")
     pipes = re.findall(r"cordwood cat [^\n]*\| *cordwood append[^\n]*", readme)
     helps = command("append", "--help")[1] + command("--help")[1]

@@ -82,7 +82,7 @@ def test_the_suffix_decides_the_format(tmp_path: Path, name: str, wanted: str) -
 
 
 @pytest.mark.parametrize("given", FORMATS)
-def test_a_format_that_was_given_decides_where_the_suffix_says_nothing(tmp_path: Path, given: str) -> None:
+def test_the_option_sets_the_format_of_a_file_without_a_suffix(tmp_path: Path, given: str) -> None:
     ok("cat", SMALL.path, "--format", given, "-o", tmp_path / "out")
     assert kind((tmp_path / "out").read_bytes()) == given
     ok("cat", SMALL.path, "--format", given, "-o", tmp_path / f"out.{given}")
@@ -144,7 +144,7 @@ def words(*arguments: object) -> list[str]:
 @pytest.mark.parametrize(
     ("target", "number"), [("/dev/fd/3", 3), ("/proc/self/fd/3", 3), ("link", 3), ("/dev/stderr", 2)]
 )
-def test_a_descriptor_of_a_file_is_written_through(
+def test_a_descriptor_of_a_file_is_written_directly(
     tmp_path: Path, script_environment: dict[str, str], target: str, number: int, given: str
 ) -> None:
     """What was written to it before and after stays."""
@@ -278,7 +278,7 @@ def test_symbolic_links_are_followed(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["real.jsonl"]
 
 
-def test_a_link_to_what_is_not_there_yet_makes_it(tmp_path: Path) -> None:
+def test_a_link_to_a_missing_file_creates_it(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to("made.csv")
     ok("cat", SMALL.path, "-o", tmp_path / "link.csv")
     assert (tmp_path / "link.csv").is_symlink()
@@ -288,7 +288,7 @@ def test_a_link_to_what_is_not_there_yet_makes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", FORMATS)
-def test_a_pipe_is_written_through(tmp_path: Path, given: str) -> None:
+def test_a_pipe_is_written_directly(tmp_path: Path, given: str) -> None:
     pipe = tmp_path / f"out.{given}"
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -316,7 +316,7 @@ def device(folder: Path, name: str, minor: int) -> Path:
 
 
 @pytest.mark.parametrize("given", FORMATS)
-def test_devices_are_written_through(tmp_path: Path, given: str) -> None:
+def test_devices_are_written_directly(tmp_path: Path, given: str) -> None:
     """As root a device was made a file."""
     null, full = device(tmp_path, "null", 3), device(tmp_path, "full", 7)
     before = [path.lstat() for path in (null, full)]
@@ -337,7 +337,7 @@ def test_devices_are_written_through(tmp_path: Path, given: str) -> None:
 @pytest.mark.parametrize(
     ("redirection", "reason"), [(">&-", "Bad file descriptor"), ("> /dev/full", "No space left on device")]
 )
-def test_a_standard_output_that_takes_nothing_is_named(
+def test_an_error_of_standard_output_is_named(
     script_environment: dict[str, str], arguments: tuple[str, ...], redirection: str, reason: str
 ) -> None:
     words = [sys.executable, "-m", "cordwood.cli", arguments[0], str(SMALL.path), *arguments[1:]]
@@ -370,7 +370,7 @@ def test_a_directory_is_refused_by_name(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     error = failed(cordwood("cat", SMALL.path, "-o", tmp_path / "nowhere" / "out.csv"), 1)
     assert error == f"cordwood: {tmp_path / 'nowhere'}: No such file or directory\n"
     (tmp_path / "file").write_bytes(b"")
@@ -431,7 +431,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("given", FORMATS)
-def test_a_full_disk_leaves_what_was_there(tmp_path: Path, given: str) -> None:
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, given: str) -> None:
     with small_disk(tmp_path / "disk") as disk:
         target = disk / f"out.{given}"
         target.write_bytes(b"old")
@@ -442,7 +442,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, given: str) -> None:
         assert left_behind(disk) == []
 
 
-def test_an_error_of_reading_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_read_error_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "out.jsonl"
     target.write_bytes(b"old")
     broken = corpus.GOLDEN / "damaged/flip-record/tickets-0"

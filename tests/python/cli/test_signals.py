@@ -38,7 +38,7 @@ sys.exit(main(["cat", sys.argv[1], "-o", sys.argv[2]]))
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 @pytest.mark.parametrize("doing", ["waiting", "working"])
-def test_a_signal_leaves_nothing_unfinished(
+def test_a_signal_leaves_no_temporary_file(
     tmp_path: Path, script_environment: dict[str, str], number: signal.Signals, doing: str
 ) -> None:
     folder = tmp_path / "out"
@@ -60,7 +60,7 @@ def test_a_signal_leaves_nothing_unfinished(
     assert left_behind(folder) == []
 
 
-def test_a_signal_that_is_ignored_stays_so(tmp_path: Path, script_environment: dict[str, str]) -> None:
+def test_an_ignored_signal_stays_ignored(tmp_path: Path, script_environment: dict[str, str]) -> None:
     """As under nohup."""
     script = write_script(
         tmp_path,

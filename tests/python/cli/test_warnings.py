@@ -76,7 +76,7 @@ def test_cat_names_offsets_that_no_segment_has(
 
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=str)
-def test_cat_of_what_a_broker_left_warns_as_the_log_does(command: Command, part: Partition) -> None:
+def test_cat_writes_the_warnings_of_the_log(command: Command, part: Partition) -> None:
     log = cw.Log(part.path)
     log.scan().to_arrow()
     code, _, error = command("cat", part.path, "--isolation", "read_uncommitted")
@@ -84,7 +84,7 @@ def test_cat_of_what_a_broker_left_warns_as_the_log_does(command: Command, part:
     assert error.splitlines() == [f"warning: {warning}" for warning in log.warnings]
 
 
-def test_what_is_not_read_is_not_warned_of(command: Command, copied: Any) -> None:
+def test_segments_outside_the_range_cause_no_warning(command: Command, copied: Any) -> None:
     path = copied(PLAIN.path)
     without_a_segment(path)
     assert command("cat", path, "--end-offset", "100")[2] == ""

@@ -88,7 +88,7 @@ def load(spark: Any, path: Path, **options: Any) -> Any:
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
 @pytest.mark.parametrize("session", ["new", "between", "before"])
-def test_a_query_gives_what_is_there_where_loss_is_allowed(spark: Any, data: Any, session: str, mode: str) -> None:
+def test_a_query_returns_the_existing_rows_if_loss_is_allowed(spark: Any, data: Any, session: str, mode: str) -> None:
     path, topics = data[session]
     found, damaged = rows(load(spark, path, mode=mode, failOnDataLoss=False))
     assert found == wanted(topics, batch_of)
@@ -97,7 +97,7 @@ def test_a_query_gives_what_is_there_where_loss_is_allowed(spark: Any, data: Any
 
 
 @pytest.mark.parametrize("session", ["new", "between", "before"])
-def test_a_query_gives_all_rows_or_an_error(spark: Any, data: Any, session: str) -> None:
+def test_a_query_returns_all_rows_or_an_error(spark: Any, data: Any, session: str) -> None:
     path, topics = data[session]
     whole = {topic: change for topic, change in topics.items() if not (change.batch.lost or change.batch.damaged)}
     assert rows(load(spark, path, subscribe=",".join(whole)))[0] == wanted(whole, batch_of)
@@ -142,7 +142,7 @@ def start(spark: Any, path: Path, sink: Sink, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("session", ["running", "started again"])
-def test_a_stream_goes_on_with_what_is_there_where_loss_is_allowed(spark: Any, tmp_path: Path, session: str) -> None:
+def test_a_stream_continues_with_the_existing_rows_if_loss_is_allowed(spark: Any, tmp_path: Path, session: str) -> None:
     """A query that is started again does its last micro-batch again first, which was planned before the change."""
     path = make_all(tmp_path / "data", STREAMED)
     options = {"mode": "DROPMALFORMED", "failOnDataLoss": False, "maxOffsetsPerTrigger": 45 * len(STREAMED)}
@@ -168,7 +168,7 @@ LOST = [change for change in CHANGES if change.stream.lost and "removed" not in 
 
 
 @pytest.mark.parametrize("change", LOST, ids=str)
-def test_a_running_stream_ends_where_data_is_lost(spark: Any, tmp_path: Path, change: Change) -> None:
+def test_a_running_stream_fails_if_data_is_lost(spark: Any, tmp_path: Path, change: Change) -> None:
     path = tmp_path / "data" / "t-0"
     make(path)
     aged(path)

@@ -123,7 +123,7 @@ def test_the_users_schema_may_leave_the_error_out(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
-def test_a_schema_and_columns_that_say_the_same_may_both_be_given(mode: str) -> None:
+def test_an_equal_schema_and_columns_may_both_be_given(mode: str) -> None:
     part = corpus.partition("15-one-record")
     assert read(part.path, schema=struct("offset", "partition"), columns="offset,partition", mode=mode) == [(0, 0)]
 
@@ -133,7 +133,7 @@ def test_a_schema_and_columns_that_say_the_same_may_both_be_given(mode: str) -> 
     [("offset,value", ["offset"]), ("offset", ["offset", "value"]), ("offset,value", ["value", "offset"])],
 )
 def test_a_schema_and_columns_that_differ_are_refused_with_both(columns: str, names: list[str]) -> None:
-    with refuses("CORDWOOD_BAD_OPTION", "schema", f"columns says, {columns} ", f"found '{','.join(names)}'"):
+    with refuses("CORDWOOD_BAD_OPTION", "schema", f"columns, {columns} ", f"found '{','.join(names)}'"):
         source(EDGE.path, columns=columns).reader(schema=struct(*names))
     with refuses("CORDWOOD_BAD_OPTION", "schema", columns):
         source(EDGE.path, columns=columns).streamReader(schema=struct(*names))
@@ -167,12 +167,12 @@ def test_a_column_of_another_name_or_type_is_refused_by_name(name: str, kind: Da
         source(EDGE.path, mode="PERMISSIVE").reader(schema=wrong(name, kind))
 
 
-def test_an_error_column_is_refused_where_the_mode_gives_none() -> None:
+def test_an_error_column_is_refused_in_a_mode_without_one() -> None:
     with refuses("CORDWOOD_BAD_OPTION", "_error"):
         source(EDGE.path).reader(schema=wrong("_error", DAMAGE))
 
 
-def test_a_column_may_be_declared_not_null_or_is_refused() -> None:
+def test_a_column_that_is_declared_not_null_is_read_or_refused() -> None:
     """Whatever is done about it, Spark must not stumble over the schema in the middle of the query."""
     schema = StructType([StructField("offset", LongType(), nullable=False), StructField("timestamp", TimestampType())])
     try:

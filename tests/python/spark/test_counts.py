@@ -68,7 +68,7 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return ranges
 
 
-def test_headers_are_enough_where_they_tell(scanned: list[tuple[int, int]]) -> None:
+def test_exact_headers_are_enough_to_count(scanned: list[tuple[int, int]]) -> None:
     assert counted(PLAIN.path, 0, 1500) == 1500
     assert counted(PLAIN.path, 0, 1500, isolationLevel="read_committed") == 1500
     assert scanned == []
@@ -78,7 +78,7 @@ def test_headers_are_enough_where_they_tell(scanned: list[tuple[int, int]]) -> N
     assert scanned[0][1] < 50
 
 
-def test_transactions_side_by_side_are_read_at_once(scanned: list[tuple[int, int]]) -> None:
+def test_adjacent_transactions_are_read_together(scanned: list[tuple[int, int]]) -> None:
     part = corpus.partition("11-transactions")
     headers = cw.Log(part.path).batches().to_arrow().to_pylist()
     runs = [sure for sure, _ in itertools.groupby(headers, lambda header: not header["is_transactional"]) if not sure]
@@ -92,7 +92,7 @@ def gone(path: Path, base_offset: int) -> None:
 
 
 @pytest.mark.parametrize(("base_offset", "left"), [(0, 1100), (400, 1093), (1217, 1217)])
-def test_a_segment_that_went_after_planning_is_no_smaller_count(
+def test_a_segment_that_was_removed_after_planning_is_an_error(
     copied: Callable[[Path], Path], caplog: pytest.LogCaptureFixture, base_offset: int, left: int
 ) -> None:
     path = copied(PLAIN.path)
@@ -106,7 +106,7 @@ def test_a_segment_that_went_after_planning_is_no_smaller_count(
     assert SEGMENT_GONE in caplog.text
 
 
-def test_a_segment_that_was_shortened_after_planning_is_no_smaller_count(copied: Callable[[Path], Path]) -> None:
+def test_a_segment_that_was_shortened_after_planning_is_an_error(copied: Callable[[Path], Path]) -> None:
     path = copied(PLAIN.path)
     strict, pieces = planned(path, 0, 1500)
     last = max(path.glob("*.log"))
@@ -125,7 +125,7 @@ def test_records_deleted_inside_a_batch_after_planning_are_not_counted(copied: C
     assert sum(records_of(piece, lenient) for piece in pieces) == 1397
 
 
-def test_a_count_of_what_was_read_before_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_second_count_does_not_repeat_warnings(caplog: pytest.LogCaptureFixture) -> None:
     """An export counts the records that it has just written, and warned of their damage."""
     path = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
     for kind, warnings in ((CountSource, 1), (_RecountSource, 0)):

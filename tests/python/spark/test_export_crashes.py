@@ -48,7 +48,7 @@ def killed_at(call: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
         yield made
 
 
-def test_an_export_killed_before_any_change_to_the_disk_goes_on_without_loss_or_doubles(
+def test_an_export_killed_before_any_change_to_the_disk_continues_without_loss_or_duplicates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = a_plan(2, (0,))
@@ -77,7 +77,7 @@ def test_an_export_killed_before_any_change_to_the_disk_goes_on_without_loss_or_
     assert call > 40
 
 
-def test_an_export_killed_twice_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_killed_twice_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = a_plan(2, (0,))
     with killed_at(-1, monkeypatch) as calls:
         go(tmp_path / "whole", plan)
@@ -93,7 +93,7 @@ def test_an_export_killed_twice_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("after", range(3))
-def test_a_writer_that_dies_half_way_leaves_nothing_in_sight(tmp_path: Path, after: int) -> None:
+def test_a_writer_that_fails_half_way_publishes_nothing(tmp_path: Path, after: int) -> None:
     plan = a_plan(3)
 
     def dying(step: Step, staging: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_writer_that_dies_half_way_leaves_nothing_in_sight(tmp_path: Path, aft
     assert (done.ranges, done.skipped) == (2 * (3 - after), 2 * after)
 
 
-def test_the_rest_of_the_files_of_a_recorded_step_come_into_sight(tmp_path: Path) -> None:
+def test_the_remaining_files_of_a_recorded_step_are_published(tmp_path: Path) -> None:
     # as a power failure leaves it: the record is there, and some of the renames
     plan = a_plan(1)
     output = tmp_path / "out"

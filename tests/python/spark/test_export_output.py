@@ -14,7 +14,7 @@ from cordwood.spark.jobs.exporting import export
 from spark.exporting import PLAIN, a_plan, begin_by_hand, go, tree
 
 
-def test_a_directory_with_other_things_is_refused(tmp_path: Path) -> None:
+def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("mine")
     with pytest.raises(ExportError, match=r"precious\.txt"):
         go(tmp_path, a_plan())
@@ -22,7 +22,7 @@ def test_a_directory_with_other_things_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["s3://bucket/x", "hdfs:/x", "s3a://bucket", "gs://b/c"])
-def test_an_output_that_is_no_directory_is_refused(output: str) -> None:
+def test_an_output_that_is_not_a_local_path_is_refused(output: str) -> None:
     with pytest.raises(cw.ConfigError, match=output.partition(":")[0]):
         export(None, PLAIN.path, output)  # type: ignore[arg-type]
 

@@ -12,7 +12,7 @@ from spark.exporting import PLAIN
 
 @pytest.mark.parametrize("piece_bytes", [1, 3_000, 50_000, 1 << 30])
 @pytest.mark.parametrize("step_bytes", [1, 80_000, 1 << 40])
-def test_steps_hold_every_offset_once(piece_bytes: int, step_bytes: int) -> None:
+def test_steps_contain_every_offset_once(piece_bytes: int, step_bytes: int) -> None:
     parts = [corpus.partition("01-plain"), corpus.partition("04-lz4"), corpus.partition("15-empty")]
     ranges = []
     for part in parts:

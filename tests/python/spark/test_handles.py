@@ -39,7 +39,7 @@ def test_readers_splits_and_sources_are_small_pickles() -> None:
     assert len(cloudpickle.dumps(locate(str(PLAIN.path)).udf.func)) < 5_000
 
 
-def test_pickles_of_a_reader_hold_no_handle() -> None:
+def test_pickles_of_a_reader_contain_no_handle() -> None:
     """They open nothing when they are loaded, and work where the files came back meanwhile."""
     data = source(PLAIN.path)
     reader = data.reader(schema=struct("offset"))
@@ -59,7 +59,7 @@ print(len(rows), sum(rows))
 """
 
 
-def test_another_process_reads_what_was_planned_here(tmp_path: Path, script_environment: dict[str, str]) -> None:
+def test_another_process_reads_a_plan(tmp_path: Path, script_environment: dict[str, str]) -> None:
     found = plan(PLAIN.path, schema=struct("offset"), maxPartitionBytes=30_000)
     jobs = tmp_path / "jobs"
     jobs.write_bytes(cloudpickle.dumps((found.reader, found.splits)))
@@ -77,7 +77,7 @@ for split in splits:
 """
 
 
-def test_a_worker_imports_no_pandas_and_leaves_little_to_collect_behind_each_task(
+def test_a_worker_does_not_import_pandas_and_leaves_few_objects_to_collect(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     found = plan(PLAIN.path, minPartitions=3)
@@ -99,7 +99,7 @@ print(len(where), where.null_count, when.null_count, "pandas" in sys.modules)
 """
 
 
-def test_a_look_up_of_arrow_imports_no_pandas(tmp_path: Path, script_environment: dict[str, str]) -> None:
+def test_an_arrow_look_up_does_not_import_pandas(tmp_path: Path, script_environment: dict[str, str]) -> None:
     done = run(write_script(tmp_path, LOOK_UP), PLAIN.path, env=script_environment)
     assert done.stdout.split() == ["1500", "0", "0", "False"]
 
@@ -167,7 +167,7 @@ def grown(path: Path, first: int) -> None:
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-def test_a_directory_in_place_of_another_is_opened_anew(copied: Any, opened: list[str], refresh: bool) -> None:
+def test_a_replaced_directory_is_opened_again(copied: Any, opened: list[str], refresh: bool) -> None:
     path = copied(PLAIN.path)
     assert open_cached(str(path)).log_end_offset == 1500
     shutil.copytree(corpus.partition("15-one-record").path, path.parent / "new")
@@ -203,7 +203,7 @@ def offsets_or_code(path: Path) -> Any:
 
 @pytest.mark.parametrize("age", [0, 3600])
 @pytest.mark.parametrize("change", [cut, flipped])
-def test_a_sealed_segment_that_changes_in_place_is_read_as_it_is_now(copied: Any, change: Any, age: int) -> None:
+def test_a_sealed_segment_that_changed_in_place_is_read_again(copied: Any, change: Any, age: int) -> None:
     """The directory, the last segment and the checkpoint stay as they are; so does the time, within a tick."""
     path = copied(PLAIN.path)
     file, whole = path / SEALED, PLAIN.path / SEALED
@@ -221,7 +221,7 @@ def test_a_sealed_segment_that_changes_in_place_is_read_as_it_is_now(copied: Any
 
 
 @pytest.mark.parametrize("age", [0, 3600])
-def test_the_cache_sees_what_was_appended_rolled_removed_or_replaced(tmp_path: Path, age: int) -> None:
+def test_the_cache_detects_appends_rolls_removals_and_replacements(tmp_path: Path, age: int) -> None:
     """A worker lives as long as the application: what changed an hour ago is seen as well as what changed just now."""
     path = tmp_path / "t-0"
     when = itertools.count(int(time.time()) - age)
@@ -314,7 +314,7 @@ def test_cordwood_itself_imports_neither_spark_nor_pandas(tmp_path: Path, script
     assert run(write_script(tmp_path, LAZY), env=script_environment).stdout.split() == ["fine"]
 
 
-def test_the_reader_takes_no_filters() -> None:
+def test_the_reader_accepts_no_filters() -> None:
     """Spark keeps the plan of a pushed filter for all queries of a DataFrame: `test_reuse.py` runs them."""
     reader = source(PLAIN.path).reader(schema=struct("offset"))
     assert type(reader).pushFilters is DataSourceReader.pushFilters
@@ -376,7 +376,7 @@ def test_many_logs_of_many_segments_stay_below_the_usual_limit_of_open_files(
     assert int(found) == 70 * len(corpus.visible(part))
 
 
-def test_a_look_up_takes_a_file_address_and_keeps_the_name_of_a_link(tmp_path: Path) -> None:
+def test_a_look_up_accepts_a_file_url_and_keeps_the_name_of_a_link(tmp_path: Path) -> None:
     link = tmp_path / "linked-7"
     link.symlink_to(corpus.partition("01-plain").path)
     for path in (str(link), f"file://{link}"):

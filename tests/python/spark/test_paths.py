@@ -69,7 +69,7 @@ def test_a_glob_of_data_directories_gives_all_their_partitions(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("folder", ["with space", "a[1]", "100%25", "Ünïcødé", "a*b", "x{y,z}", "comma,name", "c:d"])
-def test_a_path_that_exists_is_itself_and_no_glob(tmp_path: Path, folder: str) -> None:
+def test_an_existing_path_is_not_treated_as_a_glob(tmp_path: Path, folder: str) -> None:
     part = corpus.partition("15-one-record")
     shutil.copytree(part.path, tmp_path / folder / part.name)
     assert got(tmp_path / folder) == expected([part])
@@ -141,7 +141,7 @@ def missing() -> list[tuple[str, tuple[Any, ...], dict[str, str]]]:
 
 
 @pytest.mark.parametrize(("paths", "options"), [m[1:] for m in missing()], ids=[m[0] for m in missing()])
-def test_what_is_not_there_is_said_at_load_and_with_the_users_schema_too(
+def test_a_missing_path_or_topic_is_an_error_at_load_and_with_the_users_schema(
     paths: tuple[Any, ...], options: dict[str, str]
 ) -> None:
     with refuses("CORDWOOD_NOT_FOUND"):
@@ -155,7 +155,7 @@ def test_what_is_not_there_is_said_at_load_and_with_the_users_schema_too(
     [{"subscribe": "cities,towns"}, {"assign": {"cities": [0, 1, 2], "towns": [0]}}],
     ids=["subscribe", "assign"],
 )
-def test_without_fail_on_data_loss_what_is_missing_is_left_out(
+def test_without_fail_on_data_loss_missing_topics_and_partitions_are_skipped(
     options: dict[str, Any], said: Callable[[], list[str]]
 ) -> None:
     assert got(DATA, failOnDataLoss=False, **options) == expected(CITIES)
@@ -243,7 +243,7 @@ def test_a_partition_that_lost_its_segments_is_lost_data(
     assert len([text for text in said() if text.startswith("[CORDWOOD_SEGMENT_GONE] cities-0:")]) == 1
 
 
-def test_a_partition_that_is_not_chosen_may_have_lost_its_segments(copied_data: Path) -> None:
+def test_a_partition_that_is_not_selected_may_have_lost_its_segments(copied_data: Path) -> None:
     lose_segments(copied_data / "cities-0", None)
     assert got(copied_data, assign={"cities": [1]}) == expected([PARTS["cities-1"]])
     assert got(copied_data / "*-0", subscribe="rivers.compact") == expected([PARTS["rivers.compact-0"]])
@@ -285,7 +285,7 @@ def test_the_message_names_the_path_that_is_missing() -> None:
         source(DATA / "cities-9").schema()
 
 
-def test_a_data_directory_with_many_partitions_and_strange_neighbours(tmp_path: Path) -> None:
+def test_a_data_directory_with_many_partitions_and_foreign_entries(tmp_path: Path) -> None:
     """Folders of partitions on their way out, files and foreign folders are no partitions."""
     part = corpus.partition("15-one-record")
     for number in range(60):
@@ -304,7 +304,7 @@ def test_no_path_at_all_is_refused() -> None:
         source().schema()
 
 
-def test_a_glob_passes_over_a_directory_whose_name_is_not_utf8(copied: Any) -> None:
+def test_a_glob_skips_a_directory_whose_name_is_not_utf8(copied: Any) -> None:
     part = corpus.partition("01-plain")
     path = copied(part.path)
     Path(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9")).mkdir()

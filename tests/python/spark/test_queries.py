@@ -154,7 +154,7 @@ AT_LOAD = [
 ]
 
 
-def test_what_is_wrong_fails_at_load_with_its_code(spark: Any) -> None:
+def test_invalid_options_fail_at_load_with_their_code(spark: Any) -> None:
     for code, path, options, word in AT_LOAD:
         with pytest.raises(AnalysisException) as raised:
             load(spark, path, **options)
@@ -162,7 +162,7 @@ def test_what_is_wrong_fails_at_load_with_its_code(spark: Any) -> None:
         assert (told.code, word in str(raised.value)) == (code, True)
 
 
-def test_writing_fails_with_what_to_do(spark: Any, tmp_path: Path) -> None:
+def test_writing_fails_with_advice(spark: Any, tmp_path: Path) -> None:
     rows_to_write = spark.createDataFrame([(b"v",)], "value binary")
     for mode in ("append", "overwrite"):
         for path in (tmp_path / "new", PLAIN.path):
@@ -201,9 +201,7 @@ def test_a_corrupt_batch_and_a_missing_time_fail_the_query_with_code_and_place(s
 
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
-def test_damaged_partitions_in_one_query_lose_only_the_batches_that_were_hit(
-    spark: Any, tmp_path: Path, mode: str
-) -> None:
+def test_damaged_partitions_in_one_query_lose_only_the_damaged_batches(spark: Any, tmp_path: Path, mode: str) -> None:
     """Each of these has one damaged stretch."""
     wanted = []
     for damage in EXACT:

@@ -22,7 +22,7 @@ README = Path(__file__).resolve().parents[3] / "README.md"
 PLAIN = corpus.partition("01-plain")
 
 
-def test_the_readme_says_what_happens(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_of_the_readme_work(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All of its blocks, one after the other, in one session."""
     snapshot, lake = tmp_path / "snapshot", tmp_path / "lake"
     for part in (PLAIN, corpus.partition("16-data-dir", "cities-0")):

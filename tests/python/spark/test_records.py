@@ -33,7 +33,7 @@ WITH_HEADERS = [*KAFKA, "headers"]
     [{}, {"minPartitions": 3}, {"maxPartitionBytes": 4096}, {"maxRecordsPerPartition": 50}],
     ids=["whole", "three", "bytes", "records"],
 )
-def test_however_it_is_split_the_rows_are_those_that_kafka_read(part: Partition, split: dict[str, int]) -> None:
+def test_the_rows_equal_kafkas_in_every_split(part: Partition, split: dict[str, int]) -> None:
     """Each once; within a split in the order of the offsets."""
     pieces = plan(part.path, includeHeaders=True, **split).pieces()
     place = WITH_HEADERS.index("offset")
@@ -53,12 +53,12 @@ LARGER = [part for part in corpus.partitions() if len(corpus.batches(part)) >= 3
 
 
 @pytest.mark.parametrize("part", LARGER, ids=str)
-def test_min_partitions_are_given_where_there_are_batches_enough(part: Partition) -> None:
+def test_min_partitions_are_planned_if_there_are_enough_batches(part: Partition) -> None:
     assert len(plan(part.path, minPartitions=3).splits) >= 3
 
 
 @every_partition
-def test_splits_by_bytes_own_whole_batches_and_are_of_about_the_size_that_was_asked_for(part: Partition) -> None:
+def test_splits_by_bytes_have_whole_batches_and_about_the_requested_size(part: Partition) -> None:
     wanted = 4096
     sizes = {(b["segment"], b["position"]): b["size"] for b in corpus.batches(part)}
     found = plan(part.path, columns="offset,segmentBaseOffset,position", maxPartitionBytes=wanted)
@@ -88,7 +88,7 @@ def test_a_segment_is_cut_inside() -> None:
 
 
 @every_partition
-def test_no_split_has_more_records_than_was_asked_for(part: Partition) -> None:
+def test_no_split_has_more_records_than_requested(part: Partition) -> None:
     pieces = plan(part.path, schema=struct("offset"), maxRecordsPerPartition=50).pieces()
     assert max(len(piece) for piece in pieces) <= 50
     # a leap in the offsets must not be paid for with empty splits
@@ -150,7 +150,7 @@ def test_every_way_of_reading_the_files_gives_the_same_rows(part: Partition, io:
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100])
-def test_arrow_batches_hold_no_more_rows_than_was_asked_for(rows: int) -> None:
+def test_record_batches_have_at_most_the_requested_rows(rows: int) -> None:
     part = corpus.partition("06-mixed-codecs")
     found = plan(part.path, schema=struct("offset"), maxBatchRows=rows, endingOffsets={part.topic: {"0": 300}})
     batches = [batch for split in found.splits for batch in found.batches(split)]
@@ -169,7 +169,7 @@ def test_arrow_batches_are_bounded_in_bytes() -> None:
     assert sum(batch.num_rows for batch in batches) == 1500
 
 
-def test_a_record_larger_than_a_batch_may_be_comes_alone() -> None:
+def test_a_record_larger_than_the_maximum_batch_is_returned_alone() -> None:
     part = corpus.partition("07-edge-values")
     found = plan(part.path, schema=struct("offset", "value"), maxBatchBytes=1)
     batches = [batch for split in found.splits for batch in found.batches(split)]

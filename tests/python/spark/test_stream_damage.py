@@ -14,7 +14,7 @@ from spark.reading import NAMES, kafka_rows, refuses
 from spark.streaming import EARLIEST, Engine, flat
 
 
-def test_a_corrupt_batch_ends_a_stream_with_its_code_and_permissive_goes_on() -> None:
+def test_a_corrupt_batch_fails_a_stream_with_its_code_and_dropmalformed_continues() -> None:
     damaged = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
     with refuses("CORDWOOD_CORRUPT_BATCH", "tickets-0"):
         Engine(damaged, maxOffsetsPerTrigger=40, **EARLIEST).all()
@@ -37,7 +37,7 @@ def test_permissive_streams_report_each_damaged_offset_once(damage: Damage, limi
 
 @pytest.mark.parametrize("limit", [None, 7, 1])
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_a_stream_warns_once_of_each_damaged_stretch(
+def test_a_stream_warns_once_of_each_damaged_range(
     damage: Damage, limit: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {**EARLIEST, "mode": "DROPMALFORMED", **({} if limit is None else {"maxOffsetsPerTrigger": limit})}

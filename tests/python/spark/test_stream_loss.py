@@ -15,7 +15,7 @@ from spark.reading import Plan, refuses
 from spark.streaming import EARLIEST, Engine, flat, grow, offsets_of, rows_of
 
 
-def test_retention_of_a_partition_that_appeared_is_noticed_by_a_micro_batch_that_is_done_again(tmp_path: Path) -> None:
+def test_a_repeated_micro_batch_detects_retention_of_a_new_partition(tmp_path: Path) -> None:
     grow(tmp_path / "t-0", 0, 0, 1)
     engine = Engine(tmp_path, **EARLIEST)
     engine.batch()
@@ -32,7 +32,7 @@ def test_retention_of_a_partition_that_appeared_is_noticed_by_a_micro_batch_that
         again.reader.partitions(engine.at, end)
 
 
-def test_a_log_that_was_made_anew_goes_on_from_its_end_where_data_loss_is_allowed(tmp_path: Path) -> None:
+def test_a_recreated_log_continues_from_its_end_if_data_loss_is_allowed(tmp_path: Path) -> None:
     grow(tmp_path / "t-0", 0, 0, 4)
     engine = Engine(tmp_path, checkpoint={"t": {"0": 5000}}, failOnDataLoss=False, **EARLIEST)
     engine.batch()
@@ -65,7 +65,7 @@ def test_retention_that_overtakes_the_stream_is_data_loss(rolled: Path) -> None:
         Engine(rolled, checkpoint=engine.at, **EARLIEST).batch()
 
 
-def test_without_fail_on_data_loss_the_stream_goes_on_at_the_log_start(rolled: Path) -> None:
+def test_without_fail_on_data_loss_the_stream_continues_at_the_log_start(rolled: Path) -> None:
     engine = Engine(rolled, maxOffsetsPerTrigger=4, failOnDataLoss=False, **EARLIEST)
     assert engine.batch() == rows_of("t", 0, range(4))
     retained(rolled)
@@ -102,7 +102,7 @@ def test_a_partition_that_is_deleted_under_a_stream_is_data_loss(tmp_path: Path,
     assert len(got) == len(set(got))
 
 
-def test_a_partition_that_was_away_for_a_while_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_partition_that_reappears_continues_at_its_position(tmp_path: Path) -> None:
     """A disk that was not mounted: what was read before is not read again when it is back."""
     for number in range(2):
         grow(tmp_path / f"t-{number}", 0, 0, 2)
@@ -116,7 +116,7 @@ def test_a_partition_that_was_away_for_a_while_goes_on_where_it_was(tmp_path: Pa
     assert engine.batch() == rows_of("t", 1, range(6, 9))
 
 
-def test_a_log_that_was_cut_back_behind_the_stream_is_data_loss(tmp_path: Path) -> None:
+def test_a_log_that_was_truncated_below_the_position_is_data_loss(tmp_path: Path) -> None:
     """A new leader may have fewer records; what is written at those offsets next is something else."""
     path = tmp_path / "t-0"
     grow(path, 0, 0, 4)

@@ -21,7 +21,7 @@ def test_a_stream_from_the_earliest_offset_gives_every_record_once(part: corpus.
 
 
 @pytest.mark.parametrize("limit", [None, 1, 7, 100])
-def test_nothing_is_lost_or_doubled_when_the_query_restarts_between_all_micro_batches(limit: int | None) -> None:
+def test_nothing_is_lost_or_duplicated_when_the_query_restarts_between_all_micro_batches(limit: int | None) -> None:
     """Each micro-batch has an engine of its own that knows the last offset from the checkpoint only."""
     part = corpus.partition("15-one-record") if limit == 1 else corpus.partition("23-truncated")
     options = {**EARLIEST, **({} if limit is None else {"maxOffsetsPerTrigger": limit})}
@@ -75,7 +75,7 @@ def test_read_committed_streams_stop_at_the_last_stable_offset() -> None:
     assert engine.offsets == {"payments": {"0": part.opened["lastStableOffset"]}}
 
 
-def test_a_stream_of_a_log_that_a_writer_made_by_hand_reads_like_a_batch(tmp_path: Path) -> None:
+def test_a_stream_of_a_generated_log_reads_the_same_as_a_batch(tmp_path: Path) -> None:
     """`grow` writes what a batch query reads, too: otherwise the tests of streams would show little."""
     path = write_partition(tmp_path / "t-0", [])
     grow(path, 0, 0, 3)

@@ -55,10 +55,10 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "cut back, and written again in the same epoch": (
         lambda path: cut_back(path, 20, value="new"),
-        "cut back and written again",
+        "truncated and rewritten",
     ),
     "deleted, and created again": (lambda path: recreated(path, topic_id=IDS[1]), f"{IDS[1]}, not {IDS[0]}"),
-    "deleted, and created again without an id": (lambda path: recreated(path, value="new"), "written again"),
+    "deleted, and created again without an id": (lambda path: recreated(path, value="new"), "rewritten"),
     "deleted, and created again with the same records": (
         lambda path: recreated(path, topic_id=IDS[1]),
         f"{IDS[1]}, not {IDS[0]}",
@@ -69,7 +69,7 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("when", ["running", "started again", "done again"])
-def test_a_log_that_was_replaced_is_data_loss(tmp_path: Path, change: str, when: str) -> None:
+def test_a_replaced_log_is_data_loss(tmp_path: Path, change: str, when: str) -> None:
     path = tmp_path / "t-0"
     write(path, 0, 40, topic_id=IDS[0])
     engine = Engine(path, maxOffsetsPerTrigger=30, **EARLIEST)
@@ -84,7 +84,7 @@ def test_a_log_that_was_replaced_is_data_loss(tmp_path: Path, change: str, when:
 
 
 @pytest.mark.parametrize("change", [change for change in CHANGES if change != "cut back to less"])
-def test_a_log_that_was_replaced_is_read_on_with_one_warning_where_loss_is_allowed(
+def test_a_replaced_log_is_read_with_one_warning_if_loss_is_allowed(
     tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "t-0"
@@ -100,7 +100,7 @@ def test_a_log_that_was_replaced_is_read_on_with_one_warning_where_loss_is_allow
     assert "load()" not in warning
 
 
-def test_a_log_that_was_cut_back_above_the_position_is_the_same(tmp_path: Path) -> None:
+def test_a_log_that_was_truncated_above_the_position_continues(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     write(path, 0, 40)
     engine = Engine(path, maxOffsetsPerTrigger=30, **EARLIEST)
@@ -109,7 +109,7 @@ def test_a_log_that_was_cut_back_above_the_position_is_the_same(tmp_path: Path) 
     assert flat(engine.all()) == rows_of("t", 0, range(30, 100))
 
 
-def test_a_log_that_a_writer_truncated_and_wrote_again_is_data_loss(tmp_path: Path) -> None:
+def test_a_log_that_a_writer_truncated_and_rewrote_is_data_loss(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     with cw.LogWriter(path) as writer:
         for number in range(100):
@@ -120,11 +120,11 @@ def test_a_log_that_a_writer_truncated_and_wrote_again_is_data_loss(tmp_path: Pa
         writer.truncate_to(50)
         for number in range(100):
             writer.append(f"new {number}")
-    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 100", "cut back and written again"):
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 100", "truncated and rewritten"):
         Engine(path, checkpoint=engine.at, **EARLIEST).batch()
 
 
-def test_retention_up_to_the_position_is_no_loss(tmp_path: Path) -> None:
+def test_retention_up_to_the_position_is_not_data_loss(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     write(path, 0, 10)
     write(path, 10, 20, base=10)
@@ -144,7 +144,7 @@ def compacted(path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", [None, "compact", "compact,delete"])
-def test_a_compacted_log_is_the_same(tmp_path: Path, policy: str | None) -> None:
+def test_a_compacted_log_continues(tmp_path: Path, policy: str | None) -> None:
     """The batch before the position is written anew, with another checksum and the same leader epoch."""
     path = tmp_path / "t-0"
     path.mkdir()
@@ -170,7 +170,7 @@ def with_delete_horizon(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("policy", "is_same"), [(None, True), ("compact", True), ("delete", False)])
-def test_a_batch_that_got_a_delete_horizon_is_the_same_unless_the_log_is_not_compacted(
+def test_a_delete_horizon_is_data_loss_only_if_the_log_is_not_compacted(
     tmp_path: Path, policy: str | None, is_same: bool
 ) -> None:
     path = tmp_path / "t-0"
@@ -188,19 +188,19 @@ def test_a_batch_that_got_a_delete_horizon_is_the_same_unless_the_log_is_not_com
         engine.batch()
 
 
-def test_a_log_that_is_not_to_be_compacted_may_not_change(tmp_path: Path) -> None:
+def test_a_changed_log_is_data_loss_with_cleanup_policy_delete(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     write(path, 0, 30)
     write(path, 30, 40, base=30)
     engine = Engine(path, maxOffsetsPerTrigger=30, cleanupPolicy="delete", **EARLIEST)
     assert engine.batch() == rows_of("t", 0, range(30))
     compacted(path)
-    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 30", "cut back and written again"):
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 30", "truncated and rewritten"):
         engine.batch()
 
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=lambda part: f"{part.case}/{part.name}")
-def test_every_position_in_the_corpus_is_found_again(part: corpus.Partition) -> None:
+def test_positions_of_the_corpus_are_stable(part: corpus.Partition) -> None:
     """What a log says of a position is the same when it is asked again, and nothing in it contradicts itself."""
     log = cw.Log(part.path)
     for offset in {log.log_start_offset, log.log_end_offset, (log.log_start_offset + log.log_end_offset) // 2}:

@@ -41,16 +41,14 @@ def interrupted(path: Path, change: Callable[[], object], **options: Any) -> tup
     ],
     ids=str,
 )
-def test_a_first_micro_batch_that_is_done_again_loses_no_record(
-    tmp_path: Path, options: dict[str, Any], start: int
-) -> None:
+def test_a_repeated_first_micro_batch_loses_no_record(tmp_path: Path, options: dict[str, Any], start: int) -> None:
     path = tmp_path / "t-0"
     grow(path, 0, 0, 2)
     rows, engine = interrupted(path, partial(grow, path, 0, 6, 2), **options)
     assert rows + flat(engine.all()) == rows_of("t", 0, range(start, 12))
 
 
-def test_a_first_micro_batch_that_is_done_again_is_followed_by_one_that_reads(tmp_path: Path) -> None:
+def test_a_repeated_first_micro_batch_is_followed_by_one_with_records(tmp_path: Path) -> None:
     """Nothing came meanwhile: where the first answer were the start again, `availableNow` would end there."""
     path = tmp_path / "t-0"
     grow(path, 0, 0, 2)
@@ -58,7 +56,7 @@ def test_a_first_micro_batch_that_is_done_again_is_followed_by_one_that_reads(tm
     assert engine.batch() == rows_of("t", 0, range(6))
 
 
-def test_retention_after_a_first_micro_batch_failed_is_data_loss(tmp_path: Path) -> None:
+def test_retention_after_a_failed_first_micro_batch_is_data_loss(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     for base in (0, 6, 12):
         grow(path, base, base, 2)
@@ -68,7 +66,7 @@ def test_retention_after_a_first_micro_batch_failed_is_data_loss(tmp_path: Path)
         engine.batch()
 
 
-def test_retention_after_a_first_micro_batch_failed_is_passed_over_where_loss_is_allowed(tmp_path: Path) -> None:
+def test_retention_after_a_failed_first_micro_batch_is_skipped_if_loss_is_allowed(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     for base in (0, 6, 12):
         grow(path, base, base, 2)

@@ -98,7 +98,7 @@ def test_a_query_that_restarts_between_all_micro_batches_gives_every_record_once
     assert offsets[-1] == {"a.b": {"0": 18, "1": 10}, "c-d": {"11": 3}}
 
 
-def test_limits_cut_what_is_there_into_micro_batches_and_available_now_ends(start: Any) -> None:
+def test_limits_apply_to_micro_batches_and_available_now_ends(start: Any) -> None:
     part, sink = corpus.partition("01-small"), Sink()
     query = ended(start(sink, part.path, startingOffsets="earliest", maxOffsetsPerTrigger=130))
     assert [len(sink.batches[n]) for n in sorted(sink.batches)] == [0, 130, 130, 110]
@@ -124,7 +124,7 @@ class Failing(Sink):
 
 
 @pytest.mark.parametrize(("begin", "first"), [("latest", 6), ("earliest", 0)])
-def test_a_query_whose_first_micro_batch_failed_begins_where_it_was_to_begin(
+def test_a_query_whose_first_micro_batch_failed_keeps_its_start(
     start: Any, tmp_path: Path, begin: str, first: int
 ) -> None:
     """Spark asks where that is again, and the log has grown."""
@@ -151,7 +151,7 @@ def test_retention_after_the_first_rows_failed_is_data_loss(start: Any, tmp_path
     assert sink.rows == rows_of("t", 0, range(6, 12))
 
 
-def test_a_running_query_begins_at_the_latest_and_sees_records_segments_and_partitions(
+def test_a_running_query_starts_at_the_latest_and_reads_new_records_segments_and_partitions(
     start: Any, tmp_path: Path
 ) -> None:
     data, sink = tmp_path / "data", Sink()
@@ -197,16 +197,14 @@ def test_retention_that_overtakes_a_query_is_reported_or_skipped(start: Any, tmp
         ("table", "segments"),
     ],
 )
-def test_what_only_a_reading_that_ends_can_have_ends_a_query_when_it_starts(
-    start: Any, option: str, value: str
-) -> None:
+def test_options_of_batch_queries_fail_a_stream_when_it_starts(start: Any, option: str, value: str) -> None:
     told = failure(start(Sink(), corpus.partition("01-small").path, startingOffsets="earliest", **{option: value}))
     assert told.code == "CORDWOOD_BAD_OPTION"
     assert told.reason.startswith(f"{option}: expected ")
     assert "for a stream" in told.reason
 
 
-def test_a_corrupt_batch_ends_a_query_with_code_and_place(start: Any) -> None:
+def test_a_corrupt_batch_fails_a_query_with_code_and_position(start: Any) -> None:
     damaged = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
     told = failure(start(Sink(), damaged, startingOffsets="earliest"))
     assert (told.code, told.topic, told.partition) == ("CORDWOOD_CORRUPT_BATCH", "tickets", 0)

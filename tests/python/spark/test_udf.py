@@ -71,7 +71,7 @@ def test_locate_finds_the_batch_of_every_offset(part: Partition, kind: str, iter
 
 @in_every_kind
 @once_a_task_or_batch
-def test_locate_gives_null_for_null_negative_and_unknown(kind: str, iterator: bool) -> None:
+def test_locate_returns_null_for_null_negative_and_unknown_offsets(kind: str, iterator: bool) -> None:
     part = corpus.partition("13-delete-records")
     offsets = [None, -1, 0, 436, 437, 799, 800, None, 1 << 50]
     found = asked(locate(str(part.path), kind=kind, iterator=iterator), kind, iterator, pa.array(offsets, pa.int64()))
@@ -81,7 +81,7 @@ def test_locate_gives_null_for_null_negative_and_unknown(kind: str, iterator: bo
 
 @in_every_kind
 @pytest.mark.parametrize("values", [[], [None], [None, None], [5], [-1, -1]])
-def test_batches_of_any_kind_are_answered(kind: str, values: list[int | None]) -> None:
+def test_locate_accepts_any_batch(kind: str, values: list[int | None]) -> None:
     """Also an empty one and one of nulls alone, for which pandas has another type."""
     part = corpus.partition("01-plain")
     found = asked(locate(str(part.path), kind=kind), kind, False, pa.array(values, pa.int64()))
@@ -111,7 +111,7 @@ def some_times(part: Partition) -> list[int]:
 
 @every_partition
 @once_a_task_or_batch
-def test_offset_for_time_finds_the_first_record_that_is_not_older(part: Partition, iterator: bool) -> None:
+def test_offset_for_time_finds_the_first_record_at_or_after_a_time(part: Partition, iterator: bool) -> None:
     """Exact to the microsecond of the question, which falls between the milliseconds of the log."""
     look_up = offset_for_time(str(part.path), kind="arrow", iterator=iterator)
     micros = some_times(part)
@@ -121,7 +121,7 @@ def test_offset_for_time_finds_the_first_record_that_is_not_older(part: Partitio
 
 @in_every_kind
 @once_a_task_or_batch
-def test_a_path_column_asks_each_path_for_its_own_rows(kind: str, iterator: bool) -> None:
+def test_a_path_column_looks_up_each_row_in_its_own_log(kind: str, iterator: bool) -> None:
     """In the order of the rows, whatever the order of the paths; a row without a path has no answer."""
     parts = [corpus.partition(case) for case in ("01-plain", "18-leaps", "15-one-record")]
     asks = [(parts[n % 3], n * 97 % 1600) for n in range(200)]
@@ -136,7 +136,7 @@ def test_a_path_column_asks_each_path_for_its_own_rows(kind: str, iterator: bool
 
 
 @in_every_kind
-def test_a_column_of_null_paths_alone_is_answered(kind: str) -> None:
+def test_a_column_of_null_paths_returns_nulls(kind: str) -> None:
     columns = (pa.array([None, None], pa.string()), pa.array([1, None], pa.int64()))
     assert asked(locate(kind=kind), kind, False, *columns) == [None, None]
     empty = (pa.array([], pa.string()), pa.array([], pa.int64()))
@@ -145,7 +145,7 @@ def test_a_column_of_null_paths_alone_is_answered(kind: str) -> None:
 
 @in_every_kind
 @pytest.mark.parametrize("bad", [-1, 1500, 1 << 62])
-def test_on_missing_error_names_what_is_unknown_and_leaves_null_null(kind: str, bad: int) -> None:
+def test_on_missing_error_names_the_unknown_offset_and_keeps_nulls(kind: str, bad: int) -> None:
     part = corpus.partition("01-plain")
     look_up = locate(str(part.path), kind=kind, on_missing="error")
     fine = asked(look_up, kind, False, pa.array([3, None, 1499], pa.int64()))
@@ -168,7 +168,7 @@ def test_on_missing_error_names_what_is_unknown_and_leaves_null_null(kind: str, 
         (9_000_000_000_000_000_000, "9000000000000000 ms"),
     ],
 )
-def test_on_missing_error_names_a_time_that_no_record_reaches(bad: int, said: str) -> None:
+def test_on_missing_error_names_a_time_after_all_records(bad: int, said: str) -> None:
     part = corpus.partition("01-plain")
     look_up = offset_for_time(str(part.path), kind="arrow", on_missing="error")
     kind = pa.timestamp("us", tz="UTC")
@@ -179,7 +179,7 @@ def test_on_missing_error_names_a_time_that_no_record_reaches(bad: int, said: st
         asked(look_up, "arrow", False, pa.array([1_700_000_000_025_000, bad], kind))
 
 
-def test_large_offsets_beside_a_null_keep_every_digit_in_arrow() -> None:
+def test_large_offsets_next_to_a_null_keep_every_digit_in_arrow() -> None:
     """Pandas has no null among integers: it gets floats, which end at 2^53; then it must be said, not rounded."""
     part = corpus.partition("18-far-base")
     offsets = [5_000_000_001, None, 5_000_000_936, (1 << 53) + 1]
@@ -205,14 +205,14 @@ NAIVE = pa.array([datetime(2023, 11, 14, 22, 13, 30)], pa.timestamp("us"))  # no
         (offset_for_time, "arrow", pa.array([1_700_000_010_000]), "int64"),
     ],
 )
-def test_values_that_would_have_to_be_guessed_are_refused(make: Any, kind: str, given: pa.Array, found: str) -> None:
+def test_values_of_an_ambiguous_type_are_refused(make: Any, kind: str, given: pa.Array, found: str) -> None:
     """A bare UDF may be given anything; what a column is given is refused before it comes here."""
     with refuses("CORDWOOD_BAD_OPTION", make.__name__, "expected a column of type ", found):
         asked(make(PLAIN.path, kind=kind), kind, False, given)
 
 
 @in_every_kind
-def test_a_path_that_is_no_text_is_refused(kind: str) -> None:
+def test_a_path_that_is_not_a_string_is_refused(kind: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", "locate", "a path", "int64"):
         asked(locate(kind=kind), kind, False, pa.array([5]), pa.array([5]))
 
@@ -231,7 +231,7 @@ def test_offsets_of_smaller_types_are_offsets(kind: str, type_: pa.DataType) -> 
 
 
 @pytest.mark.parametrize("make", [locate, offset_for_time])
-def test_what_no_udf_can_be_made_of_is_refused_where_it_is_made(make: Any) -> None:
+def test_invalid_arguments_are_refused_when_the_udf_is_created(make: Any) -> None:
     with pytest.raises(Exception, match="kind"):
         make(str(corpus.partition("01-plain").path), kind="row")
     with pytest.raises(Exception, match="on_missing"):
@@ -241,7 +241,7 @@ def test_what_no_udf_can_be_made_of_is_refused_where_it_is_made(make: Any) -> No
 
 
 @in_every_kind
-def test_an_iterator_without_batches_has_no_answers(kind: str) -> None:
+def test_an_iterator_without_batches_returns_nothing(kind: str) -> None:
     assert list(locate(str(PLAIN.path), kind=kind, iterator=True).udf.func(iter([]))) == []
 
 
