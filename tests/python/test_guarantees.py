@@ -1,4 +1,4 @@
-"""What holds the guarantees to their tests notices where one of them has none, and where a figure is too low."""
+"""The check of the guarantees reports a guarantee without a test, and a figure below its floor."""
 
 from __future__ import annotations
 

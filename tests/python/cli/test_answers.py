@@ -1,4 +1,4 @@
-"""What `find` and `ls` answer: only what is there."""
+"""Results of `find`, `ls` and other commands in special cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import cordwood as cw
 
 @pytest.mark.parametrize("part", [p for p in corpus.partitions() if p.case == "17-v0-none"], ids=str)
 def test_a_log_without_times_has_no_largest_time(command: Command, part: corpus.Partition, tmp_path: Path) -> None:
-    """The time of a copy says nothing about the records."""
+    """The file time of a copy is not the time of a record."""
     path = tmp_path / part.name
     shutil.copytree(part.path, path)
     assert {r.timestamp for r in corpus.records(part)} == {-1}

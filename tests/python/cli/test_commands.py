@@ -1,4 +1,4 @@
-"""The command line: what it prints, where it writes, and how it fails."""
+"""The command line: output, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATA = corpus.GOLDEN / "16-data-dir"
 
 
 def cordwood(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Runs the command without a terminal, wide enough that no table breaks its lines."""
+    """Runs the command without a terminal, with a width that no table exceeds."""
     paths = os.pathsep.join(p for p in sys.path if p)
     settings = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", **(env or {})}
     return subprocess.run(
@@ -44,7 +44,7 @@ def ok(*arguments: object) -> str:
 
 
 def parsed(text: str) -> list[Any]:
-    """One JSON document, or one a line."""
+    """One JSON document, or one per line."""
     try:
         whole = json.loads(text)
     except json.JSONDecodeError:
@@ -53,7 +53,7 @@ def parsed(text: str) -> list[Any]:
 
 
 def leaves(value: Any) -> set[Any]:
-    """Every number and text anywhere inside."""
+    """All numbers and strings in a value."""
     if isinstance(value, dict):
         return set().union(*map(leaves, value.values())) if value else set()
     if isinstance(value, list):

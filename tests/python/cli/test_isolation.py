@@ -1,4 +1,4 @@
-"""`cordwood cat` says where its records are of transactions that a consumer does not see."""
+"""`cordwood cat` warns of records of aborted and open transactions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAYMENTS = corpus.partition("11-transactions").path
 
 
 def test_cat_warns_of_records_of_aborted_and_open_transactions(command: Command) -> None:
-    """Appended to another log, they would be committed."""
+    """They would be committed records in another log."""
     everything = ("cat", PAYMENTS, "--columns", "offset")
     first = cw.Log(PAYMENTS).records()
     undone = [r.offset for r in first]
@@ -65,7 +65,7 @@ def test_the_pipes_in_the_documentation_copy_only_committed_records(command: Com
 def test_markers_that_cat_writes_are_never_appended_as_records(
     command: Command, part: corpus.Partition, tmp_path: Path
 ) -> None:
-    """Kafka's dump says which offsets are markers."""
+    """Kafka's dump shows which offsets are markers."""
     markers = {
         offset
         for batch in corpus.batches(part)

@@ -1,4 +1,4 @@
-"""Where `cordwood cat -o` writes: what is there is kept, followed or written through as its kind demands."""
+"""Targets of `cordwood cat -o`: files are replaced, links followed, pipes and devices written directly."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_a_name_of_standard_output_is_standard_output(tmp_path: Path, name: str) -> None:
-    """`/dev/stdout` is such a link; a test must not have the machine's own replaced."""
+    """`/dev/stdout` is such a link; a test must not risk replacing it."""
     (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
     target = str(tmp_path / name)
     assert offsets(cordwood("cat", SMALL.path, "-o", target).stdout) == OFFSETS
@@ -147,7 +147,7 @@ def words(*arguments: object) -> list[str]:
 def test_a_descriptor_of_a_file_is_written_directly(
     tmp_path: Path, script_environment: dict[str, str], target: str, number: int, given: str
 ) -> None:
-    """What was written to it before and after stays."""
+    """What others write to it before and after is kept."""
     (tmp_path / "link").symlink_to("/proc/self/fd/3")
     script = f'{{ echo header >&{number}; "$@"; echo tail >&{number}; }} {number}>out'
     command = ["/bin/sh", "-c", script, "sh", *words("-o", target, "--format", given)]
@@ -180,7 +180,7 @@ def test_a_socket_as_standard_output_is_written_to(script_environment: dict[str,
 
 
 def test_a_pipe_by_name_whose_reader_is_gone_is_an_error(tmp_path: Path, script_environment: dict[str, str]) -> None:
-    """The output is not whole; only standard output may be cut short (`| head`)."""
+    """The output is incomplete; only standard output may be cut short (`| head`)."""
     target = tmp_path / "pipe"
     os.mkfifo(target)
     reader = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
@@ -238,7 +238,7 @@ def test_a_file_is_replaced_as_a_whole_and_keeps_its_mode(tmp_path: Path, mode: 
         if os.geteuid() == 0 or mode & 0o200:
             ok("cat", SMALL.path, "-o", target)
             assert offsets(target.read_bytes()) == OFFSETS
-        # whoever has it open keeps what was there
+        # a process that has the old file open still reads it
         assert old.read() == b"old"
     assert stat.S_IMODE(target.stat().st_mode) == mode
     assert left_behind(tmp_path) == []
@@ -303,7 +303,7 @@ def test_a_pipe_is_written_directly(tmp_path: Path, given: str) -> None:
 
 
 def device(folder: Path, name: str, minor: int) -> Path:
-    """A device like the one of that name in /dev, where root could replace the machine's own."""
+    """A copy of a device in /dev: as root, a failing test could replace the machine's own."""
     if os.geteuid() != 0:
         return Path("/dev", name)
     path = folder / name
@@ -317,7 +317,7 @@ def device(folder: Path, name: str, minor: int) -> Path:
 
 @pytest.mark.parametrize("given", FORMATS)
 def test_devices_are_written_directly(tmp_path: Path, given: str) -> None:
-    """As root a device was made a file."""
+    """Regression: as root, a device was replaced by a file."""
     null, full = device(tmp_path, "null", 3), device(tmp_path, "full", 7)
     before = [path.lstat() for path in (null, full)]
     ok("cat", SMALL.path, "--format", given, "-o", null)
@@ -389,7 +389,7 @@ def test_nothing_is_written_into_a_partition(copied: object) -> None:
 
 
 def test_a_directory_that_may_not_be_written_is_named(script_environment: dict[str, str]) -> None:
-    """As an unprivileged user; what is there stays."""
+    """As an unprivileged user; the old file is kept."""
     top = Path(tempfile.mkdtemp(prefix="cordwood-"))
     top.chmod(0o755)
     target = top / "out.jsonl"

@@ -1,4 +1,4 @@
-"""What `cordwood cat -o` leaves where a signal ends it."""
+"""`cordwood cat -o` that is terminated by a signal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scripts import run, write_script
 
 from cli.test_output import OFFSETS, SMALL, left_behind, offsets
 
-# Writes something, says so, and waits: in a system call, or in what it was called from.
+# Writes something, prints "begun", and then waits in a system call or runs in a loop.
 STUCK = """
 import itertools, signal, sys
 import cordwood.cli.cat as cat
 from cordwood.cli import main
 
-# the starter of the process may have had them ignored
+# the parent process may have ignored them
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -53,7 +53,7 @@ def test_a_signal_leaves_no_temporary_file(
         assert len(left_behind(folder)) == 1
         process.send_signal(number)
         _, error = process.communicate(timeout=60)
-    # Ctrl-C has its exit code; the others end the process as they do any other
+    # Ctrl-C has its own exit code; the other signals terminate the process
     assert process.returncode == (130 if number is signal.SIGINT else -number)
     assert b"Traceback" not in error
     assert target.read_bytes() == b"old"

@@ -1,4 +1,4 @@
-"""What the command line says: in its own words, whole, and only what is so."""
+"""Messages of the command line: they use its own terms, are not wrapped inside words, and are correct."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PYTHONS = re.compile(
 
 
 def on_a_terminal(*arguments: object, columns: int = 80) -> str:
-    """What a command shows on a terminal of so many columns, without its colours."""
+    """The output of a command on a terminal with this number of columns, without colours."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     settings = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "LINES"}}

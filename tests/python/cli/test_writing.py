@@ -144,7 +144,7 @@ def test_a_line_that_is_not_a_record_is_named(tmp_path: Path, line: str, named: 
 @pytest.mark.parametrize("codec", ["producer", "zstd"])
 def test_a_line_that_the_log_refuses_is_named_and_those_before_it_are_appended(tmp_path: Path, codec: str) -> None:
     path = tmp_path / "notes-0"
-    # of this many letters no codec makes less than the limit
+    # random text that no codec compresses below the limit
     large = "".join(random.Random(7).choices(string.printable[:90], k=5000))
     lines = [f"line {number}" for number in range(1, 101)]
     lines[76] = large
@@ -182,7 +182,7 @@ def test_without_standard_input_nothing_is_created(tmp_path: Path) -> None:
 
 
 def test_lines_are_appended_as_they_arrive(tmp_path: Path) -> None:
-    """A pipe that pauses keeps nothing back; Ctrl-C ends the log in order."""
+    """Lines are appended while the pipe is still open; Ctrl-C closes the log cleanly."""
     path = tmp_path / "notes-0"
     with start("append", path) as process:
         assert process.stdin is not None
@@ -267,7 +267,7 @@ def test_truncate_with_yes_truncates(log: Path) -> None:
     text = ok("truncate", log, "--to", 25, "--yes")
     assert "removed" in text
     found = cw.Log(log)
-    # the batch that holds 25 goes as a whole
+    # the batch that contains 25 is removed as a whole
     assert found.log_end_offset == 20
     assert "the log ends at 20" in text
     assert [r.offset for r in found.records()] == list(range(20))
@@ -374,7 +374,7 @@ def test_append_recognises_output_of_cat(tmp_path: Path) -> None:
     [('{"value": "v"}', b"v"), ('{"key": "k", "value": null}', None), ('{"value": {"base64": "/w=="}}', b"\xff")],
 )
 def test_append_requires_a_format_for_ambiguous_json(tmp_path: Path, line: str, value: bytes | None) -> None:
-    """A record, or a value: nothing is appended before somebody says so."""
+    """The line may be a record or a value: nothing is appended without an explicit format."""
     code, out, error = cordwood("append", tmp_path / "notes-0", given=line.encode())
     assert (code, out) == (2, "")
     assert "--format jsonl" in error

@@ -262,7 +262,7 @@ def is_ours(argument: str, raised: Exception) -> bool:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_wrong_argument_is_named_with_what_is_wanted_and_found(name: str, tmp_path: Path) -> None:
+def test_a_wrong_argument_is_named_with_the_expected_and_found_value(name: str, tmp_path: Path) -> None:
     wrong = []
     refusals = 0
     (tmp_path / "first").mkdir()
@@ -332,7 +332,7 @@ def test_every_public_call_is_tried() -> None:
         (lambda log: log.scan(split=(0, 5)), r"^split: expected a Split, .*, found tuple$"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_in_one_sentence(call: Callable[[cw.Log], Any], words: str) -> None:
+def test_the_message_of_a_wrong_argument(call: Callable[[cw.Log], Any], words: str) -> None:
     with pytest.raises((TypeError, cw.ConfigError), match=words):
         call(cw.Log(PLAIN))
 
@@ -343,7 +343,7 @@ def shown_defaults(call: Callable[..., Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["scan", "batches"])
-def test_the_defaults_that_are_shown_are_those_that_are_taken(name: str) -> None:
+def test_the_documented_defaults_are_the_actual_ones(name: str) -> None:
     """The recipe by which a scan pickles names everything that it was asked for."""
     log = cw.Log(PLAIN)
     call = getattr(log, name)

@@ -92,7 +92,7 @@ def test_the_library_reads_back_what_the_writer_wrote(tmp_path: Path, codec: int
     assert log.warnings == []
 
 
-def test_header_names_that_are_not_utf8_are_replaced_or_given_as_bytes(tmp_path: Path) -> None:
+def test_header_names_that_are_not_utf8_are_replaced_or_returned_as_bytes(tmp_path: Path) -> None:
     """The client replaces what it cannot decode; the bytes are there for whoever asks."""
     raw = batch(0, [Rec(value=b"v", headers=((b"\xff\xfeok", b"1"),))])
     log = cw.Log(write_partition(tmp_path / "made-0", [(0, [raw])]))
@@ -114,9 +114,7 @@ def test_header_names_that_are_not_utf8_are_replaced_or_given_as_bytes(tmp_path:
     ],
     ids=["too few", "too many", "negative", "cut short", "endless varint", "no gzip"],
 )
-def test_records_that_do_not_fit_their_batch_are_corrupt_although_the_checksum_is_right(
-    tmp_path: Path, raw: bytes
-) -> None:
+def test_records_that_do_not_fit_their_batch_are_corrupt_with_a_valid_checksum(tmp_path: Path, raw: bytes) -> None:
     """A good batch follows, so that the bad one is no torn tail."""
     good = batch(2, [Rec(value=b"good")])
     path = write_partition(tmp_path / "made-0", [(0, [raw, good])])
@@ -128,7 +126,7 @@ def test_records_that_do_not_fit_their_batch_are_corrupt_although_the_checksum_i
     assert rest["offset"].to_pylist()[-1:] == [2]
 
 
-def test_a_batch_that_claims_to_hold_gigabytes_is_an_error(tmp_path: Path) -> None:
+def test_a_batch_that_decompresses_to_gigabytes_is_an_error(tmp_path: Path) -> None:
     """Two megabytes of gzip members that unpack to one record of 2 GiB: beyond any limit, and well formed so far."""
     claimed = 2**31 - 1
     head = varint(claimed) + b"\0" + varint(0) + varint(0) + varint(-1) + varint(claimed - 20)
@@ -139,7 +137,7 @@ def test_a_batch_that_claims_to_hold_gigabytes_is_an_error(tmp_path: Path) -> No
         cw.Log(path).scan().to_arrow()
 
 
-def test_control_records_appear_only_when_asked_for(tmp_path: Path) -> None:
+def test_control_records_are_returned_only_on_request(tmp_path: Path) -> None:
     data = batch(
         0, [Rec(value=b"v", timestamp=5)], attributes=TRANSACTIONAL, producer_id=1, producer_epoch=0, base_sequence=0
     )

@@ -133,7 +133,7 @@ def test_the_hit_batches_are_those_that_the_recipes_name() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("damage", HARMLESS, ids=str)
-def test_damage_beside_the_log_costs_no_record(damage: Damage, mode: str) -> None:
+def test_damage_in_other_files_than_the_log_loses_no_record(damage: Damage, mode: str) -> None:
     log = damage.open()
     scan = log.scan(on_damage=mode)
     table = scan.to_arrow()
@@ -144,7 +144,7 @@ def test_damage_beside_the_log_costs_no_record(damage: Damage, mode: str) -> Non
 
 
 @pytest.mark.parametrize("damage", HARMLESS, ids=str)
-def test_damage_beside_the_log_changes_no_answer(damage: Damage) -> None:
+def test_damage_in_other_files_than_the_log_changes_no_look_up(damage: Damage) -> None:
     """Look-ups by offset and by time, and committed reads, which lean on the spoilt files most."""
     log = damage.open()
     everything = corpus.visible(damage.source, control=True)
@@ -165,7 +165,7 @@ def test_damage_beside_the_log_changes_no_answer(damage: Damage) -> None:
 
 
 @pytest.mark.parametrize("name", ["index-garbage", "start-beyond-end", "swap-complete", "swap-originals-gone"])
-def test_what_was_ignored_or_read_in_place_of_another_file_is_a_warning(name: str) -> None:
+def test_an_ignored_or_substituted_file_is_a_warning(name: str) -> None:
     (damage,) = damages(name)
     log = damage.open()
     log.scan().to_arrow()
@@ -177,7 +177,7 @@ def test_what_was_ignored_or_read_in_place_of_another_file_is_a_warning(name: st
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("damage", LAWFUL, ids=str)
-def test_a_forward_gap_is_legal_and_counted(damage: Damage, mode: str) -> None:
+def test_a_gap_in_offsets_is_valid_and_counted(damage: Damage, mode: str) -> None:
     scan = damage.open().scan(on_damage=mode)
     table = scan.to_arrow()
     names = [n for n in table.column_names if n != "error"]
@@ -200,13 +200,13 @@ def test_a_torn_or_zero_tail_is_the_end_of_the_data_with_a_warning(damage: Damag
 
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_skip_returns_everything_but_the_batches_that_were_hit(damage: Damage) -> None:
+def test_skip_returns_everything_but_the_damaged_batches(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="skip")
     assert first_difference(rows(scan.to_arrow()), expected_rows(damage.survivors)) == ""
 
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_each_gap_names_file_positions_offsets_and_reason(damage: Damage) -> None:
+def test_each_damaged_range_names_file_positions_offsets_and_reason(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="skip")
     got = set(offsets(scan.to_arrow()))
     gaps = list(scan.damaged_ranges)
@@ -239,7 +239,7 @@ def test_raise_stops_at_the_file_and_position_of_the_damage(damage: Damage) -> N
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
-def test_before_the_error_only_true_records_are_given(damage: Damage) -> None:
+def test_only_original_records_are_returned_before_the_error(damage: Damage) -> None:
     """Small Arrow batches, so that some come before the error; none of them may hold a record that never was."""
     got: list[tuple[Any, ...]] = []
 
@@ -258,7 +258,7 @@ def test_before_the_error_only_true_records_are_given(damage: Damage) -> None:
 
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_report_adds_a_row_with_an_error_for_each_gap(damage: Damage) -> None:
+def test_report_adds_a_row_with_an_error_for_each_damaged_range(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="report")
     table = scan.to_arrow()
     errors = column(table, "error")
@@ -269,7 +269,7 @@ def test_report_adds_a_row_with_an_error_for_each_gap(damage: Damage) -> None:
 
 
 @pytest.mark.parametrize("mode", ["skip", "report"])
-def test_of_two_batches_that_changed_places_only_true_records_are_returned(mode: str) -> None:
+def test_swapped_batches_give_only_original_records(mode: str) -> None:
     """A reader cannot know which of the two moved: it may keep either, but not both, and must name a gap."""
     (damage,) = damages("batches-swapped")
     scan = damage.open().scan(on_damage=mode)
@@ -349,7 +349,7 @@ def test_times_of_a_damaged_partition_are_right_or_raise(damage: Damage) -> None
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
-def test_records_one_by_one_name_their_gaps_and_counts(damage: Damage) -> None:
+def test_records_have_damaged_ranges_and_counts(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="skip")
     wanted = offsets(scan.to_arrow())
     records = damage.open().records(on_damage="skip")
@@ -364,7 +364,7 @@ def test_records_one_by_one_name_their_gaps_and_counts(damage: Damage) -> None:
     assert records.stats.offset_gaps == scan.stats.offset_gaps
 
 
-def test_gaps_and_counts_grow_as_records_are_taken() -> None:
+def test_damaged_ranges_and_counts_grow_as_records_are_read() -> None:
     records = cw.Log(corpus.partition("01-small").path).records()
     assert (records.damaged_ranges, records.stats.records) == ([], 0)
     next(records)

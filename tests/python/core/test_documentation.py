@@ -110,7 +110,7 @@ def test_signatures_are_those_of_the_stub(name: str) -> None:
     assert keywords == {argument.arg for argument in CALLS[name].args.kwonlyargs}
 
 
-def test_help_shows_a_method_with_its_arguments_and_its_words() -> None:
+def test_help_shows_the_arguments_and_the_documentation_of_a_method() -> None:
     script = "import cordwood as cw; help(cw.Log.scan)"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert "start_offset=None" in shown

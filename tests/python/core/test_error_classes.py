@@ -267,7 +267,7 @@ def test_every_attribute_of_every_class_survives_a_pickle(name: str) -> None:
     assert (other.args, other.__notes__) == (("a sentence",), ["a note"])
 
 
-def test_what_the_system_refuses_is_the_subclass_of_os_error_with_its_text(tmp_path: Path) -> None:
+def test_an_error_of_the_system_is_the_subclass_of_os_error_with_its_message(tmp_path: Path) -> None:
     (tmp_path / f"{0:020d}.index").mkdir()
     with pytest.raises(IsADirectoryError) as raised:
         cw.OffsetIndexWriter(tmp_path / f"{0:020d}.index")

@@ -91,7 +91,7 @@ def test_index_lookups_equal_kafkas(part: Partition, kind: str) -> None:
 
 @killed
 @pytest.mark.parametrize("kind", ["lookup", "timelookup"])
-def test_index_lookups_of_a_killed_brokers_files_do_not_see_the_zeros(part: Partition, kind: str) -> None:
+def test_index_look_ups_in_files_of_a_killed_broker_ignore_the_zeros(part: Partition, kind: str) -> None:
     shape = "offset-entry" if kind == "lookup" else "time-entry"
     real = without_zero_tail(part, shape)
     log = cw.Log(part.path)
@@ -211,7 +211,7 @@ def test_aborted_transactions_equal_the_transaction_index(part: Partition) -> No
         assert all(e.version == 0 for e in got)
 
 
-def test_an_offset_below_the_log_start_is_out_of_range_although_its_batch_is_there() -> None:
+def test_an_offset_below_the_log_start_is_out_of_range_even_if_its_batch_exists() -> None:
     """Records were deleted up to an offset in the middle of a batch; only the checkpoint beside it knows."""
     part = corpus.partition("13-delete-records")
     log = cw.Log(part.path)

@@ -36,7 +36,7 @@ def test_every_file_of_the_corpus_has_the_size_and_hash_of_the_manifest(case: st
         assert (len(data), hashlib.sha256(data).hexdigest()) == (file["bytes"], file["sha256"]), file["path"]
 
 
-def test_the_whole_corpus_holds_31191_data_records() -> None:
+def test_the_corpus_has_31191_data_records() -> None:
     total = sum(everything(part).scan(columns=["offset"]).to_arrow().num_rows for part in corpus.partitions())
     assert total == 31_191
 
@@ -164,7 +164,7 @@ def test_counts_of_a_scan_are_those_of_the_manifest(part: Partition) -> None:
 
 
 @every_partition
-def test_the_log_knows_its_own_name_ends_and_size(part: Partition) -> None:
+def test_the_name_offsets_and_size_of_a_log(part: Partition) -> None:
     log = cw.Log(part.path)
     assert (log.topic, log.partition) == (part.topic, part.number)
     assert log.log_start_offset == part.opened["logStartOffset"]

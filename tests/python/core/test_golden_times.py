@@ -35,7 +35,7 @@ def test_the_corpus_has_35404_answers() -> None:
 
 
 @every_partition
-def test_where_kafka_found_a_record_it_is_this_one(part: Partition) -> None:
+def test_look_ups_that_kafka_answered_have_the_same_result(part: Partition) -> None:
     log = cw.Log(part.path)
     for line in asked(part):
         if line["found"]:
@@ -44,7 +44,7 @@ def test_where_kafka_found_a_record_it_is_this_one(part: Partition) -> None:
 
 
 @every_partition
-def test_where_kafka_gave_up_the_answer_is_that_of_a_linear_read(part: Partition) -> None:
+def test_look_ups_that_kafka_gave_up_equal_a_linear_search(part: Partition) -> None:
     log = cw.Log(part.path)
     given_up = [line["target"] for line in asked(part) if not line["found"]]
     assert given_up
@@ -52,7 +52,7 @@ def test_where_kafka_gave_up_the_answer_is_that_of_a_linear_read(part: Partition
         assert as_pair(log.offset_for_time(target)) == by_reading(part, target), target
 
 
-def test_kafka_gave_up_where_there_was_something_to_find() -> None:
+def test_kafka_gave_up_look_ups_that_have_a_result() -> None:
     """The two cases that make the test above say something: no time index at all, and an emptied segment."""
     found = {
         str(part): sum(by_reading(part, line["target"]) is not None for line in asked(part) if not line["found"])
@@ -139,7 +139,7 @@ def test_a_negative_time_is_a_value_error() -> None:
         assert log.offsets_for_times([1, target, None]).column("offset").to_pylist() == [0, None, None]
 
 
-def test_seconds_that_milliseconds_cannot_hold_have_no_answer() -> None:
+def test_seconds_that_milliseconds_cannot_represent_have_no_result() -> None:
     log = cw.Log(corpus.partition("01-plain").path)
     first, last = (record.timestamp // 1000 for record in (next(log.records()), list(log.records())[-1]))
     seconds = [first, 1 << 62, None, -(1 << 62), (1 << 63) - 1, -1, last, 0]
@@ -149,7 +149,7 @@ def test_seconds_that_milliseconds_cannot_hold_have_no_answer() -> None:
     assert sum(offset is not None for offset in found) == 3
 
 
-def test_seconds_beyond_all_milliseconds_do_not_find_a_record_at_the_end_of_time(tmp_path: Path) -> None:
+def test_seconds_beyond_the_range_of_milliseconds_do_not_find_the_maximum_timestamp(tmp_path: Path) -> None:
     last = (1 << 63) - 1
     with cw.LogWriter(tmp_path / "end-0", config=cw.LogConfig(message_timestamp_after_max_ms=last)) as writer:
         writer.append(b"at the end", timestamp=last)

@@ -43,7 +43,7 @@ def do(index: Any, verb: str, numbers: list[int]) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"].replace(" ", "-"))
-def test_every_case_ends_as_it_did_in_kafka(case: dict[str, Any], tmp_path: Path) -> None:
+def test_every_case_ends_as_in_kafka(case: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "index"
     if case["existing"] is not None:
         path.write_bytes(bytes.fromhex(case["existing"]))
@@ -214,7 +214,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES, st.sampled_from([OffsetList, TimeList]), st.integers(12, 200), st.sampled_from([0, 500]))
-def test_an_index_holds_what_a_list_holds(
+def test_an_index_equals_a_list(
     tmp_path_factory: pytest.TempPathFactory, changes: list[Any], kind: type[OffsetList], size: int, base: int
 ) -> None:
     model = kind(base, size)

@@ -46,7 +46,7 @@ def test_auto_maps_all_but_the_files_of_the_last_segment(partition: Path) -> Non
     assert not [name for name in files if name.startswith(LAST)]
 
 
-def test_auto_maps_nothing_while_another_process_holds_the_lock_as_a_broker_does(partition: Path) -> None:
+def test_auto_maps_nothing_while_another_process_holds_the_lock_of_a_broker(partition: Path) -> None:
     with (partition.parent / ".lock").open("w") as lock:
         # the JVM's FileLock is an fcntl lock over the whole file
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -145,7 +145,7 @@ print(rows, peak >> 10)
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("segment_batches", [12, 3])
-def test_threads_hold_a_few_decompressed_batches_not_all(
+def test_threads_keep_only_a_few_decompressed_batches_in_memory(
     tmp_path: Path, threads: int, segment_batches: int, script_environment: dict[str, str]
 ) -> None:
     """12 batches of 50 MiB: 600 MiB if all were held."""
@@ -175,7 +175,7 @@ print(rows, bytes_, largest)
 
 
 @pytest.mark.parametrize(("way", "threads"), [("iterate", 1), ("stream", 1), ("stream", 2)])
-def test_more_than_two_gibibytes_of_values_come_in_several_record_batches(
+def test_more_than_two_gibibytes_of_values_are_several_record_batches(
     tmp_path: Path, way: str, threads: int, script_environment: dict[str, str]
 ) -> None:
     """Whatever size is asked for: the offsets of an Arrow array of this type have 31 bits."""
@@ -189,7 +189,7 @@ def test_more_than_two_gibibytes_of_values_come_in_several_record_batches(
     assert largest < 2 << 30
 
 
-def test_the_batches_here_are_what_they_say(tmp_path: Path) -> None:
+def test_the_generated_batches_are_valid(tmp_path: Path) -> None:
     path = write_partition(tmp_path / "few-0", [(0, [zeros(0, 1000), zeros(1, 3)])])
     table = pa.table(cw.Log(path).scan(columns=["offset", "value"]))
     assert table.to_pylist() == [{"offset": 0, "value": bytes(1000)}, {"offset": 1, "value": bytes(3)}]

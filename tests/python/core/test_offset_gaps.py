@@ -58,7 +58,7 @@ def test_only_compacted_logs_count_as_compacted(copied: Any) -> None:
     assert not cw.Log(corpus.partition("01-plain").path).is_compacted
 
 
-def test_the_checkpoint_of_kafkas_cleaner_is_that_of_now(copied: Any) -> None:
+def test_the_checkpoint_of_kafkas_cleaner_is_read_again(copied: Any) -> None:
     path = copied(corpus.partition("01-plain").path)
     aged(path)
     log = cw.Log(path)
@@ -71,5 +71,5 @@ def test_the_checkpoint_of_kafkas_cleaner_is_that_of_now(copied: Any) -> None:
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
-def test_a_damaged_end_of_a_segment_is_damage_and_no_gap(damage: Damage) -> None:
+def test_a_damaged_end_of_a_segment_is_damage_and_not_a_gap(damage: Damage) -> None:
     assert gaps(damage.open()) == []

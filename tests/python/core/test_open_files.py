@@ -69,7 +69,7 @@ except OSError:
 """
 
 
-def test_a_process_without_a_free_descriptor_closes_what_it_keeps(
+def test_a_process_without_a_free_descriptor_closes_cached_files(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     path = write_partition(tmp_path / "t-0", [(base, [batch(base, [Rec(b"v")])]) for base in range(40)])
@@ -102,7 +102,7 @@ def test_the_directories_of_many_logs_count_as_open_files(tmp_path: Path, script
     run(write_script(tmp_path, MANY_LOGS), *paths, env=script_environment)
 
 
-def test_a_log_is_opened_where_kept_files_have_taken_the_last_descriptors(
+def test_a_log_can_be_opened_if_cached_files_use_the_last_descriptors(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     """The directory, the checkpoints and the listing need a descriptor each."""
@@ -148,7 +148,7 @@ assert set(codes) == {0}, codes
 """
 
 
-def test_a_child_that_is_forked_while_another_thread_opens_logs_opens_one(
+def test_a_child_forked_while_another_thread_opens_logs_can_open_one(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     path = write_partition(tmp_path / "t-0", [(0, [batch(0, [Rec(b"v")])])])

@@ -96,7 +96,7 @@ def rows(log: cw.Log, split: cw.Split) -> dict[int, bytes]:
 
 @pytest.mark.parametrize("max_bytes", [4 * SIZE, 10 * SIZE, 1 << 40])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_split_of_an_older_plan_gives_what_was_planned_or_names_the_change(
+def test_a_split_of_an_older_plan_returns_the_planned_records_or_names_the_change(
     tmp_path: Path, change: Change, max_bytes: int
 ) -> None:
     path = tmp_path / "t-0"
@@ -145,7 +145,7 @@ def test_a_split_lists_the_segments_of_its_range_and_pickles_with_them(tmp_path:
     assert without != whole
 
 
-def test_a_split_without_segments_is_read_as_the_log_is_now(tmp_path: Path) -> None:
+def test_a_split_without_segments_reads_the_current_log(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     make(path)
     remove(60)(path)

@@ -88,7 +88,7 @@ def ranges_of(draw: st.DrawFn, case: str) -> dict[str, int]:
 @in_every_case
 @settings(max_examples=40)
 @given(data=st.data())
-def test_a_range_holds_every_record_inside_and_none_outside(case: str, data: st.DataObject) -> None:
+def test_a_range_has_every_record_inside_and_none_outside(case: str, data: st.DataObject) -> None:
     chosen = data.draw(ranges_of(case))
     wanted = expected_rows(inside(corpus.visible(LOGS[case]), **chosen))
     assert first_difference(read(case, **chosen), wanted) == "", chosen
@@ -120,7 +120,7 @@ def test_every_record_of_a_range_is_in_exactly_one_split(case: str, data: st.Dat
 
 @in_every_case
 @pytest.mark.parametrize("max_bytes", [1, 700, 5000, 1 << 20])
-def test_the_splits_of_a_whole_log_add_up_to_it(case: str, max_bytes: int) -> None:
+def test_the_splits_of_a_log_cover_it(case: str, max_bytes: int) -> None:
     log = cw.Log(LOGS[case].path)
     splits = log.plan(max_bytes)
     got: list[tuple[Any, ...]] = []
@@ -159,7 +159,7 @@ def test_two_threads_read_what_one_reads(case: str) -> None:
 
 @in_every_case
 @pytest.mark.parametrize("max_rows", [1, 7, 1000])
-def test_arrow_batches_hold_no_more_rows_than_asked(case: str, max_rows: int) -> None:
+def test_record_batches_have_at_most_max_rows(case: str, max_rows: int) -> None:
     parts = list(cw.Log(LOGS[case].path).scan(max_rows=max_rows))
     assert all(isinstance(part, pa.RecordBatch) for part in parts)
     assert max(part.num_rows for part in parts) <= max_rows
@@ -167,7 +167,7 @@ def test_arrow_batches_hold_no_more_rows_than_asked(case: str, max_rows: int) ->
 
 
 @pytest.mark.parametrize(("max_bytes", "at_least"), [(1, 100), (2000, 50), (40_000, 4)])
-def test_arrow_batches_are_cut_by_bytes_too(max_bytes: int, at_least: int) -> None:
+def test_record_batches_are_also_limited_by_bytes(max_bytes: int, at_least: int) -> None:
     parts = list(cw.Log(LOGS["01-plain"].path).scan(max_bytes=max_bytes))
     assert len(parts) >= at_least
     assert rows(pa.Table.from_batches(parts)) == expected_rows(corpus.visible(LOGS["01-plain"]))
@@ -228,7 +228,7 @@ def test_late_records_are_found_in_the_ranges_of_their_time(case: str) -> None:
 
 
 @in_every_case
-def test_batches_of_an_offset_range_are_those_that_reach_into_it(case: str) -> None:
+def test_batches_of_an_offset_range_are_those_that_overlap_it(case: str) -> None:
     part = LOGS[case]
     start, end = part.log_start, part.opened["logEndOffset"]
     first, last = start + (end - start) // 3, start + 2 * (end - start) // 3
@@ -241,7 +241,7 @@ def test_batches_of_an_offset_range_are_those_that_reach_into_it(case: str) -> N
     "columns",
     [["offset"], ["value", "offset"], ["headers", "key"], ["magic", "timestamp", "codec"], DEFAULT_COLUMNS[::-1]],
 )
-def test_columns_come_in_the_order_asked_for(columns: list[str]) -> None:
+def test_columns_are_in_the_requested_order(columns: list[str]) -> None:
     table = cw.Log(LOGS["11-transactions"].path).scan(columns=columns).to_arrow()
     assert table.column_names == columns
     default = cw.Log(LOGS["11-transactions"].path).scan().to_arrow()
@@ -288,7 +288,7 @@ def test_counting_offsets_of_a_batch_listing_decompresses_nothing() -> None:
 
 
 @pytest.mark.parametrize(("case", "gaps"), [("01-plain", False), ("12-compacted", True), ("18-leaps", True)])
-def test_holes_between_batches_are_counted(case: str, gaps: bool) -> None:
+def test_gaps_between_batches_are_counted(case: str, gaps: bool) -> None:
     scan = cw.Log(LOGS[case].path).scan()
     scan.to_arrow()
     assert (scan.stats.offset_gaps > 0) == gaps

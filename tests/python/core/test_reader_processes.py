@@ -80,7 +80,7 @@ def values(start: int) -> list[bytes]:
     return [bytes([offset % 251]) for offset in range(start, start + BATCH)]
 
 
-def test_readers_beside_a_writer_that_rolls_find_every_record_once_and_in_order(tmp_path: Path) -> None:
+def test_readers_during_rolls_find_every_record_once_and_in_order(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     script = write_script(tmp_path, READER)
     config = cw.LogConfig(segment_bytes=SEGMENT_BYTES, segment_index_bytes=64)

@@ -82,7 +82,7 @@ def test_an_interrupt_ends_a_long_scan_at_once(
     assert min(taken) < 200, taken
 
 
-def test_another_thread_runs_while_a_scan_is_under_way(big_partition: Path) -> None:
+def test_another_thread_runs_during_a_scan(big_partition: Path) -> None:
     """It counts while the main thread is inside one single call; holding the interpreter's lock it could not."""
     log = cw.Log(big_partition, io="pread")
     began, ended = threading.Event(), threading.Event()

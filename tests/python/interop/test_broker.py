@@ -45,7 +45,7 @@ def about_the_partition(complaints: list[str]) -> list[str]:
     return [text for text in complaints if TOPIC in text]
 
 
-def test_a_broker_serves_what_another_left(kafka: KafkaClasses, data_directory: Path) -> None:
+def test_a_broker_serves_the_directory_of_another_broker(kafka: KafkaClasses, data_directory: Path) -> None:
     """The rig, on a directory of which the answers are known."""
     part = corpus.partition("01-small")
     put_in_place(GOLDEN / "01-small" / PARTITION, data_directory)
@@ -94,7 +94,7 @@ def served_and_continued(kafka: KafkaClasses, data_directory: Path, expected: li
     return complaints
 
 
-def test_a_broker_serves_what_we_wrote(kafka: KafkaClasses, data_directory: Path, tmp_path: Path) -> None:
+def test_a_broker_serves_the_log_of_a_writer(kafka: KafkaClasses, data_directory: Path, tmp_path: Path) -> None:
     """Written elsewhere: the broker believes that it was stopped cleanly, and takes our indexes as they are."""
     source = tmp_path / PARTITION
     steps: list[Step] = []
@@ -110,7 +110,7 @@ def test_a_broker_serves_what_we_wrote(kafka: KafkaClasses, data_directory: Path
     assert served_and_continued(kafka, data_directory, expected) == []
 
 
-def test_we_write_into_a_stopped_brokers_directory_and_it_goes_on(kafka: KafkaClasses, data_directory: Path) -> None:
+def test_a_broker_continues_a_directory_that_a_writer_appended_to(kafka: KafkaClasses, data_directory: Path) -> None:
     """The clean marker is gone, so the broker recovers; nothing is cut and nothing is complained of. Twice."""
     partition = data_directory / PARTITION
     assert (data_directory / ".kafka_cleanshutdown").exists()

@@ -89,7 +89,7 @@ def batches_of(partition: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_after_any_life(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
+def test_after_any_sequence_of_operations(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
     settings = {
         "segment.bytes": [1500, 8000][seed % 2],
         "index.interval.bytes": [0, 200][seed // 2 % 2],
@@ -146,7 +146,7 @@ while True:
 
 @pytest.mark.parametrize("acknowledged", [1, 40, 333])
 @pytest.mark.parametrize("preallocate", ["false", "true"])
-def test_after_a_kill_kafka_and_we_recover_the_same(
+def test_after_a_kill_kafka_and_cordwood_recover_the_same(
     kafka: KafkaClasses, tmp_path: Path, script_environment: dict[str, str], acknowledged: int, preallocate: str
 ) -> None:
     settings = {

@@ -118,7 +118,7 @@ def test_a_producers_batches_in_another_codec(kafka: KafkaClasses, tmp_path: Pat
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_lives(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
+def test_sequences_of_operations(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
     """Rolls, truncations, deletions, new openings and epochs between the appends."""
     settings = {
         "segment.bytes": [1500, 8000][seed % 2],

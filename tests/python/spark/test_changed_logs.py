@@ -32,7 +32,7 @@ def make_all(folder: Path, topics: Iterable[str] = TOPICS) -> Path:
 
 
 def step(folder: Path, number: int, topics: dict[str, Change] = TOPICS) -> None:
-    """Do this step of every change that has so many; the one step of a change is its last."""
+    """Apply this step of every change; the step of a change with only one is its last."""
     for topic, change in topics.items():
         place = number if len(change.steps) > 1 else number - 1
         if 0 <= place < len(change.steps):
@@ -40,7 +40,7 @@ def step(folder: Path, number: int, topics: dict[str, Change] = TOPICS) -> None:
 
 
 def rows(frame: Any) -> tuple[dict[str, Values], dict[str, int]]:
-    """Values by topic and offset, and how many rows of a topic are about damage."""
+    """Values by topic and offset, and the number of rows about damage by topic."""
     found: dict[str, Values] = defaultdict(dict)
     damaged: dict[str, int] = defaultdict(int)
     for row in frame.toArrow().to_pylist():
@@ -66,7 +66,7 @@ def stream_of(change: Change) -> Found:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> dict[str, tuple[Path, dict[str, Change]]]:
-    """Three data directories after the changes, by what the session saw of them: nothing, a part, and all of it."""
+    """Three data directories after the changes, by when the session first read them."""
     folder = tmp_path_factory.mktemp("changes")
     places = {
         "new": (make_all(folder / "new"), TOPICS),
@@ -109,12 +109,12 @@ def test_a_query_returns_all_rows_or_an_error(spark: Any, data: Any, session: st
         assert (told.code, told.topic) == (code, topic)
 
 
-# where each has come to 45 by the first micro-batch with rows
+# changes of streams whose first micro-batch with rows ends at offset 45
 STREAMED = {topic: change for topic, change in TOPICS.items() if change.at == 45}
 
 
 class Sink:
-    """Keeps the rows that follow the change, which the second micro-batch makes; the first is empty."""
+    """Keeps the rows after the change, which is made in the second micro-batch; the first is empty."""
 
     def __init__(self, change: Callable[[], None], fails_at: int | None = None) -> None:
         self.change = change
@@ -143,7 +143,7 @@ def start(spark: Any, path: Path, sink: Sink, **options: Any) -> Any:
 
 @pytest.mark.parametrize("session", ["running", "started again"])
 def test_a_stream_continues_with_the_existing_rows_if_loss_is_allowed(spark: Any, tmp_path: Path, session: str) -> None:
-    """A query that is started again does its last micro-batch again first, which was planned before the change."""
+    """A restarted query first repeats its last micro-batch, which was planned before the change."""
     path = make_all(tmp_path / "data", STREAMED)
     options = {"mode": "DROPMALFORMED", "failOnDataLoss": False, "maxOffsetsPerTrigger": 45 * len(STREAMED)}
 

@@ -1,4 +1,4 @@
-"""What `python -m cordwood.spark` prints, with no JVM to be found, and what it leaves out of a JVM's chatter."""
+"""The output of `python -m cordwood.spark` without a JVM, and the filter of a JVM's startup messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN = corpus.partition("01-plain")
 
 def test_offsets_are_printed_without_spark(script_environment: dict[str, str]) -> None:
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        # no Java is found there, so that none is started
+        # hide Java, so that none is started
         settings = {**script_environment, "PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
         return subprocess.run(
             [sys.executable, "-m", "cordwood.spark", *arguments],

@@ -1,4 +1,4 @@
-"""Damaged partitions in the three modes, in one split and in many; and files that change under a query."""
+"""Damaged partitions in the three modes, in one split and in many; and files that change during a query."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEY, VALUE, TOPIC, PARTITION, OFFSET = range(5)
 
 
 def rows(damage: Damage, mode: str, **split: Any) -> tuple[list[Any], list[Any]]:
-    """The true rows and the rows with an error."""
+    """The rows of records and the rows with an error."""
     found = plan(damage.path, mode=mode, **split).rows()
     if mode != "PERMISSIVE":
         return found, []
@@ -75,7 +75,7 @@ def test_starts_and_ends_by_time_do_not_trust_the_indexes(damage: Damage) -> Non
 @in_every_mode
 @pytest.mark.parametrize("damage", LAWFUL, ids=str)
 def test_missing_offsets_are_not_damage(damage: Damage, mode: str) -> None:
-    """Between segments they are data lost, unless the log is compacted: `test_offset_gaps.py`."""
+    """Between segments they are lost data, unless the log is compacted: see `test_offset_gaps.py`."""
     for split in SPLITS:
         good, bad = rows(damage, mode, cleanupPolicy="compact", **split)
         assert first_difference(good, survivors(damage)) == ""
@@ -107,14 +107,14 @@ def test_failfast_names_partition_segment_and_position(damage: Damage, split: di
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
 def test_failfast_fails_also_if_data_loss_is_allowed(damage: Damage) -> None:
-    """Damage is not the loss that retention brings."""
+    """Damage is not data loss by retention."""
     with refuses("CORDWOOD_CORRUPT_BATCH", damage.path.name):
         plan(damage.path, failOnDataLoss=False, maxPartitionBytes=5000).rows()
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
 def test_splits_return_only_original_rows(damage: Damage) -> None:
-    """Every split either gives what Kafka wrote or fails with the code; the one with the damage fails."""
+    """Every split either returns what Kafka wrote or fails with the code; the one with the damage fails."""
     try:
         found = plan(damage.path, maxPartitionBytes=700)
     except Exception as error:  # noqa: BLE001 - a planner that reads headers may see it first
@@ -143,7 +143,7 @@ def test_dropmalformed_returns_all_but_the_damaged_batches(damage: Damage, split
 @however_split
 @pytest.mark.parametrize("damage", EXACT, ids=str)
 def test_permissive_adds_one_row_for_the_damaged_range_in_every_split(damage: Damage, split: dict[str, int]) -> None:
-    """Every one of these cases has exactly one damaged stretch."""
+    """Each of these cases has exactly one damaged range."""
     good, bad = rows(damage, "PERMISSIVE", **split)
     assert first_difference(good, survivors(damage)) == ""
     ((key, value, topic, number, *_, error),) = bad
@@ -164,15 +164,15 @@ def test_damaged_ranges_are_reported_once_also_if_data_loss_is_allowed(damage: D
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
 def test_ranges_around_the_damage_return_all_other_rows(damage: Damage) -> None:
-    """From just before, inside and just after the damage to the end, and from the beginning to there."""
+    """From just before, inside and just after the damage to the end, and from the beginning to these offsets."""
     hit = damage.hit or [b for b in corpus.batches(damage.source) if b["position"] + b["size"] == damage.start]
     topic, number = damage.source.topic, str(damage.source.number)
     end = damage.source.opened["logEndOffset"]
     for offset in sorted({o + step for b in hit for o in (b["baseOffset"], b["lastOffset"]) for step in (-1, 0, 1)}):
         at = {topic: {number: min(max(offset, 0), end)}}
         before, _ = rows(damage, "PERMISSIVE", endingOffsets=at)
-        behind, _ = rows(damage, "PERMISSIVE", startingOffsets=at)
-        assert first_difference(before + behind, survivors(damage)) == ""
+        after, _ = rows(damage, "PERMISSIVE", startingOffsets=at)
+        assert first_difference(before + after, survivors(damage)) == ""
 
 
 @in_every_mode
@@ -209,7 +209,7 @@ def test_swapped_batches_give_only_original_rows_and_none_twice(mode: str) -> No
 
 @in_every_mode
 def test_an_unknown_codec_is_refused_in_every_mode(tmp_path: Path, mode: str) -> None:
-    """An unknown codec is no damage: skipping it would lose what a later release can read."""
+    """An unknown codec is not damage: skipping it would lose data that a later release can read."""
     raws = [batch(0, [Rec(b"a")]), batch(1, [Rec(b"b")], codec=6), batch(2, [Rec(b"c")])]
     path = write_partition(tmp_path / "new-0", [(0, raws)])
     with refuses("CORDWOOD_UNSUPPORTED", "new-0"):
@@ -240,7 +240,7 @@ def test_two_damaged_ranges_are_two_rows(copied: Any) -> None:
 
 @pytest.mark.parametrize("case", ["12-compacted", "11-transactions", "17-raised-and-lowered", "18-leaps"])
 def test_any_damaged_batch_is_reported_once_in_every_split(copied: Any, case: str) -> None:
-    """Also where its offsets leap, so that a cut lies inside of it."""
+    """Also if its offsets are sparse, so that it is cut inside."""
     part = corpus.partition(case)
     path = copied(part.path)
     shown = kafka_rows(part, corpus.visible(part))
@@ -263,7 +263,7 @@ def test_any_damaged_batch_is_reported_once_in_every_split(copied: Any, case: st
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
 def test_batches_whose_marker_was_lost_are_reported_once_in_every_split(copied: Any, mode: str) -> None:
-    """Nobody can tell whether they were committed: they are left out, each with a row that says so."""
+    """It is unknown whether they were committed: they are left out, each with a row about it."""
     part = corpus.partition("11-transactions")
     path = copied(part.path)
     file = path / name(356)
@@ -352,7 +352,7 @@ except Exception as error:
 def test_a_segment_that_was_shortened_under_an_open_handle_has_an_error_code(
     copied: Any, script_environment: dict[str, str], *, io: str, base: int, size: int, before: str
 ) -> None:
-    """A worker keeps handles from one query to the next; in a process of its own, which a signal would end."""
+    """A worker keeps handles between queries. In a separate process, because a signal would terminate it."""
     path = copied(corpus.partition("01-plain").path)
     found = planned(path, io=io)
     jobs = path.parent / "jobs"

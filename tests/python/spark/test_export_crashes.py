@@ -1,4 +1,4 @@
-"""Exports that are killed: whoever reads meanwhile sees no record twice, and the next start loses none."""
+"""Exports that are killed: another reader never finds a record twice, and the next start loses none."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from spark.exporting import a_plan, go, seen, wanted, write_step
 
 
 class KilledError(BaseException):
-    """What no `except Exception` stops."""
+    """Not caught by `except Exception`."""
 
 
 @contextmanager
 def killed_at(call: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Dies before the call with that number to anything that changes the disk; the names of the calls so far."""
+    """Raise before the n-th call that changes the disk; yields the names of the calls so far."""
     made: list[str] = []
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -63,7 +63,7 @@ def test_an_export_killed_before_any_change_to_the_disk_continues_without_loss_o
                 go(output, plan)
             except KilledError:
                 died = True
-        # whoever reads meanwhile sees no record twice, and nothing that is not of the log
+        # another reader finds no record twice, and only records of the log
         assert seen(output) <= whole
         done = go(output, plan)
         assert seen(output) == whole, (call, calls[-1])
@@ -72,7 +72,7 @@ def test_an_export_killed_before_any_change_to_the_disk_continues_without_loss_o
         assert not list((output / "_cordwood" / "staging").iterdir())
         if not died:
             break
-    # the kinds of calls that were reached, so that the test cannot become empty
+    # all kinds of calls were reached
     assert reached == {"fsync", "mkdir", "replace", "open", "dump", "rmtree"}
     assert call > 40
 
@@ -112,7 +112,7 @@ def test_a_writer_that_fails_half_way_publishes_nothing(tmp_path: Path, after: i
 
 
 def test_the_remaining_files_of_a_recorded_step_are_published(tmp_path: Path) -> None:
-    # as a power failure leaves it: the record is there, and some of the renames
+    # as after a power failure: the record is written, and some of the files are renamed
     plan = a_plan(1)
     output = tmp_path / "out"
     go(output, plan)

@@ -1,4 +1,4 @@
-"""The Parquet files of an export: what is there is compared with what the log has."""
+"""The Parquet files of an export are compared with the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export writes down of itself, and whether a later start may go on from it."""
+"""The journal of an export, and which later starts may continue it."""
 
 from __future__ import annotations
 

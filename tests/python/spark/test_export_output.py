@@ -1,4 +1,4 @@
-"""Where an export may write: never into a log, nor among what is not its own."""
+"""Outputs of an export: never a log, or a directory with foreign files."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def test_steps_contain_every_offset_once(piece_bytes: int, step_bytes: int) -> N
 
 
 def test_a_range_inside_a_batch_keeps_its_edges() -> None:
-    # batches of 01-plain hold about ten records: 3 and 1497 lie inside one
+    # batches of 01-plain have about ten records: 3 and 1497 are inside a batch
     whole = Range("orders", 0, str(PLAIN.path), 3, 1497)
     pieces = list(cut(whole, 20_000, "pread"))
     assert len(pieces) > 3

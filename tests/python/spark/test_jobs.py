@@ -37,7 +37,7 @@ DAMAGED = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
 
 
 def read(output: Path) -> pa.Table:
-    """The exported files, by another reader, which knows nothing of how they were made."""
+    """The exported files, read by pyarrow alone."""
     fields = pa.schema([("topic", pa.string()), ("date", pa.string())])
     return ds.dataset(output, format="parquet", partitioning=ds.partitioning(fields, flavor="hive")).to_table()
 
@@ -157,7 +157,7 @@ def test_everything_is_exported_once(spark: Any, everything: Everything, tmp_pat
 
 
 def test_an_export_killed_in_each_step_continues(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed after Spark's commit, and after the step's record; each start gets one step further."""
+    """Killed after Spark's commit, and after the record of the step; each start advances by one step."""
     finish, place = Journal.finish, Journal._place  # noqa: SLF001  (the moments to die at)
 
     def die(*_: object) -> None:
@@ -242,7 +242,7 @@ def test_selected_columns_and_those_that_place_a_row_are_exported(spark: Any, tm
 
 @pytest.fixture
 def command(spark: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Any]:
-    """Runs a command in the shared session; gives the exit code, standard output and standard error."""
+    """Runs a command in the shared session; returns the exit code, standard output and standard error."""
 
     @contextmanager
     def shared(_job: str, _master: str | None) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The UDFs in a real Spark: columns of offsets and times by the thousand, and handles that are opened once."""
+"""The UDFs in a real Spark: large columns of offsets and times, and handles that are opened once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_look_ups_have_the_documented_types(spark: Any) -> None:
 
 
 def test_offset_for_time_returns_the_same_for_every_kind_in_another_time_zone(spark: Any) -> None:
-    """An hour that a clock change repeats is in it: local times without their zone would be ambiguous."""
+    """It includes an hour that a clock change repeats: local times without a zone would be ambiguous."""
     part = corpus.partition("08-late")
     known = [r.timestamp * 1000 + step for r in corpus.visible(part)[::25] for step in (-1, 0, 1)]
     repeated = [int(datetime(2023, 11, 5, hour, 30, tzinfo=UTC).timestamp() * 1_000_000) for hour in (4, 5, 6, 7)]
@@ -96,7 +96,7 @@ def first_offset(part: corpus.Partition, micros: int) -> int | None:
 
 
 def test_a_time_without_a_zone_is_in_the_zone_of_the_session(spark: Any) -> None:
-    """As in Spark's own cast and comparisons; in an hour that comes twice it is the first."""
+    """As in Spark's own cast and comparisons; in a repeated hour it is the first."""
     part = corpus.partition("08-late")
     times = ["2023-11-14 17:13:30", "2023-11-05 01:30:00", "2023-03-12 02:30:00", "1969-12-31 19:00:00.001"]
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
@@ -106,7 +106,7 @@ def test_a_time_without_a_zone_is_in_the_zone_of_the_session(spark: Any) -> None
         )
         assert dict(frame.dtypes) == {"naive": "timestamp_ntz", "zoned": "timestamp"}
         micros = [row.m for row in frame.select(f.unix_micros("zoned").alias("m")).collect()]
-        # in UTC, the same words are times before
+        # in UTC, the same local times are earlier
         zoned, unzoned = ([first_offset(part, m - hours * HOUR) for m in micros] for hours in (0, 5))
         assert zoned != unzoned
         for kind, iterator in KINDS:
@@ -180,7 +180,7 @@ def test_on_missing_error_fails_the_query_with_its_code(spark: Any) -> None:
 
 
 def test_each_worker_opens_a_log_once_for_all_tasks_batches_and_queries(spark: Any) -> None:
-    """What a worker's cache holds is asked in the same workers, by their process id; the driver has its own."""
+    """The caches of the workers are inspected in the workers themselves."""
     path = str(corpus.partition("02-gzip").path)
 
     def look(_: int) -> str:
@@ -202,7 +202,7 @@ def test_each_worker_opens_a_log_once_for_all_tasks_batches_and_queries(spark: A
 
 
 def test_a_relative_path_is_resolved_in_the_driver(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A worker may have another working directory than the place where the UDF was made."""
+    """A worker may have another working directory than the driver at the creation of the UDF."""
     monkeypatch.chdir(PLAIN.path.parent)
     look_up = locate(PLAIN.path.name, kind="arrow")
     monkeypatch.chdir(tmp_path)

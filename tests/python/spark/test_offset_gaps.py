@@ -1,4 +1,4 @@
-"""Offsets that no segment has: data loss, unless the log is compacted."""
+"""Gaps in offsets between segments: data loss, unless the log is compacted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def left(*bases: int) -> list[int]:
 
 
 def kept(path: Path) -> list[int]:
-    """Cut the second segment behind its seventh batch; returns the offsets that are left."""
+    """Truncate the second segment after its seventh batch; return the remaining offsets."""
     batches = [b for b in corpus.batches(PLAIN) if b["segment"] == 400]
     os.truncate(path / name(400), batches[7]["position"])
     return [r.offset for r in corpus.visible(PLAIN) if not batches[7]["baseOffset"] <= r.offset < 807]
@@ -113,7 +113,7 @@ def test_segments_deleted_by_retention_are_not_a_gap(copied: Any) -> None:
 
 @pytest.fixture(scope="module")
 def without(tmp_path_factory: pytest.TempPathFactory) -> Callable[[set[int]], Path]:
-    """A copy of the partition without some of its segments, made once."""
+    """A cached copy of the partition without some of its segments."""
 
     @functools.cache
     def copy(gone: frozenset[int]) -> Path:
@@ -168,7 +168,7 @@ def test_the_checkpoint_of_kafkas_cleaner_shows_that_a_log_is_compacted(copied: 
 
 
 def test_damage_is_not_treated_as_compaction(copied: Any) -> None:
-    """A damaged batch that is passed over leaves its offsets out, too."""
+    """A skipped damaged batch also leaves out its offsets."""
     path = copied(PLAIN.path)
     remove(path, 807)
     with (path / name(0)).open("r+b") as file:

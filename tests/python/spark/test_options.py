@@ -1,4 +1,4 @@
-"""The options of Spark's Kafka source, and ours: their names, what is refused and what is without effect."""
+"""The options of Spark's Kafka source and of cordwood: names, invalid values and ignored options."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ BROKER_ONLY = {
     "kafka.security.protocol": "SSL",
     "kafka.group.id": "g",
     "kafka.max.poll.records": "500",
-    # as like to options of ours as a consumer's get
+    # the consumer's options that are most similar to cordwood's
     "kafka.max.partition.fetch.bytes": "1048576",
     "kafka.fetch.max.bytes": "1048576",
     "kafka.partition.assignment.strategy": "range",
@@ -176,7 +176,7 @@ def test_options_with_an_effect_are_not_warned_of(said: Callable[[], list[str]])
 
 
 def test_options_survive_a_conversion_to_strings() -> None:
-    """As text and back: what a job keeps of them says all."""
+    """A job stores its options as strings."""
     given = {
         "path": str(DATA),
         "assign": '{"cities":[1,0],"rivers.compact":[0]}',

@@ -1,4 +1,4 @@
-"""Paths of the data source: directories, globs, links, several at once, and what is not there."""
+"""Paths of the data source: directories, globs, links, several paths, and missing ones."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_link_to_a_partition_is_a_partition(tmp_path: Path) -> None:
     ids=["twice", "inside", "glob", "other spelling"],
 )
 def test_a_partition_in_two_of_the_paths_is_refused(paths: tuple[Path | str, ...]) -> None:
-    """Two readings of it would be two times its records, and a stream's offsets have one place for each."""
+    """Its records would be read twice, and a stream's offsets have one entry per partition."""
     with refuses("CORDWOOD_BAD_OPTION", "cities-"):
         source(*paths).schema()
 
@@ -215,7 +215,7 @@ LEFT_OF_SEGMENTS = ["00000000000000000000.index", "00000000000000000000.snapshot
 
 
 def lose_segments(path: Path, left: str | None) -> None:
-    """Remove the segments; a file is left, or else the data directory's recovery point."""
+    """Remove the segments; keep a file, or otherwise the data directory's recovery point."""
     for file in path.iterdir():
         file.unlink()
     (path / "leader-epoch-checkpoint").write_text("0\n0\n")
@@ -273,7 +273,7 @@ def test_a_stream_warns_of_a_partition_that_lost_its_segments_once(
 
 
 def test_writing_is_refused_as_such(tmp_path: Path) -> None:
-    """Whatever the path and the options, which are those of a write."""
+    """With any path and options, which are those of a write."""
     data = source(tmp_path / "new", checkpointLocation="x")
     for make in (data.writer, data.streamWriter):
         with refuses("CORDWOOD_UNSUPPORTED", 'format("cordwood") is for reading', "LogWriter"):
@@ -286,7 +286,7 @@ def test_the_message_names_the_path_that_is_missing() -> None:
 
 
 def test_a_data_directory_with_many_partitions_and_foreign_entries(tmp_path: Path) -> None:
-    """Folders of partitions on their way out, files and foreign folders are no partitions."""
+    """Deleted partitions, files and foreign folders are not partitions."""
     part = corpus.partition("15-one-record")
     for number in range(60):
         shutil.copytree(part.path, tmp_path / f"many-{number}")
@@ -295,7 +295,7 @@ def test_a_data_directory_with_many_partitions_and_foreign_entries(tmp_path: Pat
     shutil.copytree(part.path, tmp_path / "many-61.0123456789abcdef0123456789abcdef-delete")
     (tmp_path / "meta.properties").write_text("version=1\n")
     assert got(tmp_path) == [("many", number, 0) for number in range(60)]
-    # small ones share a task: one for each would cost more than what it reads
+    # small partitions share a task
     assert len(plan(tmp_path, schema=struct(*NAMES)).splits) < 60
 
 

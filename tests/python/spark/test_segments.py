@@ -1,4 +1,4 @@
-"""Segments as rows, beside a broker that goes on; and logs that state times no calendar has."""
+"""Segments as rows while a broker is writing; and logs with times that a datetime cannot hold."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from batches import Rec, batch, name, write_partition
 from spark.reading import plan, refuses
 
 FAR = 1 << 57
-"""Milliseconds that microseconds cannot hold."""
+"""Milliseconds that do not fit in microseconds."""
 
 NO_CALENDAR = 1 << 50
-"""Milliseconds that microseconds can hold, and Python's datetime cannot."""
+"""Milliseconds that fit in microseconds, but not in a datetime."""
 
 
 def rows(found: Any) -> list[dict[str, Any]]:
@@ -34,7 +34,7 @@ def test_a_removed_segment_has_no_row(copied: Any) -> None:
 
 
 def test_a_gap_after_a_segment_is_in_its_row(copied: Any) -> None:
-    """Of a log that lost a segment and the end of another, and of one that was compacted."""
+    """In a log that lost a segment, and in compacted ones."""
     path = copied(corpus.partition("20-many-segments").path)
     bases = corpus.partition("20-many-segments").bases
     for file in path.glob(f"{bases[3]:020d}.*"):
@@ -60,7 +60,7 @@ def test_a_segment_that_grew_is_described_as_of_one_moment(tmp_path: Path) -> No
 
 
 def test_half_a_batch_at_the_end_is_not_damage(tmp_path: Path) -> None:
-    """A broker may be writing it just now."""
+    """A broker may be writing it."""
     path = write_partition(tmp_path / "t-0", [(0, [batch(0, [Rec(b"a")])])])
     with (path / name(0)).open("ab") as file:
         file.write(batch(1, [Rec(b"b" * 100)])[:-50])

@@ -1,4 +1,4 @@
-"""How much a micro-batch takes: the most and the least, and all that is there."""
+"""The size of a micro-batch: maximum, minimum, and everything available."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_every_record_is_read_once_with_any_limits(limits: list[int]) -> None:
         got = engine.batch(ReadMaxRows(limit))
         if got is None:
             break
-        assert len(got) <= limit + 3  # at least one of each of the three
+        assert len(got) <= limit + 3  # each of the three partitions gets at least one
         assert any(engine.offsets[t][p] > before[t][p] for t in before for p in before[t])
         rows += got
     rows += engine.batch(ALL) or []
@@ -45,7 +45,7 @@ def test_the_limit_is_shared_in_proportion_to_the_backlog() -> None:
 
 
 def test_every_partition_with_a_backlog_gets_at_least_one_offset(tmp_path: Path) -> None:
-    """Otherwise a small partition would wait for a large one, and many equal ones for ever."""
+    """Otherwise a small partition would wait for a large one, and many equal ones would never advance."""
     big, small = corpus.partition("01-plain"), corpus.partition("15-one-record")
     engine = Engine(big.path, small.path, **EARLIEST, maxOffsetsPerTrigger=10)
     assert offsets_of(engine.latest())[small.topic] == {"0": 1}
@@ -81,7 +81,7 @@ def test_available_now_ends_at_the_offsets_of_its_start(tmp_path: Path) -> None:
 def test_min_offsets_wait_for_enough_records(tmp_path: Path) -> None:
     grow(tmp_path / "t-0", 0, 0, 2)
     engine = Engine(tmp_path, minOffsetsPerTrigger=10, maxTriggerDelay="1h", **EARLIEST)
-    # the first micro-batch may come at once, as in Spark's Kafka source, or wait
+    # the first micro-batch may run immediately, as in Spark's Kafka source, or wait
     engine.batch()
     engine.at = {"t": {"0": 6}}
     grow(tmp_path / "t-0", 0, 6, 2)
@@ -91,7 +91,7 @@ def test_min_offsets_wait_for_enough_records(tmp_path: Path) -> None:
 
 
 def test_min_and_max_offsets_both_apply(tmp_path: Path) -> None:
-    """Limits do not compose in Spark's interface: one that was dropped in silence would be worse than an error."""
+    """Limits cannot be combined in Spark's interface: silently ignoring one would be worse than an error."""
     grow(tmp_path / "t-0", 0, 0, 1)
     engine = Engine(tmp_path, minOffsetsPerTrigger=5, maxOffsetsPerTrigger=7, maxTriggerDelay="1h", **EARLIEST)
     engine.batch()
@@ -105,7 +105,7 @@ def test_min_and_max_offsets_both_apply(tmp_path: Path) -> None:
 
 
 def test_available_now_does_not_wait_for_min_offsets(tmp_path: Path) -> None:
-    """Nothing would come any more: the query would never end."""
+    """The query would never end."""
     grow(tmp_path / "t-0", 0, 0, 1)
     engine = Engine(tmp_path, minOffsetsPerTrigger=50, **EARLIEST)
     engine.reader.prepareForTriggerAvailableNow()

@@ -1,4 +1,4 @@
-"""Records that go under a stream: retention, and partitions that are deleted, cut back, made anew or away."""
+"""Records that are lost during a stream: by retention, and in partitions that are deleted, truncated or recreated."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_a_repeated_micro_batch_detects_retention_of_a_new_partition(tmp_path: P
     engine.batch()
     grow(tmp_path / "t-1", 0, 0, 1)
     grow(tmp_path / "t-1", 3, 3, 1)
-    # where it begins is written down before it is read
+    # its start is recorded before it is read
     assert engine.batch() == []
     assert engine.offsets == {"t": {"0": 3, "1": 0}}
     end = engine.reader.latestOffset(engine.at, ReadAllAvailable())
@@ -41,7 +41,7 @@ def test_a_recreated_log_continues_from_its_end_if_data_loss_is_allowed(tmp_path
 
 
 def retained(path: Path) -> None:
-    """The oldest segment goes, as retention takes it."""
+    """Remove the oldest segment, as retention does."""
     (path / name(0)).unlink()
 
 
@@ -103,7 +103,7 @@ def test_a_partition_that_is_deleted_under_a_stream_is_data_loss(tmp_path: Path,
 
 
 def test_a_partition_that_reappears_continues_at_its_position(tmp_path: Path) -> None:
-    """A disk that was not mounted: what was read before is not read again when it is back."""
+    """Such as a disk that was not mounted: nothing is read twice when it is mounted again."""
     for number in range(2):
         grow(tmp_path / f"t-{number}", 0, 0, 2)
     engine = Engine(tmp_path, failOnDataLoss=False, **EARLIEST)
@@ -117,7 +117,7 @@ def test_a_partition_that_reappears_continues_at_its_position(tmp_path: Path) ->
 
 
 def test_a_log_that_was_truncated_below_the_position_is_data_loss(tmp_path: Path) -> None:
-    """A new leader may have fewer records; what is written at those offsets next is something else."""
+    """A new leader may have fewer records; other records are written at those offsets next."""
     path = tmp_path / "t-0"
     grow(path, 0, 0, 4)
     engine = Engine(path, **EARLIEST)

@@ -1,4 +1,4 @@
-"""Offsets of a stream: where it begins, how they are written, and which options have no sense there."""
+"""Offsets of a stream: its start, their format, and options that do not apply to streams."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_stream_may_begin_at_a_time() -> None:
 
 
 def test_starting_offsets_do_not_prevent_a_restart(tmp_path: Path) -> None:
-    """The options stay as they were when a query is started again; partitions come and go."""
+    """The options of a restarted query are the same, but the partitions may differ."""
     grow(tmp_path / "t-0", 0, 0, 4)
     options = {"startingOffsets": {"t": {"0": 6}}}
     engine = Engine(tmp_path, **options)
@@ -67,7 +67,7 @@ def test_a_start_outside_the_log_is_data_loss(tmp_path: Path, offset: int) -> No
 
 
 def test_the_text_of_an_offset_does_not_depend_on_the_order_of_discovery(tmp_path: Path) -> None:
-    """Spark compares texts: another order of the keys would be an endless series of empty micro-batches."""
+    """Spark compares the text: another order of the keys would cause an endless series of empty micro-batches."""
     for number in range(12):
         grow(tmp_path / f"disk{number % 2}" / f"t-{number}", 0, 0, 1)
         grow(tmp_path / f"disk{number % 2}" / f"b-{number}", 0, 0, 1)

@@ -1,4 +1,4 @@
-"""Logs that are another one when a stream goes on: cut back and written again, deleted and created again, compacted."""
+"""Logs that were replaced when a stream continues: truncated and rewritten, deleted and recreated, or compacted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def recreated(path: Path, **options: Any) -> None:
 
 
 def cut_back(path: Path, offset: int, **options: Any) -> None:
-    """As a follower does: what the new leader does not have goes, and what it has comes."""
+    """Truncate and rewrite, as a follower of a new leader does."""
     batches = cw.Log(path).batches().to_arrow().to_pylist()
     os.truncate(path / name(0), next(row["position"] for row in batches if row["base_offset"] == offset))
     write(path, offset, 100, **options)
@@ -135,7 +135,7 @@ def test_retention_up_to_the_position_is_not_data_loss(tmp_path: Path) -> None:
 
 
 def compacted(path: Path) -> None:
-    """What Kafka's cleaner leaves of the first segment: a batch of three records with two, and gaps."""
+    """Compact the first segment as Kafka's cleaner: a batch with two of three records, and gaps."""
     batches = [
         batch(0, [Rec(b"kept", timestamp=1000)]),
         batch(27, [Rec(b"kept", timestamp=1027), Rec(b"kept", timestamp=1029)], count=2, last_offset_delta=2),
@@ -145,7 +145,7 @@ def compacted(path: Path) -> None:
 
 @pytest.mark.parametrize("policy", [None, "compact", "compact,delete"])
 def test_a_compacted_log_continues(tmp_path: Path, policy: str | None) -> None:
-    """The batch before the position is written anew, with another checksum and the same leader epoch."""
+    """The batch before the position is rewritten, with another checksum and the same leader epoch."""
     path = tmp_path / "t-0"
     path.mkdir()
     raws = [batch(n, [Rec(b"v", timestamp=1000 + n + i) for i in range(3)]) for n in range(0, 30, 3)]
@@ -159,7 +159,7 @@ def test_a_compacted_log_continues(tmp_path: Path, policy: str | None) -> None:
 
 
 def with_delete_horizon(path: Path) -> None:
-    """What Kafka's cleaner makes of a batch with a tombstone: no record goes, the base timestamp is the horizon."""
+    """Rewrite a batch with a tombstone as Kafka's cleaner: all records are kept, the base timestamp is the horizon."""
     size = len(batch(0, [Rec(b"old", timestamp=1000)]))
     raw = batch(29, [Rec(b"old", timestamp=1029)], attributes=0x40, base_timestamp=1_700_000_000_000)
     with (path / name(0)).open("r+b") as file:
@@ -201,7 +201,7 @@ def test_a_changed_log_is_data_loss_with_cleanup_policy_delete(tmp_path: Path) -
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=lambda part: f"{part.case}/{part.name}")
 def test_positions_of_the_corpus_are_stable(part: corpus.Partition) -> None:
-    """What a log says of a position is the same when it is asked again, and nothing in it contradicts itself."""
+    """A position that is taken twice from a log has no mismatch."""
     log = cw.Log(part.path)
     for offset in {log.log_start_offset, log.log_end_offset, (log.log_start_offset + log.log_end_offset) // 2}:
         position = Position.of(log, offset)

@@ -1,4 +1,4 @@
-"""The start of a stream: it is on record before anything is read, so that a first micro-batch may fail."""
+"""The start of a stream is recorded before anything is read, so that the first micro-batch may fail."""
 
 from __future__ import annotations
 

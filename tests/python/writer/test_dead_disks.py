@@ -65,7 +65,7 @@ for name in [call, call, "append", "close"]:
 
 
 @pytest.mark.parametrize("call", ["append", "append_many", "flush", "roll", "close"])
-def test_a_disk_that_is_gone_is_an_error_and_the_writer_poisoned(
+def test_a_removed_disk_is_an_error_and_poisons_the_writer(
     call: str, disk: Path, tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     script = write_script(tmp_path, DOOMED)
@@ -103,7 +103,7 @@ except OSError as error:
 
 
 @pytest.mark.parametrize("extension", ["index", "timeindex"])
-def test_an_index_whose_disk_is_gone_costs_no_append(
+def test_appends_succeed_if_the_disk_of_an_index_is_removed(
     extension: str, disk: Path, tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     path = tmp_path / "orders-0"
@@ -144,7 +144,7 @@ for call in [lambda: index.{add}(100, 100), index.flush, lambda: index.truncate_
 
 
 @pytest.mark.parametrize("index", [cw.OffsetIndexWriter, cw.TimeIndexWriter])
-def test_an_index_writer_whose_disk_is_gone_is_an_error(
+def test_an_index_writer_raises_if_its_disk_is_gone(
     index: type[cw.OffsetIndexWriter | cw.TimeIndexWriter],
     disk: Path,
     tmp_path: Path,
@@ -155,7 +155,7 @@ def test_an_index_writer_whose_disk_is_gone_is_an_error(
 
 
 @pytest.mark.parametrize("cut", range(CUTS))
-def test_a_disk_that_goes_at_any_moment_takes_nothing_that_was_acknowledged(
+def test_a_disk_removed_at_any_moment_loses_nothing_acknowledged(
     cut: int, kind: str, tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     """Two threads append and roll when the disk goes, twice; each time the log is recovered."""

@@ -42,7 +42,7 @@ def tracer(injections: dict[str, str]) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_what_was_acknowledged_survives_a_kill_at_any_system_call(
+def test_acknowledged_records_survive_a_kill_at_any_system_call(
     tmp_path: Path, kill: int, script_environment: dict[str, str]
 ) -> None:
     """The process dies on entering its nth write (or sync, …): while it makes the log, appends, rolls, recovers."""
@@ -160,7 +160,7 @@ print(*(record.value.decode() for record in cw.Log(path).records()))
 """
 
 
-def test_a_write_that_has_no_room_is_undone_and_the_writer_goes_on(
+def test_a_write_on_a_full_disk_is_undone_and_the_writer_continues(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     script = write_script(tmp_path, FULL)

@@ -190,7 +190,7 @@ print("fine")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_child_forked_amid_appends_waits_for_nothing(tmp_path: Path, script_environment: dict[str, str]) -> None:
+def test_a_child_forked_during_appends_does_not_block(tmp_path: Path, script_environment: dict[str, str]) -> None:
     script = write_script(tmp_path, THREADS_AND_FORKS)
     done = run(script, tmp_path / "orders-0", env={**script_environment, "PYTHONWARNINGS": "ignore"})
     assert done.stdout.split() == ["fine"]
@@ -230,7 +230,7 @@ def test_a_second_writer_is_refused_in_this_process_and_in_another(
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, kill: int, script_environment: dict[str, str]) -> None:
+def test_acknowledged_records_survive_a_kill(tmp_path: Path, kill: int, script_environment: dict[str, str]) -> None:
     """A child process is killed amid appends; what it said before is there, and nothing that it never appended.
 
     Twice on the same log, so that the second one goes on where a recovery ended.
@@ -267,7 +267,7 @@ def whole_groups(log: cw.Log, start: int) -> int:
     return end
 
 
-def test_a_reader_beside_the_writer_never_sees_a_torn_batch(tmp_path: Path) -> None:
+def test_a_reader_during_writing_never_returns_a_torn_batch(tmp_path: Path) -> None:
     """Readers are refreshed again and again while batches are appended, segments rolled and deleted."""
     path = tmp_path / "orders-0"
     config = cw.LogConfig(segment_bytes=50_000, index_interval_bytes=256)

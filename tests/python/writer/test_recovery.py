@@ -54,7 +54,7 @@ def test_the_corpus_has_cases_of_both_kinds() -> None:
 
 
 @pytest.mark.parametrize("part", KNOWN, ids=str)
-def test_a_brokers_log_is_recovered_as_kafka_does(part: corpus.Partition, tmp_path: Path) -> None:
+def test_a_brokers_log_is_recovered_as_by_kafka(part: corpus.Partition, tmp_path: Path) -> None:
     path = tmp_path / part.name
     shutil.copytree(part.path, path)
     for name in path.glob("*index"):
@@ -73,7 +73,7 @@ def test_a_brokers_log_is_recovered_as_kafka_does(part: corpus.Partition, tmp_pa
 
 
 @pytest.mark.parametrize("part", REFUSED, ids=str)
-def test_a_log_with_producer_ids_is_refused_and_left_alone(part: corpus.Partition, tmp_path: Path) -> None:
+def test_a_log_with_producer_ids_is_refused_and_not_changed(part: corpus.Partition, tmp_path: Path) -> None:
     path = tmp_path / part.name
     shutil.copytree(part.path, path)
     before = contents(path)

@@ -29,7 +29,7 @@ def fill(mount: Path) -> Path:
     return filling
 
 
-def test_a_log_with_one_record_takes_little_of_the_disk(tmp_path: Path) -> None:
+def test_a_log_with_one_record_uses_little_space(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     with cw.LogWriter(path) as writer:
         writer.append(b"v")
@@ -40,7 +40,7 @@ def test_a_log_with_one_record_takes_little_of_the_disk(tmp_path: Path) -> None:
     assert allocated(path) <= 64 << 10
 
 
-def test_a_disk_of_five_megabytes_holds_a_log(tmp_path: Path) -> None:
+def test_a_log_fits_on_a_disk_of_five_megabytes(tmp_path: Path) -> None:
     needs("ext4")
     make_image("ext4", tmp_path / "disk.image", 5 << 20)
     with mounted("ext4", tmp_path / "disk.image") as mount:
@@ -50,7 +50,7 @@ def test_a_disk_of_five_megabytes_holds_a_log(tmp_path: Path) -> None:
         assert [len(log) for log in map(list, (log.records() for log in cw.LogDir(mount).values()))] == [1] * 20
 
 
-def test_a_log_for_which_there_is_no_room_leaves_nothing_or_is_a_whole_log(tmp_path: Path) -> None:
+def test_creating_a_log_on_a_full_disk_leaves_nothing_or_a_whole_log(tmp_path: Path) -> None:
     needs("ext4")
     make_image("ext4", tmp_path / "disk.image", 5 << 20)
     seen = set()
@@ -92,7 +92,7 @@ CALLS: dict[str, Callable[[cw.LogWriter], object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_on_a_full_disk_changes_nothing_and_goes_well_when_there_is_room(call: str, tmp_path: Path) -> None:
+def test_a_call_on_a_full_disk_changes_nothing_and_succeeds_once_there_is_space(call: str, tmp_path: Path) -> None:
     needs("ext4")
     make_image("ext4", tmp_path / "disk.image", 5 << 20)
     with mounted("ext4", tmp_path / "disk.image") as mount:
