@@ -1,4 +1,4 @@
-"""Columns out: the stream interface, exact types, and the dataframe libraries that take them."""
+"""Arrow export: the stream interface, exact types, and the dataframe libraries that accept it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TYPES = {
 
 
 def without_nullability(kind: pa.DataType) -> pa.DataType:
-    """The same type with default field names and nullability inside lists, which say nothing to a user."""
+    """The same type with default field names and nullability inside lists, which do not matter to a user."""
     if pa.types.is_list(kind):
         return pa.list_(without_nullability(kind.value_type))
     if pa.types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""Every public call given what it cannot use: the error says what was wrong, and nothing crashes."""
+"""Invalid values for every public call: the error explains them, and nothing crashes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_directory_in_place_of_a_file(tmp_path: Path, opener: Callable[..., An
 
 
 def test_a_directory_without_a_segment_is_not_a_log(tmp_path: Path) -> None:
-    """Kafka makes a segment there; a reader that writes nothing has nothing to read."""
+    """Kafka creates a segment there; a reader does not write, and has nothing to read."""
     with pytest.raises(cw.LogNotFoundError):
         cw.Log(tmp_path)
 
@@ -211,7 +211,7 @@ def test_negative_times_and_naive_datetimes(log: cw.Log, name: str) -> None:
 
 
 def test_a_naive_datetime_is_refused_by_name(log: cw.Log) -> None:
-    """Guessing a zone would move the answer by hours."""
+    """An assumed zone could be wrong by hours."""
     with pytest.raises((ValueError, TypeError), match=r"(?i)naive|aware|time ?zone|tzinfo"):
         log.offset_for_time(datetime(2024, 5, 1))  # noqa: DTZ001
     with pytest.raises((ValueError, TypeError)):
@@ -251,7 +251,7 @@ def test_an_unknown_column_is_named_with_its_nearest(log: cw.Log, wrong: str, ne
 
 @pytest.mark.parametrize("columns", ["offset", 5, [5], [None]], ids=plain_repr)
 def test_columns_of_another_type(log: cw.Log, columns: Any) -> None:
-    """A bare string is a list of letters to Python: refused, or taken as the one column it names."""
+    """A string is a sequence of letters in Python: it is refused, or accepted as the name of one column."""
     try:
         names = log.scan(columns=columns).to_arrow().column_names
     except (TypeError, ValueError):
@@ -274,7 +274,7 @@ def test_the_same_column_twice_is_refused(log: cw.Log) -> None:
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=str)
 def test_without_columns_the_rows_are_counted(part: corpus.Partition) -> None:
-    """As a table of Arrow without columns has rows."""
+    """As an Arrow table without columns has a number of rows."""
     table = cw.Log(part.path).scan(columns=[]).to_arrow()
     assert (table.num_columns, table.num_rows) == (0, len(corpus.visible(part)))
 

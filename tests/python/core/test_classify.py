@@ -1,4 +1,4 @@
-"""`classify` on the files that Kafka wrote, by names that Kafka gives."""
+"""`classify` of files that Kafka wrote, by their names."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_directories_are_classified_by_their_files(tmp_path: Path) -> None:
     for name in ("empty", "orders-0", "orders-1/src"):
         (tmp_path / name).mkdir(parents=True)
     assert {cw.classify(tmp_path / name).kind for name in ("empty", "orders-0", "orders-1")} == {"other"}
-    # in a broker's data directory a new partition is empty
+    # a new partition in a broker's data directory is empty
     (tmp_path / "meta.properties").touch()
     assert cw.classify(tmp_path / "orders-0").kind == "partition"
     with pytest.raises(cw.LogNotFoundError):
@@ -93,7 +93,7 @@ def test_a_partition_that_the_log_dir_lists_is_a_partition() -> None:
 
 
 def test_a_writer_refuses_every_data_directory(tmp_path: Path) -> None:
-    """Each of the files that a writer goes by."""
+    """With each of the files that mark a data directory for a writer."""
     for name in ("meta.properties", ".lock", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"):
         folder = tmp_path / f"with{name}"
         folder.mkdir()

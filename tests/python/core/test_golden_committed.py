@@ -1,4 +1,4 @@
-"""What real consumers were given under each isolation level, and the same by reading the markers."""
+"""The records of real consumers with each isolation level, and the same derived from the markers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ every_partition = pytest.mark.parametrize("part", corpus.partitions(), ids=str)
 
 
 def told(level: str) -> list[tuple[Partition, list[dict[str, Any]]]]:
-    """Partitions for which a consumer of this isolation level was asked, with its answers."""
+    """Partitions that a consumer with this isolation level read, with its results."""
     found = []
     for part in corpus.partitions():
         answers = [
@@ -92,7 +92,7 @@ TRANSACTIONAL = ["11-transactions", "14-killed-transactions", "21-follower", "21
 
 @pytest.mark.parametrize("case", TRANSACTIONAL)
 def test_a_committed_range_is_that_part_of_the_committed_log(case: str) -> None:
-    """A range may begin inside an aborted transaction, whose marker lies behind the range's end."""
+    """A range may begin inside an aborted transaction whose marker is after the end of the range."""
     part = corpus.partition(case)
     log = cw.Log(part.path)
     committed = [r.offset for r in corpus.committed(part, part.opened["logEndOffset"])]
@@ -117,7 +117,7 @@ def test_committed_markers_come_with_include_control_below_the_last_stable_offse
 @pytest.mark.parametrize("case", TRANSACTIONAL)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_committed_splits_add_up_to_the_committed_log(case: str, threads: int) -> None:
-    """A split may lie wholly inside a transaction that begins before and ends behind it."""
+    """A split may be inside a transaction that begins before it and ends after it."""
     part = corpus.partition(case)
     log = cw.Log(part.path)
     got = []

@@ -1,4 +1,4 @@
-"""The index classes, writing, held to Kafka: to what its own classes did step by step, to its files, and to a list."""
+"""The index writers, compared with Kafka's classes step by step, with Kafka's files, and with a list."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_kafkas_own_files_are_written_again_from_their_entries(tmp_path: Path) -
 
 
 class OffsetList:
-    """What an offset index with `slots` slots holds, as a list of (offset, position)."""
+    """A model of an offset index with `slots` slots, as a list of (offset, position)."""
 
     suffix, slot, key, form = ".index", 8, 0, ">ii"
 
@@ -178,7 +178,7 @@ class OffsetList:
 
 
 class TimeList(OffsetList):
-    """What a time index holds, as a list of (timestamp, offset)."""
+    """A model of a time index, as a list of (timestamp, offset)."""
 
     suffix, slot, key, form = ".timeindex", 12, 1, ">qi"
 
@@ -232,6 +232,6 @@ def test_an_index_equals_a_list(
         entry = index.lookup(target)
         found = (entry.offset, entry.position) if kind is OffsetList else (entry.timestamp, entry.offset)
         assert found == model.lookup(target)
-    # a reader beside it finds the end, unless the only entry is all zeros
+    # a reader of the open file finds the end, unless the only entry is all zeros
     with (cw.OffsetIndex if kind is OffsetList else cw.TimeIndex)(path) as beside:
         assert len(beside) == len(model.entries) or not any(path.read_bytes())

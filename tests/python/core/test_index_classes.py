@@ -1,4 +1,4 @@
-"""`OffsetIndex`, `TimeIndex` and `TransactionIndex` on files that the tests write, with worked examples."""
+"""`OffsetIndex`, `TimeIndex` and `TransactionIndex` on generated files, with worked examples."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_lookup_between_two_entries(tmp_path: Path) -> None:
 
 
 def test_entries_are_relative_to_the_base_offset(tmp_path: Path) -> None:
-    """Base 32, offset 35: the file says 3, the class says 35."""
+    """With base 32, the file has 3 for offset 35."""
     index = offset_index(tmp_path, [(35, 700)], base=32)
     assert struct.unpack(">ii", Path(index.path).read_bytes()) == (3, 700)
     assert place(index.entry(0)) == (35, 700)
@@ -219,7 +219,7 @@ def test_every_search_method_equals_a_linear_search(
 
 
 def test_the_upper_bound_of_a_fetch(tmp_path: Path) -> None:
-    """The first entry whose position is not below the fetch's end; at the very first position, the one after."""
+    """The first entry whose position is not below the fetch's end; for the very first position, the entry after it."""
     entries = [(45, 0), (51, 10), (60, 23), (77, 37)]
     index = offset_index(tmp_path, entries, base=45)
     for position, size, wanted in [

@@ -156,7 +156,7 @@ def test_a_file_has_one_writer(tmp_path: Path) -> None:
     entries = iter(first)
     with pytest.raises(cw.LockedError):
         cw.OffsetIndexWriter(path)
-    # another file of the segment is another matter
+    # other files of the segment are not locked
     cw.TimeIndexWriter(tmp_path / "0.timeindex").close()
     first.close()
     cw.OffsetIndexWriter(path).close()
@@ -168,7 +168,7 @@ def test_a_running_broker_keeps_writers_out(tmp_path: Path) -> None:
     partition.mkdir()
     with (tmp_path / ".lock").open("w") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)
-        # an fcntl lock is the process's own, so only another process minds it
+        # an fcntl lock belongs to a process, so only another process is blocked
         child = os.fork()
         if child == 0:
             try:

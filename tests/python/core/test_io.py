@@ -1,4 +1,4 @@
-"""Which files are mapped: the rule `io`, seen in the process's own memory map."""
+"""Which files are mapped with each `io`, from the process's memory map."""
 
 import fcntl
 import shutil
@@ -24,7 +24,7 @@ with open("/proc/self/maps") as maps:
 
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
-    """A partition in a data directory of its own, beside a lock that nobody holds."""
+    """A partition in a data directory with a lock file that nobody has locked."""
     copy = tmp_path / "data" / "orders-0"
     shutil.copytree(corpus.partition("01-plain").path, copy)
     (copy.parent / ".lock").touch()
@@ -32,7 +32,7 @@ def partition(tmp_path: Path) -> Path:
 
 
 def mapped(partition: Path, io: str) -> set[str]:
-    """The files that another process has mapped after it read all of the partition."""
+    """The files that another process has mapped after reading the whole partition."""
     command = [sys.executable, "-c", READS, str(partition), io]
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 

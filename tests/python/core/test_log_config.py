@@ -1,4 +1,4 @@
-"""`LogConfig` beside what Kafka's and Java's own classes said (tests/vectors)."""
+"""`LogConfig` compared with the results of Kafka's and Java's own classes (tests/vectors)."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ def test_every_setting_of_the_core_is_a_field_with_its_default() -> None:
 
 
 def test_a_set_of_properties_is_a_config_or_an_error_with_fields() -> None:
-    """The core is held against Kafka's answers to these sets (tests/rust/config/log_config.rs)."""
+    """The core is compared with Kafka's results for these sets in tests/rust/config/log_config.rs."""
     refused = 0
     for case in CASES:
         topic, broker = case.get("topic"), case.get("broker")
@@ -96,7 +96,7 @@ def test_files_are_read_as_java_reads_them() -> None:
             continue
         ours, javas = files.parse(case["text"]), case["properties"]
         if re.search(r"(^|[\r\n])[ \t\f]*\\[\r\n]*\Z", case["text"]):
-            # a backslash alone at the end: Java then sees a pair of nothings before \n, and none before \r\n
+            # a backslash alone at the end: Java reads an empty pair before \n, and none before \r\n
             ours.pop("", None)
             javas.pop("", None)
         assert ours == javas, case

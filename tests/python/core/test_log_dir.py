@@ -16,7 +16,7 @@ import cordwood as cw
 
 DATA = corpus.GOLDEN / "16-data-dir"
 PARTS = {part.name: part for part in corpus.partitions() if part.case == "16-data-dir"}
-# A broker keeps its own metadata topic apart, so a directory may list it or not.
+# A broker treats its metadata topic specially, so a directory may or may not list it.
 METADATA = "__cluster_metadata-0"
 WANTED = set(PARTS) - {METADATA}
 
@@ -186,7 +186,7 @@ JUST_CREATED: list[dict[str, bytes]] = [
 
 @pytest.mark.parametrize("files", JUST_CREATED, ids=len)
 def test_a_partition_that_kafka_has_just_created_has_no_records(data: Path, files: dict[str, bytes]) -> None:
-    """Kafka makes the directory first and its first segment after that."""
+    """Kafka creates the directory before its first segment."""
     for name in ("cities-2", "aaa-0"):
         (data / name).mkdir()
         for file, content in files.items():
@@ -211,7 +211,7 @@ def test_a_partition_that_kafka_has_just_created_has_no_records(data: Path, file
     ],
 )
 def test_a_partition_that_lost_its_segments_is_an_error(data: Path, kept: str, named: str) -> None:
-    """What Kafka has just created has no index, and the data directory knows no recovery point of it."""
+    """A new partition has no index, and no recovery point in the data directory."""
     folder = data / "cities-0"
     spared = set(folder.glob(kept)) if kept else set()
     for file in set(folder.iterdir()) - spared:

@@ -1,4 +1,4 @@
-"""Many look-ups at once: whatever holds the targets, each is answered as singly, or the error says what to do."""
+"""Bulk look-ups: for all types of targets they equal single look-ups, or raise an error with advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACES = [5, 0, 369, 200]
 
 
 def expected(offsets: list[int | None]) -> list[int | None]:
-    """As `locate` answers, one at a time."""
+    """The results of `locate`, one at a time."""
     found: list[int | None] = []
     for offset in offsets:
         inside = offset is not None and 0 <= offset < LOG.log_end_offset

@@ -1,4 +1,4 @@
-"""However many logs a process reads, it stays within the descriptors that it may have."""
+"""A process that reads many logs stays within its limit of descriptors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ import cordwood as cw
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 log = cw.Log(sys.argv[1], io="pread")
-# as many files as are kept, and then everything else taken by the program itself
+# open as many files as are cached, and then use all other descriptors
 assert log.scan().to_arrow().num_rows == 40
 taken = []
 try:
@@ -87,7 +87,7 @@ for path in sys.argv[1:]:
     log = cw.Log(path, io="pread")
     assert log.scan().to_arrow().num_rows == 3
     logs.append(log)
-# the program's own files find room beside the directories of 800 logs
+# the program can open its own files besides the directories of 800 logs
 own = [os.open("/dev/null", os.O_RDONLY) for _ in range(150)]
 for log in logs:
     assert log.scan().to_arrow().num_rows == 3
@@ -105,7 +105,7 @@ def test_the_directories_of_many_logs_count_as_open_files(tmp_path: Path, script
 def test_a_log_can_be_opened_if_cached_files_use_the_last_descriptors(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
-    """The directory, the checkpoints and the listing need a descriptor each."""
+    """The directory, the checkpoints and the listing each need a descriptor."""
     path = write_partition(tmp_path / "t-0", [(base, [batch(base, [Rec(b"v")])]) for base in range(40)])
     other = write_partition(tmp_path / "u-0", [(0, [batch(base, [Rec(b"v")]) for base in range(3)])])
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nu 0 2\n")
@@ -127,7 +127,7 @@ def open_and_drop():
     while not stop.is_set():
         cw.Log(path)
 
-# the more logs there are, the longer an opening holds the lock of the budget
+# with more logs, opening one holds the lock of the budget for longer
 held = [cw.Log(path) for _ in range(4000)]
 threads = [threading.Thread(target=open_and_drop) for _ in range(4)]
 for thread in threads:

@@ -1,6 +1,6 @@
-"""Splits of an older plan: a scan of one returns what was planned, or raises an error that names what has changed.
+"""Splits of an older plan: a scan returns the planned records, or raises an error that names the change.
 
-The rows are known from what was written; the log has four segments of thirty records, in batches of three.
+The expected rows are those that were written; the log has four segments of thirty records, in batches of three.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def rolled(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to the log; the segments that a split must not have; and what its error finds."""
+    """A change of the log, the segments that an affected split contains, and what its error found."""
 
     step: Callable[[Path], None]
     changed: dict[int, str]

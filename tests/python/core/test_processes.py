@@ -156,7 +156,7 @@ print("fine")
 
 @pytest.mark.parametrize("io", ["auto", "mmap", "pread"])
 def test_a_forked_child_uses_the_log_of_its_parent(tmp_path: Path, io: str, script_environment: dict[str, str]) -> None:
-    """The child reopens for itself; the parent's handles stay whole."""
+    """The child reopens the files; the parent's handles remain valid."""
     script = write_script(tmp_path, FORK)
     assert run(script, PLAIN.path, io, env=script_environment).stdout.split() == ["fine"]
 

@@ -1,4 +1,4 @@
-"""Ranges by offset and by time, columns, batch sizes and splits, against a linear read of the expected records."""
+"""Ranges by offset and by time, columns, batch sizes and splits, compared with a linear search."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def inside(
     start_time: int | None = None,
     end_time: int | None = None,
 ) -> list[Expected]:
-    """The records of a range, by looking at each."""
+    """The records of a range, by a linear search."""
     timed = start_time is not None or end_time is not None
     return [
         r
@@ -64,7 +64,7 @@ def read(case: str, **ranges: Any) -> list[tuple[Any, ...]]:
 
 @st.composite
 def ranges_of(draw: st.DrawFn, case: str) -> dict[str, int]:
-    """Offsets and times on, just before and just after those that occur; ends may lie beyond the log."""
+    """Offsets and times equal to, just before and just after those that occur; ends may be above the log end."""
     part = LOGS[case]
     records = corpus.visible(part, control=True)
     end = part.opened["logEndOffset"]
@@ -107,7 +107,7 @@ def test_records_of_a_range_are_those_of_the_scan(case: str, data: st.DataObject
 @settings(max_examples=12)
 @given(data=st.data(), max_bytes=st.sampled_from([1000, 4096, 30_000, 1 << 30]))
 def test_every_record_of_a_range_is_in_exactly_one_split(case: str, data: st.DataObject, max_bytes: int) -> None:
-    """Splits are cut at batch boundaries, so they may hold neighbours of the range; never a record twice."""
+    """Splits are cut at batch boundaries, so they may contain neighbours of the range; never a record twice."""
     chosen = data.draw(ranges_of(case))
     log = cw.Log(LOGS[case].path)
     got: list[int] = []
@@ -215,7 +215,7 @@ def test_records_without_a_time_are_outside_every_time_range() -> None:
 
 @pytest.mark.parametrize("case", ["08-late", "08-late-lz4"])
 def test_late_records_are_found_in_the_ranges_of_their_time(case: str) -> None:
-    """Cut the years in slices: however disordered, each record falls into one of them."""
+    """In consecutive time ranges, each record is in exactly one, in any order of the timestamps."""
     records = corpus.visible(LOGS[case])
     times = sorted({r.timestamp for r in records})
     edges = [*times[:: len(times) // 40], times[-1] + 1]

@@ -1,4 +1,4 @@
-"""Reading writes nothing, needs read permission only, and takes every file beside the log as a hint."""
+"""Reading writes nothing, needs only read permission, and treats all files other than the log as hints."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def fingerprint(folder: Path) -> dict[str, tuple[Any, ...]]:
 
 @pytest.fixture
 def read_only() -> Iterator[Path]:
-    """A data directory with one partition that anybody may read and nobody may write."""
+    """A data directory with one partition that is readable and not writable for everyone."""
     top = Path(tempfile.mkdtemp(prefix="cordwood-"))
     top.chmod(0o755)
     data = top / "data"
@@ -146,7 +146,7 @@ def test_no_system_call_could_change_the_directory(read_only: Path, script_envir
 
 
 def test_the_filter_of_mutating_calls_finds_them() -> None:
-    """A look at the look-out: without it the test above could not fail."""
+    """Without this check, the test above might never fail."""
     seen = mutations(
         'openat(AT_FDCWD, "/d/p-0/x", O_RDWR|O_CREAT) = 3\n'
         "12 ftruncate(3</d/p-0/x>, 8) = 0\n"
@@ -254,7 +254,7 @@ def test_foreign_files_and_folders_are_ignored(copied: Any) -> None:
 
 @pytest.mark.parametrize("io", ["auto", "mmap", "pread"])
 def test_a_directory_may_be_renamed_while_open(copied: Any, io: str) -> None:
-    """As Kafka does to a partition that is to be deleted."""
+    """As Kafka does with a partition before deleting it."""
     part = corpus.partition("20-many-segments")
     path = copied(part.path)
     log = cw.Log(path, io=io)

@@ -1,4 +1,4 @@
-"""What `repr` and a notebook show."""
+"""`repr`, and the representation in a notebook."""
 
 from __future__ import annotations
 

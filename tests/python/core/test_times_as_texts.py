@@ -1,4 +1,4 @@
-"""A time may be a text wherever the library takes a time; the answers are those of the same time in ms."""
+"""A time may be a string wherever the library accepts a time; the results equal those of the same time in ms."""
 
 from __future__ import annotations
 

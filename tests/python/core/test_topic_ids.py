@@ -1,4 +1,4 @@
-"""What Kafka's small files say of a log: the topic's id."""
+"""The topic id, from Kafka's `partition.metadata`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Log.warnings`: empty where nothing is wrong, one sentence each where something is."""
+"""`Log.warnings`: empty for an intact log, otherwise one sentence for each problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ WITH_REASON = {"13-delete-records/trimmed-0", "16-data-dir/cities-1", "14-killed
 
 
 def used(log: cw.Log) -> cw.Log:
-    """Every kind of question, so that every index is opened and every header read."""
+    """Make every kind of call, so that every index is opened and every header is read."""
     log.scan().to_arrow()
     log.scan(isolation_level="read_committed").to_arrow()
     log.batches().to_arrow()
@@ -35,7 +35,7 @@ def used(log: cw.Log) -> cw.Log:
 
 @pytest.mark.parametrize("part", [p for p in corpus.partitions() if str(p) not in WITH_REASON], ids=str)
 def test_an_intact_partition_gives_no_warning(part: Partition) -> None:
-    """Preallocated indexes, entries of old releases, leftovers of deletions and missing time indexes are not wrong."""
+    """Preallocated indexes, entries of old releases, remains of deletions and missing time indexes are valid."""
     assert used(cw.Log(part.path)).warnings == []
 
 
@@ -66,7 +66,7 @@ def test_a_log_start_inside_the_log_is_used_and_the_hidden_records_are_named() -
 
 @pytest.mark.parametrize("start", [-1, 1501, 2**62])
 def test_a_log_start_outside_the_log_is_ignored_with_a_warning_or_refused(start: int) -> None:
-    """Beyond the end it is a stale checkpoint; below zero it is a mistake of the caller."""
+    """Above the end it is a stale checkpoint; below zero it is a mistake of the caller."""
     path = corpus.partition("01-plain").path
     if start < 0:
         try:

@@ -1,4 +1,4 @@
-"""That Kafka's classes are asked rightly: on directories of which the answers are known, sound and damaged."""
+"""A check of the client of Kafka's classes, on intact and damaged directories with known results."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_recovery_writes_the_indexes_that_a_broker_wrote(kafka: KafkaClasses, tm
 
 
 def test_kafka_writes_what_the_broker_wrote_given_the_same_batches(kafka: KafkaClasses, tmp_path: Path) -> None:
-    """The steps are the broker's: a leader's append for every batch, and its topic id."""
+    """The steps are those of the broker: an append as leader for every batch, and its topic id."""
     steps = []
     for log in sorted(SMALL.path.glob("*.log")):
         content, position = log.read_bytes(), 0

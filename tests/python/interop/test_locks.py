@@ -12,7 +12,7 @@ from interop.kafka_classes import KafkaClasses, KafkaRefusedError
 
 @pytest.fixture
 def data_directory(tmp_path: Path) -> Path:
-    """What tells a Kafka data directory from any other folder: its lock file."""
+    """A directory with the lock file that marks a Kafka data directory."""
     (tmp_path / ".lock").touch()
     return tmp_path
 

@@ -1,4 +1,4 @@
-"""Segments whose offsets their indexes cannot hold: our recovery splits them into the files into which Kafka's does."""
+"""Segments with offsets that do not fit in their indexes: recovery splits them into the same files as Kafka."""
 
 from __future__ import annotations
 

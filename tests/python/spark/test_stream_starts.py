@@ -16,9 +16,9 @@ from spark.streaming import EARLIEST, Engine, flat, grow, offsets_of, rows_of
 
 
 def interrupted(path: Path, change: Callable[[], object], **options: Any) -> tuple[list[Row], Engine]:
-    """A query whose first micro-batch is written down and fails; its rows when it is done again, and the query then.
+    """Run a query whose first micro-batch is recorded and fails; return the rows of its repetition, and the query.
 
-    Spark asks for the start again, because it has written down only where the micro-batch ends.
+    Spark requests the start again, because it has recorded only the end of the micro-batch.
     """
     first = Engine(path, begin=False, **options)
     end = first.latest()
@@ -49,7 +49,7 @@ def test_a_repeated_first_micro_batch_loses_no_record(tmp_path: Path, options: d
 
 
 def test_a_repeated_first_micro_batch_is_followed_by_one_with_records(tmp_path: Path) -> None:
-    """Nothing came meanwhile: where the first answer were the start again, `availableNow` would end there."""
+    """There are no new records: if the next offset were the start again, `availableNow` would end there."""
     path = tmp_path / "t-0"
     grow(path, 0, 0, 2)
     _, engine = interrupted(path, lambda: None, **EARLIEST)

@@ -1,4 +1,4 @@
-"""Streams in a real Spark: checkpoints, restarts, growth, retention, and what a user sees of an error."""
+"""Streams in a real Spark: checkpoints, restarts, growth, retention, and the errors that a user gets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS = 60
 
 
 def grow(path: Path, base: int, first: int, count: int) -> None:
-    """Append batches of three records to the segment `base`, or begin it."""
+    """Append batches of three records to the segment `base`, or create it."""
     path.mkdir(parents=True, exist_ok=True)
     with (path / name(base)).open("ab") as file:
         for n in range(first, first + 3 * count, 3):
@@ -74,7 +74,7 @@ def ended(query: Any) -> Any:
 
 
 def test_a_query_that_restarts_between_all_micro_batches_gives_every_record_once(start: Any, tmp_path: Path) -> None:
-    """Each run reads what was added since the last: records, a segment, a partition, a topic."""
+    """Each run reads the additions since the last one: records, a segment, a partition, a topic."""
     data, sink = tmp_path / "data", Sink()
     steps: list[Callable[[], None]] = [
         lambda: grow(data / "a.b-0", 0, 0, 5),
@@ -92,7 +92,7 @@ def test_a_query_that_restarts_between_all_micro_batches_gives_every_record_once
     )
     logged = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
     offsets = [offsets_of(json.loads(file.read_text().splitlines()[-1])) for file in logged]
-    # a start is on record before anything is read, and so is that of a partition that appears
+    # a start is recorded before anything is read, also that of a new partition
     named = [{"a.b": {"0": 0}}, {"a.b": {"0": 15}}, {"a.b": {"0": 18, "1": 7}}, {"a.b": {"0": 18, "1": 10}}]
     assert offsets[:4] == named
     assert offsets[-1] == {"a.b": {"0": 18, "1": 10}, "c-d": {"11": 3}}
@@ -127,7 +127,7 @@ class Failing(Sink):
 def test_a_query_whose_first_micro_batch_failed_keeps_its_start(
     start: Any, tmp_path: Path, begin: str, first: int
 ) -> None:
-    """Spark asks where that is again, and the log has grown."""
+    """Spark requests the start again, after the log has grown."""
     data, sink = tmp_path / "data", Failing(0)
     grow(data / "t-0", 0, 0, 2)
     with pytest.raises(StreamingQueryException, match="the sink is full"):

@@ -1,4 +1,4 @@
-"""Which topics and partitions are read: `subscribe`, `subscribePattern` and `assign`."""
+"""Selection of topics and partitions: `subscribe`, `subscribePattern` and `assign`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TOPICS = ["cities", "rivers.compact", "orders", "orders.eu", "orders-2", "ORDERS
 
 @pytest.fixture(scope="module")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with a record in each of some topics, internal ones among them."""
+    """A data directory with one record in each of several topics, including internal ones."""
     folder = tmp_path_factory.mktemp("topics")
     for topic in [*TOPICS, *INTERNAL]:
         shutil.copytree(corpus.partition("15-one-record").path, folder / f"{topic}-0")
@@ -57,7 +57,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize(("pattern", "wanted"), PATTERNS)
 def test_subscribe_pattern_matches_anywhere_in_a_name(topics: Path, pattern: str, wanted: list[str]) -> None:
-    """As in Spark's Kafka source; `test_patterns.py` asks Java."""
+    """As in Spark's Kafka source; `test_patterns.py` compares with Java."""
     if wanted:
         assert {row[0] for row in got(topics, subscribePattern=pattern)} == set(wanted)
     else:

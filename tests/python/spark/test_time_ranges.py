@@ -17,7 +17,7 @@ from spark.reading import CITIES, DATA, expected, got, offsets, plan, refuses
 
 
 def offset_at(part: Partition, time: int) -> int | None:
-    """The first record at or after the log start that is late enough; markers count."""
+    """The first record, including markers, at or after the log start and at or after the time."""
     found = corpus.first_at_or_after(corpus.visible(part, control=True), time)
     return None if found is None else found.offset
 
@@ -37,7 +37,7 @@ def times_of(part: Partition) -> st.SearchStrategy[int]:
 @pytest.mark.parametrize("part", TIMED, ids=str)
 @pytest.mark.parametrize("by", ["global", "partition"])
 def test_starts_and_ends_by_time_are_resolved_to_offsets(part: Partition, by: str, data: st.DataObject) -> None:
-    """Later records with earlier times belong to the range, as in Kafka; no match for an end is the end of the log."""
+    """Later records with earlier times belong to the range, as in Kafka; an end without a match is the log end."""
     early, late = data.draw(times_of(part)), data.draw(times_of(part))
     start, end = offset_at(part, early), offset_at(part, late)
     assert start is not None

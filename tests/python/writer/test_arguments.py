@@ -1,4 +1,4 @@
-"""A writer given what it cannot use: the error names the argument, what is wanted and found; nothing is made."""
+"""Invalid arguments of a writer: the error names the argument and the expected and found value; nothing is created."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_an_invalid_config_is_refused_with_advice(writer: Any, path: Path) -> No
 
 @pytest.mark.parametrize("size", [4, 8, 11])
 def test_indexes_too_small_for_an_entry_are_refused_by_their_setting(path: Path, size: int) -> None:
-    # Kafka allows it, and so does reading its files
+    # Kafka allows it, and its files can be read
     config = cw.LogConfig.from_properties({"segment.index.bytes": size})
     with pytest.raises(cw.ConfigError, match=rf"^segment\.index\.bytes: expected 12 or more.*, found {size}"):
         cw.LogWriter(path, config=config)
@@ -144,7 +144,7 @@ def test_many_records_with_one_too_large_append_nothing(path: Path) -> None:
         with pytest.raises(cw.RecordTooLargeError, match=r"max\.message\.bytes.*record 40 alone; nothing was appended"):
             writer.append_many([*[b"x" * 100] * 40, large])
         assert writer.log_end_offset == 0
-        # right up to the edge: 61 bytes are the header's
+        # the maximum: 61 bytes are the header
         fits = next(n for n in range(1000, 0, -1) if n + 61 + 9 <= 1000)
         assert writer.append_many([b"x" * fits, b"x" * fits]).last_offset == 1
         with pytest.raises(cw.RecordTooLargeError):
@@ -178,7 +178,7 @@ def test_the_error_of_a_damaged_checkpoint_explains_its_removal(path: Path, dama
     assert "remove it" in text
     assert "on_damage" not in text
     assert "found expected" not in text
-    # as it says: all is read again, and what was deleted from the first segment is there again
+    # as the error explains: everything is read again, and records deleted from the first segment reappear
     (path / ".cordwood.checkpoint").unlink()
     with cw.LogWriter(path) as writer:
         assert (writer.log_start_offset, writer.log_end_offset) == (0, 10)

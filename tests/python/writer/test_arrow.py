@@ -1,4 +1,4 @@
-"""`LogWriter.append_arrow`: tables and streams of any library, and what a scan gave."""
+"""`LogWriter.append_arrow`: tables and streams of any library, and the results of scans."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_an_empty_stream_returns_the_next_offset(writer: cw.LogWriter) -> None:
 
 
 def test_a_stream_is_appended_batch_by_batch(writer: cw.LogWriter) -> None:
-    """Each batch is in the log before the next is asked for."""
+    """Each batch is in the log before the next is requested."""
     schema = pa.schema([("value", pa.string())])
     seen = []
 

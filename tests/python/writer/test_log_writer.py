@@ -1,4 +1,4 @@
-"""`LogWriter`: what is appended is what is read, and every method does what it says."""
+"""`LogWriter`: appended records are read back, and each method does what is documented."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_times_are_ms_datetimes_or_now(writer: cw.LogWriter) -> None:
     writer.append(b"", timestamp=T)
     writer.append(b"")
     times = [record.timestamp for record in writer.reader().records()]
-    # a part of a millisecond counts as a whole one, as in a search, which therefore finds it
+    # a fraction of a millisecond is rounded up, as in a search, which therefore finds it
     assert times[0] == int(moment.replace(microsecond=1000).timestamp() * 1000)
     found = writer.reader().offset_for_time(moment)
     assert found is not None

@@ -1,4 +1,4 @@
-"""`LogWriter.plan_recovery` changes nothing, states what an opening does, and refuses what an opening refuses."""
+"""`LogWriter.plan_recovery` changes nothing, states what an opening would do, and makes the same checks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def command(*arguments: object) -> tuple[int, str, str]:
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """An exclusive lock as a broker's JVM has, in a process of its own."""
+    """An exclusive lock like that of a broker's JVM, in a separate process."""
     script = (
         "import fcntl, struct, sys; f = open(sys.argv[1], 'a'); "
         "fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
@@ -137,7 +137,7 @@ REFUSED: list[Prepare] = [
 def failure(call: Callable[[], object]) -> tuple[type, str, str | None]:
     with pytest.raises((cw.CordwoodError, OSError)) as raised:
         call()
-    # what to do about a path that is no directory depends on whether one would be made
+    # the advice for a path that is not a directory depends on whether a directory would be created
     facts = str(raised.value).partition("; ")[0]
     return type(raised.value), facts, getattr(raised.value, "code", None)
 
@@ -191,7 +191,7 @@ def test_the_plan_of_every_golden_log_agrees_with_the_opening_of_a_copy(part: co
 
 
 def torn(path: Path) -> None:
-    """A log as a killed process leaves it, with half a batch at its end and one index missing."""
+    """A log of a killed process, with half a batch at its end and one index missing."""
     written(path)
     (path / ".cordwood.clean").unlink()
     last = max(path.glob("*.log"))
@@ -300,7 +300,7 @@ def test_a_plan_checks_the_lock_without_acquiring_it(tmp_path: Path) -> None:
     written(path)
     cw.LogWriter.plan_recovery(path)
     with (path / ".cordwood.lock").open("r+b") as file:
-        # an OFD lock that somebody else holds would refuse this one
+        # this would fail if another process had an OFD lock
         fcntl.fcntl(file, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
         assert failure(lambda: cw.LogWriter.plan_recovery(path))[0] is cw.LockedError
     with cw.LogWriter(path):
@@ -308,7 +308,7 @@ def test_a_plan_checks_the_lock_without_acquiring_it(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_may_not_be_written_is_refused(script_environment: dict[str, str]) -> None:
-    """As an unprivileged user; the error is the system's, as that of an opening is."""
+    """As an unprivileged user; the error is that of the system, as for an opening."""
     top = Path(tempfile.mkdtemp(prefix="cordwood-"))
     top.chmod(0o755)
     written(top / "orders-0")
