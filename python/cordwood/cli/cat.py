@@ -120,7 +120,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         if isolation is None:
             _name_uncommitted(records, written)
         return
-    # the offset of the last row that is written says which records are, whatever columns are asked for
+    # `_Written` needs the offsets, also if that column is not selected
     is_added = limit is not None and chosen is not None and "offset" not in chosen
     scan = log.scan(columns=[*(chosen or ()), "offset"] if is_added else chosen, **request)
     schema = scan.schema.remove(scan.schema.get_field_index("offset")) if is_added else scan.schema
@@ -160,20 +160,20 @@ def _times(since: str | None, until: str | None) -> dict[str, int | None]:
 
 
 class _Written:
-    """What is written: at most so many records, and the last of them."""
+    """Limits the rows that are written, and keeps the offset of the last one."""
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit
         self.last = -1
 
     def records(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Pass them on."""
+        """Yield the records that are written."""
         for record in itertools.islice(records, self.limit):
             self.last = record.offset
             yield record
 
     def batches(self, scan: Scan) -> Iterator["pa.RecordBatch"]:
-        """Pass them on; with a limit they have the column `offset`."""
+        """Yield the batches that are written; with a limit they must have the column `offset`."""
         left = sys.maxsize if self.limit is None else self.limit
         for batch in scan if left else ():
             part = batch.slice(0, left)
@@ -184,14 +184,14 @@ class _Written:
             if left <= 0:
                 return
 
-    def holds(self, offset: int) -> bool:
-        """Whether a record that was read is written, too: reading is ahead of writing."""
+    def contains(self, offset: int) -> bool:
+        """Whether a record that was read is also written: more is read than written."""
         return self.limit is None or offset <= self.last
 
 
 def _name_uncommitted(reading: Records | Scan, written: _Written) -> None:
     found = reading.first_uncommitted
-    if found is not None and written.holds(found[1]):
+    if found is not None and written.contains(found[1]):
         say(
             f"{found[0]}: the output contains records of transactions that were aborted or have not ended, the first "
             f"at offset {found[1]}; --isolation read_committed leaves them out"

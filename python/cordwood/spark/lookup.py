@@ -88,15 +88,15 @@ class LookupSpec:
 
     def _look_up_each(self, paths: pa.Array, values: pa.Array) -> pa.StructArray:
         """Look up the values of each log with one call, and return the results in the order of the rows."""
-        answers = [pa.nulls(0, _arrow_type(self.returns))]
+        results = [pa.nulls(0, _arrow_type(self.returns))]
         rows = [pa.nulls(0, pa.uint64())]
         for path in pc.unique(paths).to_pylist():
             # the result for a null path is null
             at = pc.indices_nonzero(paths.is_null() if path is None else pc.equal(paths, scalar(path, pa.string())))
             run = values.take(at)
-            answers.append(pa.nulls(len(run), _arrow_type(self.returns)) if path is None else self.look_up(path, run))
+            results.append(pa.nulls(len(run), _arrow_type(self.returns)) if path is None else self.look_up(path, run))
             rows.append(at)
-        return pa.concat_arrays(answers).take(pc.sort_indices(pa.concat_arrays(rows)))
+        return pa.concat_arrays(results).take(pc.sort_indices(pa.concat_arrays(rows)))
 
     def look_up(self, path: str, values: pa.Array) -> pa.StructArray:
         """Look up values in one log."""

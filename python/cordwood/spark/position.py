@@ -1,7 +1,7 @@
 """The position of a stream in a partition, with fields that detect whether the log was replaced.
 
 A position is stored in the offsets of a stream as `{"offset":1500,"topicId":"…","leaderEpoch":4,"crc":123}`: the next
-offset to read, the topic id, and leader epoch and checksum of the batch that holds the previous offset. A follower in
+offset to read, the topic id, and leader epoch and checksum of the batch of the previous offset. A follower in
 Kafka compares topic id and leader epoch with those of its leader. The checksum detects what these do not: a log that
 was truncated and rewritten in the same epoch.
 

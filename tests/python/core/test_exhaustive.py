@@ -53,7 +53,7 @@ def outcome(log: cw.Log, whole: list[tuple[Any, ...]]) -> tuple[str, list[tuple[
 
 
 def test_every_flipped_bit_is_detected_or_harmless(small: Path) -> None:
-    """Undetected are only an increased leader epoch and an increased base offset of the last batch. They are counted."""
+    """Only an increased leader epoch, and an increased base offset of the last batch, are undetected, and counted."""
     whole = rows(cw.Log(small).scan(columns=COLUMNS).to_arrow())
     assert len(whole) == sum(RECORDS)
     data = b"".join(RAWS)

@@ -42,7 +42,7 @@ _SAME_ROWS = (
     "io",
 )
 
-# these may be set at a later start, for the remaining steps: planned data may be deleted or damaged meanwhile
+# these may be set at a later start, for the remaining steps: planned data may have been deleted or damaged since
 _RELAXED = {"failOnDataLoss": "false", "mode": "DROPMALFORMED"}
 
 _WRITER = {
