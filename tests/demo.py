@@ -1,4 +1,4 @@
-"""The main jobs, on partitions that a real Kafka wrote: a line for each step on what it did and how long it took."""
+"""The main jobs, on partitions that a real Kafka wrote. Prints the result and the duration of each step."""
 
 import struct
 import sys
@@ -64,7 +64,7 @@ def show_pages() -> None:
             sys.exit("the segment has no index")
         say(f"orders-0, first segment, {index.entries} entries: pages {index.trace(399)}")
         with tempfile.TemporaryDirectory() as folder:
-            # a real one of this size has the same form: (relative offset, position), big-endian
+            # in Kafka's format: (relative offset, position), big-endian
             path = Path(folder) / f"{0:020}.index"
             entries = 14 * 4096 // 8
             path.write_bytes(b"".join(struct.pack(">ii", n * 10, n * 4096) for n in range(entries)))
@@ -89,14 +89,14 @@ def scan_time_range() -> None:
 
 
 def read_committed() -> None:
-    with step("Read only what was committed") as say:
+    with step("Read only committed records") as say:
         log = cw.Log(PAYMENTS)
         everything = log.scan(columns=["offset"]).to_arrow().num_rows
         committed = log.scan(columns=["offset"], isolation_level="read_committed").to_arrow().num_rows
         say(
             f"{everything} records; {committed} of them committed below the last stable offset {log.last_stable_offset}"
         )
-        say("a real consumer of that broker got the same")
+        say("a real consumer of that broker received the same records")
         expect(
             "records, committed, last stable offset", (everything, committed, log.last_stable_offset), (889, 596, 903)
         )
@@ -127,7 +127,7 @@ def read_damaged() -> None:
             sys.exit("the damage was not seen")
         scan = log.scan(on_damage="skip")
         table = scan.to_arrow()
-        say(f"on_damage='skip': {table.num_rows} records, and what is left out:")
+        say(f"on_damage='skip': {table.num_rows} records; left out:")
         for gap in scan.damaged_ranges:
             say(
                 f"  {Path(gap.file).name}, bytes {gap.start_position} to {gap.end_position}, "
@@ -148,7 +148,7 @@ def main() -> None:
     read_damaged()
     demo_write.main()
     demo_spark.main()
-    print(f"\nAll of it in {time.perf_counter() - start:.2f} s; nothing was written to the repository's partitions.")
+    print(f"\nAll steps took {time.perf_counter() - start:.2f} s; nothing was written to the repository's partitions.")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ LAKE = ROOT / "target" / "demo" / "lake"
 
 SETTINGS = {
     "spark.driver.host": "127.0.0.1",
-    # it lives for seconds: no time for the second compiler
+    # the process is short-lived: skip the second compiler
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.shuffle.partitions": "2",
 }
@@ -28,14 +28,14 @@ def missing() -> list[str]:
 
 def main() -> None:
     if missing():
-        print(f"\nThe part with Spark is left out: it needs {' and '.join(missing())}.")
+        print(f"\nThe part with Spark is skipped: it needs {' and '.join(missing())}.")
         return
     from pyspark.sql import functions as F  # noqa: N812
 
     from cordwood.spark import jobs, locate, register
     from cordwood.spark.jobs.session import start
 
-    # planning warns of what a checkpoint hides, which the first step of the demo has shown
+    # planning warns of records hidden by a checkpoint, which the first step of the demo has shown
     logging.getLogger("cordwood").setLevel(logging.ERROR)
     with step("Start Spark, and register the source") as say:
         spark = start("cordwood demo", "local[2]", SETTINGS)
@@ -62,10 +62,10 @@ def main() -> None:
         expect("orders in two seconds", seconds.agg(F.sum("records")).first()[0], 102)
     with step("Spark: look a million offsets up") as say:
         where = locate(ORDERS, kind="arrow", iterator=True)
-        asked = spark.range(1_000_000).select(where(F.col("id") % 1600).alias("at"))
-        answer = asked.agg(F.count("at"), F.countDistinct("at.segment_base_offset", "at.batch_base_offset")).first()
-        say(f"{answer[0]} found, in {answer[1]} batches; {1_000_000 - answer[0]} lie beyond the log's end")
-        expect("found, batches", tuple(answer), (937_500, cw.Log(ORDERS).batches().to_arrow().num_rows))
+        looked_up = spark.range(1_000_000).select(where(F.col("id") % 1600).alias("at"))
+        totals = looked_up.agg(F.count("at"), F.countDistinct("at.segment_base_offset", "at.batch_base_offset")).first()
+        say(f"{totals[0]} found, in {totals[1]} batches; {1_000_000 - totals[0]} are above the log end")
+        expect("found, batches", tuple(totals), (937_500, cw.Log(ORDERS).batches().to_arrow().num_rows))
     with step("Spark: export to Parquet by topic and date, and again") as say:
         shutil.rmtree(LAKE, ignore_errors=True)
         done = jobs.export(spark, DATA_DIR, LAKE)

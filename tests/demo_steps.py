@@ -1,4 +1,4 @@
-"""What the steps of the demo have in common: where the partitions are, how a step is told, and what it expects."""
+"""Shared code of the demo's steps: paths, printing of a step, and checks."""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""The demo's part on writing: a log of a million records, whose writer is killed in the middle."""
+"""The writing part of the demo: a log of a million records, whose writer is killed half way."""
 
 import os
 import signal
@@ -18,7 +18,7 @@ CONFIG = cw.LogConfig(segment_bytes=16 << 20)
 
 
 def append_all(path: str) -> None:
-    """Append what is missing of the million, and say after each chunk how far it is acknowledged."""
+    """Append the missing records of the million, and print the acknowledged end after each chunk."""
     with cw.LogWriter(path, config=CONFIG) as writer:
         for start in range(writer.log_end_offset, RECORDS, CHUNK):
             stop = min(start + CHUNK, RECORDS)
@@ -33,26 +33,26 @@ def append_all(path: str) -> None:
 
 
 def write_and_kill(path: Path) -> int:
-    """Let a process write, and kill it in the middle; returns the offset below which it said everything was durable."""
-    with step("Write a log of a million records, and kill the writer in the middle") as say:
+    """Write in another process, and kill it half way. Return the end of the acknowledged offsets."""
+    with step("Write a log of a million records, and kill the writer half way") as say:
         acknowledged = 0
         command = [sys.executable, __file__, str(path)]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:
             if writer.stdout is None:
-                sys.exit("the writer says nothing")
+                sys.exit("the writer has no standard output")
             for line in writer.stdout:
-                # of a line that is cut short, nothing was promised
+                # an incomplete line acknowledges nothing
                 acknowledged = int(line) if line.endswith(b"\n") else acknowledged
                 if acknowledged >= RECORDS // 2:
                     os.kill(writer.pid, signal.SIGKILL)
         expect("exit of the writer", writer.returncode, -signal.SIGKILL)
-        say(f"a process appended chunks of {CHUNK:,} records, each durable when it said so")
+        say(f"a process appended chunks of {CHUNK:,} records, each durable when it was acknowledged")
         say(f"SIGKILL after it had acknowledged {acknowledged:,}")
         return acknowledged
 
 
 def check_values(log: cw.Log, count: int) -> None:
-    """Every record up to `count` is there, once, in its place."""
+    """Check that the log has every record up to `count` once, at its offset."""
     checked = 0
     for batch in log.scan(end_offset=count, columns=["offset", "value"]):
         offsets = batch.column("offset").to_pylist()
@@ -64,19 +64,19 @@ def check_values(log: cw.Log, count: int) -> None:
 
 
 def recover(path: Path, acknowledged: int) -> None:
-    with step("Open it again: it is recovered, and nothing that was acknowledged is missing") as say:
+    with step("Open it again: it is recovered, and no acknowledged record is missing") as say:
         with cw.LogWriter(path, config=CONFIG) as writer:
             end = writer.log_end_offset
             say(f"recovered: offsets 0 to {end:,}, of which {acknowledged:,} were acknowledged")
             expect("nothing acknowledged is missing", end >= acknowledged, True)
         check_values(cw.Log(path), end)
-        say(f"all {end:,} records read and compared: each once, in its place")
+        say(f"all {end:,} records read and compared: each once, at its offset")
         kept = sorted(found.name for found in path.glob("quarantine/*"))
-        say(f"cut from the end, and kept: {', '.join(kept) or 'nothing, the last write was whole'}")
+        say(f"cut from the end, and kept: {', '.join(kept) or 'nothing, the last write was complete'}")
 
 
 def finish(path: Path) -> None:
-    with step("Go on from there to the million") as say:
+    with step("Continue to the million") as say:
         append_all_quietly(path)
         log = cw.Log(path)
         expect("log end offset", log.log_end_offset, RECORDS)

@@ -35,7 +35,7 @@ def stub_examples() -> Iterator[doctest.DocTest]:
 def readme_examples() -> Iterator[doctest.DocTest]:
     path = ROOT / "README.md"
     blocks = re.findall(r"^```python\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL)
-    # one session: a later block goes on where an earlier one ended
+    # one session: a later block continues an earlier one
     yield PARSER.get_doctest("\n".join(blocks), {}, "README", str(path), 0)
 
 
@@ -55,7 +55,7 @@ def main() -> int:
     for examples in (stub_examples, readme_examples, docstring_examples):
         ran = 0
         for example in examples():
-            # the module has the docstrings of the stub, too
+            # the module has the same docstrings as the stub
             if example.examples and example.name not in seen:
                 seen.add(example.name)
                 runner.run(example)

@@ -65,8 +65,8 @@ class Rig:
         return wrong
 
     def floor(self) -> str:
-        least = [f"≥ {value:,} {words(name)}" for name, value in self.at_least.items()]
-        return ", ".join(least + [f"{value:,} {words(name)}" for name, value in self.exactly.items()])
+        minimums = [f"≥ {value:,} {words(name)}" for name, value in self.at_least.items()]
+        return ", ".join(minimums + [f"{value:,} {words(name)}" for name, value in self.exactly.items()])
 
     def row(self, found: str) -> str:
         numbers = ", ".join(map(str, self.guarantees))
@@ -85,7 +85,7 @@ def say(text: str) -> None:
 
 
 @contextmanager
-def patience(doing: str) -> Iterator[None]:
+def progress(doing: str) -> Iterator[None]:
     """Prints every half minute that the work is not finished."""
     began, done = time.monotonic(), threading.Event()
 
@@ -114,7 +114,7 @@ def output_of(command: list[str], environment: dict[str, str] | None = None) -> 
     return done.stdout
 
 
-# --- which tests there are ------------------------------------------------------------------------------------------
+# --- the existing tests ---------------------------------------------------------------------------------------------
 
 
 def each_test(promised: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -130,12 +130,12 @@ class Tests:
     def __init__(self, promised: dict[str, Any]) -> None:
         named = [test for _, test in each_test(promised)] + [rig["run"] for rig in promised["rig"]]
         files = {f"tests/python/{test.split()[1].split('::')[0]}" for test in named if test.startswith("python ")}
-        with patience("asking which tests there are"):
+        with progress("listing the tests"):
             self.rust = {name for binary in ("rust", "crash") for name in self.listed(binary)}
             # tests that only a rig or another test runs
             self.ignored = {name for binary in ("rust", "crash") for name in self.listed(binary, "--ignored")}
-            there = sorted(file for file in files if (ROOT / file).is_file())
-            lines = output_of([*PYTEST, "--collect-only", "-q", *there]).splitlines()
+            existing = sorted(file for file in files if (ROOT / file).is_file())
+            lines = output_of([*PYTEST, "--collect-only", "-q", *existing]).splitlines()
             self.python = [line for line in lines if "::" in line]
 
     @staticmethod
@@ -180,7 +180,7 @@ def run_named(promised: dict[str, Any], rigs: list[Rig], tests: Tests) -> None:
     """Runs the tests named by the guarantees, except those that the rigs run."""
     named = sorted({test for _, test in each_test(promised)})
     named = [test for test in named if not any(test.startswith(rig.run) for rig in rigs)]
-    with patience(f"running the {len(named)} tests that the guarantees name"):
+    with progress(f"running the {len(named)} tests that the guarantees name"):
         for binary in ("rust", "crash"):
             names = [test.partition(" ")[2] for test in named if test.startswith(f"{binary} ")]
             print(output_of([*CARGO, *BUILT, "--test", binary, "--", "--exact", *names]).strip().splitlines()[-1])
@@ -195,7 +195,7 @@ def run_rig(rig: Rig, tests: Tests) -> dict[str, int]:
     kind, _, name = rig.run.partition(" ")
     began = time.monotonic()
     figures: dict[str, int] = {}
-    with patience(rig.shows.replace("`", "")):
+    with progress(rig.shows.replace("`", "")):
         if kind == "python":
             passed, output = run_python(rig)
         else:
@@ -254,7 +254,7 @@ def without_figures(table: str) -> list[str]:
 def section(readme: str, markers: re.Pattern[str]) -> re.Match[str]:
     found = markers.search(readme)
     if found is None:
-        raise Failure(f"{README.name} has no part between the marks {markers.pattern}")
+        raise Failure(f"{README.name} has no part between the markers {markers.pattern}")
     return found
 
 
@@ -298,7 +298,7 @@ def main() -> int:
             missing = [rig for rig in rigs if rig.needs and shutil.which(rig.needs) is None]
             for rig in missing:
                 say(f"skipped, {rig.needs} is not installed: {rig.shows}")
-                wrong += [f"{rig.needs} is missing, and here it must be there"] if "CI" in os.environ else []
+                wrong += [f"{rig.needs} is required in CI, and is not installed"] if "CI" in os.environ else []
             figures = [{} if rig in missing else run_rig(rig, tests) for rig in rigs]
             measured = [(rig, found) for rig, found in zip(rigs, figures, strict=True) if rig not in missing]
             wrong += [what for rig, found in measured for what in rig.check(found)]

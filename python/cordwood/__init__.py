@@ -120,6 +120,6 @@ __all__ = [
 
 __version__ = version("cordwood")
 
-# The classes come from Rust as they are; these two are containers by behaviour, and `isinstance` should know it.
+# These Rust classes behave as containers; registering them makes `isinstance` agree.
 Mapping.register(LogDir)
 Sequence.register(Segments)

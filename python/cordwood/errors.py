@@ -1,8 +1,8 @@
 """The errors of cordwood.
 
-All are subclasses of `CordwoodError`. Their attributes give the file, the position in it, the offset, what was
-expected and what was found. An error with a counterpart in Python (`FileNotFoundError`, `OSError`, `ValueError`) is a
-subclass of that, too. An error of the system (no permission, an I/O error) is a plain `OSError`.
+All are subclasses of `CordwoodError`. Their attributes contain the file, the position in it, the offset, what was
+expected and what was found. An error with a counterpart in Python (`FileNotFoundError`, `OSError`, `ValueError`) is
+also a subclass of it. An error of the system (no permission, an I/O error) is a plain `OSError`.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def _restore(cls: "type[CordwoodError]", message: str, place: dict[str, Any]) ->
 
 
 class CordwoodError(Exception):
-    """The base class. `str()` is a sentence that gives the cause, and what to do next.
+    """The base class. `str()` is a sentence with the cause and what to do next.
 
     >>> error = CorruptLogError("bad checksum", file="0.log", position=61, offset=4)
     >>> str(error), error.position, error.expected
@@ -38,22 +38,22 @@ class CordwoodError(Exception):
     """
 
     code: str | None
-    """A stable name for the kind of error, for programs: `"corrupt"`, `"offset_out_of_range"`, …"""
+    """A stable name of the kind of error, for programs: `"corrupt"`, `"offset_out_of_range"`, …"""
 
     file: str | None
     """The file or directory."""
 
     position: int | None
-    """Bytes from the start of `file`; of an `InvalidRecordError`, bytes from the start of the bytes that were given."""
+    """Bytes from the start of `file`; in an `InvalidRecordError`, bytes from the start of the passed bytes."""
 
     offset: int | None
     """The offset (logical)."""
 
     log_start_offset: int | None
-    """The first offset of the log, inclusive. Only an `OffsetOutOfRangeError` has it."""
+    """The first offset of the log, inclusive. Set only in an `OffsetOutOfRangeError`."""
 
     log_end_offset: int | None
-    """The end of the log, exclusive. Only an `OffsetOutOfRangeError` has it."""
+    """The end of the log, exclusive. Set only in an `OffsetOutOfRangeError`."""
 
     expected: str | None
     """What was expected."""
@@ -62,10 +62,10 @@ class CordwoodError(Exception):
     """What was found."""
 
     argument: str | None
-    """The argument or the setting that is not allowed."""
+    """The invalid argument or setting."""
 
     advice: str | None
-    """What to do next. `args[0]` is the sentence without it."""
+    """What to do next. `args[0]` is the message without it."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class CordwoodError(Exception):
         argument: str | None = None,
         advice: str | None = None,
     ) -> None:
-        """Make the error. An attribute that is not known is `None`."""
+        """Create the error. An unknown attribute is `None`."""
         super().__init__(message)
         self.code = code
         self.file = file
@@ -96,7 +96,7 @@ class CordwoodError(Exception):
         self.advice = advice
 
     def __str__(self) -> str:
-        """Return the message and the advice, without the errno that `OSError` puts before them."""
+        """Return the message and the advice, without the errno that `OSError` adds."""
         return f"{self.args[0]}; {self.advice}" if self.advice else str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -118,7 +118,7 @@ class CordwoodError(Exception):
 
 
 class CorruptLogError(CordwoodError):
-    """Bytes of a file of a log break the format; `file` and `position` give the place.
+    """A file of a log has invalid bytes at `position` of `file`.
 
     `scan(on_damage="skip")` reads the rest.
     """
@@ -127,27 +127,27 @@ class CorruptLogError(CordwoodError):
 class OffsetOutOfRangeError(CordwoodError):
     """An offset is below the log start offset or above the log end offset.
 
-    `log_start_offset` and `log_end_offset` give the two.
+    The attributes `log_start_offset` and `log_end_offset` contain these limits.
     """
 
 
 class UnsupportedFormatError(CordwoodError):
-    """This version does not support the format of the bytes: a codec, a version, a feature."""
+    """This version does not support the format: a codec, a format version or a feature."""
 
 
 class InvalidRecordError(CordwoodError, ValueError):
-    """A log does not accept a record, or bytes that were given to `append_batches`.
+    """A log does not accept a record, or bytes passed to `append_batches`.
 
-    `argument` is `"raw"` for bytes that are no valid batch, `"timestamp"` for a time that is too far from the clock,
-    and `"key"` for a missing key in a compacted log. `position` is that of the batch in the bytes. Damage in a file of
-    a log is a `CorruptLogError`.
+    `argument` is `"raw"` if the bytes are not a valid batch, `"timestamp"` if a time is too far from the clock, and
+    `"key"` if a key is missing in a compacted log. `position` is the position of the batch in the bytes. Damage in a
+    file of a log is a `CorruptLogError`.
     """
 
 
 class RecordTooLargeError(CordwoodError, ValueError):
-    """A record or a batch is larger than `max.message.bytes`, than a segment, or than the largest batch that is read.
+    """A record or a batch is larger than `max.message.bytes`, a segment, or the maximum batch that can be read.
 
-    `argument` is the setting that limits the size, `None` for the largest batch that is read.
+    `argument` is the setting that limits the size, or `None` for the maximum batch that can be read.
     """
 
 
@@ -164,7 +164,7 @@ class LockedError(CordwoodError, OSError):
 
 
 class ClosedError(CordwoodError, ValueError):
-    """A handle was used after it was closed, as a closed file in Python is a `ValueError`."""
+    """A handle was used after it was closed. It is a `ValueError`, as for a closed file in Python."""
 
 
 class ForkedHandleError(CordwoodError):
@@ -180,4 +180,4 @@ class ConfigError(CordwoodError, ValueError):
 
 
 class InternalError(CordwoodError):
-    """A defect of cordwood. Please report it."""
+    """A bug in cordwood. Please report it."""

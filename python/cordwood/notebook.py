@@ -1,4 +1,4 @@
-"""How a notebook shows a `Scan`: its first rows as a table."""
+"""The HTML of a `Scan` in a notebook: its first rows as a table."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MAX_CHARACTERS = 60
 
 
 def html(title: str, preview: Scan) -> str:
-    """Write the rows of *preview*, a scan of a few rows, under a title. An error is shown as its text."""
+    """Format the rows of *preview*, a scan of a few rows, under a title. An error is shown as its message."""
     heading = f"<p><code>{markup.escape(title)}</code></p>"
     try:
         return heading + _table(preview)
-    except Exception as error:  # noqa: BLE001  (a notebook shows an object whatever is wrong with it)
+    except Exception as error:  # noqa: BLE001  (a representation must not raise)
         return heading + f"<pre>{markup.escape(f'{type(error).__name__}: {error}')}</pre>"
 
 
@@ -36,7 +36,7 @@ def _table(preview: Scan) -> str:
 
 
 def _shown_column(values: pa.Array) -> list[str]:
-    """Write the values of a column; a time as the command line does, because no datetime can hold every one."""
+    """Format the values of a column. Times are formatted as on the command line: a datetime cannot hold all of them."""
     import pyarrow as pa  # noqa: PLC0415  (an extra; without it there is no batch)
 
     if pa.types.is_timestamp(values.type):
@@ -46,7 +46,7 @@ def _shown_column(values: pa.Array) -> list[str]:
 
 
 def _shown(value: object) -> str:
-    """Write a value in a few characters; bytes as text where they are UTF-8."""
+    """Format a value in a few characters; bytes as text if they are UTF-8."""
     if isinstance(value, bytes):
         start = value[: 4 * _MAX_CHARACTERS]
         try:

@@ -1,4 +1,4 @@
-"""Properties: the files that Java's `java.util.Properties` reads, as texts by name."""
+"""Parser of property files, as `java.util.Properties` reads them: strings by name."""
 
 import os
 import re
@@ -13,22 +13,22 @@ _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = re.compile(r"\\(u.{0,4}|.|$)", re.DOTALL)
 _HEX = re.compile("u[0-9a-fA-F]{4}")
-# the key, which ends at the first separator that no backslash escapes; the separator; the value
+# the key, which ends at the first unescaped separator; the separator; the value
 _PAIR = re.compile(r"((?:[^\\ \t\f=:]|\\.)*)[ \t\f]*(?:[=:][ \t\f]*)?(.*)", re.DOTALL)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Read a `.properties` file as Java does, in ISO 8859-1; what is named twice has its last value."""
+    """Read a `.properties` file as Java does, in ISO 8859-1. The last value of a repeated name is returned."""
     try:
         text = Path(path).read_text(encoding="latin-1")
     except ValueError:
-        # a NUL, or a surrogate that stands for no byte
-        raise refused("properties", "a path that a file can have", shown(path)) from None
+        # a NUL, or a surrogate that does not encode a byte
+        raise refused("properties", "a valid path", shown(path)) from None
     return parse(text)
 
 
 def parse(text: str) -> dict[str, str]:
-    r"""Take the pairs out of the text of a `.properties` file.
+    r"""Parse the text of a `.properties` file.
 
     >>> parse("# a comment\nlog.dirs = /a,\\\n    /b\nkey\\ with\\ blanks: \\u00e9")
     {'log.dirs': '/a,/b', 'key with blanks': 'é'}
@@ -42,12 +42,12 @@ def parse(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> list[str]:
-    """Join the lines that end in a backslash with the next, without blank lines and comments."""
+    """Join lines that end in a backslash with the next line; skip blank lines and comments."""
     lines = []
     logical = ""
     for natural in re.split("\r\n|\r|\n", text):
         line = natural.lstrip(_BLANKS)
-        # a line that holds nothing so far may still become a comment
+        # a continuation line is never a comment, unless the lines before it were empty
         if not logical and line[:1] in {"#", "!"}:
             continue
         backslashes = len(line) - len(line.rstrip("\\"))
@@ -73,28 +73,28 @@ def _unescape(text: str) -> str:
 
 
 def texts(argument: str, properties: Mapping[str, object]) -> dict[str, str]:
-    """Give what a mapping holds as a file would have it: `True` is `"true"`."""
+    """Convert the values of a mapping to strings as in a file: `True` is `"true"`."""
     given = {}
     for name, value in properties.items():
         if not isinstance(name, str):
-            raise refused(argument, "names that are text", shown(name))
+            raise refused(argument, "names that are strings", shown(name))
         if isinstance(value, bool):
             given[name] = "true" if value else "false"
         elif isinstance(value, str | int | float):
             given[name] = shown(value, str)
         else:
-            raise refused(str(name), "a text, a number or a bool", shown(value))
+            raise refused(str(name), "a string, a number or a bool", shown(value))
     return given
 
 
 def refused(name: str, expected: str, found: str) -> ConfigError:
-    """Make the error for an argument or a property that is not allowed."""
+    """Create the error for an invalid argument or property."""
     sentence = f"{name}: expected {expected}, found {found}"
     return ConfigError(sentence, code="config", argument=name, expected=expected, found=found)
 
 
 def shown(value: object, write: Callable[[object], str] = repr) -> str:
-    """Write a value; its class where Python does not write it, as a number of very many digits."""
+    """Format a value, or its class if Python refuses to format it (an int with too many digits)."""
     try:
         return write(value)
     except ValueError:

@@ -1,6 +1,6 @@
-"""How handles come back from pickle: each crosses to another process as what opened it, never as a file.
+"""Functions that unpickle handles: a handle is pickled as the arguments that open it again.
 
-A recipe is what `__reduce__` gives: the function and its arguments.
+A recipe is the result of `__reduce__`: a function and its arguments.
 """
 
 from collections.abc import Callable, Mapping, Sequence

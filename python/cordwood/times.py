@@ -1,4 +1,4 @@
-"""Times as texts: the forms that the library and the command line take."""
+"""Times as strings, in the forms that the library and the command line accept."""
 
 import re
 import time
@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 __all__ = ["FORMS", "TimeFormError", "in_words", "parse"]
 
 FORMS = "2024-05-01T10:00Z, 2024-05-01T12:00+02:00, 2024-05-01 (midnight UTC), -2h, -1h30m, now, or ms since the epoch"
-"""The forms that `parse` takes, for help texts and errors."""
+"""The forms that `parse` accepts, for help texts and errors."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNIT_MS = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
@@ -18,16 +18,16 @@ _INT64_END = 1 << 63
 
 
 class TimeFormError(ValueError):
-    """A text that is not a time. The message is a sentence; *expected* says which form is expected."""
+    """A string that is not a time. *expected* describes the expected form."""
 
     def __init__(self, text: str, expected: str) -> None:
-        """Make the error for one text."""
+        """Create the error for a string."""
         super().__init__(f"expected {expected}, found {text!r}")
         self.expected = expected
 
 
 def parse(text: str, now_ms: int | None = None) -> int:
-    """Read a time; return milliseconds since the epoch. *Errors*: `TimeFormError`.
+    """Parse a time; return milliseconds since the epoch. *Errors*: `TimeFormError`.
 
     >>> parse("1970-01-01T00:00:01Z"), parse("1970-01-02"), parse("-1h30m", now_ms=5_400_005)
     (1000, 86400000, 5)
@@ -52,7 +52,7 @@ def parse(text: str, now_ms: int | None = None) -> int:
     if moment.tzinfo is None:
         expected = f"a time with a time zone: add Z for UTC ({stripped}Z) or an offset ({stripped}+02:00)"
         raise TimeFormError(text, expected)
-    # rounds up: a bound between two milliseconds selects the same records as the next whole millisecond
+    # round up: a bound between two milliseconds selects the same records as the next whole millisecond
     return _in_range(-((_EPOCH - moment) // timedelta(milliseconds=1)), text)
 
 
@@ -63,7 +63,7 @@ def _in_range(timestamp: int, text: str) -> int:
 
 
 def in_words(timestamp: int) -> str:
-    """Write a time for a person: ISO in UTC to the millisecond; `none` for -1; ms where no calendar has it.
+    """Format a time for a person: ISO in UTC with milliseconds; `none` for -1; ms if a datetime cannot hold it.
 
     >>> in_words(1700000000024), in_words(-1)
     ('2023-11-14T22:13:20.024Z', 'none')

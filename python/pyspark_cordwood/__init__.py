@@ -1,7 +1,7 @@
-"""Lets Spark find `format("cordwood")` by itself: it looks through the modules named `pyspark_*`.
+"""Registers `format("cordwood")` in Spark, which imports all modules named `pyspark_*`.
 
-Every such module is imported then, and one that is broken hides all of them; `cordwood.spark.register(spark)` depends
-on none of the others.
+If one of these modules fails to import, Spark registers none of them. `cordwood.spark.register(spark)` does not depend
+on the other modules.
 """
 
 from cordwood.spark.source import LogDataSource

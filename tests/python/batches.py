@@ -1,7 +1,7 @@
-"""A small writer of magic 2 record batches, for logs that tests make up.
+"""A small writer of magic 2 record batches, for generated logs.
 
-It shares nothing with the library: layout, variable-length integers and CRC-32C are written out here, and
-`test_batches.py` holds them to vectors computed elsewhere.
+It shares no code with the library: layout, variable-length integers and CRC-32C are implemented here, and
+`test_batches.py` compares them with published vectors.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def batch(
     count: int | None = None,
     payload: bytes | None = None,
 ) -> bytes:
-    """One batch; `count`, `payload` and the like may lie, the CRC is always right."""
+    """One batch. `count`, `payload` and other fields may be inconsistent; the CRC is always valid."""
     if base_timestamp is None:
         base_timestamp = records[0].timestamp if records else -1
     deltas = [i if r.offset_delta is None else r.offset_delta for i, r in enumerate(records)]
@@ -145,7 +145,7 @@ def marker(
 
 
 def moved(raw: bytes, base_offset: int) -> bytes:
-    """The same batch at another base offset, which lies outside the CRC."""
+    """The same batch at another base offset, which the CRC does not cover."""
     return struct.pack(">q", base_offset) + raw[8:]
 
 
@@ -155,7 +155,7 @@ def name(base: int, suffix: str = ".log") -> str:
 
 
 def write_partition(path: Path, segments: Iterable[tuple[int, Sequence[bytes]]]) -> Path:
-    """A partition directory of (base offset, batches), without indexes or anything else beside the logs."""
+    """A partition directory of (base offset, batches), without any files other than the logs."""
     path.mkdir(parents=True)
     for base, raws in segments:
         (path / name(base)).write_bytes(b"".join(raws))
@@ -163,7 +163,7 @@ def write_partition(path: Path, segments: Iterable[tuple[int, Sequence[bytes]]])
 
 
 def write_big_partition(path: Path, size: int, values: int = 60, value_bytes: int = 1000) -> int:
-    """At least `size` bytes of one batch over and over in two segments; returns the number of records."""
+    """Write at least `size` bytes of one repeated batch in two segments; return the number of records."""
     records = [Rec(value=bytes([i % 251]) * value_bytes, key=b"%04d" % i, timestamp=1_000 + i) for i in range(values)]
     tail = batch(0, records)[8:]
     copies = -(-size // (len(tail) + 8))

@@ -14,7 +14,7 @@ import pytest
 
 try:
     from hypothesis import HealthCheck, settings
-except ImportError:  # the property tests say so themselves
+except ImportError:  # the property tests import it themselves
     pass
 else:
     settings.register_profile(
@@ -37,10 +37,10 @@ BIG_BYTES = 512 << 20
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the groups in its own hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests with Kafka's classes, and decide which tests share a process of pytest-xdist: those of a file.
+    """Mark the tests with Kafka's classes, and assign the tests of a file to one process of pytest-xdist.
 
-    All tests with Spark share one, and all with Kafka's classes, so that each JVM is started once. They come first,
-    because they take longest.
+    All tests with Spark share one process, and all tests with Kafka's classes, so that each JVM is started once. They
+    run first, because they take longest.
     """
     order = {"spark": 0, "interop": 1}
 
@@ -56,10 +56,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Copied:
-    """Copies a partition directory, writable, into a fresh folder, and returns the copy's path.
+    """Copies a partition directory, writable, into a new folder, and returns the copy's path.
 
-    The folder holds nothing else, so the log start offset that a data directory remembers is left behind
-    unless `beside` names files to bring along.
+    The folder contains nothing else: the data directory's checkpoints, such as the log start offset, are copied only if
+    `beside` names them.
     """
 
     def copy(source: Path, beside: tuple[str, ...] = (), under: str = "data") -> Path:
@@ -92,7 +92,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
-    """Everything that was logged or warned of so far."""
+    """All log messages and warnings so far."""
     caplog.set_level(logging.WARNING)
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
@@ -101,7 +101,7 @@ def said(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[], list[str]]]:
 
 @pytest.fixture(scope="session")
 def big_partition(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """512 MiB of uncompressed batches in two segments without any index, made on the fly."""
+    """512 MiB of generated uncompressed batches in two segments without indexes."""
     path = tmp_path_factory.mktemp("big") / "big-0"
     write_big_partition(path, BIG_BYTES)
     yield path
@@ -110,7 +110,7 @@ def big_partition(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def script_environment() -> dict[str, str]:
-    """The environment of scripts that tests start: the same modules, no surprises from the user's settings."""
+    """The environment of scripts that tests start: the same modules, without the user's Python settings."""
     kept = {k: v for k, v in os.environ.items() if k not in {"PYTHONWARNINGS", "PYTHONSTARTUP"}}
     paths = [p for p in sys.path if p]
     return {**kept, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1"}

@@ -1,7 +1,7 @@
-"""The golden partitions and what Kafka's own classes say about them.
+"""The golden partitions and the results of Kafka's own classes for them.
 
-Everything here is read from ``tests/golden``; nothing is computed by the code under test. The naive oracles at
-the end (`first_at_or_after`, `visible`, `committed`) are linear reads of the expected records.
+Everything here is read from ``tests/golden``; nothing is computed by the tested code. The naive oracles at the end
+(`first_at_or_after`, `visible`, `committed`) are linear searches in the expected records.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def unbase64(text: str | None) -> bytes | None:
 
 @dataclass(frozen=True)
 class Expected:
-    """One record as Kafka reads it, with the batch that holds it."""
+    """One record as Kafka reads it, with its batch."""
 
     offset: int
     timestamp: int
@@ -70,7 +70,7 @@ class Partition:
         return int(self.name.rpartition("-")[2])
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        """The lines of a file of expected answers; none where the file is not there."""
+        """The lines of a file of expected results; empty if the file does not exist."""
         path = self.expected / name
         return lines(path) if path.exists() else []
 
@@ -88,14 +88,14 @@ class Partition:
 
     @cached_property
     def opened(self) -> dict[str, Any]:
-        """What Kafka says of it after a clean open; after recovery where a clean open fails or misleads."""
+        """Kafka's result of a clean open; of recovery if a clean open fails or is not comparable."""
         answers = [line for line in self.lines("open.jsonl.gz") if line["ok"]]
         clean = [line for line in answers if line["clean"]]
         return clean[0] if clean and self.case not in KILLED else next(a for a in answers if not a["clean"])
 
     @property
     def overrides(self) -> dict[str, int]:
-        """Arguments of `Log` under which every record of the files is visible."""
+        """Arguments of `Log` that make every record of the files visible."""
         return {} if self.checkpointed_start is None else {"log_start_offset": self.first_base}
 
 
@@ -131,7 +131,7 @@ def partitions() -> tuple[Partition, ...]:
 
 
 def partition(case: str, name: str | None = None) -> Partition:
-    """The partition of an intact case; `name` picks one where there are several."""
+    """The partition of an intact case; `name` selects one of several."""
     found = [p for p in partitions() if p.case == case and name in (None, p.name)]
     assert len(found) == 1, (case, name)
     return found[0]
@@ -145,7 +145,7 @@ def batches(part: Partition) -> tuple[dict[str, Any], ...]:
 
 @cache
 def records(part: Partition) -> tuple[Expected, ...]:
-    """Every record of the files, control records and those below the log start included."""
+    """Every record of the files, including control records and records below the log start."""
     found: list[Expected] = []
     batch: dict[str, Any] = {}
     for line in part.lines("records.jsonl.gz"):
@@ -171,18 +171,18 @@ def records(part: Partition) -> tuple[Expected, ...]:
 
 
 def visible(part: Partition, *, control: bool = False) -> list[Expected]:
-    """What a plain scan returns: records at or above the log start."""
+    """The result of a plain scan: records at or above the log start."""
     start = part.log_start
     return [r for r in records(part) if r.offset >= start and (control or not r.is_control)]
 
 
 def first_at_or_after(found: list[Expected] | tuple[Expected, ...], target: int) -> Expected | None:
-    """The answer to a search by time, by reading every record."""
+    """The result of a search by time, by a linear search."""
     return next((r for r in found if r.timestamp >= target and r.timestamp >= 0), None)
 
 
 def last_stable_offset(part: Partition, end: int) -> int:
-    """The first offset of the oldest transaction without a marker, else `end`."""
+    """The first offset of the oldest transaction without a marker, otherwise `end`."""
     return min([end, *_transactions(part)[1]])
 
 
@@ -205,7 +205,7 @@ def _transactions(part: Partition) -> tuple[set[int], list[int]]:
 
 
 def committed(part: Partition, end: int) -> list[Expected]:
-    """What a read_committed consumer gets: no aborted record, nothing at or above the last stable offset."""
+    """The records of a read_committed consumer: none that are aborted or at or above the last stable offset."""
     aborted, _ = _transactions(part)
     stable = last_stable_offset(part, end)
     return [r for r in visible(part) if r.offset < stable and r.offset not in aborted]

@@ -1,4 +1,4 @@
-"""Starts Python scripts in processes of their own, for what a test's own process cannot show."""
+"""Runs Python scripts in separate processes, for behaviour that cannot be tested in the process of the tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 Command = Callable[..., tuple[int, str, str]]
-"""Runs a command of the command line; gives its exit code, standard output and standard error."""
+"""Runs a command of the command line; returns its exit code, standard output and standard error."""
 
 BECOME_NOBODY = """
 import os
@@ -31,7 +31,7 @@ def write_script(folder: Path, text: str, name: str = "script.py") -> Path:
 def run(
     script: Path, *arguments: object, env: dict[str, str], before: tuple[str, ...] = (), timeout: float = 120
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a script to its end; a failure shows what it wrote."""
+    """Runs a script to its end; a failure shows its output."""
     done = subprocess.run(
         [*before, sys.executable, str(script), *map(str, arguments)],
         env=env,

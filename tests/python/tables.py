@@ -1,4 +1,4 @@
-"""Arrow tables as plain Python values, so that tests compare numbers and bytes."""
+"""Conversion of Arrow tables to plain Python values, for comparisons."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def column(table: pa.Table, name: str) -> list[Any]:
 
 
 def or_minus_one(values: Iterable[Any]) -> list[Any]:
-    """Kafka writes -1 where it has no epoch, producer, sequence or time; null says the same."""
+    """Replace null by -1, which Kafka writes for a missing epoch, producer, sequence or time."""
     return [-1 if value is None else value for value in values]
 
 
@@ -51,7 +51,7 @@ def rows(table: pa.Table, names: list[str] | None = None) -> list[tuple[Any, ...
 
 
 def expected_rows(records: Iterable[Expected]) -> list[tuple[Any, ...]]:
-    """What the default columns hold for these records."""
+    """The values of the default columns for these records."""
     return [
         (
             r.offset,
@@ -70,7 +70,7 @@ def offsets(table: pa.Table) -> list[int]:
 
 
 def first_difference(got: list[Any], wanted: list[Any]) -> str:
-    """Where two long lists part, in a line; empty where they are equal."""
+    """The first difference of two long lists, in a line; empty if they are equal."""
     for place, (left, right) in enumerate(zip(got, wanted, strict=False)):
         if left != right:
             return f"row {place}: got {str(left)[:300]}, wanted {str(right)[:300]}"

@@ -1,4 +1,4 @@
-"""What holds the guarantees to their tests notices where one of them has none, and where a figure is too low."""
+"""The check of the guarantees reports a guarantee without a test, and a figure below its floor."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def wrong(*tests: str, **rig: Any) -> list[str]:
     return guarantees.wrong_names(promised, [guarantees.Rig(**{**RIG, **rig})], Known())
 
 
-def test_tests_that_are_there_are_found_with_and_without_parameters() -> None:
+def test_existing_tests_are_found_with_and_without_parameters() -> None:
     assert (
         wrong("rust writer::one", "crash explore::all", "python test_a.py::test_one", "python test_a.py::test_two")
         == []
@@ -44,21 +44,21 @@ def test_tests_that_are_there_are_found_with_and_without_parameters() -> None:
 @pytest.mark.parametrize(
     "test", ["rust writer::on", "crash writer::one", "python test_a.py::test_on", "python test_b.py::test_one", "one"]
 )
-def test_a_test_that_is_not_there_is_noticed(test: str) -> None:
+def test_a_missing_test_is_reported(test: str) -> None:
     assert wrong(test) == [f"there is no such test: {test}"]
 
 
-def test_a_sentence_without_a_test_and_one_that_nothing_runs_are_noticed() -> None:
+def test_a_sentence_without_a_test_and_a_test_that_is_never_run_are_reported() -> None:
     assert wrong() == ["no test: Nothing is lost."]
     assert wrong("crash explore::some") == ["nothing runs this test: crash explore::some"]
 
 
-def test_a_rig_of_nothing_is_noticed() -> None:
+def test_a_rig_without_tests_is_reported() -> None:
     assert wrong("rust writer::one", run="crash faults::") == ["there is no such test: crash faults::"]
     assert wrong("rust writer::one", guarantees=[2]) == ["there is no guarantee 2"]
 
 
-def test_a_figure_below_its_floor_or_missing_is_noticed() -> None:
+def test_a_figure_below_its_floor_or_missing_is_reported() -> None:
     rig = guarantees.Rig(**RIG)
     assert rig.check({"images": 1000, "lost": 0}) == []
     assert rig.check({"images": 999, "lost": 0}) == ["crash explore::all: expected images >= 1,000, found 999"]
@@ -66,7 +66,7 @@ def test_a_figure_below_its_floor_or_missing_is_noticed() -> None:
     assert rig.check({"lost": 0}) == ["crash explore::all: expected images >= 1,000, found None"]
 
 
-def test_the_readme_says_what_the_tests_show() -> None:
+def test_the_readme_agrees_with_the_guarantees() -> None:
     promised = tomllib.loads((guarantees.ROOT / "tests" / "guarantees.toml").read_text())
     rigs = [guarantees.Rig(**rig) for rig in promised["rig"]]
     assert guarantees.wrong_readme(promised, rigs) == []

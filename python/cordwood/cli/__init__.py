@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; returns the exit code: 0 done, 1 data or error, 2 usage, 130 Ctrl-C."""
+    """Run the command line; return the exit code: 0 done, 1 nothing found or an error, 2 usage, 130 Ctrl-C."""
     try:
         from cordwood.cli.app import run  # noqa: PLC0415  (typer and rich are an extra)
 

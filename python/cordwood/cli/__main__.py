@@ -1,4 +1,4 @@
-"""`python -m cordwood.cli`."""
+"""The entry point of `python -m cordwood.cli`."""
 
 import sys
 

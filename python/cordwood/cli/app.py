@@ -1,4 +1,4 @@
-"""The commands, put together."""
+"""The application: all commands."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -21,17 +21,19 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"cordwood {cordwood.__version__}")
         raise typer.Exit
 
 
 @app.callback()
 def cordwood_(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
-    """Open Kafka's partition directories with no broker.
+    """Open Kafka's partition directories without a broker.
 
     Only append, recover, truncate and apply-retention write to them.
 
@@ -39,14 +41,14 @@ def cordwood_(
     cordwood ls /var/lib/kafka                          partitions of a data directory
     cordwood ls /var/lib/kafka/orders-0                 segments of a partition
     cordwood find /var/lib/kafka/orders-0 --time -2h    the first record of the last two hours
-    cordwood cat /var/lib/kafka/orders-0 --since -2h    its records, one JSON object a line
+    cordwood cat /var/lib/kafka/orders-0 --since -2h    its records, one JSON object per line
     cordwood recover /var/lib/kafka/orders-0            what recovery after a crash would change
-    cordwood append notes-0 < lines.txt                 a log of one's own: a record a line
+    cordwood append notes-0 < lines.txt                 append one record per line to a log
     cordwood apply-retention notes-0 --set retention.ms=86400000  what retention would delete
 
     \b
     Exit codes: 0 done, 1 nothing found or an error, 2 wrong usage, 130 Ctrl-C.
-    Warnings about a log go to stderr and leave the exit code as it is.
+    Warnings about a log go to stderr and do not change the exit code.
     """  # noqa: D301  (\b keeps the lines as they are)
     del version
 
@@ -58,15 +60,15 @@ app.command("append")(stop_when_unread(append.append))
 app.command("recover")(stop_when_unread(recover.recover))
 app.command("truncate")(stop_when_unread(truncate.truncate))
 app.command("apply-retention")(stop_when_unread(apply_retention.apply_retention))
-# a target may start with a minus
+# a target may be negative
 app.command("trace", context_settings={"ignore_unknown_options": True})(stop_when_unread(trace.trace))
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run a command; returns the exit code."""
+    """Run a command; return the exit code."""
     try:
         with log_to_stderr():
             code = app(args=list(argv) or ["--help"], prog_name="cordwood", standalone_mode=False)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the last door: one paragraph, no traceback)
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001  (the outermost handler: a message, no traceback)
         return exit_code_of(error)
     return code if isinstance(code, int) else 0

@@ -1,4 +1,4 @@
-"""`cordwood append`: records from standard input to a log."""
+"""`cordwood append`: append records from standard input to a log."""
 
 import base64
 import itertools
@@ -32,88 +32,86 @@ __all__ = ["append"]
 
 InputFormat = Literal["lines", "jsonl"]
 
-_PATIENCE_S = 0.5
+_POLL_S = 0.5
 _CHUNK_BYTES = 1 << 20
-_MADE_BY_CAT = {"offset", "timestamp_type"}
+_IGNORED_FIELDS = {"offset", "timestamp_type"}
 _FIELDS = {"value", "key", "headers", "timestamp"}
 _COLUMNS = {*RECORD_COLUMNS, *OTHER_COLUMNS, DAMAGE_COLUMN}
 
 
 class LineError(ValueError):
-    """A line that is no record; the message names it."""
+    """A line is not a record."""
 
 
 def append(  # noqa: PLR0913, PLR0917  (a command's options)
-    path: Annotated[Path, typer.Argument(help="A partition's directory; it is made where there is none.")],
+    path: Annotated[Path, typer.Argument(help="A partition directory. It is created if it is missing.")],
     input_format: Annotated[
         InputFormat | None,
         typer.Option(
             "--format",
-            help="What a line of standard input is. By default a value; where the first line is one of cordwood cat, "
-            "a record of it, and stderr says so.",
+            help="The format of standard input. By default a line is a value, or a record if the first line is output "
+            "of cordwood cat (a message on stderr says so).",
         ),
     ] = None,
     key_separator: Annotated[
-        str | None, typer.Option(help="With lines: what stands before it, the first time, is the key.")
+        str | None, typer.Option(help="With lines: the text before its first occurrence is the key.")
     ] = None,
     flush: Annotated[
         str,
         typer.Option(
             help="When records are made durable: always, none, 'group(ms=2, bytes=1048576)', 'interval(messages=1000)' "
-            "or 'interval(ms=50)'. At the end all of them are."
+            "or 'interval(ms=50)'. At the end all of them are durable."
         ),
     ] = "always",
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
-    topic_id: Annotated[
-        str | None, typer.Option(help="The topic's id, as Kafka prints it, for a partition that is made.")
-    ] = None,
+    topic_id: Annotated[str | None, typer.Option(help="The topic id, as Kafka prints it, for a new partition.")] = None,
     leader_epoch: Annotated[
-        int | None, typer.Option(min=0, help="What batches are stamped with; by default the log's latest epoch.")
+        int | None, typer.Option(min=0, help="The leader epoch of the batches. By default the latest epoch of the log.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a sentence.")] = False,
 ) -> None:
-    """Append standard input to a log, a record a line, and say where it went.
+    """Append standard input to a log, one record per line, and print the offsets.
 
-    Lines are taken as they come: what a pipe holds at a time is one append. With --format jsonl a line is an object of
-    value, key, headers and timestamp (ms), as `cordwood cat` writes it: text, or {"base64": "…"}; a timestamp of null
-    is none, one that is left out is now. So `cat` of one log can be the `append` of another. What was aborted is
-    appended like the rest, unless --isolation read_committed leaves it out.
+    The lines that a pipe contains at one time are one append. With --format jsonl a line is an object with value, key,
+    headers and timestamp (ms), as `cordwood cat` writes it. Values are text, or {"base64": "…"}. A timestamp of null
+    means no timestamp; a missing one means now. So the output of `cat` can be appended to another log. It contains
+    aborted records, unless `cat` has --isolation read_committed.
 
     \b
     echo 'first line' | cordwood append greetings-0
     cordwood append orders-0 --key-separator : --flush 'group(ms=5)' < orders.txt
     cordwood cat orders-0 --isolation read_committed | cordwood append copy-0 --format jsonl
 
-    Only one writer may use a log at a time, and no broker. What was appended before a line that cannot be read stays.
+    A log has one writer at a time, and no broker may use it. If a line is invalid, the records before it are kept.
     """  # noqa: D301
     if key_separator is not None and input_format == "jsonl":
-        raise UsageError("--key-separator is for --format lines; a jsonl line has a key of its own")
+        raise UsageError("--key-separator is for --format lines; a jsonl line has a field key")
     if key_separator == "":
-        raise UsageError("--key-separator wants at least one letter")
+        raise UsageError("--key-separator: expected at least one character, found none")
     if sys.stdin is None:
-        raise UsageError("there is no standard input to append")
+        raise UsageError("standard input is closed, so there is nothing to append")
     config = settings(properties, assignments)
     chunks = _chunks()
     if input_format is None and key_separator is None:
         if path.exists():
-            # the first line may take long to arrive
+            # refuse a log that cannot be opened before waiting for the first line
             LogWriter.plan_recovery(path, config=config)
         input_format, chunks = _detected(chunks)
-    made = _maker(input_format or "lines", None if key_separator is None else key_separator.encode())
+    to_record = _record_parser(input_format or "lines", None if key_separator is None else key_separator.encode())
     with LogWriter(path, config=config, flush=flush, topic_id=topic_id, leader_epoch=leader_epoch) as writer:
-        where, start = writer.path, writer.log_end_offset
+        opened_path, start = writer.path, writer.log_end_offset
         try:
-            for _ in counted(_appended(writer, made, chunks), _count, to_file=True):
+            for _ in counted(_appended(writer, to_record, chunks), _count, to_file=True):
                 pass
         except BaseException:
-            # asked of the log: Ctrl-C may come when an append is done and before anybody has heard of it
+            # ask the writer: Ctrl-C may arrive after an append is done and before it has returned
             end = _durable(writer)
             if end > start:
-                say(f"appended before that: offsets {start} to {end - 1}")
+                say(f"appended before the error: offsets {start} to {end - 1}")
             raise
         end = writer.log_end_offset
-    _report(where, start, end, as_json=as_json)
+    _report(opened_path, start, end, as_json=as_json)
 
 
 def _durable(writer: LogWriter) -> int:
@@ -126,7 +124,7 @@ def _report(path: str, start: int, end: int, *, as_json: bool) -> None:
     count = end - start
     if as_json:
         first, last = (start, end - 1) if count else (None, None)
-        print_json({"path": path, "first": first, "last": last, "count": count})
+        print_json({"path": path, "first_offset": first, "last_offset": last, "count": count})
     elif count == 0:
         print_text(f"{path}: nothing to append")
     else:
@@ -138,7 +136,7 @@ def _count(appended: Appended) -> int:
 
 
 def _appended(
-    writer: LogWriter, made: Callable[[bytes], Record], chunks: Iterable[Iterable[bytes]]
+    writer: LogWriter, to_record: Callable[[bytes], Record], chunks: Iterable[Iterable[bytes]]
 ) -> Iterator[Appended]:
     number = 0
     for lines in chunks:
@@ -146,9 +144,9 @@ def _appended(
         for line in lines:
             number += 1
             try:
-                records.append(made(line))
+                records.append(to_record(line))
             except (ValueError, TypeError) as error:
-                wrong = _no_record(number, str(error))
+                wrong = _line_error(number, str(error))
                 break
         yield from _append(writer, records, first)
         if wrong is not None:
@@ -156,30 +154,30 @@ def _appended(
 
 
 def _append(writer: LogWriter, records: list[Record], line: int) -> Iterator[Appended]:
-    """Append the records of lines from this one on; where one is refused, those before it, and name its line."""
+    """Append records, of which the first is on the given line. If one is refused, append those before it and raise."""
     if not records:
         return
     end = writer.log_end_offset
     try:
         yield writer.append_many(records)
     except (ConfigError, InvalidRecordError, RecordTooLargeError) as error:
-        # a batch that is only found too large once it is compressed may have others before it
+        # earlier batches may have been appended: some are found to be too large only after compression
         done = writer.log_end_offset - end
         rest, line = records[done:], line + done
         if len(rest) == 1:
-            raise _no_record(line, sentence(error)) from None
+            raise _line_error(line, sentence(error)) from None
         half = len(rest) // 2
         yield from _append(writer, rest[:half], line)
         yield from _append(writer, rest[half:], line + half)
 
 
-def _no_record(line: int, cause: str) -> LineError:
-    return LineError(f"line {line} is no record: {cause}")
+def _line_error(line: int, cause: str) -> LineError:
+    return LineError(f"line {line} is not a record: {cause}")
 
 
 def _read(source: int) -> bytes:
-    """Read what is there, and wait for it in pieces: a Ctrl-C that comes just before a read would not end it."""
-    while not select.select([source], [], [], _PATIENCE_S)[0]:
+    """Read the available bytes. Poll, because a Ctrl-C just before a blocking read would not interrupt it."""
+    while not select.select([source], [], [], _POLL_S)[0]:
         pass
     try:
         return os.read(source, _CHUNK_BYTES)
@@ -188,7 +186,7 @@ def _read(source: int) -> bytes:
 
 
 def _chunks() -> Iterator[Iterable[bytes]]:
-    """Give whole lines, without their ends, as they come."""
+    """Yield whole lines, without line ends, as they arrive."""
     source, rest = sys.stdin.fileno(), [b""]
     while chunk := _read(source):
         head, newline, tail = chunk.rpartition(b"\n")
@@ -203,30 +201,33 @@ def _chunks() -> Iterator[Iterable[bytes]]:
 def _detected(chunks: Iterator[Iterable[bytes]]) -> tuple[InputFormat, Iterator[Iterable[bytes]]]:
     """Detect the format from the first line.
 
-    A record with an offset is the output of `cat`. Any other JSON object of columns of `cat` may be a value as well.
+    A record with an offset is output of `cat`. Any other JSON object with columns of `cat` may also be a value.
     """
     lines = list(next(chunks, ()))
     found: InputFormat = "lines"
     names = _names(lines[0]) if lines else set()
     if names and names <= _COLUMNS:
         try:
-            _of_json(lines[0])
+            _record_of_json(lines[0])
         except (ValueError, TypeError) as error:
             raise UsageError(
-                f"the first line may be output of cordwood cat, and is no record: {error}; give --format lines to "
-                f"append lines as values, or input of cordwood cat --columns {','.join(RECORD_COLUMNS)}"
+                f"the first line looks like output of cordwood cat but is not a record: {error}; use --format lines to "
+                f"append lines as values, or the output of cordwood cat --columns {','.join(RECORD_COLUMNS)}"
             ) from None
         if "offset" not in names:
             raise UsageError(
-                "the first line is JSON that may be a record or a value: say which, by --format jsonl or --format lines"
+                "the first line is JSON that may be a record or a value: choose with --format jsonl or --format lines"
             )
         found = "jsonl"
-        say("standard input is of cordwood cat, and taken as --format jsonl; --format lines takes its lines as values")
+        say(
+            "standard input is output of cordwood cat, so --format jsonl is used; "
+            "--format lines appends its lines as values"
+        )
     return found, itertools.chain([lines], chunks)
 
 
 def _names(line: bytes) -> set[str]:
-    """List the names in a line that is a JSON object; none of any other line."""
+    """Return the names in a line that is a JSON object; an empty set for any other line."""
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError):
@@ -234,9 +235,9 @@ def _names(line: bytes) -> set[str]:
     return set(fields) if isinstance(fields, dict) else set()
 
 
-def _maker(input_format: InputFormat, key_separator: bytes | None) -> Callable[[bytes], Record]:
+def _record_parser(input_format: InputFormat, key_separator: bytes | None) -> Callable[[bytes], Record]:
     if input_format == "jsonl":
-        return _of_json
+        return _record_of_json
     if key_separator is None:
         return Record
     separator = key_separator
@@ -244,33 +245,33 @@ def _maker(input_format: InputFormat, key_separator: bytes | None) -> Callable[[
     def with_key(line: bytes) -> Record:
         key, found, value = line.partition(separator)
         if not found:
-            raise LineError(f"there is no {separator.decode()!r} in it")
+            raise LineError(f"it does not contain {separator.decode()!r}")
         return Record(value, key=key)
 
     return with_key
 
 
-def _of_json(line: bytes) -> Record:
+def _record_of_json(line: bytes) -> Record:
     try:
         fields = json.loads(line)
     except ValueError as error:
         raise LineError(f"not JSON: {error}") from None
     except RecursionError:
-        raise LineError("not JSON that can be read: it is nested too deeply") from None
+        raise LineError("the JSON is nested too deeply") from None
     if not isinstance(fields, dict):
-        raise LineError("not an object")
-    unknown = sorted(fields.keys() - _FIELDS - _MADE_BY_CAT)
+        raise LineError("not a JSON object")
+    unknown = sorted(fields.keys() - _FIELDS - _IGNORED_FIELDS)
     if unknown:
-        raise LineError(f"of {', '.join(unknown)} nothing is known; it may have value, key, headers and timestamp")
+        raise LineError(f"unknown fields {', '.join(unknown)}; expected value, key, headers and timestamp")
     if "value" not in fields:
-        raise LineError("it has no value (null is one)")
+        raise LineError("it has no field value (which may be null)")
     timestamp = fields.get("timestamp", "now")
     if timestamp is None:
         timestamp = -1
     elif timestamp == "now":
         timestamp = None
     elif isinstance(timestamp, bool) or not isinstance(timestamp, int):
-        raise LineError("timestamp is a number of milliseconds, or null")
+        raise LineError("timestamp: expected a number of milliseconds, or null")
     headers = _headers(fields.get("headers"))
     return Record(_bytes(fields["value"], "value"), _bytes(fields.get("key"), "key"), headers, timestamp)
 
@@ -284,11 +285,11 @@ def _headers(given: object) -> list[tuple[bytes | str, bytes | str | None]]:
             case [name, value] if (key := _bytes(name, "a header's name")) is not None:
                 headers.append((key, _bytes(value, "a header")))
             case _:
-                raise LineError("headers is a list of [name, value]")
+                raise LineError("headers: expected a list of [name, value]")
     return headers
 
 
-def _bytes(value: Any, what: str) -> bytes | str | None:  # noqa: ANN401  (whatever JSON can say)
+def _bytes(value: Any, what: str) -> bytes | str | None:  # noqa: ANN401  (any JSON value)
     match value:
         case None | str():
             return value
@@ -296,5 +297,5 @@ def _bytes(value: Any, what: str) -> bytes | str | None:  # noqa: ANN401  (whate
             try:
                 return base64.b64decode(text, validate=True)
             except ValueError as error:
-                raise LineError(f"{what} is not base64: {error}") from None
-    raise LineError(f'{what} is text, null or {{"base64": "…"}}')
+                raise LineError(f"{what}: expected base64: {error}") from None
+    raise LineError(f'{what}: expected text, null or {{"base64": "…"}}')

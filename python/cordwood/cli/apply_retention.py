@@ -18,17 +18,17 @@ _COLUMNS: list[Column] = [("base", "right"), ("end", "right"), ("size", "right")
 
 def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A partition's directory.")],
+    path: Annotated[Path, typer.Argument(help="A partition directory.")],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
-    now: Annotated[str | None, typer.Option(help=f"The time by which ages are measured: {FORMS}.")] = None,
+    now: Annotated[str | None, typer.Option(help=f"The time against which ages are measured: {FORMS}.")] = None,
     yes: Annotated[bool, YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
     """Delete the segments that retention allows to delete, oldest first. Without --yes, only print them.
 
-    The settings are retention.ms (7 days unless given, -1: for ever), retention.bytes (-1: any size) and
-    cleanup.policy, with Kafka's meaning: a segment is as old as its newest record.
+    The settings are retention.ms (default 7 days, -1: no limit), retention.bytes (default -1: no limit) and
+    cleanup.policy, as in Kafka. The age of a segment is the age of its newest record.
 
     \b
     cordwood apply-retention orders-0 --set retention.ms=86400000          print what would be deleted
@@ -36,15 +36,15 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood apply-retention orders-0 --set retention.bytes=1073741824 --set retention.ms=-1 --now 2024-05-01T10:00Z
     """  # noqa: D301
     config = settings(properties, assignments)
-    moment = None if now is None else parse(now)
+    now_ms = None if now is None else parse(now)
     log = opened(context, path)
-    plan = plan_retention(log, config, moment)
+    plan = plan_retention(log, config, now_ms)
     shown = _segments(log, plan)
     if not yes:
         LogWriter.plan_recovery(path, config=config)
     else:
         with LogWriter(path, config=config) as writer:
-            plan = writer.apply_retention(moment)
+            plan = writer.apply_retention(now_ms)
     if json:
         document = {"path": log.path, "log_start_offset": plan.log_start_offset, "segments": plan.segments}
         print_json(document | {"bytes": plan.bytes, "rolls": plan.rolls, "dry_run": not yes})
@@ -66,26 +66,26 @@ def _segments(log: Log, plan: RetentionPlan) -> list[list[str]]:
 
 
 def _age(segment: Segment) -> str:
-    """Say the time that retention goes by: that of the file where no record has one, as in Kafka."""
+    """Format the time that retention uses: as in Kafka, the file's time if no record has a timestamp."""
     words = in_words(segment.largest_timestamp)
     return words if segment.largest_record_timestamp >= 0 else f"{words} (the file's)"
 
 
 def _limits(config: LogConfig) -> str:
-    """Name the settings that decide."""
+    """Format the settings that determine which segments are deleted."""
     policy = config.cleanup_policy
     if "delete" not in policy.split(","):
-        return f"cleanup.policy={policy or 'none'}, which deletes only what lies below the log start offset"
+        return f"cleanup.policy={policy or 'none'}, which deletes only segments below the log start offset"
     return f"retention.ms={config.retention_ms}, retention.bytes={config.retention_bytes}"
 
 
 def _say(log: Log, config: LogConfig, plan: RetentionPlan, shown: list[list[str]], *, dry_run: bool) -> None:
-    under = _limits(config)
+    limits = _limits(config)
     if not plan.segments:
-        print_text(f"{log.path}: no segment is to be deleted under {under}")
+        print_text(f"{log.path}: no segment to delete with {limits}")
         return
     words = "would be deleted" if dry_run else "deleted"
-    print_table(f"{log.path}: {words} under {under}", _COLUMNS, shown)
-    print_text(f"{bytes_in_words(plan.bytes)}; the log starts at {plan.log_start_offset} then")
+    print_table(f"{log.path}: {words} with {limits}", _COLUMNS, shown)
+    print_text(f"{bytes_in_words(plan.bytes)}; after that the log starts at {plan.log_start_offset}")
     if dry_run:
         print_text("nothing was written; add --yes to delete", style="dim")

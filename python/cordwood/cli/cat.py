@@ -1,4 +1,4 @@
-"""`cordwood cat`: a range of records as JSON lines, CSV, Arrow or Parquet."""
+"""`cordwood cat`: write a range of records as JSON lines, CSV, Arrow or Parquet."""
 
 import itertools
 import sys
@@ -37,11 +37,11 @@ __all__ = ["cat"]
 
 def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A partition's directory.")],
+    path: Annotated[Path, typer.Argument(help="A partition directory.")],
     start_offset: Annotated[int | None, typer.Option(help="First offset, inclusive.")] = None,
-    end_offset: Annotated[int | None, typer.Option(help="Last offset, exclusive.")] = None,
+    end_offset: Annotated[int | None, typer.Option(help="End offset, exclusive.")] = None,
     since: Annotated[str | None, typer.Option(help=f"First time, inclusive: {FORMS}.")] = None,
-    until: Annotated[str | None, typer.Option(help="Last time, exclusive, in the same forms.")] = None,
+    until: Annotated[str | None, typer.Option(help="End time, exclusive, in the same forms.")] = None,
     columns: Annotated[
         str | None,
         typer.Option(help=f"Comma-separated: {' '.join(RECORD_COLUMNS)} (the default), {' '.join(OTHER_COLUMNS)}."),
@@ -49,39 +49,39 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     isolation: Annotated[
         Literal["read_uncommitted", "read_committed"] | None,
         typer.Option(
-            help="read_committed leaves out what was aborted and what is still open. By default nothing is left out, "
-            "and a line on stderr says so where there is such a record."
+            help="read_committed leaves out aborted and open transactions. By default they are included, and a message "
+            "on stderr names the first such record."
         ),
     ] = None,
     include_control: Annotated[
         bool,
         typer.Option(
             "--include-control",
-            help="Transaction markers too; without --columns also the column is_control, which marks them.",
+            help="Also write transaction markers; without --columns also the column is_control, which marks them.",
         ),
     ] = False,
     on_damage: Annotated[
         Literal["raise", "skip", "report"],
-        typer.Option(help="Stop at damage, leave it out and name it, or give it a row with an error column."),
+        typer.Option(help="Stop at damage, skip it, or write a row with an error column for it."),
     ] = "raise",
-    limit: Annotated[int | None, typer.Option(min=0, help="At most so many records.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Maximum number of rows.")] = None,
     output_format: Annotated[
         Format | None,
         typer.Option(
             "--format",
-            help="By default what the suffix of -o says, else jsonl. Only jsonl of default columns needs no pyarrow.",
+            help="By default by the suffix of -o, otherwise jsonl. Only jsonl of the default columns needs no pyarrow.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A file, pipe or device; - is standard output, the default.")
+        Path | None, typer.Option("-o", "--output", help="A file, pipe or device. By default - (standard output).")
     ] = None,
 ) -> None:
     """Write a partition's records to standard output or to a file.
 
-    Keys and values are text where they are UTF-8; else JSON has {"base64": "…"} and CSV has base64:…
-    An Arrow file has the file format; a pipe, and a file with the suffix .arrows, get the stream format.
-    A file appears when it is complete, in place of the one that was there, and keeps its mode.
+    Keys and values are text if they are UTF-8; otherwise {"base64": "…"} in JSON and base64:… in CSV.
+    Arrow is written to files in the file format, to pipes and to files with the suffix .arrows in the stream format.
+    An existing file is replaced when the new one is complete, and its mode is kept.
 
     \b
     cordwood cat orders-0 --since 2024-05-01T10:00Z --until 2024-05-01T11:00Z
@@ -89,14 +89,14 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood cat payments-0 --isolation read_committed -o payments.parquet
     cordwood cat broken-0 --on-damage skip > readable.jsonl
 
-    With --on-damage skip or report, the damaged stretches are named on stderr and the exit code is 1.
-    Warnings about the log, such as a missing segment, go to stderr, too, and leave the exit code as it is.
+    With --on-damage skip or report, damaged ranges are printed to stderr and the exit code is 1.
+    Warnings about the log, such as a missing segment, also go to stderr, and do not change the exit code.
     """  # noqa: D301
     if json and output_format not in {None, "jsonl"}:
-        raise UsageError(f"--json is the same as --format jsonl, and --format says {output_format}: leave one out")
+        raise UsageError(f"--json means --format jsonl, but --format is {output_format}: use one of them")
     log = opened(context, path)
     target = output_of(output, log.path)
-    wanted = format_of(target.path, "jsonl" if json else output_format)
+    written_format = format_of(target.path, "jsonl" if json else output_format)
     chosen = _columns(columns, include_control=include_control)
     request: dict[str, Any] = {
         "start_offset": start_offset,
@@ -106,13 +106,13 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         "include_control": include_control,
         "on_damage": on_damage,
     }
-    # no log has more records than an int of the machine counts
+    # larger values do not fit the argument, and no log has more records
     limit = None if limit is None else min(limit, sys.maxsize)
     written = _Written(limit)
     names = tuple(chosen or RECORD_COLUMNS)
-    # without pyarrow; a column that is there twice is for the scan to refuse
+    # without pyarrow; the scan refuses a repeated column
     is_plain = set(names) <= set(RECORD_COLUMNS) and len(set(names)) == len(names)
-    if wanted == "jsonl" and on_damage == "raise" and is_plain:
+    if written_format == "jsonl" and on_damage == "raise" and is_plain:
         records = log.records(**request)
         rows = (rows_of_record(record, names) for record in written.records(records))
         with target.opened(binary=False) as out:
@@ -120,14 +120,14 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         if isolation is None:
             _name_uncommitted(records, written)
         return
-    # the offset of the last row that is written says which records are, whatever columns are asked for
+    # `_Written` needs the offsets, also if that column is not selected
     is_added = limit is not None and chosen is not None and "offset" not in chosen
     scan = log.scan(columns=[*(chosen or ()), "offset"] if is_added else chosen, **request)
     schema = scan.schema.remove(scan.schema.get_field_index("offset")) if is_added else scan.schema
-    with target.opened(binary=wanted in {"arrow", "parquet"}) as out:
+    with target.opened(binary=written_format in {"arrow", "parquet"}) as out:
         selected = (batch.select(schema.names) for batch in written.batches(scan))
         batches = counted(selected, _row_count, to_file=target.path is not None)
-        match wanted:
+        match written_format:
             case "jsonl":
                 write_jsonl(_rows(batches), out)
             case "csv":
@@ -139,7 +139,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
                 write_parquet(schema, batches, out)
     if isolation is None:
         _name_uncommitted(scan, written)
-    _name_gaps(scan.damaged_ranges)
+    _name_damage(scan.damaged_ranges)
 
 
 def _columns(given: str | None, *, include_control: bool) -> list[str] | None:
@@ -147,7 +147,7 @@ def _columns(given: str | None, *, include_control: bool) -> list[str] | None:
         return [*RECORD_COLUMNS, "is_control"] if include_control else None
     names = [name.strip() for name in given.split(",")]
     if not all(names):
-        raise UsageError(f"--columns wants the names of columns, separated by commas, not {given!r}")
+        raise UsageError(f"--columns: expected column names separated by commas, found {given!r}")
     return names
 
 
@@ -155,25 +155,25 @@ def _times(since: str | None, until: str | None) -> dict[str, int | None]:
     start = None if since is None else parse(since)
     end = None if until is None else parse(until)
     if start is not None and end is not None and end < start:
-        raise UsageError(f"--until {in_words(end)} lies before --since {in_words(start)}")
+        raise UsageError(f"--until {in_words(end)} is before --since {in_words(start)}")
     return {"start_time": start, "end_time": end}
 
 
 class _Written:
-    """What is written: at most so many records, and the last of them."""
+    """Limits the rows that are written, and keeps the offset of the last one."""
 
     def __init__(self, limit: int | None) -> None:
         self.limit = limit
         self.last = -1
 
     def records(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Pass them on."""
+        """Yield the records that are written."""
         for record in itertools.islice(records, self.limit):
             self.last = record.offset
             yield record
 
     def batches(self, scan: Scan) -> Iterator["pa.RecordBatch"]:
-        """Pass them on; with a limit they have the column `offset`."""
+        """Yield the batches that are written; with a limit they must have the column `offset`."""
         left = sys.maxsize if self.limit is None else self.limit
         for batch in scan if left else ():
             part = batch.slice(0, left)
@@ -184,17 +184,17 @@ class _Written:
             if left <= 0:
                 return
 
-    def holds(self, offset: int) -> bool:
-        """Whether a record that was read is written, too: reading is ahead of writing."""
+    def contains(self, offset: int) -> bool:
+        """Whether a record that was read is also written: more is read than written."""
         return self.limit is None or offset <= self.last
 
 
 def _name_uncommitted(reading: Records | Scan, written: _Written) -> None:
     found = reading.first_uncommitted
-    if found is not None and written.holds(found[1]):
+    if found is not None and written.contains(found[1]):
         say(
-            f"{found[0]}: records of transactions that were aborted or have not ended are among these, the first at "
-            f"offset {found[1]}; --isolation read_committed leaves them out"
+            f"{found[0]}: the output contains records of transactions that were aborted or have not ended, the first "
+            f"at offset {found[1]}; --isolation read_committed leaves them out"
         )
 
 
@@ -211,13 +211,13 @@ def _row_count(batch: "pa.RecordBatch") -> int:
     return int(batch.num_rows)
 
 
-def _name_gaps(gaps: list[DamagedRange]) -> None:
-    if not gaps:
+def _name_damage(ranges: list[DamagedRange]) -> None:
+    if not ranges:
         return
-    for gap in gaps:
-        end = "the end" if gap.end_offset is None else gap.end_offset
+    for damage in ranges:
+        end = "the end" if damage.end_offset is None else damage.end_offset
         say(
-            f"left out {gap.file}, bytes {gap.start_position} to {gap.end_position}, "
-            f"offsets {gap.start_offset} to {end}: {gap.reason}"
+            f"left out {damage.file}, bytes {damage.start_position} to {damage.end_position}, "
+            f"offsets {damage.start_offset} to {end}: {damage.reason}"
         )
     raise typer.Exit(FAILED)

@@ -1,4 +1,4 @@
-"""The exit codes of the commands, and the error messages on stderr, of one paragraph."""
+"""The exit codes of the commands, and their error messages on stderr."""
 
 import errno
 import functools
@@ -33,7 +33,7 @@ __all__ = [
     "stop_when_unread",
 ]
 
-# the options of the commands for arguments of the library
+# options of the commands by the library's argument
 _OPTIONS = {
     "columns": "--columns",
     "end_offset": "--end-offset",
@@ -54,7 +54,7 @@ _P = ParamSpec("_P")
 
 
 class UsageError(ValueError):
-    """Arguments that exclude each other, or that do not have the expected form."""
+    """Arguments that cannot be combined, or that do not have the expected form."""
 
 
 class UnreadOutputError(ValueError):
@@ -71,13 +71,13 @@ def say(paragraph: str) -> None:
 
 
 def sentence(error: CordwoodError) -> str:
-    """Return the sentence of an error, with the advice for the command line."""
+    """Return the message of an error, with advice for the command line."""
     facts = str(error.args[0])
     match error:
         case ConfigError(argument=str() as argument) if argument in _OPTIONS:
             return f"{_OPTIONS[argument]}: expected {error.expected}, found {error.found}"
         case CorruptLogError() if error.advice:
-            return f"{facts}; cordwood cat --on-damage skip reads what is left"
+            return f"{facts}; cordwood cat --on-damage skip reads the rest"
         case LogNotFoundError(code="no_segment"):
             return f"{facts}; cordwood ls shows the partitions of a data directory"
         case RecordTooLargeError(argument=str() as setting):
@@ -93,7 +93,7 @@ def exit_code_of(error: BaseException) -> int:
         case KeyboardInterrupt() | typer.Abort():
             return INTERRUPTED
         case typer.TyperException():
-            say(error.format_message() + " (--help shows what is possible)")
+            say(error.format_message() + " (see --help)")
             return error.exit_code
         case UsageError() | TimeFormError():
             say(str(error))
@@ -110,7 +110,7 @@ def exit_code_of(error: BaseException) -> int:
         case OSError() | ImportError() | ValueError() | MemoryError():
             say(str(error) or type(error).__name__)
         case _:
-            say(f"a defect of cordwood, please report it: {type(error).__name__}: {error}")
+            say(f"a bug in cordwood, please report it: {type(error).__name__}: {error}")
     return FAILED
 
 

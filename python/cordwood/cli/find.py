@@ -1,4 +1,4 @@
-"""`cordwood find`: where an offset or a time lies."""
+"""`cordwood find`: find the segment, batch and position of an offset or a time."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,14 +18,14 @@ _COLUMNS: list[Column] = [("what", "left"), ("value", "left")]
 
 def find(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A partition's directory.")],
-    offset: Annotated[int | None, typer.Option(help="Find the batch that holds this offset.")] = None,
+    path: Annotated[Path, typer.Argument(help="A partition directory.")],
+    offset: Annotated[int | None, typer.Option(help="Find the batch that contains this offset.")] = None,
     time: Annotated[str | None, typer.Option(help=f"Find the first record at or after this time: {FORMS}.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
-    """Find an offset or a time: its segment, its batch and the byte where that starts.
+    """Find an offset or a time: its segment, its batch and the position of the batch.
 
-    Where an offset is missing, because of compaction, the record that follows is shown.
+    If an offset is missing because of compaction, the next record is shown.
 
     \b
     cordwood find /var/lib/kafka/orders-0 --offset 1234567
@@ -33,7 +33,7 @@ def find(
     cordwood find /var/lib/kafka/orders-0 --time -2h --json
     """  # noqa: D301
     if (offset is None) == (time is None):
-        raise UsageError("find wants either --offset or --time")
+        raise UsageError("find: expected either --offset or --time")
     log = opened(context, path)
     if time is not None:
         timestamp = parse(time)
@@ -48,11 +48,11 @@ def find(
 
 
 def _at_offset(log: Log, offset: int) -> dict[str, Any]:
-    """Find the record at an offset or, where there is none, the one that follows."""
+    """Find the record at an offset, or the next record if there is none."""
     nothing = NothingFoundError(f"{log.path} has no record at or after offset {offset}")
     if log.locate(offset) is None:
         raise nothing
-    # a header says which offsets a batch may hold, and the records which of them compaction has left there
+    # the header has only the range of offsets; compaction may have removed some of its records
     record = next(log.records(start_offset=offset, include_control=True), None)
     if record is None:
         raise nothing
@@ -93,5 +93,5 @@ def _show(document: dict[str, Any], json: bool) -> None:
     shown = document | ({"time": in_words(document["timestamp"])} if "timestamp" in document else {})
     title = document["path"]
     if "missing" in document:
-        title += f": offset {document['missing']} is not there; the next record is at offset {document['offset']}"
+        title += f": offset {document['missing']} is missing; the next record is at offset {document['offset']}"
     print_table(title, _COLUMNS, [[words[key], str(shown[key])] for key in words if key in shown])

@@ -1,4 +1,4 @@
-"""Records as JSON lines, CSV, Arrow or Parquet."""
+"""Writers of records as JSON lines, CSV, Arrow or Parquet."""
 
 import base64
 import json
@@ -33,19 +33,19 @@ Row = dict[str, Any]
 Format = Literal["jsonl", "csv", "arrow", "parquet"]
 
 RECORD_COLUMNS = ("offset", "timestamp", "timestamp_type", "key", "value", "headers")
-"""The columns of a record, which are written by default."""
+"""The columns that are written by default."""
 
 OTHER_COLUMNS = (
     *("topic", "partition", "leader_epoch", "producer_id", "producer_epoch", "sequence", "is_transactional"),
     *("is_control", "codec", "magic", "batch_base_offset", "position", "segment_base_offset", "key_size", "value_size"),
 )
-"""The columns that are written on request."""
+"""The columns that are written only with `--columns`."""
 
 DAMAGE_COLUMN = "error"
-"""The column that rows about damage have, with `--on-damage report`."""
+"""The column that describes damage with `--on-damage report`."""
 
 STREAM_SUFFIX = ".arrows"
-"""Arrow's own suffix for its stream format."""
+"""The standard suffix of Arrow's stream format."""
 
 _SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
@@ -63,24 +63,24 @@ _COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip", ".br"}
 
 
 def format_of(path: Path | None, given: Format | None) -> Format:
-    """Choose the format: the one that was given, that of a file's suffix, or JSON lines.
+    """Choose the format: the given one, otherwise that of the file's suffix, otherwise JSON lines.
 
-    *Errors*: `UsageError` where the two contradict each other, and for a suffix that promises a compressed file.
+    *Errors*: `UsageError` if the two differ, and for the suffix of a compressed file.
 
     >>> format_of(Path("payments.parquet"), None), format_of(None, None), format_of(Path("records"), "csv")
     ('parquet', 'jsonl', 'csv')
     """
     suffix = "" if path is None else path.suffix.lower()
     if suffix in _COMPRESSED:
-        raise UsageError(f"{path}: no file is compressed as a whole here; write to - and pipe it into a compressor")
-    meant = _SUFFIXES.get(suffix)
-    if given is not None and meant is not None and given != meant:
-        raise UsageError(f"{path} is to be {meant} by its suffix and {given} by --format: leave one out, or change it")
-    return given or meant or "jsonl"
+        raise UsageError(f"{path}: compressed files are not supported; write to - and pipe it into a compressor")
+    by_suffix = _SUFFIXES.get(suffix)
+    if given is not None and by_suffix is not None and given != by_suffix:
+        raise UsageError(f"{path} has the suffix of {by_suffix}, but --format is {given}: change one of them")
+    return given or by_suffix or "jsonl"
 
 
 def write_jsonl(rows: Iterable[Row], out: BinaryIO) -> None:
-    """Write an object a line. Bytes are text where they are UTF-8, else `{"base64": …}`."""
+    """Write one object per line. Bytes are text if they are UTF-8, otherwise `{"base64": …}`."""
     for row in rows:
         line = json.dumps({name: _as_json(value) for name, value in row.items()}, ensure_ascii=False)
         out.write(escape_json(line).encode() + b"\n")
@@ -100,7 +100,7 @@ def _as_json(value: object) -> object:
 
 
 def rows_of_record(record: Record, columns: Iterable[str]) -> Row:
-    """Make a row of a record."""
+    """Convert a record to a row."""
     row: Row = {name: getattr(record, name) for name in columns}
     if row.get("timestamp") == -1:
         row["timestamp"] = None
@@ -110,7 +110,7 @@ def rows_of_record(record: Record, columns: Iterable[str]) -> Row:
 
 
 def rows_of_batch(batch: "pa.RecordBatch") -> Iterator[Row]:
-    """Make rows of a record batch, the same that `rows_of_record` makes."""
+    """Convert a record batch to rows, as `rows_of_record` does for a record."""
     names = batch.schema.names
     columns = [_plain(name, batch.column(name)) for name in names]
     for values in zip(*columns, strict=True):
@@ -126,7 +126,7 @@ def _plain(name: str, column: "pa.Array") -> list[Any]:
 
 
 def write_csv(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO, *, terminal: bool) -> None:
-    """Write CSV with a heading. Bytes are text where they are UTF-8, else `base64:…`; headers and errors are JSON."""
+    """Write CSV with a heading. Bytes are text if they are UTF-8, otherwise `base64:…`; headers and errors are JSON."""
     import pyarrow as pa  # noqa: PLC0415  (an extra)
     from pyarrow import csv  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The warnings of the logs that a command reads and writes."""
+"""Warnings about the logs that a command reads and writes."""
 
 import logging
 import sys
@@ -50,7 +50,7 @@ def log_to_stderr() -> Iterator[None]:
 
 @contextmanager
 def silent_log() -> Iterator[None]:
-    """Keep the core's warnings back, for a command that shows them itself."""
+    """Suppress the core's log messages, for a command that prints them itself."""
     was_disabled, _LOGGER.disabled = _LOGGER.disabled, True
     try:
         yield

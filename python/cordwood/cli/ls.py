@@ -1,4 +1,4 @@
-"""`cordwood ls`: the partitions of a data directory, or the segments of a partition."""
+"""`cordwood ls`: list the partitions of a data directory, or the segments of a partition."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,14 +35,14 @@ _SEGMENT_COLUMNS: list[Column] = [
 
 
 def ls(
-    path: Annotated[Path, typer.Argument(help="A data directory, or a partition's directory.")],
+    path: Annotated[Path, typer.Argument(help="A data directory or a partition directory.")],
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
     """List a data directory's partitions, or a partition's segments.
 
     \b
     cordwood ls /var/lib/kafka                    size, first and end offset of every partition
-    cordwood ls /var/lib/kafka/orders-0           its segments; how many entries each index holds
+    cordwood ls /var/lib/kafka/orders-0           its segments, with the number of entries of each index
     cordwood ls /var/lib/kafka --json | jq '.partitions[] | select(.size > 1e9) | .name'
     """  # noqa: D301
     with silent_log():
@@ -57,8 +57,8 @@ def _list(path: Path, json: bool) -> None:
             raise
         directory = _data_directory(path)
         if directory is None:
-            wanted = "give a partition's directory, or a data directory"
-            raise NothingFoundError(f"{error.file} holds no segment and no partition: {wanted}") from None
+            advice = "give a partition directory or a data directory"
+            raise NothingFoundError(f"{error.file} contains no segment and no partition: {advice}") from None
         _list_partitions(directory, json)
     else:
         _list_segments(log, json)
@@ -69,11 +69,11 @@ def _is_without_segment(error: Exception) -> bool:
 
 
 def _data_directory(path: Path) -> LogDir | None:
-    """Open a data directory with partitions in it; `None` where the directory is another."""
+    """Open a data directory; `None` if it has no partitions, or is a partition directory itself."""
     try:
         return LogDir(path) or None
     except ConfigError:
-        # a partition's, which has no segment
+        # a partition directory without a segment
         return None
 
 
@@ -95,7 +95,7 @@ def _partition(directory: LogDir, name: str) -> dict[str, Any]:
     try:
         log = directory[name]
     except CordwoodError as error:
-        # Kafka has just created it
+        # a partition that Kafka has just created has no segment yet
         is_new = _is_without_segment(error)
         return {"name": name, "size": 0, "segments": 0} if is_new else {"name": name, "error": sentence(error)}
     except OSError as error:
@@ -170,7 +170,7 @@ def _largest_timestamp(segment: Segment) -> int | str | None:
         largest = segment.largest_record_timestamp
     except CordwoodError:
         return "damaged"
-    # not the file's time, which a copy may have changed
+    # not the file's modification time: a copy may have another one
     return None if largest < 0 else largest
 
 

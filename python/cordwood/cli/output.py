@@ -1,7 +1,7 @@
-"""Where records go: standard output, a file, or a pipe or device.
+"""The output of records: standard output, a file, or a pipe or device.
 
-A file is made beside its name and renamed when it is complete, so that no half of one is ever there. A pipe, a device
-and a descriptor that is already open (`/dev/fd/3`) are written through.
+A file is written under a temporary name in the same directory and renamed when it is complete, so that an incomplete
+file is never visible. A pipe, a device and a descriptor that is already open (`/dev/fd/3`) are written directly.
 """
 
 import errno
@@ -28,7 +28,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class _TerminatedError(BaseException):
-    """A signal that ends the process: raised, so that what is unfinished is removed first."""
+    """A signal that terminates the process, as an exception, so that temporary files are removed first."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
@@ -37,55 +37,55 @@ class _TerminatedError(BaseException):
 
 @dataclass(frozen=True)
 class Output:
-    """What an option names for output."""
+    """The target of the option for output."""
 
     path: Path | None = None
-    """As it was given; `None` for standard output."""
+    """The path as given; `None` for standard output."""
 
     replaced: Path | None = None
-    """The file to replace or to make, after symbolic links; `None` for what is written through."""
+    """The file to replace or create, with symbolic links resolved; `None` for a target that is written directly."""
 
     descriptor: int | None = None
-    """The descriptor of this process that the path names."""
+    """The descriptor of this process that the path refers to."""
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file, or will be one."""
+        """Whether it is a regular file, or a new one."""
         return self.replaced is not None
 
     @contextmanager
     def opened(self, *, binary: bool) -> Iterator[BinaryIO]:
-        """Open it for writing. A file is there when the block has ended without an error, or not at all."""
+        """Open it for writing. A file is created or replaced only if the block ends without an error."""
         if self.path is None:
             if binary and sys.stdout.isatty():
-                raise UsageError("this format is not for terminals: give a file with -o, or a pipe")
+                raise UsageError("this format cannot be written to a terminal: use a file with -o, or a pipe")
             sys.stdout.flush()
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
             return
         with _named(self.path):
             if self.replaced is not None:
-                with _ended_by_signals(), _replacing(self.replaced) as file:
+                with _raising_on_signals(), _replacing(self.replaced) as file:
                     yield file
                 return
-            with os.fdopen(self._through(self.path), "wb") as file:
+            with os.fdopen(self._open_directly(self.path), "wb") as file:
                 if binary and file.isatty():
-                    raise UsageError(f"{self.path} is a terminal, and this format is not for one")
+                    raise UsageError(f"{self.path} is a terminal, and this format cannot be written to one")
                 yield file
 
-    def _through(self, path: Path) -> int:
-        """Open what is written through. A duplicate of a descriptor shares its position with the other users."""
+    def _open_directly(self, path: Path) -> int:
+        """Open a target that is written directly. A duplicate of a descriptor shares its position with the original."""
         if self.descriptor is not None:
             return os.dup(self.descriptor)
         descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY | os.O_CLOEXEC)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            # the open file of another process
+            # a file that another process has open: append to it
             os.lseek(descriptor, 0, os.SEEK_END)
         return descriptor
 
 
 def output_of(path: Path | None, partition: str) -> Output:
-    """Find out what a path names: `-` and no path are standard output, links are followed. Nothing is made or opened.
+    """Resolve a path: `-` and `None` are standard output, links are followed. Nothing is created or opened.
 
     *Errors*: `UsageError` for a directory, and for a file in the partition; `OSError`.
     """
@@ -99,12 +99,12 @@ def output_of(path: Path | None, partition: str) -> Output:
         raise UsageError(f"{path} is a directory; -o names a file, a pipe, or - for standard output")
     if found is None:
         return Output(path, _outside(partition, path))
-    # before all else: a socket has names under /dev/fd, and cannot be opened by them
+    # first, because a socket cannot be opened by its path under /dev/fd
     if _is_standard_output(found):
         return Output()
     named = _descriptor_of(path)
-    is_own = named is not None and named[0] == Path("/proc/self").readlink().name
-    if named is not None and is_own:
+    is_of_this_process = named is not None and named[0] == Path("/proc/self").readlink().name
+    if named is not None and is_of_this_process:
         if stat.S_ISREG(found.st_mode):
             _outside(partition, path)
         return Output(path, descriptor=named[1])
@@ -114,15 +114,15 @@ def output_of(path: Path | None, partition: str) -> Output:
 
 
 def _outside(partition: str, path: Path) -> Path:
-    """Give the path after symbolic links. *Errors*: `UsageError` where it lies inside the partition."""
+    """Return the path with symbolic links resolved. *Errors*: `UsageError` if it is inside the partition."""
     real = Path(os.path.realpath(path))
     if Path(partition).resolve() in real.parents:
-        raise UsageError(f"{path} lies inside the partition, and nothing is ever written there")
+        raise UsageError(f"{path} is inside the partition, where nothing is ever written")
     return real
 
 
 def _descriptor_of(path: Path) -> tuple[str, int] | None:
-    """Find the process and its descriptor that a path names, such as `/dev/fd/3`, after symbolic links."""
+    """Return the process and the descriptor that a path such as `/dev/fd/3` refers to, with symbolic links resolved."""
     for _ in range(_MAX_LINKS):
         folder = Path(os.path.realpath(path.parent))
         match folder.parts:
@@ -139,13 +139,13 @@ def _is_standard_output(found: os.stat_result) -> bool:
     try:
         return os.path.samestat(found, os.fstat(sys.stdout.fileno()))
     except (OSError, ValueError, AttributeError):
-        # it is closed, or no file
+        # it is closed, or has no descriptor
         return False
 
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[BinaryIO]:
-    """Write a file beside `path` and put it in its place, with the owner, group and mode of what was there."""
+    """Write a temporary file next to `path` and rename it to `path`, with owner, group and mode of the old file."""
     before = path.stat() if path.exists() else None
     if before is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -155,14 +155,14 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
         try:
             descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode & 0o666)
         except OSError as error:
-            # the name that could not be made says nothing to anybody
+            # the error names the directory: the temporary name means nothing to a user
             raise type(error)(error.errno, error.strerror, str(path.parent)) from None
         with os.fdopen(descriptor, "wb") as file:
             if before is not None:
                 _keep_access(file.fileno(), before)
             yield file
             file.flush()
-            # else a power loss could leave an empty file where a whole one was
+            # otherwise a power loss could leave an empty file in place of the old one
             os.fsync(file.fileno())
         try:
             unfinished.replace(path)
@@ -173,12 +173,12 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _keep_access(descriptor: int, before: os.stat_result) -> None:
-    """Give a new file the owner, the group and the mode of the old one; no right goes to another user or group."""
+    """Give a new file the owner, group and mode of the old one, without granting rights to another user or group."""
     mode = stat.S_IMODE(before.st_mode)
     try:
         os.fchown(descriptor, before.st_uid, before.st_gid)
     except PermissionError:
-        # only root may give a file away
+        # only root may change the owner
         mode &= ~stat.S_ISUID
         try:
             os.fchown(descriptor, -1, before.st_gid)
@@ -189,7 +189,7 @@ def _keep_access(descriptor: int, before: os.stat_result) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Name the output in errors of writing, which have no name; those of reading have one."""
+    """Add the output's path to errors of writing, which have no file name; errors of reading have one."""
     try:
         yield
     except OSError as error:
@@ -199,22 +199,22 @@ def _named(path: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let the process be ended by a signal after what was begun has been removed."""
+def _raising_on_signals() -> Iterator[None]:
+    """Raise on a terminating signal; after the block's cleanup, terminate the process with the same signal."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def end(number: int, _: FrameType | None) -> None:
+    def raise_terminated(number: int, _: FrameType | None) -> None:
         for other in handled:
-            # once is enough: what is unfinished is being removed
+            # a second signal must not interrupt the cleanup
             signal.signal(other, signal.SIG_IGN)
         raise _TerminatedError(number)
 
-    # one that is ignored (nohup) stays so
+    # an ignored signal (nohup) stays ignored
     handled = [number for number in _SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
     for number in handled:
-        signal.signal(number, end)
+        signal.signal(number, raise_terminated)
     try:
         yield
     except _TerminatedError as ended:

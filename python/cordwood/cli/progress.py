@@ -1,4 +1,4 @@
-"""A line on stderr for work that takes a while, where somebody is looking."""
+"""A progress line on stderr for long operations, if stderr is a terminal."""
 
 import sys
 import time
@@ -17,7 +17,7 @@ _EVERY = 1024
 
 
 def counted(items: Iterable[_T], rows: Callable[[_T], int], *, to_file: bool) -> Iterator[_T]:
-    """Pass the items on; after two seconds say on the terminal how many rows went by, unless they go there too."""
+    """Yield the items. After two seconds show the number of rows, unless the rows go to the same terminal."""
     if not sys.stderr.isatty() or (sys.stdout.isatty() and not to_file):
         yield from items
         return

@@ -1,4 +1,4 @@
-"""`cordwood recover`: show what recovery of a log changes, or recover it."""
+"""`cordwood recover`: show what recovery of a log would change, or recover it."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ _COLUMNS: list[Column] = [("file", "left"), ("change", "text")]
 
 
 def recover(
-    path: Annotated[Path, typer.Argument(help="A partition's directory.")],
+    path: Annotated[Path, typer.Argument(help="A partition directory.")],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Recover the log. Without this, only print the plan.")] = False,
@@ -24,11 +24,11 @@ def recover(
 ) -> None:
     """Recover a log after a crash. Without --yes, only print what would be changed.
 
-    Recovery cuts a torn write from the end of the log and keeps the bytes in quarantine/, rebuilds indexes that are
-    missing or wrong, and finishes or undoes a compaction that was interrupted. Opening a log for writing does the same.
+    Recovery cuts a torn write off the end of the log and keeps its bytes in quarantine/, rebuilds missing and wrong
+    indexes, and finishes or undoes an interrupted compaction. Opening a log for writing does the same.
 
-    The settings decide the entries of an index. Give the index.interval.bytes that the log was written with, or all its
-    indexes are rebuilt.
+    The settings determine the entries of an index. Use the index.interval.bytes that the log was written with;
+    otherwise all its indexes are rebuilt.
 
     \b
     cordwood recover orders-0          print what would be changed
@@ -38,12 +38,12 @@ def recover(
     config = settings(properties, assignments)
     plan = LogWriter.plan_recovery(path, config=config)
     if plan.is_clean:
-        # a directory without a segment is an error: to open it for writing would create a log
+        # raises for a directory without a segment: opening it for writing would create a log
         Log(path)
     elif yes:
         with silent_log(), LogWriter(path, config=config) as writer:
             done = writer.recovery
-        # another process may have recovered the log since it was planned
+        # another process may have recovered the log after the first plan
         plan = done or LogWriter.plan_recovery(path, config=config)
     if json:
         print_json(_document(plan) | {"dry_run": not yes})

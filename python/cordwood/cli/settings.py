@@ -1,4 +1,4 @@
-"""A log's settings, as options of commands."""
+"""Options of commands for the settings of a log."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from cordwood.cli.exit_codes import UsageError
 __all__ = ["PROPERTIES", "SETTINGS", "YES", "settings"]
 
 SETTINGS = typer.Option(
-    "--set", metavar="NAME=VALUE", help="A setting under Kafka's name: segment.bytes=1048576. Repeat."
+    "--set", metavar="NAME=VALUE", help="A setting, by Kafka's name, such as segment.bytes=1048576. Repeatable."
 )
-PROPERTIES = typer.Option("--properties", help="A topic's or a broker's properties file; --set wins over it.")
+PROPERTIES = typer.Option("--properties", help="A topic's or a broker's properties file. --set takes precedence.")
 YES = typer.Option("--yes", help="Delete. Without this, only print what would be deleted.")
 
 
@@ -22,7 +22,7 @@ def settings(properties: Path | None, assignments: list[str] | None) -> LogConfi
     for assignment in assignments or ():
         name, equals, value = assignment.partition("=")
         if not equals:
-            raise UsageError(f"--set wants NAME=VALUE, such as retention.ms=86400000, not {assignment!r}")
+            raise UsageError(f"--set: expected NAME=VALUE, such as retention.ms=86400000, found {assignment!r}")
         overrides[name.strip()] = value.strip()
     if properties is None:
         return LogConfig.from_properties(overrides, kind="topic")

@@ -1,4 +1,4 @@
-"""What is written to the terminal: tables, numbers, and text that cannot move the cursor."""
+"""Output for a terminal: tables, numbers, and text without control characters."""
 
 import json
 import re
@@ -14,9 +14,9 @@ from rich.text import Text
 __all__ = ["Column", "bytes_in_words", "escape", "escape_json", "print_json", "print_table", "print_text", "several"]
 
 Column = tuple[str, Literal["left", "right", "text"]]
-"""A heading, and the side on which the cells are. Only the cells of `text`, on the left, may take several lines."""
+"""A heading, and the alignment of the cells. Only `text` cells (left-aligned) are wrapped."""
 
-# C0 and C1 controls, DEL, lone surrogates (bytes that are no UTF-8), and what reorders or hides text
+# C0 and C1 controls, DEL, lone surrogates (bytes that are not UTF-8), and characters that reorder or hide text
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
 )
@@ -32,7 +32,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Make text from a log or a file name harmless to a terminal.
+    r"""Escape text from a log or a file name for a terminal.
 
     >>> escape("orders\x1b[2J")
     'orders\\x1b[2J'
@@ -45,7 +45,7 @@ def _escaped_in_json(match: re.Match[str]) -> str:
 
 
 def escape_json(line: str) -> str:
-    r"""Do the same for a line of JSON, which stays the same JSON.
+    r"""Escape a line of JSON for a terminal, as equivalent JSON.
 
     >>> escape_json('{"key": "\x9b"}')
     '{"key": "\\u009b"}'
@@ -54,7 +54,7 @@ def escape_json(line: str) -> str:
 
 
 def bytes_in_words(count: int) -> str:
-    """Write a size for a person.
+    """Format a size for a person.
 
     >>> bytes_in_words(512), bytes_in_words(64_994)
     ('512 B', '63.5 KiB')
@@ -67,7 +67,7 @@ def bytes_in_words(count: int) -> str:
 
 
 def several(count: int, what: str) -> str:
-    """Write how many of something there are.
+    """Format a count with a singular or plural noun.
 
     >>> several(1, "segment"), several(0, "segment"), several(1200, "row")
     ('1 segment', '0 segments', '1,200 rows')
@@ -76,12 +76,12 @@ def several(count: int, what: str) -> str:
 
 
 def _console() -> Console:
-    # where no terminal sets the width, nothing is cut off
+    # without a terminal nothing is cut off
     return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; cells are text, never markup. A number, a time or a path is never folded: its line runs on."""
+    """Print a table; cells are text, never markup. Numbers, times and paths are never wrapped."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     cells = [[Text(escape(cell)) for cell in row] for row in rows]
     for place, (heading, side) in enumerate(columns):
@@ -104,10 +104,10 @@ def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[s
 
 
 def print_text(text: str, style: str = "") -> None:
-    """Print a line, folded at the terminal's edge, but in no word."""
+    """Print a line, wrapped between words at the width of the terminal."""
     _console().print(Text(escape(text), style=style), overflow="ignore", crop=False)
 
 
-def print_json(value: Any) -> None:  # noqa: ANN401  (whatever JSON can say)
+def print_json(value: Any) -> None:  # noqa: ANN401  (any JSON value)
     """Print one JSON document."""
     sys.stdout.write(json.dumps(value, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""`cordwood trace`: which pages of an index a search touches."""
+"""`cordwood trace`: show the pages of an index that a search reads."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
@@ -15,37 +15,37 @@ __all__ = ["trace"]
 Method = Literal["binary", "warm"]
 
 _PAGE_BYTES = 4096
-_STRIP_CELLS = 64
+_MAX_MAP_CELLS = 64
 _COLUMNS: list[Column] = [("method", "left"), ("pages, in order", "text"), ("map", "left")]
 
 
 def trace(
     index: Annotated[Path, typer.Argument(help="An .index or a .timeindex.")],
-    target: Annotated[str, typer.Argument(help="An offset; for a .timeindex a time.")],
+    target: Annotated[str, typer.Argument(help="An offset, or a time for a .timeindex.")],
     method: Annotated[Method | None, typer.Option(help="One search method; all of them by default.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
-    """Show which 4 KiB pages of an index a look-up touches, by search method.
+    """Show the 4 KiB pages of an index that a look-up reads, by search method.
 
-    The warm search looks at the newest 8 KiB first, so that a look-up near the end always touches the same few pages.
+    The warm search reads the newest 8 KiB first, so that look-ups near the end always read the same few pages.
 
     \b
     cordwood trace orders-0/00000000000000000000.index 399
     cordwood trace orders-0/00000000000000000000.timeindex 2024-05-01T10:00Z --method warm
     """  # noqa: D301
     with _open(index) as opened:
-        wanted = _target(opened, target)
+        key = _key(opened, target)
         methods = get_args(Method) if method is None else (method,)
-        pages = {name: opened.trace(wanted, name) for name in methods}
-        answer = opened.lookup(wanted)
+        pages = {name: opened.trace(key, name) for name in methods}
+        entry = opened.lookup(key)
         page_count = -(-opened.entries * opened.entry_size // _PAGE_BYTES)
         document: dict[str, Any] = {
             "index": opened.path,
-            "target": wanted,
+            "target": key,
             "entries": opened.entries,
             "entry_size": opened.entry_size,
             "pages": page_count,
-            "answer": _answer(answer),
+            "answer": _fields(entry),
             "methods": pages,
         }
     if json:
@@ -56,7 +56,7 @@ def trace(
     )
     size = f"{_entries(document['entries'])} on {several(page_count, 'page')}"
     title = f"{document['index']}: {size}; {target} is found at {found}"
-    rows = [[name, " ".join(map(str, touched)), _strip(touched, page_count)] for name, touched in pages.items()]
+    rows = [[name, " ".join(map(str, read)), _page_map(read, page_count)] for name, read in pages.items()]
     print_table(title, _COLUMNS, rows)
 
 
@@ -71,10 +71,10 @@ def _open(path: Path) -> OffsetIndex | TimeIndex:
         case ".timeindex":
             return TimeIndex(path)
         case _:
-            raise UsageError(f"{path} is not searched by key: trace wants an .index or a .timeindex")
+            raise UsageError(f"{path}: expected an .index or a .timeindex")
 
 
-def _target(index: OffsetIndex | TimeIndex, text: str) -> int:
+def _key(index: OffsetIndex | TimeIndex, text: str) -> int:
     try:
         return int(text)
     except ValueError:
@@ -83,13 +83,13 @@ def _target(index: OffsetIndex | TimeIndex, text: str) -> int:
         raise UsageError(f"{text!r} is not an offset") from None
 
 
-def _answer(entry: object) -> dict[str, int]:
+def _fields(entry: object) -> dict[str, int]:
     names = ("timestamp", "offset") if isinstance(entry, TimestampOffset) else ("offset", "position")
     return {name: getattr(entry, name) for name in names}
 
 
-def _strip(touched: list[int], page_count: int) -> str:
-    """Draw the pages: a block for each that was touched; of many pages several share a cell."""
-    cells = min(page_count, _STRIP_CELLS)
-    hit = {page * cells // page_count for page in touched} if page_count else set()
+def _page_map(read: list[int], page_count: int) -> str:
+    """Draw the pages of an index, with a block for each page that was read. If there are many, several share a cell."""
+    cells = min(page_count, _MAX_MAP_CELLS)
+    hit = {page * cells // page_count for page in read} if page_count else set()
     return "".join("█" if cell in hit else "·" for cell in range(cells))

@@ -1,4 +1,4 @@
-"""`cordwood truncate`: cut the end off a log."""
+"""`cordwood truncate`: delete the end of a log."""
 
 from pathlib import Path
 from typing import Annotated
@@ -18,29 +18,29 @@ _END = 1 << 63
 
 def truncate(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A partition's directory.")],
-    to: Annotated[int, typer.Option("--to", help="The offset at which the log is to end.")],
+    path: Annotated[Path, typer.Argument(help="A partition directory.")],
+    to: Annotated[int, typer.Option("--to", help="The new end offset of the log.")],
     yes: Annotated[bool, YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of sentences.")] = False,
 ) -> None:
-    """Delete every batch that has an offset at or above the one given. Without --yes, only print them.
+    """Delete all batches with offsets at or above the given one. Without --yes, only print them.
 
-    A batch is whole or not there: one that holds the offset goes with all its records.
+    A batch that contains the offset is deleted as a whole.
 
     \b
     cordwood truncate orders-0 --to 1000          print what would be deleted
     cordwood truncate orders-0 --to 1000 --yes    delete it
     """  # noqa: D301
     if not 0 <= to < _END:
-        raise UsageError(f"--to wants an offset from 0 to 2^63 - 1, not {to}")
+        raise UsageError(f"--to: expected an offset from 0 to 2^63 - 1, found {to}")
     log = opened(context, path)
-    document = _what_goes(log, to)
+    document = _plan(log, to)
     if not yes:
         LogWriter.plan_recovery(path)
     else:
         with LogWriter(path) as writer:
             document["truncated"] = writer.truncate_to(to)
-        # a batch that held the offset went as a whole
+        # may be below `to`: a batch that contained the offset was deleted as a whole
         document["log_end_offset"] = log.refresh().log_end_offset
     document["dry_run"] = not yes
     if json:
@@ -49,26 +49,26 @@ def truncate(
     _say(log, to, document)
 
 
-def _what_goes(log: Log, to: int) -> dict[str, object]:
-    """Say from which offset on records go, and how many bytes and segments."""
+def _plan(log: Log, to: int) -> dict[str, object]:
+    """Return the first offset that is deleted, the number of bytes, and the whole segments."""
     document: dict[str, object] = {"path": log.path, "to": to, "log_end_offset": log.log_end_offset}
     segments = list(log.segments)
-    document |= {"first": None, "bytes": 0, "segments": []}
+    document |= {"first_offset": None, "bytes": 0, "segments": []}
     if to >= log.log_end_offset:
         return document
     if to < log.log_start_offset:
         first, size = log.log_start_offset, sum(segment.size for segment in segments)
-        gone = [segment.base_offset for segment in segments]
+        whole = [segment.base_offset for segment in segments]
     else:
-        gone = [segment.base_offset for segment in segments if segment.base_offset > to]
+        whole = [segment.base_offset for segment in segments if segment.base_offset > to]
         size = sum(segment.size for segment in segments if segment.base_offset > to)
-        first = min([to, *gone])
+        first = min([to, *whole])
         location = _located(log, to)
         holding = log.segments.floor(to)
         if location is not None and holding is not None and location[0] == holding.base_offset:
             first = min(first, location[1])
             size += holding.size - location[2]
-    return document | {"first": first, "bytes": size, "segments": gone}
+    return document | {"first_offset": first, "bytes": size, "segments": whole}
 
 
 def _located(log: Log, offset: int) -> tuple[int, int, int] | None:
@@ -80,14 +80,14 @@ def _located(log: Log, offset: int) -> tuple[int, int, int] | None:
 
 
 def _say(log: Log, to: int, document: dict[str, object]) -> None:
-    if document["first"] is None:
+    if document["first_offset"] is None:
         print_text(f"{log.path} ends at {log.log_end_offset}: nothing to truncate at {to}")
         return
     segments = document["segments"]
     whole = len(segments) if isinstance(segments, list) else 0
     size = document["bytes"]
     what = (
-        f"the records from offset {document['first']} to {log.log_end_offset} (exclusive), "
+        f"the records from offset {document['first_offset']} to {log.log_end_offset} (exclusive), "
         f"{bytes_in_words(size if isinstance(size, int) else 0)}, {several(whole, 'whole segment')} with them"
     )
     if document["dry_run"]:

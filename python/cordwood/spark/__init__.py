@@ -1,4 +1,4 @@
-"""Cordwood in Spark: Kafka partition directories as a data source, look-ups as UDFs, and jobs.
+"""Spark integration: a data source for Kafka partition directories, look-up UDFs, and jobs.
 
     from cordwood.spark import register
     register(spark)
@@ -23,7 +23,7 @@ _WHERE = {"jobs": "jobs", "locate": "udf", "offset_for_time": "udf", "register":
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Import a name on first use. If a dependency is missing, the error says how to install it."""
+    """Import a name on first use. The error for a missing dependency says how to install it."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

@@ -1,4 +1,4 @@
-"""`python -m cordwood.spark`: the jobs as commands. They need the extras `spark` and `cli`."""
+"""The entry point of `python -m cordwood.spark`: the jobs as commands. They need the extras `spark` and `cli`."""
 
 import sys
 from collections.abc import Sequence

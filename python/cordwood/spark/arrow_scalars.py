@@ -1,4 +1,4 @@
-"""Python values as Arrow scalars, without an import of pandas.
+"""Conversion of Python values to Arrow scalars without importing pandas.
 
 `pa.scalar`, and every function that takes a Python value, imports pandas to check for pandas types. That would cost
 every worker a third of a second and 40 MB before its first row.

@@ -1,4 +1,4 @@
-"""Reading once: `spark.read`."""
+"""The reader of batch queries: `spark.read`."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -15,44 +15,44 @@ from cordwood.spark.split import Piece, plan_splits
 
 _logger = logging.getLogger("cordwood")
 
-# Spark's Kafka source passes over the same ones in a batch
+# Spark's Kafka source ignores the same options in a batch query
 _STREAMS_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 
 __all__ = ["LogPartition", "LogReader"]
 
 
 class LogPartition(InputPartition):
-    """What one task reads: pieces, without a handle."""
+    """The input of one task: pieces, without open handles."""
 
     def __init__(self, pieces: tuple[Piece, ...]) -> None:
-        """Take the pieces."""
+        """Store the pieces."""
         super().__init__(pieces)
 
 
 def partitions_of(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[InputPartition]:
-    """Cut ranges into tasks. Where nothing is left, that is one empty task: for none Spark would make one up."""
+    """Cut ranges into tasks. An empty plan has one empty task, because Spark would replace an empty list."""
     return [LogPartition(task) for task in plan_splits(bounds, options)] or [LogPartition(())]
 
 
 class LogReader(DataSourceReader):
-    """Plans in the driver, and reads in the workers, to which it goes as a pickle: options and schema.
+    """Plans in the driver and reads in the workers. It is pickled for them: only options and schema.
 
-    It takes no filters (`pushFilters`). Spark 4.2 and 4.3 keep the plan of a filtered query in the source that all
-    queries of a DataFrame share (`PythonScanBuilder.pushFilters`), and give its rows to the others.
+    It does not implement `pushFilters`. Spark 4.2 and 4.3 keep the plan of a filtered query in the source, which all
+    queries of a DataFrame share (`PythonScanBuilder.pushFilters`), and return its rows to the other queries.
     """
 
     def __init__(self, options: SparkLogOptions, schema: StructType) -> None:
-        """Check the schema, which may be the user's own."""
+        """Check the schema, which the user may have given."""
         check_schema(schema, options)
         check_start(options)
-        idle = [name for name in _STREAMS_ONLY if name in options.to_options()]
-        if idle:
-            _logger.warning("without effect, because this is no stream: %s", ", ".join(idle))
+        ignored = [name for name in _STREAMS_ONLY if name in options.to_options()]
+        if ignored:
+            _logger.warning("ignored, because this is not a stream: %s", ", ".join(ignored))
         self.options = options
         self.shape = Shape(schema, options.table)
 
     def partitions(self) -> list[InputPartition]:
-        """Plan the tasks, as the logs are now. Spark asks once for a DataFrame; all its queries read that plan."""
+        """Plan the tasks from the current logs. Spark calls this once per DataFrame; all its queries use that plan."""
         return partitions_of(resolve(self.options), self.options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

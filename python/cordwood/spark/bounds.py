@@ -1,6 +1,6 @@
-"""Which offsets of which partitions are read, as the options say and as the logs are now.
+"""Resolution of the options to ranges of offsets, from the current logs.
 
-The driver asks names, sizes and indexes; it reads no record, and headers only to know what was committed.
+The driver reads names, sizes and indexes. It reads no records, and batch headers only to find committed offsets.
 """
 
 import logging
@@ -16,7 +16,7 @@ from cordwood.spark.option_parsing import check_entries
 from cordwood.spark.options import EARLIEST, LATEST, PartitionName, SparkLogOptions
 from cordwood.spark.partitions import PartitionDirectory, find_partitions
 
-__all__ = ["Bounds", "check_names", "check_start", "coded", "end_of", "open_log", "resolve", "starting_offset"]
+__all__ = ["Bounds", "check_names", "check_start", "end_of", "open_log", "resolve", "starting_offset", "with_codes"]
 
 _logger = logging.getLogger("cordwood")
 
@@ -27,13 +27,13 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is read of one partition: offsets `[start_offset, end_offset)`."""
+    """The range of one partition to read: offsets `[start_offset, end_offset)`."""
 
     directory: PartitionDirectory
     start_offset: int
     end_offset: int
     continues: bool = False
-    """Whether it goes on where an earlier reading ended, which reported the damage that reaches in here."""
+    """Whether it continues an earlier range, whose reading reported damage that extends into this one."""
 
     @property
     def path(self) -> str:
@@ -42,19 +42,19 @@ class Bounds:
 
     @property
     def topic(self) -> str | None:
-        """The topic; `None` where the directory's name does not say it."""
+        """The topic; `None` if the directory is not named topic-partition."""
         return self.directory.topic
 
     @property
     def partition(self) -> int | None:
-        """The partition; `None` where the directory's name does not say it."""
+        """The partition; `None` if the directory is not named topic-partition."""
         return self.directory.partition
 
 
 def resolve(options: SparkLogOptions) -> Iterator[Bounds]:
-    """Find the offsets to read of each partition, by the options, as the logs are now: one log after the other.
+    """Yield the range to read of each partition, from the options and the current logs.
 
-    *Errors*: `CORDWOOD_BAD_OPTION` where the JSON of offsets names other partitions than those that are chosen;
+    *Errors*: `CORDWOOD_BAD_OPTION` if the JSON of offsets names other partitions than those that are read;
     `CORDWOOD_OFFSET_OUT_OF_RANGE` for an offset outside its log (with `failOnDataLoss=false` it is clipped, with a
     warning); `CORDWOOD_TIME_NOT_FOUND`; those of opening a log.
     """
@@ -65,7 +65,7 @@ def resolve(options: SparkLogOptions) -> Iterator[Bounds]:
 
 
 def check_start(options: SparkLogOptions) -> None:
-    """Refuse a start that only a stream can have."""
+    """Refuse a start that is only allowed for a stream."""
     start = options.starting_offsets
     if start == "latest":
         raise bad_option("startingOffsets", "earliest or offsets (latest is for streams)", start)
@@ -74,20 +74,20 @@ def check_start(options: SparkLogOptions) -> None:
 
 
 def check_names(options: SparkLogOptions, chosen: Iterable[PartitionDirectory], *, is_whole: bool = True) -> None:
-    """Refuse offsets for other partitions than those that are read, and where they are to be *whole*, for some only.
+    """Refuse offsets for partitions that are not read; with *is_whole* also if a partition that is read has none.
 
-    With `failOnDataLoss=false` offsets for a partition that is gone say nothing.
+    With `failOnDataLoss=false`, offsets for a missing partition are ignored.
     """
-    there = {(directory.topic, directory.partition) for directory in chosen}
+    existing = {(directory.topic, directory.partition) for directory in chosen}
     for option, offsets in options.offsets_by_name():
-        known = there & offsets.keys()
+        known = existing & offsets.keys()
         named = set(offsets) if options.fail_on_data_loss else known
-        wanted = there if is_whole else known
+        wanted = existing if is_whole else known
         check_entries(option, named, wanted, "each partition that is read, and no other")
 
 
 def starting_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLogOptions, default: str) -> int:
-    """Find the offset that the options begin with: by the time of all, by a partition's time, or by its offset."""
+    """Return the start offset by the options: by the global time, by the partition's time, or by its offset."""
     name: PartitionName = (directory.topic or "", directory.partition or 0)
     time = options.starting_timestamp
     if time is None and options.starting_offsets_by_timestamp is not None:
@@ -98,7 +98,7 @@ def starting_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLo
             return found.offset
         if options.starting_offsets_by_timestamp_strategy == "latest":
             return end_of(log, options)
-        reason = f"no record at or after {time} ms (startingOffsetsByTimestampStrategy=latest begins at the end)"
+        reason = f"no record at or after {time} ms (startingOffsetsByTimestampStrategy=latest starts at the end)"
         raise SparkLogError(TIME_NOT_FOUND, reason, topic=directory.topic, partition=directory.partition)
     start = options.starting_offsets or default
     named = {"earliest": EARLIEST, "latest": LATEST}
@@ -110,19 +110,19 @@ def starting_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLo
 
 
 def end_of(log: cw.Log, options: SparkLogOptions) -> int:
-    """Give the end of what can be read now: the log end offset, or for `read_committed` the last stable offset."""
+    """Return the current end: the log end offset, or for `read_committed` the last stable offset."""
     if options.isolation_level == "read_uncommitted":
         return log.log_end_offset
     if options.mode == "FAILFAST":
         return log.last_stable_offset
-    # where damage hides how a transaction ended, a plan knows how far one may read who passes over damage
+    # damage may hide the end of a transaction: a plan has the last stable offset of a scan that skips damage
     splits = log.plan(_ALL, isolation_level="read_committed")
     return splits[-1].end_offset if splits else log.log_start_offset
 
 
 def open_log(directory: PartitionDirectory, options: SparkLogOptions, *, refresh: bool = True) -> cw.Log:
-    """Open a log to plan with, as it is now, or as it was seen last; its errors get their codes."""
-    return coded(directory, partial(open_cached, directory.path, io=options.io, refresh=refresh))
+    """Open a log for planning: the current one, or without *refresh* the cached one. Errors have Spark codes."""
+    return with_codes(directory, partial(open_cached, directory.path, io=options.io, refresh=refresh))
 
 
 def _bounds_of(directory: PartitionDirectory, options: SparkLogOptions) -> Bounds:
@@ -133,7 +133,7 @@ def _bounds_of(directory: PartitionDirectory, options: SparkLogOptions) -> Bound
         end = _ending_offset(log, directory, options)
         return Bounds(directory, start, max(start, end))
 
-    return coded(directory, find)
+    return with_codes(directory, find)
 
 
 def _ending_offset(log: cw.Log, directory: PartitionDirectory, options: SparkLogOptions) -> int:
@@ -154,19 +154,19 @@ def _inside(offset: int, which: str, log: cw.Log, directory: PartitionDirectory,
     start, end = log.log_start_offset, log.log_end_offset
     if start <= offset <= end:
         return offset
-    reason = f"{which} offset {offset} lies outside the log, which holds offsets {start} to {end} (exclusive)"
+    reason = f"{which} offset {offset} is outside the log, which has offsets {start} to {end} (exclusive)"
     place = {"topic": directory.topic, "partition": directory.partition}
     if options.fail_on_data_loss:
-        advice = "; failOnDataLoss=false reads what is there"
+        advice = "; failOnDataLoss=false reads the existing offsets"
         raise SparkLogError(OFFSET_OUT_OF_RANGE, reason + advice, topic=directory.topic, partition=directory.partition)
     _logger.warning("[%s] %s: %s; clipped", OFFSET_OUT_OF_RANGE, directory.path, reason, extra={"context": place})
     return min(max(offset, start), end)
 
 
-def coded(directory: PartitionDirectory, ask: Callable[[], _T]) -> _T:
-    """Ask a log something; its errors get their codes, and the partition's name."""
+def with_codes(directory: PartitionDirectory, call: Callable[[], _T]) -> _T:
+    """Call a function that uses a log; convert its errors to errors with Spark codes and the partition's name."""
     try:
-        return ask()
+        return call()
     except SparkLogError:
         raise
     except (cw.CordwoodError, OSError) as error:

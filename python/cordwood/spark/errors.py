@@ -1,4 +1,4 @@
-"""Errors that cross from a Python worker to the driver, where Spark keeps only their text.
+"""Errors of the Spark source. Spark passes only their text from a Python worker to the driver.
 
 `str()` of each error has two parts, on one line: a sentence, and a JSON object with the code and the place. `parse`
 reads the object:
@@ -11,11 +11,11 @@ reads the object:
 | `CORDWOOD_BAD_OPTION` | an option, a schema or a path is not allowed |
 | `CORDWOOD_OFFSET_OUT_OF_RANGE` | an offset is below the log start or above the log end |
 | `CORDWOOD_TIME_NOT_FOUND` | no record has this time or a later one |
-| `CORDWOOD_CORRUPT_BATCH` | bytes break the format |
+| `CORDWOOD_CORRUPT_BATCH` | bytes are not valid in the format |
 | `CORDWOOD_UNSUPPORTED` | this version does not support it: a codec, a version of the format, writing |
 | `CORDWOOD_SEGMENT_GONE` | data is lost: a planned segment was deleted, shortened or replaced, or offsets are missing |
 | `CORDWOOD_IO` | an error of the system: no permission, an I/O error |
-| `CORDWOOD_INTERNAL` | a defect of cordwood |
+| `CORDWOOD_INTERNAL` | a bug in cordwood |
 """
 
 import json
@@ -64,8 +64,8 @@ _DECODER = json.JSONDecoder()
 class SparkLogError(CordwoodError):
     """An error of the Spark source, with its code and its place.
 
-    `code` is one of the table of this module. `topic` and `partition` name the log, `segment` is the base offset of the
-    segment, and `position` counts bytes from the start of its `.log`; each is `None` where it is not known.
+    `code` is one of the codes in this module's documentation. `topic` and `partition` name the log, `segment` is the
+    base offset of the segment, and `position` is in bytes from the start of its `.log`; each is `None` if unknown.
     """
 
     topic: str | None
@@ -83,8 +83,8 @@ class SparkLogError(CordwoodError):
         segment: int | None = None,
         position: int | None = None,
     ) -> None:
-        """Make the error and its sentence."""
-        # one line, which ends the search in the traceback around it
+        """Create the error and its sentence."""
+        # one line, because `parse` searches line by line
         reason = " ".join(reason.splitlines())
         place = {"topic": topic, "partition": partition, "segment": segment, "position": position}
         super().__init__(_start(code, place) + reason, code=code, position=position)
@@ -118,9 +118,9 @@ class SparkLogError(CordwoodError):
         segment = int(name.partition(".")[0]) if _is_segment_file(name) else None
         facts, advice = str(error), ""
         if isinstance(error, CordwoodError):
-            # without its advice, which is for the Python interface
+            # without the advice, which is for the Python API
             facts = str(error.args[0])
-            advice = "; mode=DROPMALFORMED reads what is left" if error.advice and found == CORRUPT_BATCH else ""
+            advice = "; mode=DROPMALFORMED reads the rest" if error.advice and found == CORRUPT_BATCH else ""
         reason = " ".join(facts.split()) + advice
         position = getattr(error, "position", None)
         return cls(found, reason, topic=topic, partition=partition, segment=segment, position=position)
@@ -131,12 +131,12 @@ def _restore(code: str, reason: str, place: dict[str, Any]) -> SparkLogError:
 
 
 def bad_option(option: str, expected: str, found: object) -> SparkLogError:
-    """Make the error of an option that is not allowed."""
+    """Create the error for an invalid option."""
     return SparkLogError(BAD_OPTION, f"{option}: expected {expected}, found {found!r}")
 
 
 def parse(error: BaseException | str) -> SparkLogError | None:
-    """Read the error of the source from an exception that Spark raised, or from its text; `None` for any other error.
+    """Parse the source's error from an exception raised by Spark, or from its text; `None` for any other error.
 
     >>> failed = SparkLogError("CORDWOOD_CORRUPT_BATCH", "bad checksum", topic="orders", partition=3, segment=400)
     >>> error = parse(f"Job aborted: {failed} SQLSTATE: 38000")
@@ -163,7 +163,7 @@ def _start(code: str, place: dict[str, Any]) -> str:
 
 
 def _place_of(text: str) -> tuple[str, dict[str, Any]] | None:
-    """Read the JSON object at the start of a text; `None` where there is none of an error."""
+    """Parse the JSON object at the start of a text; `None` if it is not that of an error."""
     try:
         fields, _ = _DECODER.raw_decode(text)
     except ValueError:
@@ -175,7 +175,7 @@ def _place_of(text: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _text(error: BaseException) -> str:
-    """Return all texts of an exception: Spark keeps the traceback of a worker apart from the message."""
+    """Return all texts of an exception: Spark stores the traceback of a worker separately from the message."""
     parameters = getattr(error, "getMessageParameters", None)
     found = parameters() if callable(parameters) else None
     return "\n".join([str(error), *(str(value) for value in (found or {}).values())])

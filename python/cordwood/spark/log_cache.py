@@ -1,7 +1,7 @@
-"""Log handles that live as long as their process: a Spark worker serves many tasks, and opens each log once.
+"""A cache of log handles for the lifetime of a process: a Spark worker runs many tasks, and opens each log once.
 
-It is a module of its own because Spark pickles functions by reference to their module: what lies here is there once in
-a process, while globals of a user's script and closures are fresh in each task.
+It is a separate module because Spark pickles functions by reference to their module: the globals of a module exist
+once per process, while closures and the globals of a user's script are new in each task.
 """
 
 import functools
@@ -13,12 +13,12 @@ from typing import Literal
 import cordwood as cw
 from cordwood.spark.partitions import absolute
 
-__all__ = ["open_cached", "spare_collector"]
+__all__ = ["freeze_modules", "open_cached"]
 
-MOST = 64
-"""How many logs are kept; each may keep 64 MiB of tables for look-ups."""
+MAX_LOGS = 64
+"""Maximum number of cached logs; each may keep 64 MiB of tables for look-ups."""
 
-# of each, so that all of them together stay below the usual limit of 1,024
+# of each log, so that all of them together stay below the usual limit of 1,024
 _MAX_OPEN_FILES = 12
 
 # device and inode of the directory
@@ -29,42 +29,41 @@ _lock = threading.Lock()
 
 
 def open_cached(path: str, *, io: Literal["auto", "mmap", "pread"] = "pread", refresh: bool = True) -> cw.Log:
-    """Give the log of a partition directory as it is now, opened once in a process.
+    """Return the current log of a partition directory. It is opened once per process.
 
     `Log.refresh` lists the directory and shares the segments whose inode, size, modification time and change time are
-    unchanged. A `Log` reopens itself in a forked child. Without *refresh* the log is as this process last saw it, where
-    it still has it: for a further question about the same plan, or of the same task. *Cost*: with 5,000 segments about
-    20 ms.
+    unchanged. A `Log` reopens itself in a forked child. Without *refresh* a cached log is returned as it is, for
+    further calls within the same plan or task. *Cost*: about 20 ms with 5,000 segments.
     *Errors*: those of `cordwood.Log`.
     """
     key = (absolute(path), io)
     with _lock:
         log, known = _logs.pop(key, (None, None))
-        # read before the directory is opened: one that takes its place later has another number
+        # read before the directory is opened: a directory that replaces it later has another inode
         now = _identity(key[0]) if refresh or log is None else known
         if log is None or now is None or now != known:
             log = cw.Log(key[0], io=io, max_open_files=_MAX_OPEN_FILES)
         elif refresh:
             log = log.refresh()
         _logs[key] = (log, now)
-        while len(_logs) > MOST:
+        while len(_logs) > MAX_LOGS:
             del _logs[next(iter(_logs))]
         return log
 
 
 @functools.cache
-def spare_collector() -> None:
-    """Let Python's cyclic collector leave alone what is there by now: modules, above all.
+def freeze_modules() -> None:
+    """Exclude the existing objects, mostly modules, from Python's garbage collector.
 
-    Spark's worker runs a full collection behind every task, which looks through all of them each time: 35 ms with
-    pandas and pyarrow, where a task of 128 MiB takes half a second. What they refer to is freed as before.
+    Spark's worker runs a full collection after every task, which traverses all objects: 35 ms with pandas and pyarrow,
+    compared with half a second for a task of 128 MiB. Reference counting still frees them.
     """
     gc.collect()
     gc.freeze()
 
 
 def _identity(path: str) -> _Identity | None:
-    """Say which directory a path leads to; while it is open no other has its number."""
+    """Return the identity of the directory at a path; no other directory has the same while it is open."""
     try:
         found = Path(path).stat()
     except OSError:

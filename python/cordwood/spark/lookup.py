@@ -20,11 +20,11 @@ __all__ = ["ACCEPTED_TYPES", "NULL", "LookupSpec", "OnMissing", "expected_type"]
 
 OnMissing: TypeAlias = Literal["null", "error"]
 
-# stands for null in a pandas Series: pandas has no null integer, and would convert the Series to floats
+# represents null in a pandas Series: pandas has no null integer, and would convert the Series to floats
 NULL = -(1 << 63)
 
-# the type that a look-up uses, and the Spark types that are cast to it. The caller casts other types: as an offset, 5.7
-# would become 5; as a time, a number of milliseconds would be read as seconds
+# The type that a look-up uses, and the Spark types that are cast to it. Other types must be cast by the caller: an
+# implicit cast would convert the offset 5.7 to 5, and read a number of milliseconds as seconds.
 ACCEPTED_TYPES: dict[str, tuple[str, list[str]]] = {
     "locate": ("bigint", ["bigint", "int", "smallint", "tinyint"]),
     "offset_for_time": ("timestamp", ["timestamp", "timestamp_ntz"]),
@@ -69,7 +69,7 @@ class LookupSpec:
         """
         values = column if isinstance(column, pa.Array) else _of_pandas(column, self.name)
         kind = values.type
-        # a number is a time only for the pandas kind, where it was converted from a timestamp
+        # a number is a time only in the pandas kind, which converts timestamps to numbers before
         is_whole = pa.types.is_integer(kind) and (self.name == "locate" or values is not column)
         if is_whole or pa.types.is_null(kind):
             return values.cast(pa.int64())
@@ -88,15 +88,15 @@ class LookupSpec:
 
     def _look_up_each(self, paths: pa.Array, values: pa.Array) -> pa.StructArray:
         """Look up the values of each log with one call, and return the results in the order of the rows."""
-        answers = [pa.nulls(0, _arrow_type(self.returns))]
+        results = [pa.nulls(0, _arrow_type(self.returns))]
         rows = [pa.nulls(0, pa.uint64())]
         for path in pc.unique(paths).to_pylist():
             # the result for a null path is null
             at = pc.indices_nonzero(paths.is_null() if path is None else pc.equal(paths, scalar(path, pa.string())))
             run = values.take(at)
-            answers.append(pa.nulls(len(run), _arrow_type(self.returns)) if path is None else self.look_up(path, run))
+            results.append(pa.nulls(len(run), _arrow_type(self.returns)) if path is None else self.look_up(path, run))
             rows.append(at)
-        return pa.concat_arrays(answers).take(pc.sort_indices(pa.concat_arrays(rows)))
+        return pa.concat_arrays(results).take(pc.sort_indices(pa.concat_arrays(rows)))
 
     def look_up(self, path: str, values: pa.Array) -> pa.StructArray:
         """Look up values in one log."""
@@ -116,8 +116,8 @@ class LookupSpec:
             first = str(missing[0])
             if self.name == "offset_for_time":
                 expected, first = "times from 1970 to the latest of the log", _in_words(missing[0].as_py())
-            others = first if len(missing) == 1 else f"{len(missing)} others, the first {first}"
-            reason = f"{self.name}: expected {expected}, found {others}"
+            values_found = first if len(missing) == 1 else f"{len(missing)} others, the first {first}"
+            reason = f"{self.name}: expected {expected}, found {values_found}"
             raise SparkLogError(code, reason, topic=directory.topic, partition=directory.partition)
         return found
 
@@ -201,7 +201,7 @@ def _of_pandas(column: Any, name: str) -> pa.Array:  # noqa: ANN401  (a pandas.S
         # the bare UDF: Spark passes floats if there are nulls, exact up to 2^53
         largest = pc.max(pc.abs(array)).as_py() or 0
         if largest >= 1 << 53:
-            raise bad_option(name, 'kind="arrow" where nulls stand beside 2^53 and more: pandas loses digits', largest)
+            raise bad_option(name, 'kind="arrow" for nulls together with 2^53 and above: pandas loses digits', largest)
         try:
             array = array.cast(pa.int64())
         except pa.ArrowInvalid:

@@ -1,4 +1,4 @@
-"""Offsets between two segments that are in no segment: lost data, unless the log is compacted.
+"""Gaps in offsets between two segments: lost data, unless the log is compacted.
 
 In a Kafka log that is not compacted, a segment begins where the previous one ended. A topic's settings are not on disk,
 so the files do not say whether it is compacted. It is decided, in this order, by:
@@ -6,7 +6,7 @@ so the files do not say whether it is compacted. It is decided, in this order, b
 1. the option `cleanupPolicy`, `delete` or `compact` (also `compact,delete`): Kafka's `cleanup.policy` of the topic;
 2. what the files show: `Log.is_compacted`.
 
-Otherwise a log counts as not compacted: an error that names the option is better than missing rows.
+Otherwise the log is treated as not compacted: an error that names the option is better than missing rows.
 """
 
 import cordwood as cw

@@ -65,14 +65,14 @@ def read_names(option: str, text: str) -> tuple[str, ...]:
     return names
 
 
-def number(least: int) -> Callable[[str, str], int]:
-    """Return a parser of integers from *least* on."""
+def number(minimum: int) -> Callable[[str, str], int]:
+    """Return a parser of whole numbers, *minimum* or more."""
 
     def read(option: str, text: str) -> int:
         # int() alone would accept 1_000 and digits of other scripts
-        found = int(text) if re.fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", text) else least - 1
-        if not least <= found < 1 << 63:
-            raise bad_option(option, f"a whole number, {least} or more", text)
+        found = int(text) if re.fullmatch(r"\s*[+-]?[0-9]{1,19}\s*", text) else minimum - 1
+        if not minimum <= found < 1 << 63:
+            raise bad_option(option, f"a whole number, {minimum} or more", text)
         return found
 
     return read
@@ -138,7 +138,7 @@ def read_delay(option: str, text: str) -> int:
     return int(match[1]) * _UNITS[match[2]]
 
 
-def _json(option: str, text: str, example: str) -> Any:  # noqa: ANN401  (JSON is anything)
+def _json(option: str, text: str, example: str) -> Any:  # noqa: ANN401  (any JSON value)
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) != len(pairs):
@@ -151,17 +151,17 @@ def _json(option: str, text: str, example: str) -> Any:  # noqa: ANN401  (JSON i
         raise bad_option(option, f"JSON such as {example} ({error})", text) from None
 
 
-def _by_partition(option: str, text: str, least: int) -> Offsets:
+def _by_partition(option: str, text: str, minimum: int) -> Offsets:
     example = '{"orders":{"0":23,"1":42}}'
     found = _json(option, text, example)
     read: Offsets = {}
     for topic, numbers in found.items() if isinstance(found, dict) else ():
         for partition, number in numbers.items() if isinstance(numbers, dict) else ():
-            if re.fullmatch(r"\d{1,10}", partition) and type(number) is int and least <= number < 1 << 63:
+            if re.fullmatch(r"\d{1,10}", partition) and type(number) is int and minimum <= number < 1 << 63:
                 read[topic, int(partition)] = number
                 continue
             raise bad_option(
-                option, f"offsets or times of {least} or more by partition: {example}", {partition: number}
+                option, f"offsets or times of {minimum} or more by partition: {example}", {partition: number}
             )
     if not read or len({topic for topic, _ in read}) != len(found):
         raise bad_option(option, f"JSON such as {example}", text)

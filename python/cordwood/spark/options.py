@@ -51,7 +51,8 @@ _BROKER_ONLY_NAMES = (
     "fetchOffset.retryIntervalMs",
 )
 
-# at most one edit for so many letters; max.partition.fetch.bytes, a name of Kafka's clients, has 8 edits in 25 letters
+# One edit is allowed for this many letters. max.partition.fetch.bytes, a name of Kafka's clients, has 8 edits in 25
+# letters.
 _MISSPELT_LETTERS = 4
 
 
@@ -117,25 +118,23 @@ class SparkLogOptions:
         {('orders', 0): 23}
         """
         given: dict[str, Any] = {}
-        idle = []
+        ignored = []
         for key, text in options.items():
             option = _OPTIONS.get(key.lower())
             if option is not None:
                 value = option.read(option.name, text)
                 if given.setdefault(option.field, value) != value:
-                    raise bad_option(option.name, f"the same as its other name says, {given[option.field]!r}", text)
+                    raise bad_option(option.name, f"the value of its other name, {given[option.field]!r}", text)
             elif _BROKER_ONLY.fullmatch(key.lower()):
                 _check_brokers(key, text)
-                idle.append(key)
+                ignored.append(key)
             else:
                 names = [known.name for known in _OPTIONS.values()]
                 meant = _nearest(key, [*names, *_BROKER_ONLY_NAMES])
                 expected = f"a known option (did you mean {meant}?)" if meant else f"one of {', '.join(names)}"
                 raise bad_option(key, expected, text)
-        if idle:
-            _logger.warning(
-                "without effect, because no broker is asked: %s (files are read, of the option path)", ", ".join(idle)
-            )
+        if ignored:
+            _logger.warning("ignored, because files are read and not a broker: %s", ", ".join(ignored))
         given["paths"] = given.pop("path", ()) + given.get("paths", ())
         if not given["paths"]:
             raise bad_option("path", "a data directory, a partition directory, or a glob: .load(path)", None)
@@ -184,7 +183,7 @@ class SparkLogOptions:
         for name, offsets in given[1:]:
             check_entries(name, offsets.keys(), given[0][1].keys(), f"each partition that {given[0][0]} names")
         if self.table != "records" and self.columns is not None:
-            raise bad_option("columns", "no columns with table=batches or table=segments (select them)", self.columns)
+            raise bad_option("columns", "no columns with table=batches or table=segments (use select)", self.columns)
 
 
 @dataclass(frozen=True)

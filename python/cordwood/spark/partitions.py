@@ -1,4 +1,4 @@
-"""Which partition directories a path means: data directories, partition directories, globs of both."""
+"""Resolution of paths to partition directories: data directories, partition directories, globs of both."""
 
 import glob
 import logging
@@ -25,7 +25,7 @@ _INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__sh
 
 @dataclass(frozen=True, order=True)
 class PartitionDirectory:
-    """A partition directory: its absolute path, and what its name says; `None` where it is not `topic-partition`."""
+    """A partition directory: its absolute path, and the topic and partition in its name, if it is `topic-partition`."""
 
     topic: str | None
     partition: int | None
@@ -33,14 +33,14 @@ class PartitionDirectory:
 
     @classmethod
     def at(cls, path: str) -> "PartitionDirectory":
-        """Describe a directory by its name."""
+        """Create it from a path."""
         path = absolute(path)
         topic, partition = _partition_name(Path(path).name) or (None, None)
         return cls(topic, partition, path)
 
 
 def absolute(path: str) -> str:
-    """Give a path one spelling. A link that the last name may be is kept: its name says the topic."""
+    """Normalise a path. If the last name is a link, it is kept, because the name contains the topic."""
     found = Path(path).absolute()
     return str(found.resolve() if found.name == ".." else found.parent.resolve() / found.name)
 
@@ -49,15 +49,15 @@ Warn: TypeAlias = Callable[[SparkLogError], None]
 
 
 def log_warning(error: SparkLogError) -> None:
-    """Log what is left out, or lost."""
+    """Log an error about skipped or lost data as a warning."""
     _logger.warning("%s", error.sentence)
 
 
 def find_partitions(options: SparkLogOptions, warn: Warn = log_warning) -> list[PartitionDirectory]:
-    """List the partitions that the options choose, in order of topic and partition.
+    """List the partitions that the options select, in order of topic and partition.
 
-    A partition that Kafka has just created has no segment yet, and is skipped. *warn* is called for what is left out
-    with `failOnDataLoss=false`.
+    A partition that Kafka has just created has no segment yet, and is skipped. *warn* is called for everything that is
+    skipped because of `failOnDataLoss=false`.
 
     *Errors*: `CORDWOOD_NOT_FOUND` for a path that does not exist, and (with `failOnDataLoss`) for a path without a
     partition and for a missing topic or partition; `CORDWOOD_SEGMENT_GONE` (with `failOnDataLoss`) for a partition that
@@ -69,37 +69,37 @@ def find_partitions(options: SparkLogOptions, warn: Warn = log_warning) -> list[
     missing = _missing(chosen, options)
     if missing:
         topics = ", ".join(sorted({directory.topic or directory.path for directory in found}))
-        reason = f"no partition of {', '.join(missing)} under {', '.join(options.paths)}; what is there: {topics}"
+        reason = f"no partition of {', '.join(missing)} under {', '.join(options.paths)}, found: {topics}"
         if options.fail_on_data_loss:
-            raise SparkLogError(NOT_FOUND, reason + " (failOnDataLoss=false goes on without)")
+            raise SparkLogError(NOT_FOUND, reason + " (failOnDataLoss=false continues without it)")
         warn(SparkLogError(NOT_FOUND, reason + "; left out"))
     return sorted(chosen, key=lambda directory: (directory.topic or "", directory.partition or 0, directory.path))
 
 
 def _check_once(chosen: Iterable[PartitionDirectory]) -> None:
-    once: dict[object, PartitionDirectory] = {}
+    by_name: dict[object, PartitionDirectory] = {}
     for directory in chosen:
-        unnamed = os.path.realpath(directory.path)
-        name = unnamed if directory.topic is None else (directory.topic, directory.partition)
-        other = once.setdefault(name, directory)
+        is_named = directory.topic is not None
+        key = (directory.topic, directory.partition) if is_named else os.path.realpath(directory.path)
+        other = by_name.setdefault(key, directory)
         if other is not directory:
             reason = f"path: expected each partition once, found it at {other.path} and at {directory.path}"
             raise SparkLogError(BAD_OPTION, reason, topic=directory.topic, partition=directory.partition)
 
 
 def _under(path: str, options: SparkLogOptions, warn: Warn) -> Iterator[PartitionDirectory]:
-    """Partition directories that one path of the user means."""
+    """Yield the partition directories that one of the user's paths refers to."""
     local = local_path(path)
     if os.path.lexists(local) or not glob.has_magic(local):
         directories, found = [local], "none"
         wanted = "a directory with segments (a .log named by 20 digits), or one with such directories in it"
     else:
-        matches = sorted(glob.glob(local))  # noqa: PTH207  (an absolute one)
+        matches = sorted(glob.glob(local))  # noqa: PTH207  (the pattern may be absolute)
         directories = [match for match in matches if Path(match).is_dir()]
-        found = f"{len(directories)} directories that match, and none is or holds a partition with segments"
+        found = f"{len(directories)} matching directories without a partition that has segments"
         wanted = "directories"
         if not directories:
-            raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {_what_matches(matches)}")
+            raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {_first_match(matches)}")
     partitions = [partition for directory in directories for partition in _partitions(directory, options, warn)]
     if not partitions:
         error = SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {found}")
@@ -109,12 +109,12 @@ def _under(path: str, options: SparkLogOptions, warn: Warn) -> Iterator[Partitio
     yield from partitions
 
 
-def _what_matches(files: list[str]) -> str:
-    return _file_in_words(files[0]) if files else "nothing that matches"
+def _first_match(files: list[str]) -> str:
+    return _file_in_words(files[0]) if files else "no match"
 
 
 def _partitions(path: str, options: SparkLogOptions, warn: Warn) -> Iterator[PartitionDirectory]:
-    """Partition directories with segments: the directory itself, or those in it."""
+    """Yield the partition directories with segments: the directory itself, or those in it."""
     directory = PartitionDirectory.at(path)
     try:
         if _has_segments(path):
@@ -135,26 +135,25 @@ def _partitions(path: str, options: SparkLogOptions, warn: Warn) -> Iterator[Par
         raise
     except (FileNotFoundError, NotADirectoryError) as error:
         wanted = "a data directory, a partition directory, or a glob of either, as this machine sees it"
-        there = _file_in_words(path) if Path(path).is_file() else "no directory"
-        raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {there}") from error
+        found_there = _file_in_words(path) if Path(path).is_file() else "no directory"
+        raise SparkLogError(NOT_FOUND, f"{path}: expected {wanted}, found {found_there}") from error
     except (cw.CordwoodError, OSError) as error:
         raise SparkLogError.of(error) from error
 
 
 def _data_directory(path: str) -> cw.LogDir | None:
-    """Open a data directory; `None` where the path is a partition directory."""
+    """Open a data directory; `None` if the path is a partition directory."""
     try:
         return cw.LogDir(path)
-    except cw.ConfigError as error:
-        if error.argument != "path":
-            raise
+    except cw.ConfigError:
+        # only the path is given, and only that of a partition is refused
         return None
 
 
 def _should_read(directory: PartitionDirectory, data: cw.LogDir, options: SparkLogOptions, warn: Warn) -> bool:
-    """Say whether a partition of a data directory has segments. One that Kafka has just created has none yet.
+    """Whether a partition of a data directory has segments. A partition that Kafka has just created has none yet.
 
-    *Errors*: `CORDWOOD_SEGMENT_GONE` for a chosen partition that lost its segments; with `failOnDataLoss=false` that
+    *Errors*: `CORDWOOD_SEGMENT_GONE` for a selected partition that lost its segments; with `failOnDataLoss=false` this
     is a warning.
     """
     try:
@@ -174,7 +173,7 @@ def _should_read(directory: PartitionDirectory, data: cw.LogDir, options: SparkL
         # its first segment has just been created
         return True
     if options.fail_on_data_loss:
-        advice = "; failOnDataLoss=false goes on without the partition"
+        advice = "; failOnDataLoss=false continues without the partition"
         raise SparkLogError(SEGMENT_GONE, reason + advice, topic=directory.topic, partition=directory.partition)
     reason += "; left out"
     warn(SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition))
@@ -189,7 +188,7 @@ def _file_in_words(path: str) -> str:
 
 
 def local_path(path: str) -> str:
-    """Take `file:` off a path. *Errors*: `CORDWOOD_BAD_OPTION` for another scheme."""
+    """Remove `file:` from a path. *Errors*: `CORDWOOD_BAD_OPTION` for another scheme."""
     scheme = re.match(r"(?P<name>[A-Za-z][A-Za-z0-9+.-]+):/", path)
     if scheme is None:
         return path
@@ -214,8 +213,8 @@ def _is_chosen(directory: PartitionDirectory, options: SparkLogOptions) -> bool:
 def _missing(chosen: list[PartitionDirectory], options: SparkLogOptions) -> list[str]:
     topics = {directory.topic for directory in chosen}
     if options.assign is not None:
-        there = {(directory.topic, directory.partition) for directory in chosen}
-        return [f"{topic}-{partition}" for topic, partition in sorted(options.assign - there)]
+        existing = {(directory.topic, directory.partition) for directory in chosen}
+        return [f"{topic}-{partition}" for topic, partition in sorted(options.assign - existing)]
     if options.subscribe is not None:
         return [topic for topic in options.subscribe if topic not in topics]
     if options.subscribe_pattern is not None and not chosen:

@@ -1,7 +1,7 @@
-"""The position of a stream in a partition, with data that shows whether the log is still the one that was read.
+"""The position of a stream in a partition, with fields that detect whether the log was replaced.
 
 A position is stored in the offsets of a stream as `{"offset":1500,"topicId":"…","leaderEpoch":4,"crc":123}`: the next
-offset to read, the topic id, and leader epoch and checksum of the batch that holds the previous offset. A follower in
+offset to read, the topic id, and leader epoch and checksum of the batch of the previous offset. A follower in
 Kafka compares topic id and leader epoch with those of its leader. The checksum detects what these do not: a log that
 was truncated and rewritten in the same epoch.
 
@@ -51,12 +51,12 @@ class Position:
         if _differ(self.leader_epoch, now.leader_epoch):
             return (
                 f"the batch before it has leader epoch {now.leader_epoch}, not {self.leader_epoch}: "
-                "the log was cut back and written again"
+                "the log was truncated and rewritten"
             )
         if _differ(self.crc, now.crc) and not is_compacted():
             return (
-                f"the batch before it has CRC {now.crc}, not {self.crc}: the log was cut back and written again, "
-                "or it is compacted, and cleanupPolicy=compact has to say so"
+                f"the batch before it has CRC {now.crc}, not {self.crc}: the log was truncated and rewritten, "
+                "or it is compacted and needs the option cleanupPolicy=compact"
             )
         return None
 

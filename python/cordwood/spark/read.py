@@ -1,4 +1,4 @@
-"""What a task does: read its pieces, and give Arrow batches of the schema."""
+"""The work of a task: read its pieces as Arrow batches of the schema."""
 
 import logging
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 import cordwood as cw
 from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, UNSUPPORTED, SparkLogError
-from cordwood.spark.log_cache import open_cached, spare_collector
+from cordwood.spark.log_cache import freeze_modules, open_cached
 from cordwood.spark.offset_gaps import gap_in_words, is_compacted
 from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.schema import Shape
@@ -20,8 +20,8 @@ __all__ = ["read_pieces"]
 
 _logger = logging.getLogger("cordwood")
 
-PLAN_AGAIN = "; load() again plans what is there now, failOnDataLoss=false leaves out what is gone"
-"""What to do about a log that changed under a query."""
+PLAN_AGAIN = "; load() again to read the current log, or set failOnDataLoss=false to skip the missing data"
+"""Advice for a log that changed during a query."""
 
 _ON_DAMAGE: dict[str, Literal["raise", "skip", "report"]] = {
     "FAILFAST": "raise",
@@ -33,15 +33,15 @@ _ON_DAMAGE: dict[str, Literal["raise", "skip", "report"]] = {
 def read_pieces(
     pieces: Iterable[Piece], options: SparkLogOptions, shape: Shape, advice: str = PLAN_AGAIN
 ) -> Iterator[pa.RecordBatch]:
-    """Read pieces one after the other. *advice* ends the error of a log that changed since it was planned.
+    """Read pieces one after the other. *advice* is appended to the error for a log that changed after it was planned.
 
-    *Errors*: `SparkLogError`; `CORDWOOD_SEGMENT_GONE` where the log is not what was planned, or has no segment for some
-    of its offsets though it is not compacted (with `failOnDataLoss=false` that is a warning, and the rest is read).
+    *Errors*: `SparkLogError`; `CORDWOOD_SEGMENT_GONE` if the log differs from the plan, or has no segment for some of
+    its offsets and is not compacted (with `failOnDataLoss=false` this is a warning, and the rest is read).
     """
-    spare_collector()
+    freeze_modules()
     seen: set[str] = set()
     for piece in pieces:
-        # segment by segment where loss is allowed, so that one that is gone takes no other with it
+        # segment by segment if loss is allowed, so that a missing segment does not stop the others
         for part in (piece,) if options.fail_on_data_loss else _by_segment(piece):
             path = part.directory.path
             try:
@@ -62,39 +62,39 @@ def _read(
         if options.table == "segments":
             batches = _description(piece, log, options)
         else:
-            piece = piece if options.fail_on_data_loss else _what_is_left(piece, log)
+            piece = piece if options.fail_on_data_loss else _remaining(piece, log)
             batches = _batches(piece, log, options, shape)
         for batch in batches:
             if batch.num_rows:
                 yield shape.fill(batch, directory.topic, directory.partition)
-        # damage has its own error, which the reading meets first
+        # after the records, because damage is an error of the scan
         if options.table != "segments":
             _check_gaps(piece, log, options)
     except SparkLogError:
         raise
     except cw.ConfigError as error:
-        # all else that is asked for was checked when it was planned
+        # all other arguments were checked when the query was planned
         reason = (
             f"expected a time that Spark's microseconds can hold, found {error.found}; leave the column timestamp out"
         )
         raise SparkLogError(UNSUPPORTED, reason, topic=directory.topic, partition=directory.partition) from error
     except pa.ArrowInvalid as error:
-        # nothing else is cast that may not fit
+        # only times are cast to a type that may be too small
         reason = f"expected times that Spark's microseconds can hold: {error}"
         raise SparkLogError(UNSUPPORTED, reason, topic=directory.topic, partition=directory.partition) from error
     except (cw.CordwoodError, OSError) as error:
-        # planned offsets and files were there: where they are not, somebody took them away
+        # planned offsets and files existed, so they were removed
         is_gone = isinstance(error, cw.OffsetOutOfRangeError | FileNotFoundError)
-        told = _coded(error, piece, SEGMENT_GONE if is_gone else None)
+        raised = _coded(error, piece, SEGMENT_GONE if is_gone else None)
         if options.fail_on_data_loss and isinstance(error, cw.LogChangedError):
-            told = SparkLogError(
+            raised = SparkLogError(
                 SEGMENT_GONE,
-                told.reason + advice,
+                raised.reason + advice,
                 topic=directory.topic,
                 partition=directory.partition,
-                segment=told.segment,
+                segment=raised.segment,
             )
-        raise told from error
+        raise raised from error
 
 
 def _coded(error: Exception, piece: Piece, code: str | None = None) -> SparkLogError:
@@ -102,12 +102,12 @@ def _coded(error: Exception, piece: Piece, code: str | None = None) -> SparkLogE
 
 
 def _description(piece: Piece, log: cw.Log, options: SparkLogOptions) -> Iterator[pa.RecordBatch]:
-    """Describe the segment of a piece; no row where it is gone and loss is allowed."""
+    """Describe the segment of a piece; no row if it is missing and loss is allowed."""
     [segment] = piece.split.segments
     if options.fail_on_data_loss:
         _compare(piece.split, log)
     else:
-        _what_is_left(piece, log)
+        _remaining(piece, log)
     yield describe_segment(log, segment.base_offset, "raise" if options.mode == "FAILFAST" else "skip")
 
 
@@ -133,7 +133,7 @@ def _batches(piece: Piece, log: cw.Log, options: SparkLogOptions, shape: Shape) 
     for batch in scan:
         damaged = batch.num_rows - batch.column("error").null_count if on_damage == "report" else 0
         if damaged:
-            # the n-th row with an error is that of the n-th range
+            # the n-th row with an error describes the n-th range
             ranges = scan.damaged_ranges[rows : rows + damaged]
             rows += damaged
             yield _own_damage(batch, [_is_own(damage, piece, log) for damage in ranges])
@@ -182,14 +182,14 @@ def _damage_before(start: int, log: cw.Log) -> list[cw.DamagedRange]:
 
 
 def _check_gaps(piece: Piece, log: cw.Log, options: SparkLogOptions) -> None:
-    """Report offsets that no segment has, unless compaction may have removed them."""
+    """Report gaps in the offsets, unless compaction may have removed them."""
     directory = piece.directory
     for gap in log.offset_gaps(piece.split.start_offset, piece.split.end_offset):
         if is_compacted(log, options):
             return
         reason = f"expected segments without a gap in a log that is not compacted, found {gap_in_words(gap)}"
         if options.fail_on_data_loss:
-            reason += "; failOnDataLoss=false reads what is there, cleanupPolicy=compact says that it is compacted"
+            reason += "; failOnDataLoss=false reads the rest, cleanupPolicy=compact declares the log compacted"
         error = SparkLogError(
             SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition, segment=gap.segment_base_offset
         )
@@ -199,25 +199,25 @@ def _check_gaps(piece: Piece, log: cw.Log, options: SparkLogOptions) -> None:
 
 
 def _compare(split: cw.Split, log: cw.Log) -> None:
-    """Compare the log with a plan, as the scan of a split does. Nothing is read.
+    """Compare the log with a plan, as the scan of a split does, without reading.
 
-    *Errors*: `LogChangedError` where a segment that was planned is gone, shortened or replaced.
+    *Errors*: `LogChangedError` if a planned segment was removed, shortened or replaced.
     """
     start = max(split.start_offset, min(log.log_start_offset, split.end_offset))
     log.scan(split=cw.Split(split.path, start, split.end_offset, segments=split.segments))
 
 
-def _what_is_left(piece: Piece, log: cw.Log) -> Piece:
-    """Warn of what has changed since the plan, and give the offsets at or above the log start, read as they are now."""
+def _remaining(piece: Piece, log: cw.Log) -> Piece:
+    """Warn of changes after the plan, and return the piece from the log start on, without the planned segments."""
     try:
         _compare(piece.split, log)
     except cw.LogChangedError as error:
-        # compaction may have merged the segment into another one, which has what is left of its records
+        # compaction may have merged the segment into another one, which has its remaining records
         _logger.warning("%s", _coded(error, piece).sentence)
     split, directory = piece.split, piece.directory
     start = max(split.start_offset, log.log_start_offset)
     if start > split.start_offset:
-        reason = f"offsets {split.start_offset} to {start} were deleted since it was planned; left out"
+        reason = f"offsets {split.start_offset} to {start} were deleted after it was planned; left out"
         gone = SparkLogError(SEGMENT_GONE, reason, topic=directory.topic, partition=directory.partition)
         _logger.warning("%s", gone.sentence)
     left = cw.Split(split.path, min(start, split.end_offset), split.end_offset, size=split.size, aborted=split.aborted)

@@ -1,7 +1,7 @@
 """The schema of each table, in Spark and in Arrow.
 
-Every field is nullable, as in Spark's Kafka source. Spark accepts the batches of a worker only where their Arrow schema
-equals its own exactly, so `Shape` casts the columns of the core that have another type.
+Every field is nullable, as in Spark's Kafka source. Spark accepts the batches of a worker only if their Arrow schema
+is exactly the expected one, so `Shape` casts the columns of the core that have another type.
 """
 
 from collections.abc import Iterable
@@ -142,8 +142,8 @@ def table_schema(options: SparkLogOptions) -> StructType:
 def check_schema(schema: StructType, options: SparkLogOptions) -> None:
     """Check a user's schema: every column is known, has the type of the table, and is nullable.
 
-    The columns may be a part of those of the table, in any order, as in the option `columns`. Where both are given,
-    they are equal.
+    The columns may be a subset of the table's, in any order, as in the option `columns`. If both are given, they must
+    be equal.
 
     *Errors*: `CORDWOOD_BAD_OPTION`.
     """
@@ -159,8 +159,8 @@ def check_schema(schema: StructType, options: SparkLogOptions) -> None:
     names, chosen = schema.fieldNames(), table_schema(options).fieldNames()
     # the column that reports damage is optional
     if names != chosen and names != [name for name in chosen if name != ERROR]:
-        says = f"what the option columns says, {','.join(chosen)} (one of the two is enough)"
-        raise bad_option("schema", says, ",".join(names))
+        expected = f"the columns of the option columns, {','.join(chosen)} (set only one of the two)"
+        raise bad_option("schema", expected, ",".join(names))
 
 
 def _once(names: Iterable[str]) -> list[str]:
@@ -184,7 +184,7 @@ def _type_of(options: SparkLogOptions, name: str) -> DataType:
 
 @dataclass(frozen=True)
 class Shape:
-    """A schema, and how it is filled from the batches of the core."""
+    """A schema, and the conversion of the core's batches to it."""
 
     schema: StructType
     table: str
@@ -240,7 +240,7 @@ def _cast(array: pa.Array, wanted: pa.DataType) -> pa.Array:
 
 
 def _struct(array: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
-    """Give a struct other names, and nullable fields, which a cast does not: the same buffers under the other type."""
+    """Rename the fields of a struct and make them nullable, which a cast cannot do. The buffers are shared."""
     fields = [array.field(index) for index in range(array.type.num_fields)]
     mask = pc.is_null(array) if array.null_count else None
     return pa.StructArray.from_arrays(fields, fields=list(wanted), mask=mask)

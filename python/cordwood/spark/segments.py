@@ -1,4 +1,4 @@
-"""A segment as one row: what `table=segments` gives."""
+"""The row of a segment in `table=segments`."""
 
 from typing import Literal
 
@@ -12,9 +12,9 @@ __all__ = ["describe_segment"]
 
 
 def describe_segment(log: cw.Log, base_offset: int, on_damage: Literal["raise", "skip"]) -> pa.RecordBatch:
-    """Describe the segment at `base_offset`, as of one moment: its batches' headers, and how its indexes are.
+    """Describe the segment at `base_offset`: its batch headers, and the state of its indexes.
 
-    No row where there is no such segment any more.
+    Returns no row if the segment no longer exists.
     """
     segment = log.segments.floor(base_offset)
     if segment is None or segment.base_offset != base_offset:
@@ -55,16 +55,18 @@ def describe_segment(log: cw.Log, base_offset: int, on_damage: Literal["raise", 
         "time_index_entries": None if time_index is None else len(time_index),
         "bytes_per_index_entry": segment.size / entries if entries else None,
         "index_state": _state(segment),
-        # a torn tail is the end of the data, which a broker may be writing just now
+        # without a torn tail: a broker may be writing it
         "damaged_bytes": sum(
-            gap.end_position - gap.start_position for gap in scan.damaged_ranges if gap.end_offset is not None
+            damage.end_position - damage.start_position
+            for damage in scan.damaged_ranges
+            if damage.end_offset is not None
         ),
     }
     return pa.RecordBatch.from_pylist([row], schema=_SCHEMA)
 
 
 def _milliseconds(times: pa.Array) -> pa.Array:
-    # as numbers: there are times that no datetime can hold
+    # as integers, because a datetime cannot hold every time
     return times.cast(pa.int64())
 
 
@@ -90,7 +92,7 @@ _SCHEMA = pa.schema(
 
 
 def _state(segment: cw.Segment) -> str:
-    """`ok`, or what is the matter with which index."""
+    """Return `ok`, or the problem of each index."""
     wrong = []
     for name, index in (("index", segment.offset_index), ("timeindex", segment.time_index)):
         if index is None:

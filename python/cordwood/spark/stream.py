@@ -1,15 +1,16 @@
-"""Reading on and on: `spark.readStream`.
+"""The reader of streams: `spark.readStream`.
 
-A stream has neither an end (`endingOffsets`, `endingTimestamp`, `endingOffsetsByTimestamp`) nor another `table` than
-`records`: `CORDWOOD_BAD_OPTION` when the query starts. The other options mean what they mean for a batch.
+A stream does not allow an end (`endingOffsets`, `endingTimestamp`, `endingOffsetsByTimestamp`) or a `table` other than
+`records`: `CORDWOOD_BAD_OPTION` when the query starts. The other options have the same meaning as in a batch query.
 
-An offset of the stream says of each partition the next offset to read, and what lies before it (`position`), so that a
-log that was replaced is noticed. Spark compares offsets as text, so topics and partitions are always in the same order.
+An offset of the stream contains for each partition the next offset to read, and fields of the batch before it
+(`position`), which detect a replaced log. Spark compares offsets as text, so topics and partitions are always in the
+same order.
 
-Spark writes down where a micro-batch ends, and never where the first one starts: a query whose first micro-batch fails
-is asked for its start again, which may be another one by then. So the first micro-batch is empty, and ends at the
-start. A partition that appears later is treated in the same way. With `Trigger.Once`, which is deprecated and runs one
-micro-batch, the first run therefore reads nothing; `availableNow` reads on.
+Spark records where a micro-batch ends, but not where the first one starts: if the first micro-batch of a query fails,
+Spark requests the start again, which may have changed. So the first micro-batch is empty, and ends at the start. A
+partition that appears later is treated in the same way. The deprecated `Trigger.Once` runs one micro-batch, so its
+first run reads nothing; `availableNow` continues.
 """
 
 import time
@@ -23,7 +24,7 @@ from pyspark.sql.types import StructType
 
 import cordwood as cw
 from cordwood.spark.batch import partitions_of
-from cordwood.spark.bounds import Bounds, check_names, coded, end_of, open_log, starting_offset
+from cordwood.spark.bounds import Bounds, check_names, end_of, open_log, starting_offset, with_codes
 from cordwood.spark.errors import BAD_OPTION, SEGMENT_GONE, SparkLogError, bad_option
 from cordwood.spark.offset_gaps import is_compacted
 from cordwood.spark.option_parsing import Offsets, PartitionName
@@ -35,14 +36,14 @@ from cordwood.spark.schema import Shape, check_schema
 
 __all__ = ["LogStreamReader"]
 
-_ADVICE = "; failOnDataLoss=false goes on with what is there, a new checkpointLocation starts again"
+_ADVICE = "; failOnDataLoss=false continues with the existing data, a new checkpointLocation starts again"
 
 
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans micro-batches in one process that lives as long as the query; copies of it read in the workers."""
+    """Plans micro-batches in one process for the lifetime of the query; pickled copies of it read in the workers."""
 
     def __init__(self, options: SparkLogOptions, schema: StructType) -> None:
-        """Refuse what a stream must not have. That is when the query starts: until then it may still be a batch."""
+        """Check the options. This is when the query starts: before that, it is not known to be a stream."""
         check_schema(schema, options)
         for name, value in (
             ("endingOffsets", options.ending_offsets),
@@ -57,16 +58,16 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.shape = Shape(schema, options.table)
         self._initial: StreamOffset | None = None
         self._is_first = False
-        # where a query that reads what is there and ends has to end
+        # with Trigger.AvailableNow, where the query ends
         self._target: Offsets | None = None
         self._latest: Offsets = {}
         self._last_trigger: float | None = None
         self._warned: set[str] = set()
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802  (Spark's name, as those below)
-        """Say where a new query begins: `latest`, unless the options say otherwise.
+        """Return the start of a new query: by default `latest`.
 
-        Spark asks twice, and again where the first micro-batch did not end.
+        Spark calls this twice, and again if the first micro-batch failed.
         """
         if self._initial is None:
             chosen = self._partitions()
@@ -76,12 +77,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._initial
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Say how much a micro-batch may hold."""
-        most = self.options.max_offsets_per_trigger
-        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+        """Return the maximum size of a micro-batch."""
+        max_rows = self.options.max_offsets_per_trigger
+        return ReadAllAvailable() if max_rows is None else ReadMaxRows(max_rows)
 
     def latestOffset(self, start: StreamOffset, limit: ReadLimit) -> StreamOffset:  # noqa: N802
-        """Say how far the next micro-batch goes; `start` itself where there is nothing (or not enough) to read."""
+        """Return the end of the next micro-batch; `start` if there is nothing, or not enough, to read."""
         partitions = self._partitions()
         self._latest = self._ends(partitions)
         if self._is_first:
@@ -90,7 +91,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._latest
         if self._target is not None:
             ends = {name: min(end, self._target[name]) for name, end in ends.items() if name in self._target}
-        # what is gone keeps its place, so that nothing is read twice should it come back
+        # a missing partition keeps its position, so that nothing is read twice if it reappears
         begin = read_positions(start)
         reached = dict(begin)
         waiting: Offsets = {}
@@ -101,29 +102,30 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
                 waiting[name] = max(0, ends.get(name, 0) - reached[name].offset)
         for name in ends.keys() - reached.keys():
             log = open_log(partitions[name], self.options, refresh=False)
-            reached[name] = coded(partitions[name], partial(Position.of, log, log.log_start_offset))
-        if any(waiting.values()) and not self._waits(sum(waiting.values())):
+            reached[name] = with_codes(partitions[name], partial(Position.of, log, log.log_start_offset))
+        if any(waiting.values()) and not self._should_wait(sum(waiting.values())):
             self._last_trigger = time.monotonic()
             for name, share in _shares(waiting, limit.max_rows if isinstance(limit, ReadMaxRows) else None).items():
                 if share:
                     log = open_log(partitions[name], self.options, refresh=False)
-                    reached[name] = coded(partitions[name], partial(Position.of, log, reached[name].offset + share))
+                    position_at = partial(Position.of, log, reached[name].offset + share)
+                    reached[name] = with_codes(partitions[name], position_at)
         return start if reached == begin else write_positions(reached)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember what is there now: the query ends when that is read."""
+        """Store the current ends: the query ends when it has read up to them."""
         self._target = self._ends(self._partitions())
 
     def reportLatestOffset(self) -> StreamOffset | None:  # noqa: N802
-        """Say where the logs end, for the query's progress."""
+        """Return the ends of the logs, for the query's progress."""
         return write_positions({name: Position(end) for name, end in self._latest.items()}) or None
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-        """Plan a micro-batch; it may be one of an earlier run, that is done again."""
+        """Plan a micro-batch. It may be one of an earlier run that is repeated."""
         self._is_first = False
         begin, stop = read_positions(start), read_positions(end)
-        # a partition that appeared is in `end` alone, which says where it starts; of a first micro-batch that is done
-        # again the start may lie behind the end
+        # A new partition is only in `end`, which is its start. If the first micro-batch is repeated, its start may be
+        # above its end.
         names = sorted(name for name in begin.keys() & stop.keys() if begin[name].offset < stop[name].offset)
         partitions = self._partitions() if names else {}
         bounds = [self._bounds(name, partitions, begin[name], stop[name]) for name in names]
@@ -148,13 +150,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         def find() -> Position:
             return Position.of(log, starting_offset(log, directory, self.options, "latest"))
 
-        return coded(directory, find)
+        return with_codes(directory, find)
 
     def _ends(self, partitions: Mapping[PartitionName, PartitionDirectory]) -> Offsets:
         ends = {}
         for name, directory in partitions.items():
             log = open_log(directory, self.options)
-            ends[name] = coded(directory, partial(end_of, log, self.options))
+            ends[name] = with_codes(directory, partial(end_of, log, self.options))
         return ends
 
     def _bounds(
@@ -164,7 +166,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         begin: Position,
         stop: Position,
     ) -> Bounds | None:
-        """Give what lies between two positions of a partition, as far as it is still there."""
+        """Return the range between two positions of a partition, without offsets that no longer exist."""
         directory = self._directory(name, partitions, begin)
         if directory is None:
             return None
@@ -177,52 +179,52 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self, name: PartitionName, partitions: Mapping[PartitionName, PartitionDirectory], position: Position
     ) -> PartitionDirectory | None:
         if name not in partitions:
-            self._lost(name, position, "the partition is gone")
+            self._lost(name, position, "the partition is missing")
         return partitions.get(name)
 
     def _checked(self, directory: PartitionDirectory, log: cw.Log, position: Position) -> Position:
-        """Give the position in the log as it is now: the same one, unless what lay there is lost."""
+        """Return the position in the current log: the same one, unless its data is lost."""
 
         def compare() -> tuple[Position, str | None]:
             first, last = log.log_start_offset, log.log_end_offset
             if position.offset < first:
-                return Position.of(log, first), f"the log begins at offset {first} now"
+                return Position.of(log, first), f"the log now begins at offset {first}"
             if position.offset > last:
-                # it was cut back, or made anew, and goes on from its end
-                return Position.of(log, last), f"the log ends at offset {last} now"
+                # it was truncated or created again: continue from its end
+                return Position.of(log, last), f"the log now ends at offset {last}"
             now = Position.of(log, position.offset)
             changed = position.mismatch(now, partial(is_compacted, log, self.options))
             return (position, None) if changed is None else (now, changed)
 
-        now, found = coded(directory, compare)
+        now, found = with_codes(directory, compare)
         if found is not None:
             self._lost((directory.topic or "", directory.partition or 0), position, found)
         return now
 
     def _lost(self, name: PartitionName, position: Position, found: str) -> None:
         topic, partition = name
-        reason = f"expected to go on from offset {position.offset}, found that {found}"
+        reason = f"expected to continue from offset {position.offset}, found that {found}"
         if self.options.fail_on_data_loss:
             raise SparkLogError(SEGMENT_GONE, reason + _ADVICE, topic=topic, partition=partition)
         self._warn_once(SparkLogError(SEGMENT_GONE, reason, topic=topic, partition=partition))
 
     def _warn_once(self, error: SparkLogError) -> None:
-        """Warn of a loss once for a query: each micro-batch is sized and planned, and finds it again."""
+        """Warn of a loss once per query: otherwise each micro-batch would repeat the warning."""
         if str(error) not in self._warned:
             self._warned.add(str(error))
             log_warning(error)
 
-    def _waits(self, waiting: int) -> bool:
-        """Whether to wait for more: not for longer than `maxTriggerDelay`, and not where the query is to end."""
-        least = self.options.min_offsets_per_trigger
-        if least is None or waiting >= least or self._target is not None or self._last_trigger is None:
+    def _should_wait(self, waiting: int) -> bool:
+        """Whether to wait for more offsets: for at most `maxTriggerDelay`, and not with Trigger.AvailableNow."""
+        minimum = self.options.min_offsets_per_trigger
+        if minimum is None or waiting >= minimum or self._target is not None or self._last_trigger is None:
             return False
         return (time.monotonic() - self._last_trigger) * 1000 < self.options.max_trigger_delay_ms
 
 
-def _shares(waiting: Offsets, most: int | None) -> Offsets:
-    """Share out `most` in proportion to what waits; whoever has something waiting gets at least one."""
+def _shares(waiting: Offsets, max_offsets: int | None) -> Offsets:
+    """Distribute `max_offsets` in proportion to the waiting offsets, at least one to each partition that has some."""
     total = sum(waiting.values())
-    if most is None or total <= most:
+    if max_offsets is None or total <= max_offsets:
         return waiting
-    return {name: min(size, max(1, most * size // total)) if size else 0 for name, size in waiting.items()}
+    return {name: min(size, max(1, max_offsets * size // total)) if size else 0 for name, size in waiting.items()}

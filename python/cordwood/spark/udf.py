@@ -30,7 +30,7 @@ def locate(
     iterator: bool = False,
     on_missing: OnMissing = "null",
 ) -> "LookUp":
-    """Return a UDF from an offset (bigint) to the batch that holds it, as `Log.locate`.
+    """Return a UDF from an offset (bigint) to the batch that contains it, as `Log.locate`.
 
     *path*: a partition directory; without it the UDF takes two columns, a path and the offset. *kind*: a `pandas_udf`,
     or an `arrow_udf`, which needs no pandas and less CPU. *iterator*: Spark calls the UDF once per task instead of once
@@ -138,7 +138,7 @@ def _udf(spec: LookupSpec, kind: Kind, iterator: bool) -> Callable[..., Column]:
     give: Callable[[pa.StructArray], Any] = _same
     make: Any = getattr(sql, f"{kind}_udf")
     if kind == "pandas":
-        import pandas as pd  # noqa: PLC0415  (the Arrow kind needs none)
+        import pandas as pd  # noqa: PLC0415  (the Arrow kind does not need it)
 
         given, back, give = pd.Series, pd.DataFrame, _frame
 
@@ -167,13 +167,13 @@ def _udf(spec: LookupSpec, kind: Kind, iterator: bool) -> Callable[..., Column]:
     return udf
 
 
-def _same(answers: pa.StructArray) -> pa.StructArray:
-    return answers
+def _same(results: pa.StructArray) -> pa.StructArray:
+    return results
 
 
-def _frame(answers: pa.StructArray) -> Any:  # noqa: ANN401  (a pandas.DataFrame)
+def _frame(results: pa.StructArray) -> Any:  # noqa: ANN401  (a pandas.DataFrame)
     """Convert the results to a pandas frame. Nulls need nullable integers, because floats would lose digits."""
     import pandas as pd  # noqa: PLC0415
 
-    types = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()} if answers.null_count else {}
-    return pa.Table.from_struct_array(answers).to_pandas(types_mapper=types.get)
+    types = {pa.int64(): pd.Int64Dtype(), pa.int32(): pd.Int32Dtype()} if results.null_count else {}
+    return pa.Table.from_struct_array(results).to_pandas(types_mapper=types.get)

@@ -1,4 +1,4 @@
-"""What `find` and `ls` answer: only what is there."""
+"""Results of `find`, `ls` and other commands in special cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import cordwood as cw
 
 @pytest.mark.parametrize("part", [p for p in corpus.partitions() if p.case == "17-v0-none"], ids=str)
 def test_a_log_without_times_has_no_largest_time(command: Command, part: corpus.Partition, tmp_path: Path) -> None:
-    """The time of a copy says nothing about the records."""
+    """The file time of a copy is not the time of a record."""
     path = tmp_path / part.name
     shutil.copytree(part.path, path)
     assert {r.timestamp for r in corpus.records(part)} == {-1}
@@ -29,7 +29,7 @@ def test_a_log_without_times_has_no_largest_time(command: Command, part: corpus.
     assert min(segment.largest_timestamp for segment in cw.Log(path).segments) > 0
 
 
-def test_retention_by_the_time_of_a_file_says_so(command: Command, tmp_path: Path) -> None:
+def test_retention_by_the_time_of_a_file_is_marked(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "notes-0"
     config = cw.LogConfig(segment_bytes=150)
     with cw.LogWriter(path, config=config) as writer:
@@ -46,19 +46,19 @@ def test_retention_by_the_time_of_a_file_says_so(command: Command, tmp_path: Pat
 def test_apply_retention_names_the_settings_that_decide(command: Command, tmp_path: Path, yes: list[str]) -> None:
     path = Path(shutil.copytree(corpus.partition("01-plain").path, tmp_path / "orders-0"))
     for policy, decides in [
-        ("compact", "cleanup.policy=compact, which deletes only what lies below the log start offset"),
-        ("", "cleanup.policy=none, which deletes only what lies below the log start offset"),
+        ("compact", "cleanup.policy=compact, which deletes only segments below the log start offset"),
+        ("", "cleanup.policy=none, which deletes only segments below the log start offset"),
         ("delete", "retention.ms=-1, retention.bytes=-1"),
         ("compact,delete", "retention.ms=-1, retention.bytes=-1"),
     ]:
         limits = ("--set", "retention.ms=-1") if "delete" in policy else ()
         code, out, error = command("apply-retention", path, "--set", f"cleanup.policy={policy}", *limits, *yes)
         assert (code, error) == (0, "")
-        assert out == f"{path}: no segment is to be deleted under {decides}\n"
+        assert out == f"{path}: no segment to delete with {decides}\n"
 
 
 @pytest.mark.parametrize("case", ["12-compacted", "12-compacted-codecs", "12-compacted-empty", "11-transactions"])
-def test_an_offset_that_is_not_there_is_not_shown_as_found(command: Command, case: str) -> None:
+def test_a_missing_offset_is_reported_with_the_next_record(command: Command, case: str) -> None:
     part = corpus.partition(case)
     held = sorted({r.offset for r in corpus.records(part) if r.offset >= part.log_start})
     log = cw.Log(part.path)
@@ -74,7 +74,7 @@ def test_an_offset_that_is_not_there_is_not_shown_as_found(command: Command, cas
             assert f"no record at or after offset {offset}" in error
             continue
         assert code == 0
-        told = f"offset {offset} is not there; the next record is at offset {following}"
+        told = f"offset {offset} is missing; the next record is at offset {following}"
         assert (told in out) is (following != offset)
         assert re.search(rf"(?m)^offset +{following} *$", out)
         document = json.loads(command("find", part.path, "--offset", offset, "--json")[1])
@@ -147,14 +147,14 @@ def test_a_number_that_is_too_large_is_a_usage_error_or_no_limit(
 
 @pytest.mark.parametrize("names", ["", ",", " ", "offset,", ",offset", "offset,,key"])
 @pytest.mark.parametrize("output_format", ["jsonl", "csv"])
-def test_no_column_is_left_out_of_columns_in_silence(command: Command, names: str, output_format: str) -> None:
+def test_an_empty_column_name_is_a_usage_error(command: Command, names: str, output_format: str) -> None:
     code, out, error = command("cat", PLAIN, "--format", output_format, "--columns", names)
     assert (code, out) == (2, "")
-    assert error == f"cordwood: --columns wants the names of columns, separated by commas, not {names!r}\n"
+    assert error == f"cordwood: --columns: expected column names separated by commas, found {names!r}\n"
 
 
 @pytest.mark.parametrize("digits", [20, 5000])
-def test_a_time_too_long_ago_is_a_usage_error_in_our_words(command: Command, digits: int) -> None:
+def test_a_time_too_long_ago_is_a_usage_error(command: Command, digits: int) -> None:
     code, out, error = command("cat", PLAIN, f"--since=-{'9' * digits}w")
     assert (code, out) == (2, "")
     assert "expected a time in one of the forms 2024-05-01T10:00Z, " in error

@@ -1,4 +1,4 @@
-"""The command line: what it prints, where it writes, and how it fails."""
+"""The command line: output, errors and exit codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DATA = corpus.GOLDEN / "16-data-dir"
 
 
 def cordwood(*arguments: object, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Runs the command without a terminal, wide enough that no table breaks its lines."""
+    """Runs the command without a terminal, with a width that no table exceeds."""
     paths = os.pathsep.join(p for p in sys.path if p)
     settings = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb", **(env or {})}
     return subprocess.run(
@@ -44,7 +44,7 @@ def ok(*arguments: object) -> str:
 
 
 def parsed(text: str) -> list[Any]:
-    """One JSON document, or one a line."""
+    """One JSON document, or one per line."""
     try:
         whole = json.loads(text)
     except json.JSONDecodeError:
@@ -53,7 +53,7 @@ def parsed(text: str) -> list[Any]:
 
 
 def leaves(value: Any) -> set[Any]:
-    """Every number and text anywhere inside."""
+    """All numbers and strings in a value."""
     if isinstance(value, dict):
         return set().union(*map(leaves, value.values())) if value else set()
     if isinstance(value, list):
@@ -127,13 +127,13 @@ def test_cat_keeps_the_columns_asked_for_in_their_order() -> None:
     assert json.loads(first) == {"magic": 2, "offset": 0}
 
 
-def test_cat_into_a_parquet_file_holds_every_record(tmp_path: Path) -> None:
+def test_cat_writes_every_record_to_a_parquet_file(tmp_path: Path) -> None:
     target = tmp_path / "out.parquet"
     ok("cat", SMALL.path, "--format", "parquet", "-o", target)
     assert rows(pq.read_table(target)) == expected_rows(corpus.visible(SMALL))
 
 
-def test_cat_into_an_arrow_file_holds_every_record(tmp_path: Path) -> None:
+def test_cat_writes_every_record_to_an_arrow_file(tmp_path: Path) -> None:
     target = tmp_path / "out.arrow"
     ok("cat", SMALL.path, "--format", "arrow", "-o", target)
     with pa.memory_map(str(target)) as file:
@@ -145,7 +145,7 @@ def test_cat_into_an_arrow_file_holds_every_record(tmp_path: Path) -> None:
         assert rows(table) == expected_rows(corpus.visible(SMALL))
 
 
-def test_cat_of_bytes_that_are_no_text_is_still_json_and_csv() -> None:
+def test_cat_writes_bytes_that_are_not_utf8_as_json_and_csv() -> None:
     edge = corpus.partition("07-edge-values")
     lines = [json.loads(line) for line in ok("cat", edge.path, "--format", "jsonl").splitlines()]
     assert [line["offset"] for line in lines] == [r.offset for r in corpus.visible(edge)]
@@ -174,7 +174,7 @@ def test_cat_of_a_time_range_is_half_open(since: str, until: str) -> None:
     assert [json.loads(line)["offset"] for line in text.splitlines()] == wanted
 
 
-def test_cat_since_a_while_ago_of_old_data_is_empty() -> None:
+def test_cat_of_old_data_since_two_hours_ago_is_empty() -> None:
     assert ok("cat", PLAIN.path, "--format", "jsonl", "--since=-2h").strip() == ""
 
 
@@ -204,7 +204,7 @@ def test_a_missing_path_is_one_paragraph_and_exit_code_1(tmp_path: Path, command
     assert "\n\n" not in error.strip()
 
 
-def test_an_offset_out_of_range_says_the_range() -> None:
+def test_an_offset_out_of_range_is_named() -> None:
     error = failed(cordwood("find", PLAIN.path, "--offset", 1500), 1)
     assert "1500" in error
 
@@ -247,7 +247,7 @@ def test_an_unknown_column_is_a_usage_error_that_names_the_nearest() -> None:
     assert "Traceback" not in error
 
 
-def test_nothing_on_the_standard_output_but_the_data() -> None:
+def test_standard_output_has_only_the_data() -> None:
     """So that it can be piped: no progress, no colours, no greeting."""
     done = cordwood("cat", SMALL.path, "--format", "jsonl", "--columns", "offset")
     assert done.returncode == 0
@@ -255,7 +255,7 @@ def test_nothing_on_the_standard_output_but_the_data() -> None:
     assert len(done.stdout.splitlines()) == 370
 
 
-def test_a_reader_that_goes_away_is_no_traceback() -> None:
+def test_a_reader_that_closes_the_pipe_causes_no_traceback() -> None:
     command = [sys.executable, "-m", "cordwood.cli", "cat", str(PLAIN.path), "--format", "jsonl"]
     paths = os.pathsep.join(p for p in sys.path if p)
     with subprocess.Popen(

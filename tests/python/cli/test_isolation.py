@@ -1,4 +1,4 @@
-"""`cordwood cat` says where its records are of transactions that a consumer does not see."""
+"""`cordwood cat` warns of records of aborted and open transactions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PLAIN = corpus.partition("01-plain").path
 PAYMENTS = corpus.partition("11-transactions").path
 
 
-def test_cat_says_where_its_records_are_of_undone_transactions(command: Command) -> None:
-    """Appended to another log, they would be committed."""
+def test_cat_warns_of_records_of_aborted_and_open_transactions(command: Command) -> None:
+    """They would be committed records in another log."""
     everything = ("cat", PAYMENTS, "--columns", "offset")
     first = cw.Log(PAYMENTS).records()
     undone = [r.offset for r in first]
@@ -30,7 +30,7 @@ def test_cat_says_where_its_records_are_of_undone_transactions(command: Command)
     for more in ((), ("--format", "csv"), ("--limit", "800"), ("--format", "csv", "--limit", "800")):
         code, out, error = command(*everything, *more)
         assert code == 0
-        assert error.startswith(f"cordwood: {PAYMENTS}: records of transactions that were aborted")
+        assert error.startswith(f"cordwood: {PAYMENTS}: the output contains records of transactions that were aborted")
         assert error.count("\n") == 1
         assert told in error
         assert len(out.splitlines()) >= 800
@@ -52,7 +52,7 @@ def test_cat_says_where_its_records_are_of_undone_transactions(command: Command)
     assert out.splitlines()[0] == '"key"'
 
 
-def test_the_pipe_of_the_readme_copies_what_a_consumer_sees(command: Command) -> None:
+def test_the_pipes_in_the_documentation_copy_only_committed_records(command: Command) -> None:
     readme = (corpus.GOLDEN.parents[1] / "README.md").read_text(encoding="utf-8")
     pipes = re.findall(r"cordwood cat [^\n]*\| *cordwood append[^\n]*", readme)
     helps = command("append", "--help")[1] + command("--help")[1]
@@ -65,7 +65,7 @@ def test_the_pipe_of_the_readme_copies_what_a_consumer_sees(command: Command) ->
 def test_markers_that_cat_writes_are_never_appended_as_records(
     command: Command, part: corpus.Partition, tmp_path: Path
 ) -> None:
-    """Kafka's dump says which offsets are markers."""
+    """Kafka's dump shows which offsets are markers."""
     markers = {
         offset
         for batch in corpus.batches(part)
@@ -90,6 +90,6 @@ def test_markers_that_cat_writes_are_never_appended_as_records(
             check=False,
         )
         assert appended.returncode == exit_code
-        assert b"is no record" in appended.stderr
+        assert b"is not a record" in appended.stderr
         assert b"is_control" in appended.stderr
     assert cw.Log(tmp_path / "copy-0").log_end_offset == 0

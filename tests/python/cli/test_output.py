@@ -1,4 +1,4 @@
-"""Where `cordwood cat -o` writes: what is there is kept, followed or written through as its kind demands."""
+"""Targets of `cordwood cat -o`: files are replaced, links followed, pipes and devices written directly."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_suffix_decides_the_format(tmp_path: Path, name: str, wanted: str) -
 
 
 @pytest.mark.parametrize("given", FORMATS)
-def test_a_format_that_was_given_decides_where_the_suffix_says_nothing(tmp_path: Path, given: str) -> None:
+def test_the_option_sets_the_format_of_a_file_without_a_suffix(tmp_path: Path, given: str) -> None:
     ok("cat", SMALL.path, "--format", given, "-o", tmp_path / "out")
     assert kind((tmp_path / "out").read_bytes()) == given
     ok("cat", SMALL.path, "--format", given, "-o", tmp_path / f"out.{given}")
@@ -120,7 +120,7 @@ def test_a_dash_is_standard_output(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_a_name_of_standard_output_is_standard_output(tmp_path: Path, name: str) -> None:
-    """`/dev/stdout` is such a link; a test must not have the machine's own replaced."""
+    """`/dev/stdout` is such a link; a test must not risk replacing it."""
     (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
     target = str(tmp_path / name)
     assert offsets(cordwood("cat", SMALL.path, "-o", target).stdout) == OFFSETS
@@ -144,10 +144,10 @@ def words(*arguments: object) -> list[str]:
 @pytest.mark.parametrize(
     ("target", "number"), [("/dev/fd/3", 3), ("/proc/self/fd/3", 3), ("link", 3), ("/dev/stderr", 2)]
 )
-def test_a_descriptor_of_a_file_is_written_through(
+def test_a_descriptor_of_a_file_is_written_directly(
     tmp_path: Path, script_environment: dict[str, str], target: str, number: int, given: str
 ) -> None:
-    """What was written to it before and after stays."""
+    """What others write to it before and after is kept."""
     (tmp_path / "link").symlink_to("/proc/self/fd/3")
     script = f'{{ echo header >&{number}; "$@"; echo tail >&{number}; }} {number}>out'
     command = ["/bin/sh", "-c", script, "sh", *words("-o", target, "--format", given)]
@@ -180,7 +180,7 @@ def test_a_socket_as_standard_output_is_written_to(script_environment: dict[str,
 
 
 def test_a_pipe_by_name_whose_reader_is_gone_is_an_error(tmp_path: Path, script_environment: dict[str, str]) -> None:
-    """The output is not whole; only standard output may be cut short (`| head`)."""
+    """The output is incomplete; only standard output may be cut short (`| head`)."""
     target = tmp_path / "pipe"
     os.mkfifo(target)
     reader = os.open(target, os.O_RDONLY | os.O_NONBLOCK)
@@ -238,7 +238,7 @@ def test_a_file_is_replaced_as_a_whole_and_keeps_its_mode(tmp_path: Path, mode: 
         if os.geteuid() == 0 or mode & 0o200:
             ok("cat", SMALL.path, "-o", target)
             assert offsets(target.read_bytes()) == OFFSETS
-        # whoever has it open keeps what was there
+        # a process that has the old file open still reads it
         assert old.read() == b"old"
     assert stat.S_IMODE(target.stat().st_mode) == mode
     assert left_behind(tmp_path) == []
@@ -278,7 +278,7 @@ def test_symbolic_links_are_followed(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["real.jsonl"]
 
 
-def test_a_link_to_what_is_not_there_yet_makes_it(tmp_path: Path) -> None:
+def test_a_link_to_a_missing_file_creates_it(tmp_path: Path) -> None:
     (tmp_path / "link.csv").symlink_to("made.csv")
     ok("cat", SMALL.path, "-o", tmp_path / "link.csv")
     assert (tmp_path / "link.csv").is_symlink()
@@ -288,7 +288,7 @@ def test_a_link_to_what_is_not_there_yet_makes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", FORMATS)
-def test_a_pipe_is_written_through(tmp_path: Path, given: str) -> None:
+def test_a_pipe_is_written_directly(tmp_path: Path, given: str) -> None:
     pipe = tmp_path / f"out.{given}"
     os.mkfifo(pipe)
     read: list[bytes] = []
@@ -303,7 +303,7 @@ def test_a_pipe_is_written_through(tmp_path: Path, given: str) -> None:
 
 
 def device(folder: Path, name: str, minor: int) -> Path:
-    """A device like the one of that name in /dev, where root could replace the machine's own."""
+    """A copy of a device in /dev: as root, a failing test could replace the machine's own."""
     if os.geteuid() != 0:
         return Path("/dev", name)
     path = folder / name
@@ -316,8 +316,8 @@ def device(folder: Path, name: str, minor: int) -> Path:
 
 
 @pytest.mark.parametrize("given", FORMATS)
-def test_devices_are_written_through(tmp_path: Path, given: str) -> None:
-    """As root a device was made a file."""
+def test_devices_are_written_directly(tmp_path: Path, given: str) -> None:
+    """Regression: as root, a device was replaced by a file."""
     null, full = device(tmp_path, "null", 3), device(tmp_path, "full", 7)
     before = [path.lstat() for path in (null, full)]
     ok("cat", SMALL.path, "--format", given, "-o", null)
@@ -337,7 +337,7 @@ def test_devices_are_written_through(tmp_path: Path, given: str) -> None:
 @pytest.mark.parametrize(
     ("redirection", "reason"), [(">&-", "Bad file descriptor"), ("> /dev/full", "No space left on device")]
 )
-def test_a_standard_output_that_takes_nothing_is_named(
+def test_an_error_of_standard_output_is_named(
     script_environment: dict[str, str], arguments: tuple[str, ...], redirection: str, reason: str
 ) -> None:
     words = [sys.executable, "-m", "cordwood.cli", arguments[0], str(SMALL.path), *arguments[1:]]
@@ -370,7 +370,7 @@ def test_a_directory_is_refused_by_name(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["link"]
 
 
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     error = failed(cordwood("cat", SMALL.path, "-o", tmp_path / "nowhere" / "out.csv"), 1)
     assert error == f"cordwood: {tmp_path / 'nowhere'}: No such file or directory\n"
     (tmp_path / "file").write_bytes(b"")
@@ -389,7 +389,7 @@ def test_nothing_is_written_into_a_partition(copied: object) -> None:
 
 
 def test_a_directory_that_may_not_be_written_is_named(script_environment: dict[str, str]) -> None:
-    """As an unprivileged user; what is there stays."""
+    """As an unprivileged user; the old file is kept."""
     top = Path(tempfile.mkdtemp(prefix="cordwood-"))
     top.chmod(0o755)
     target = top / "out.jsonl"
@@ -431,7 +431,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("given", FORMATS)
-def test_a_full_disk_leaves_what_was_there(tmp_path: Path, given: str) -> None:
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, given: str) -> None:
     with small_disk(tmp_path / "disk") as disk:
         target = disk / f"out.{given}"
         target.write_bytes(b"old")
@@ -442,7 +442,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, given: str) -> None:
         assert left_behind(disk) == []
 
 
-def test_an_error_of_reading_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_read_error_leaves_the_old_file(tmp_path: Path) -> None:
     target = tmp_path / "out.jsonl"
     target.write_bytes(b"old")
     broken = corpus.GOLDEN / "damaged/flip-record/tickets-0"

@@ -1,4 +1,4 @@
-"""What `cordwood cat -o` leaves where a signal ends it."""
+"""`cordwood cat -o` that is terminated by a signal."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from scripts import run, write_script
 
 from cli.test_output import OFFSETS, SMALL, left_behind, offsets
 
-# Writes something, says so, and waits: in a system call, or in what it was called from.
+# Writes something, prints "begun", and then waits in a system call or runs in a loop.
 STUCK = """
 import itertools, signal, sys
 import cordwood.cli.cat as cat
 from cordwood.cli import main
 
-# the starter of the process may have had them ignored
+# the parent process may have ignored them
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -38,7 +38,7 @@ sys.exit(main(["cat", sys.argv[1], "-o", sys.argv[2]]))
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 @pytest.mark.parametrize("doing", ["waiting", "working"])
-def test_a_signal_leaves_nothing_unfinished(
+def test_a_signal_leaves_no_temporary_file(
     tmp_path: Path, script_environment: dict[str, str], number: signal.Signals, doing: str
 ) -> None:
     folder = tmp_path / "out"
@@ -53,14 +53,14 @@ def test_a_signal_leaves_nothing_unfinished(
         assert len(left_behind(folder)) == 1
         process.send_signal(number)
         _, error = process.communicate(timeout=60)
-    # Ctrl-C has its exit code; the others end the process as they do any other
+    # Ctrl-C has its own exit code; the other signals terminate the process
     assert process.returncode == (130 if number is signal.SIGINT else -number)
     assert b"Traceback" not in error
     assert target.read_bytes() == b"old"
     assert left_behind(folder) == []
 
 
-def test_a_signal_that_is_ignored_stays_so(tmp_path: Path, script_environment: dict[str, str]) -> None:
+def test_an_ignored_signal_stays_ignored(tmp_path: Path, script_environment: dict[str, str]) -> None:
     """As under nohup."""
     script = write_script(
         tmp_path,

@@ -1,4 +1,4 @@
-"""The command line says what the logs that it read warn of."""
+"""The command line prints the warnings of the logs that it reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def without_a_segment(path: Path) -> None:
 
 
 def cut_at_a_batch(path: Path) -> None:
-    """Nothing but the last batch is missing, and no index says that it was there."""
+    """Remove only the last batch, and the indexes that refer to it."""
     last = max((b for b in corpus.batches(PLAIN) if b["segment"] == MIDDLE), key=lambda b: int(b["position"]))
     file = path / f"{MIDDLE:020d}.log"
     with file.open("r+b") as log:
@@ -40,7 +40,7 @@ HARMS = [without_a_segment, cut_at_a_batch]
 
 
 def missing(path: Path) -> range:
-    """The offsets that no file has, by Kafka's dump of the whole log."""
+    """The missing offsets, from Kafka's dump of the whole log."""
     if not (path / f"{MIDDLE:020d}.log").exists():
         return range(MIDDLE, PLAIN.bases[PLAIN.bases.index(MIDDLE) + 1])
     last = max((b for b in corpus.batches(PLAIN) if b["segment"] == MIDDLE), key=lambda b: int(b["position"]))
@@ -76,7 +76,7 @@ def test_cat_names_offsets_that_no_segment_has(
 
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=str)
-def test_cat_of_what_a_broker_left_warns_as_the_log_does(command: Command, part: Partition) -> None:
+def test_cat_writes_the_warnings_of_the_log(command: Command, part: Partition) -> None:
     log = cw.Log(part.path)
     log.scan().to_arrow()
     code, _, error = command("cat", part.path, "--isolation", "read_uncommitted")
@@ -84,7 +84,7 @@ def test_cat_of_what_a_broker_left_warns_as_the_log_does(command: Command, part:
     assert error.splitlines() == [f"warning: {warning}" for warning in log.warnings]
 
 
-def test_what_is_not_read_is_not_warned_of(command: Command, copied: Any) -> None:
+def test_segments_outside_the_range_cause_no_warning(command: Command, copied: Any) -> None:
     path = copied(PLAIN.path)
     without_a_segment(path)
     assert command("cat", path, "--end-offset", "100")[2] == ""
@@ -139,7 +139,7 @@ def test_no_warning_repeats_the_error(command: Command, damage: Damage, on_damag
     ids=" ".join,
 )
 def test_other_commands_warn_as_well(command: Command, tmp_path: Path, arguments: tuple[str, ...]) -> None:
-    """Of a segment's tail that is no data, and of nothing else."""
+    """Only of the tail of a segment that is not a batch."""
     path = Path(shutil.copytree(PLAIN.path, tmp_path / "orders-0"))
     last = path / f"{PLAIN.bases[-1]:020d}.log"
     name, *options = arguments

@@ -1,4 +1,4 @@
-"""What the command line says: in its own words, whole, and only what is so."""
+"""Messages of the command line: they use its own terms, are not wrapped inside words, and are correct."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PYTHONS = re.compile(
 
 
 def on_a_terminal(*arguments: object, columns: int = 80) -> str:
-    """What a command shows on a terminal of so many columns, without its colours."""
+    """The output of a command on a terminal with this number of columns, without colours."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     settings = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "LINES"}}
@@ -111,7 +111,7 @@ FAILING: list[tuple[object, ...]] = [
 
 
 @pytest.mark.parametrize("arguments", FAILING, ids=lambda arguments: " ".join(map(str, arguments))[-60:])
-def test_errors_are_in_the_words_of_the_command_line(
+def test_errors_use_the_terms_of_the_command_line(
     tmp_path: Path, command: Command, arguments: tuple[object, ...]
 ) -> None:
     made = {
@@ -144,20 +144,20 @@ def test_errors_are_in_the_words_of_the_command_line(
         (("cat", PLAIN, "--start-offset", "10", "--end-offset", "5"), "--end-offset: expected 10 or more, found 5"),
         (
             ("cat", PLAIN, "--since", "2024-05-01", "--until", "2023-05-01"),
-            "--until 2023-05-01T00:00:00.000Z lies before --since 2024-05-01T00:00:00.000Z",
+            "--until 2023-05-01T00:00:00.000Z is before --since 2024-05-01T00:00:00.000Z",
         ),
         (("cat", PLAIN, "--columns", "offsett"), "--columns: expected one of "),
         (("append", "never-0", "--flush", "often"), "--flush: expected "),
         (("append", "never-0", "--topic-id", "x"), "--topic-id: expected "),
-        (("cat", DAMAGED / "flip-record/tickets-0"), "; cordwood cat --on-damage skip reads what is left"),
+        (("cat", DAMAGED / "flip-record/tickets-0"), "; cordwood cat --on-damage skip reads the rest"),
         (("cat", corpus.GOLDEN / "16-data-dir"), "; cordwood ls shows the partitions of a data directory"),
     ],
 )
-def test_options_are_called_by_their_names(command: Command, arguments: tuple[object, ...], said: str) -> None:
+def test_errors_name_the_options(command: Command, arguments: tuple[object, ...], said: str) -> None:
     assert said in command(*arguments)[2]
 
 
-def test_warnings_are_in_the_words_of_the_command_line(command: Command) -> None:
+def test_warnings_use_the_terms_of_the_command_line(command: Command) -> None:
     code, out, _ = command("ls", corpus.GOLDEN / "16-data-dir/cities-1")
     assert code == 0
     assert "hidden below the log start offset 31" in out
@@ -165,7 +165,7 @@ def test_warnings_are_in_the_words_of_the_command_line(command: Command) -> None
 
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=str)
-def test_no_time_number_or_path_is_folded(command: Command, part: corpus.Partition) -> None:
+def test_no_time_number_or_path_is_wrapped(command: Command, part: corpus.Partition) -> None:
     shown = on_a_terminal("ls", part.path)
     times = re.findall(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", shown)
     log = cw.Log(part.path)
@@ -178,7 +178,7 @@ def test_no_time_number_or_path_is_folded(command: Command, part: corpus.Partiti
         assert re.search(rf"(?m) {re.escape(place['file'])}$", table)
 
 
-def test_the_only_text_that_is_folded_is_folded_at_words() -> None:
+def test_text_is_wrapped_at_words() -> None:
     data = corpus.GOLDEN / "16-data-dir"
     shown = on_a_terminal("ls", data, columns=60)
     for name in cw.LogDir(data):
@@ -189,11 +189,11 @@ def test_the_only_text_that_is_folded_is_folded_at_words() -> None:
     ("case", "said"),
     [("15-one-record", " in 1 segment\n"), ("15-empty", " in 1 segment\n"), ("01-plain", " in 4 segments\n")],
 )
-def test_one_of_a_kind_is_no_plural(command: Command, case: str, said: str) -> None:
+def test_a_count_of_one_segment_is_singular(command: Command, case: str, said: str) -> None:
     assert said in command("ls", corpus.partition(case).path)[1]
 
 
-def test_counts_of_one_are_no_plural(command: Command, tmp_path: Path) -> None:
+def test_counts_of_one_are_singular(command: Command, tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     with cw.LogWriter(tmp_path / "orders-0") as writer:
         for _ in range(3):

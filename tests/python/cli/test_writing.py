@@ -59,11 +59,11 @@ def test_lines_are_values(tmp_path: Path) -> None:
     assert [r.value for r in cw.Log(path).records()] == [b"one", b"", b"\xff\xfe\r", b"last without an end"]
     assert text == f"{path}: appended 4 records, offsets 0 to 3\n"
     document = json.loads(ok("append", path, "--json", given=b"more\n"))
-    assert document == {"path": str(path), "first": 4, "last": 4, "count": 1}
+    assert document == {"path": str(path), "first_offset": 4, "last_offset": 4, "count": 1}
     assert "nothing to append" in ok("append", path)
 
 
-def test_a_key_stands_before_the_separator(tmp_path: Path) -> None:
+def test_the_key_is_before_the_separator(tmp_path: Path) -> None:
     path = tmp_path / "notes-0"
     ok("append", path, "--key-separator", ": ", given=b"a: one: two\n: empty\n")
     assert [(r.key, r.value) for r in cw.Log(path).records()] == [(b"a", b"one: two"), (b"", b"empty")]
@@ -75,7 +75,7 @@ def test_a_key_stands_before_the_separator(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["01-plain", "07-edge-values", "17-v0-none"])
-def test_cat_of_one_log_is_the_append_of_another(tmp_path: Path, name: str) -> None:
+def test_output_of_cat_can_be_appended(tmp_path: Path, name: str) -> None:
     source = corpus.partition(name).path
     path = tmp_path / "copy-0"
     lines = ok("cat", source)
@@ -86,7 +86,7 @@ def test_cat_of_one_log_is_the_append_of_another(tmp_path: Path, name: str) -> N
     assert codecs == {"zstd"}
 
 
-def test_a_line_of_json_may_leave_everything_but_the_value_out(tmp_path: Path) -> None:
+def test_a_line_of_json_needs_only_a_value(tmp_path: Path) -> None:
     path = tmp_path / "notes-0"
     given = [
         {"value": "text"},
@@ -108,10 +108,10 @@ def test_a_line_of_json_may_leave_everything_but_the_value_out(tmp_path: Path) -
     ("line", "named"),
     [
         ("{", "not JSON"),
-        ("5", "not an object"),
+        ("5", "not a JSON object"),
         ('{"key": "k"}', "value"),
         ('{"value": "v", "colour": 1}', "colour"),
-        ('{"value": 5}', "value is text"),
+        ('{"value": 5}', "value: expected text"),
         ('{"value": {"base64": "!"}}', "base64"),
         ('{"value": "v", "headers": {"a": "b"}}', "headers"),
         ('{"value": "v", "headers": [["a"]]}', "headers"),
@@ -119,19 +119,19 @@ def test_a_line_of_json_may_leave_everything_but_the_value_out(tmp_path: Path) -
         ('{"value": "v", "timestamp": "soon"}', "timestamp"),
         ('{"value": "v", "headers": false}', "headers"),
         ('{"value": "v", "headers": "ab"}', "headers"),
-        ('{"value": "v", "headers": [["a", 5]]}', "a header is text"),
-        ('{"value": "v", "timestamp": true}', "timestamp is a number"),
-        ('{"value": "v", "timestamp": 1.5}', "timestamp is a number"),
+        ('{"value": "v", "headers": [["a", 5]]}', "a header: expected text"),
+        ('{"value": "v", "timestamp": true}', "timestamp: expected a number"),
+        ('{"value": "v", "timestamp": 1.5}', "timestamp: expected a number"),
         ('{"value": "v", "timestamp": -5}', "timestamp: expected milliseconds from 0 up"),
         ('{"value": "v", "timestamp": 99999999999999999999}', "timestamp: expected milliseconds within 64 bits"),
         ('{"value": "v", "timestamp": 9999999999999}', "timestamp: expected a time no more than"),
-        ('{"value": {"base64": "é"}}', "value is not base64"),
+        ('{"value": {"base64": "é"}}', "value: expected base64"),
         ('{"value": ' + "[" * 100_000, "nested too deeply"),
         ('{"value": "\\ud800"}', "line 2"),
         ("", "line 2"),
     ],
 )
-def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: str, named: str) -> None:
+def test_a_line_that_is_not_a_record_is_named(tmp_path: Path, line: str, named: str) -> None:
     path = tmp_path / "notes-0"
     given = f'{{"value": "kept"}}\n{line}\n{{"value": "never"}}\n'
     code, out, error = cordwood("append", path, "--format", "jsonl", given=given.encode())
@@ -144,29 +144,29 @@ def test_a_line_that_is_no_record_is_named(tmp_path: Path, line: str, named: str
 @pytest.mark.parametrize("codec", ["producer", "zstd"])
 def test_a_line_that_the_log_refuses_is_named_and_those_before_it_are_appended(tmp_path: Path, codec: str) -> None:
     path = tmp_path / "notes-0"
-    # of this many letters no codec makes less than the limit
+    # random text that no codec compresses below the limit
     large = "".join(random.Random(7).choices(string.printable[:90], k=5000))
     lines = [f"line {number}" for number in range(1, 101)]
     lines[76] = large
     limit = ("--set", "max.message.bytes=1000", "--set", f"compression.type={codec}")
     code, out, error = cordwood("append", path, *limit, given="\n".join(lines).encode())
     assert (code, out) == (1, "")
-    assert "line 77 is no record" in error
+    assert "line 77 is not a record" in error
     assert "max.message.bytes" in error
     assert "offsets 0 to 75" in error
     assert [r.value for r in cw.Log(path).records()] == [line.encode() for line in lines[:76]]
 
 
-def test_a_compacted_log_wants_keys_and_the_line_without_one_is_named(tmp_path: Path) -> None:
+def test_a_line_without_a_key_for_a_compacted_log_is_named(tmp_path: Path) -> None:
     path = tmp_path / "notes-0"
     lines = b'{"value": "v", "key": "k"}\n{"value": "v"}\n'
     code, out, error = cordwood("append", path, "--format", "jsonl", "--set", "cleanup.policy=compact", given=lines)
     assert (code, out) == (1, "")
-    assert "line 2 is no record: key: expected a key" in error
+    assert "line 2 is not a record: key: expected a key" in error
     assert cw.Log(path).log_end_offset == 1
 
 
-def test_without_a_standard_input_nothing_is_made(tmp_path: Path) -> None:
+def test_without_standard_input_nothing_is_created(tmp_path: Path) -> None:
     path = tmp_path / "notes-0"
     paths = os.pathsep.join(p for p in sys.path if p)
     command = 'exec "$0" -m cordwood.cli append "$1" <&-'
@@ -177,12 +177,12 @@ def test_without_a_standard_input_nothing_is_made(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert b"no standard input" in done.stderr
+    assert b"standard input is closed" in done.stderr
     assert not path.exists()
 
 
-def test_lines_are_appended_as_they_come(tmp_path: Path) -> None:
-    """A pipe that pauses keeps nothing back; Ctrl-C ends the log in order."""
+def test_lines_are_appended_as_they_arrive(tmp_path: Path) -> None:
+    """Lines are appended while the pipe is still open; Ctrl-C closes the log cleanly."""
     path = tmp_path / "notes-0"
     with start("append", path) as process:
         assert process.stdin is not None
@@ -225,7 +225,7 @@ def test_lines_are_appended_as_they_come(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_wrong_usage_is_exit_code_2_and_makes_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+def test_wrong_usage_is_exit_code_2_and_creates_nothing(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     paths = [tmp_path / a if a == "x-0" else a for a in arguments]
     code, out, error = cordwood(*paths)
     assert code == 2, error
@@ -244,14 +244,14 @@ def log(tmp_path: Path) -> Path:
     return path
 
 
-def test_truncate_says_what_would_go_and_writes_nothing(log: Path) -> None:
+def test_truncate_without_yes_prints_the_plan_and_writes_nothing(log: Path) -> None:
     before = files(log)
     text = ok("truncate", log, "--to", 25)
     assert "would remove" in text
     assert "offset 20 to 60" in text
     assert "--yes" in text
     document = json.loads(ok("truncate", log, "--to", 25, "--json"))
-    assert (document["first"], document["segments"], document["dry_run"]) == (20, [40, 60], True)
+    assert (document["first_offset"], document["segments"], document["dry_run"]) == (20, [40, 60], True)
     sizes = {s.base_offset: s.size for s in cw.Log(log).segments}
     assert document["bytes"] == sizes[20] + sizes[40]
     assert json.loads(ok("truncate", log, "--to", 30, "--json"))["bytes"] == sizes[20] // 2 + sizes[40]
@@ -263,11 +263,11 @@ def test_truncate_says_what_would_go_and_writes_nothing(log: Path) -> None:
     assert not log.with_name("no-0").exists()
 
 
-def test_truncate_does_it_when_told(log: Path) -> None:
+def test_truncate_with_yes_truncates(log: Path) -> None:
     text = ok("truncate", log, "--to", 25, "--yes")
     assert "removed" in text
     found = cw.Log(log)
-    # the batch that holds 25 goes as a whole
+    # the batch that contains 25 is removed as a whole
     assert found.log_end_offset == 20
     assert "the log ends at 20" in text
     assert [r.offset for r in found.records()] == list(range(20))
@@ -277,14 +277,14 @@ def test_truncate_below_the_log_start_leaves_an_empty_log(log: Path) -> None:
     with cw.LogWriter(log) as writer:
         writer.delete_before(25)
     document = json.loads(ok("truncate", log, "--to", 22, "--json"))
-    assert (document["first"], document["segments"]) == (25, [20, 40, 60])
+    assert (document["first_offset"], document["segments"]) == (25, [20, 40, 60])
     document = json.loads(ok("truncate", log, "--to", 22, "--json", "--yes"))
     assert (document["log_end_offset"], document["truncated"]) == (22, True)
     found = cw.Log(log)
     assert (found.log_start_offset, found.log_end_offset, list(found.records())) == (22, 22, [])
 
 
-def test_retain_says_what_would_go_and_then_does_it(log: Path) -> None:
+def test_apply_retention_prints_the_plan_and_with_yes_applies_it(log: Path) -> None:
     settings = ("--set", "retention.ms=1000", "--now", str(T + 2500))
     before = files(log)
     text = ok("apply-retention", log, *settings)
@@ -299,7 +299,7 @@ def test_retain_says_what_would_go_and_then_does_it(log: Path) -> None:
     assert "no segment" in ok("apply-retention", log, *settings)
 
 
-def test_retain_reads_a_brokers_properties(log: Path) -> None:
+def test_apply_retention_reads_a_brokers_properties(log: Path) -> None:
     properties = log.with_name("server.properties")
     properties.write_text("log.retention.hours=1\nnode.id=1\nlog.retention.bytes=-1\n")
     arguments = ("apply-retention", log, "--properties", properties, "--now", str(T + 2500), "--json")
@@ -357,7 +357,7 @@ def test_a_dry_run_refuses_what_the_real_one_refuses(
     assert reason in error
 
 
-def test_append_takes_what_cat_writes_for_records(tmp_path: Path) -> None:
+def test_append_recognises_output_of_cat(tmp_path: Path) -> None:
     source = corpus.partition("01-small").path
     lines = ok("cat", source).encode()
     code, out, error = cordwood("append", tmp_path / "copy-0", given=lines)
@@ -373,8 +373,8 @@ def test_append_takes_what_cat_writes_for_records(tmp_path: Path) -> None:
     ("line", "value"),
     [('{"value": "v"}', b"v"), ('{"key": "k", "value": null}', None), ('{"value": {"base64": "/w=="}}', b"\xff")],
 )
-def test_append_does_not_guess_what_json_is_meant_for(tmp_path: Path, line: str, value: bytes | None) -> None:
-    """A record, or a value: nothing is appended before somebody says so."""
+def test_append_requires_a_format_for_ambiguous_json(tmp_path: Path, line: str, value: bytes | None) -> None:
+    """The line may be a record or a value: nothing is appended without an explicit format."""
     code, out, error = cordwood("append", tmp_path / "notes-0", given=line.encode())
     assert (code, out) == (2, "")
     assert "--format jsonl" in error
@@ -401,7 +401,7 @@ def refused(path: Path, given: bytes) -> str:
 
 
 @pytest.mark.parametrize("column", RECORD_COLUMNS + OTHER_COLUMNS)
-def test_append_does_not_take_columns_of_cat_for_values(tmp_path: Path, column: str) -> None:
+def test_append_refuses_columns_of_cat(tmp_path: Path, column: str) -> None:
     source = corpus.partition("01-small").path
     refused(tmp_path / "copy-0", ok("cat", source, "--columns", column, "--limit", "2").encode())
     if column in OTHER_COLUMNS:
@@ -409,14 +409,14 @@ def test_append_does_not_take_columns_of_cat_for_values(tmp_path: Path, column: 
         assert column in refused(tmp_path / "copy-0", lines)
 
 
-def test_append_does_not_take_rows_about_damage_for_values(tmp_path: Path) -> None:
+def test_append_refuses_rows_about_damage(tmp_path: Path) -> None:
     damaged = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
     _, lines, _ = cordwood("cat", damaged, "--on-damage", "report")
     assert "error" in refused(tmp_path / "copy-0", lines.encode())
 
 
-def test_append_does_not_take_an_object_of_a_value_that_is_no_text_for_a_value(tmp_path: Path) -> None:
-    assert "value is text" in refused(tmp_path / "copy-0", b'{"value": 5}')
+def test_append_refuses_an_object_with_an_invalid_value(tmp_path: Path) -> None:
+    assert "value: expected text" in refused(tmp_path / "copy-0", b'{"value": 5}')
 
 
 def test_the_columns_of_cat_are_those_of_a_scan() -> None:
@@ -431,7 +431,7 @@ def test_the_columns_of_cat_are_those_of_a_scan() -> None:
 @pytest.mark.parametrize(
     "line", ['{"id": 5}', '{"value": "v", "id": 5}', "{}", "[1]", "5", '"text"', "{", "", "text", "\xff"]
 )
-def test_append_takes_every_other_line_for_a_value(tmp_path: Path, line: str) -> None:
+def test_append_appends_every_other_line_as_a_value(tmp_path: Path, line: str) -> None:
     given = line.encode("latin-1") + b"\n"
     code, _, error = cordwood("append", tmp_path / "notes-0", given=given)
     assert (code, error) == (0, "")

@@ -1,6 +1,6 @@
-"""Every argument of every public call, given what it cannot be: the error names the argument, what is wanted and found.
+"""Invalid values for every argument of every public call: the error names the argument and the expected value.
 
-The words of the binding (PyO3) name neither, and its `OverflowError` is no error of ours.
+The messages of the binding (PyO3) do not, and its `OverflowError` is not an error of cordwood.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ NOT_OURS = re.compile(
 
 
 class Odd:
-    """Nothing that anything takes."""
+    """A value that no argument accepts."""
 
 
 class Indexed:
-    """A whole number of another class."""
+    """An integer of another class."""
 
     def __index__(self) -> int:
         return 2**80
@@ -94,7 +94,7 @@ VALUES: list[Any] = [
     cw.TimestampType.CreateTime,
 ]
 
-# no disk is filled for a test
+# a test must not fill the disk
 TOO_LARGE = {"max_index_size": 2**30}
 
 Made = tuple[Callable[..., Any], dict[str, Any]]
@@ -218,13 +218,13 @@ CALLS: dict[str, Callable[[Path], Made]] = {
     "TransactionIndexWriter.truncate_to": on_index(cw.TransactionIndexWriter, "truncate_to", offset=5),
 }
 
-# what an argument of Python's own protocols is called differs from release to release
+# the names of arguments of Python's own protocols differ between releases
 NAMES = {"LogDir.__getitem__": "key", "Segments.__getitem__": "key"}
 
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A path that was taken for one makes its directory here."""
+    """If a value is accepted as a path by mistake, the directory is created here."""
     monkeypatch.chdir(tmp_path)
     yield
     while WRITERS:
@@ -232,7 +232,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 def parameters(name: str, call: Callable[..., Any]) -> list[tuple[str, bool]]:
-    """Each argument, and whether it is given by its place."""
+    """Each argument, and whether it is positional."""
     found = inspect.signature(call).parameters.values()
     return [(NAMES.get(name, p.name), p.kind is p.POSITIONAL_ONLY) for p in found if p.kind is not p.VAR_KEYWORD]
 
@@ -242,27 +242,27 @@ def shown(value: Any) -> str:
 
 
 def is_ours(argument: str, raised: Exception) -> bool:
-    """Whether an error names the argument, what is wanted and what was found, or is one of those with fields."""
+    """Whether an error names the argument and the expected and found value, or has them as fields."""
     text = str(raised)
     if NOT_OURS.search(text) or getattr(raised, "__notes__", None):
         return False
     named = re.match(rf"{argument}(\[\d+\])*: expected .+, found .+", text, re.DOTALL) is not None
     if type(raised) is TypeError:
-        # of several arguments that go together the missing one is named
+        # of arguments that are required together, the missing one is named
         return named or "an AbortedTransaction, or producer_id=" in text
     if isinstance(raised, cw.ConfigError):
-        # a setting, or a field of what was given
+        # a setting, or a field of the value
         return re.match(r"[a-z0-9_.]+(\[\d+\])*: expected .+, found .+", text, re.DOTALL) is not None
     if isinstance(raised, OSError):
         return isinstance(raised, cw.CordwoodError) or bool(raised.errno and raised.filename)
-    # what containers of Python's raise
+    # errors of Python's own containers
     is_pythons = isinstance(raised, KeyError | IndexError) and argument == "key"
     is_index = type(raised) is ValueError and argument == "value" and "not a segment" in text
     return isinstance(raised, cw.CordwoodError) or is_pythons or is_index
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_wrong_argument_is_named_with_what_is_wanted_and_found(name: str, tmp_path: Path) -> None:
+def test_a_wrong_argument_is_named_with_the_expected_and_found_value(name: str, tmp_path: Path) -> None:
     wrong = []
     refusals = 0
     (tmp_path / "first").mkdir()
@@ -284,12 +284,12 @@ def test_a_wrong_argument_is_named_with_what_is_wanted_and_found(name: str, tmp_
                 if isinstance(taken, cw.LogWriter | cw.OffsetIndex | cw.TimeIndex | cw.TransactionIndex):
                     taken.close()
     assert wrong == []
-    # counting is Python's, and what is no segment is there 0 times
+    # `count` is Python's, and returns 0 for a value that is not a segment
     assert refusals > 0 or name == "Segments.count"
 
 
 def test_every_public_call_is_tried() -> None:
-    """With the arguments of all that the package exports; `self` alone is none."""
+    """All exported calls with arguments other than `self`."""
     tried = {name.partition(" ")[0] for name in CALLS}
     public = set()
     for exported in cw.__all__:
@@ -332,7 +332,7 @@ def test_every_public_call_is_tried() -> None:
         (lambda log: log.scan(split=(0, 5)), r"^split: expected a Split, .*, found tuple$"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_in_one_sentence(call: Callable[[cw.Log], Any], words: str) -> None:
+def test_the_message_of_a_wrong_argument(call: Callable[[cw.Log], Any], words: str) -> None:
     with pytest.raises((TypeError, cw.ConfigError), match=words):
         call(cw.Log(PLAIN))
 
@@ -343,8 +343,8 @@ def shown_defaults(call: Callable[..., Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", ["scan", "batches"])
-def test_the_defaults_that_are_shown_are_those_that_are_taken(name: str) -> None:
-    """The recipe by which a scan pickles names everything that it was asked for."""
+def test_the_documented_defaults_are_the_actual_ones(name: str) -> None:
+    """The pickle of a scan contains all its arguments."""
     log = cw.Log(PLAIN)
     call = getattr(log, name)
     assert call(**shown_defaults(call)).__reduce__() == call().__reduce__()

@@ -1,4 +1,4 @@
-"""Columns out: the stream interface, exact types, and the dataframe libraries that take them."""
+"""Arrow export: the stream interface, exact types, and the dataframe libraries that accept it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TYPES = {
 
 
 def without_nullability(kind: pa.DataType) -> pa.DataType:
-    """The same type with default field names and nullability inside lists, which say nothing to a user."""
+    """The same type with default field names and nullability inside lists, which do not matter to a user."""
     if pa.types.is_list(kind):
         return pa.list_(without_nullability(kind.value_type))
     if pa.types.is_struct(kind):
@@ -51,7 +51,7 @@ def test_header_keys_as_bytes_have_a_binary_type() -> None:
     assert table.schema.field("timestamp").type == pa.timestamp("us", tz="UTC")
 
 
-def test_integers_of_the_further_columns_are_wide_enough() -> None:
+def test_integers_of_the_optional_columns_are_wide_enough() -> None:
     schema = cw.Log(EDGE.path).scan(columns=MORE_COLUMNS).to_arrow().schema
     for name in ("producer_id", "batch_base_offset", "segment_base_offset"):
         assert schema.field(name).type == pa.int64()
@@ -89,7 +89,7 @@ def test_a_scan_is_consumed_as_a_stream_by_pyarrow() -> None:
     assert rows(wanted) == expected_rows(corpus.visible(EDGE))
 
 
-def test_the_capsule_has_the_name_that_the_interface_asks_for() -> None:
+def test_the_capsule_has_the_name_of_the_interface() -> None:
     capsule = cw.Log(PLAIN.path).scan().__arrow_c_stream__()
     assert type(capsule).__name__ == "PyCapsule"
     assert '"arrow_array_stream"' in repr(capsule)
@@ -113,7 +113,7 @@ def test_a_scan_can_be_consumed_again_and_twice_at_once() -> None:
     assert len(pairs) == -(-len(wanted) // 7)
 
 
-def test_a_scan_left_half_way_can_be_dropped_and_started_again() -> None:
+def test_a_partly_consumed_scan_can_be_dropped_and_started_again() -> None:
     scan = cw.Log(PLAIN.path).scan(max_rows=10)
     first = next(iter(scan))
     assert first.num_rows == 10
@@ -135,7 +135,7 @@ def test_every_batch_of_a_stream_is_valid_arrow() -> None:
     cw.Log(EDGE.path).batches().to_arrow().validate(full=True)
 
 
-def test_polars_takes_the_stream() -> None:
+def test_polars_accepts_the_stream() -> None:
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame(cw.Log(EDGE.path).scan(columns=["offset", "key", "value", "timestamp"]))
     wanted = corpus.visible(EDGE)
@@ -184,7 +184,7 @@ def test_null_and_empty_bytes_are_told_apart() -> None:
     assert table["headers"].null_count == sum(not r.headers for r in wanted)
 
 
-def test_lookups_in_bulk_take_numpy_arrow_and_lists() -> None:
+def test_bulk_look_ups_accept_numpy_arrow_and_lists() -> None:
     np = pytest.importorskip("numpy")
     log = cw.Log(PLAIN.path)
     targets = [1499, 0, 700, 2000, 3, 3]
@@ -209,7 +209,7 @@ def test_a_strided_array_is_read_in_its_own_order() -> None:
     assert log.locate_many(array).equals(log.locate_many(array.tolist()))
 
 
-def test_a_damaged_stream_ends_with_an_error_through_every_door() -> None:
+def test_a_damaged_stream_ends_with_an_error_in_every_interface() -> None:
     path = corpus.GOLDEN / "damaged/flip-record/tickets-0"
     scan = cw.Log(path).scan()
     for consume in (scan.to_arrow, lambda: list(scan), scan.to_pandas, scan.to_polars):
@@ -220,7 +220,7 @@ def test_a_damaged_stream_ends_with_an_error_through_every_door() -> None:
         pa.table(scan)
 
 
-def test_values_are_views_of_no_more_than_the_columns_asked_for() -> None:
+def test_only_the_selected_columns_are_in_memory() -> None:
     small = cw.Log(EDGE.path).scan(columns=["offset"]).to_arrow()
     assert column(small, "offset") == [r.offset for r in corpus.visible(EDGE)]
     assert small.nbytes < 20 * small.num_rows

@@ -1,4 +1,4 @@
-"""Every public call given what it cannot use: the error says what was wrong, and nothing crashes."""
+"""Invalid values for every public call: the error explains them, and nothing crashes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_path_may_be_text_or_a_path_object() -> None:
 
 
 @pytest.mark.parametrize("opener", [cw.Log, cw.LogDir, cw.OffsetIndex, cw.TimeIndex, cw.TransactionIndex])
-def test_a_path_that_is_not_there(tmp_path: Path, opener: Callable[..., Any]) -> None:
+def test_a_missing_path(tmp_path: Path, opener: Callable[..., Any]) -> None:
     missing = tmp_path / "nothing-0"
     with pytest.raises(cw.LogNotFoundError) as raised:
         opener(missing)
@@ -64,8 +64,8 @@ def test_a_directory_in_place_of_a_file(tmp_path: Path, opener: Callable[..., An
         opener(tmp_path, base_offset=0)
 
 
-def test_a_directory_without_a_segment_is_no_log(tmp_path: Path) -> None:
-    """Kafka makes a segment there; a reader that writes nothing has nothing to read."""
+def test_a_directory_without_a_segment_is_not_a_log(tmp_path: Path) -> None:
+    """Kafka creates a segment there; a reader does not write, and has nothing to read."""
     with pytest.raises(cw.LogNotFoundError):
         cw.Log(tmp_path)
 
@@ -89,7 +89,7 @@ ODD = ["directory", "fifo", "socket"]
 
 @pytest.mark.parametrize("kind", ODD)
 @pytest.mark.parametrize("base", [5, 370, 1000])
-def test_what_is_no_file_beside_the_segments_is_left_alone_with_a_warning(copied: Any, kind: str, base: int) -> None:
+def test_a_special_file_next_to_the_segments_is_ignored_with_a_warning(copied: Any, kind: str, base: int) -> None:
     path = copied(PATH)
     odd = path / f"{base:020d}.log"
     make_odd(kind, odd)
@@ -100,7 +100,7 @@ def test_what_is_no_file_beside_the_segments_is_left_alone_with_a_warning(copied
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_what_is_no_file_in_place_of_an_index_is_left_alone_with_a_warning(copied: Any, kind: str) -> None:
+def test_a_special_file_instead_of_an_index_is_ignored_with_a_warning(copied: Any, kind: str) -> None:
     path = copied(PATH)
     odd = next(path.glob("*.index"))
     odd.unlink()
@@ -112,7 +112,7 @@ def test_what_is_no_file_in_place_of_an_index_is_left_alone_with_a_warning(copie
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_what_is_no_file_in_place_of_the_only_segment_is_no_log(tmp_path: Path, kind: str) -> None:
+def test_a_special_file_instead_of_the_only_segment_is_not_a_log(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "odd-0"
     path.mkdir()
     make_odd(kind, path / "00000000000000000000.log")
@@ -133,7 +133,7 @@ def test_a_socket_or_pipe_among_the_files_does_not_hang(copied: Any) -> None:
         assert cw.Log(path).scan(columns=["offset"]).to_arrow().num_rows == 370
 
 
-def test_no_permission_is_the_operating_systems_error(script_environment: dict[str, str]) -> None:
+def test_missing_permission_is_an_error_of_the_system(script_environment: dict[str, str]) -> None:
     """As an unprivileged user: the directory may be looked up but not listed."""
     top = Path(tempfile.mkdtemp(prefix="cordwood-"))
     top.chmod(0o755)
@@ -194,7 +194,7 @@ def test_offsets_outside_the_log(log: cw.Log, offset: int) -> None:
     assert log.locate_many([offset]).to_pylist()[0]["position"] is None
 
 
-def test_a_negative_end_is_no_range(log: cw.Log) -> None:
+def test_a_negative_end_is_refused(log: cw.Log) -> None:
     with pytest.raises((ValueError, cw.OffsetOutOfRangeError)):
         log.scan(start_offset=0, end_offset=-1).to_arrow()
     with pytest.raises((ValueError, cw.OffsetOutOfRangeError)):
@@ -211,7 +211,7 @@ def test_negative_times_and_naive_datetimes(log: cw.Log, name: str) -> None:
 
 
 def test_a_naive_datetime_is_refused_by_name(log: cw.Log) -> None:
-    """Guessing a zone would move the answer by hours."""
+    """An assumed zone could be wrong by hours."""
     with pytest.raises((ValueError, TypeError), match=r"(?i)naive|aware|time ?zone|tzinfo"):
         log.offset_for_time(datetime(2024, 5, 1))  # noqa: DTZ001
     with pytest.raises((ValueError, TypeError)):
@@ -225,14 +225,14 @@ def test_times_of_another_type(log: cw.Log, target: Any) -> None:
 
 
 @pytest.mark.parametrize("targets", [5, None, "12", [1, "2"], [1.5], object()], ids=plain_repr)
-def test_many_targets_that_are_no_integers(log: cw.Log, targets: Any) -> None:
+def test_many_targets_that_are_not_integers(log: cw.Log, targets: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         log.locate_many(targets)
     with pytest.raises((TypeError, ValueError)):
         log.offsets_for_times(targets)
 
 
-def test_no_targets_at_all_give_no_rows(log: cw.Log) -> None:
+def test_no_targets_give_no_rows(log: cw.Log) -> None:
     assert log.locate_many([]).num_rows == 0
     assert log.offsets_for_times([]).num_rows == 0
 
@@ -251,7 +251,7 @@ def test_an_unknown_column_is_named_with_its_nearest(log: cw.Log, wrong: str, ne
 
 @pytest.mark.parametrize("columns", ["offset", 5, [5], [None]], ids=plain_repr)
 def test_columns_of_another_type(log: cw.Log, columns: Any) -> None:
-    """A bare string is a list of letters to Python: refused, or taken as the one column it names."""
+    """A string is a sequence of letters in Python: it is refused, or accepted as the name of one column."""
     try:
         names = log.scan(columns=columns).to_arrow().column_names
     except (TypeError, ValueError):
@@ -261,7 +261,7 @@ def test_columns_of_another_type(log: cw.Log, columns: Any) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["nope", "", "x", "colour", "a name like no other"])
-def test_no_column_is_suggested_for_a_name_that_is_like_none(log: cw.Log, wrong: str) -> None:
+def test_no_column_is_suggested_for_a_name_without_a_similar_one(log: cw.Log, wrong: str) -> None:
     with pytest.raises(cw.ConfigError, match=r"^columns: expected one of topic, ") as raised:
         log.scan(columns=[wrong])
     assert "did you mean" not in str(raised.value)
@@ -274,7 +274,7 @@ def test_the_same_column_twice_is_refused(log: cw.Log) -> None:
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=str)
 def test_without_columns_the_rows_are_counted(part: corpus.Partition) -> None:
-    """As a table of Arrow without columns has rows."""
+    """As an Arrow table without columns has a number of rows."""
     table = cw.Log(part.path).scan(columns=[]).to_arrow()
     assert (table.num_columns, table.num_rows) == (0, len(corpus.visible(part)))
 
@@ -291,7 +291,7 @@ def test_without_columns_the_rows_are_counted(part: corpus.Partition) -> None:
         ("timestamp_unit", "s"),
     ],
 )
-def test_a_word_that_is_no_choice_is_a_config_error_that_names_it(log: cw.Log, name: str, value: str) -> None:
+def test_an_invalid_choice_is_a_config_error_that_names_it(log: cw.Log, name: str, value: str) -> None:
     with pytest.raises(cw.ConfigError) as raised:
         log.scan(**{name: value}).to_arrow()
     assert value in str(raised.value)
@@ -311,7 +311,7 @@ def test_an_unknown_way_of_reading_files() -> None:
 
 
 @pytest.mark.parametrize("name", ["max_rows", "max_bytes", "threads"])
-def test_sizes_that_make_no_sense(log: cw.Log, name: str) -> None:
+def test_invalid_sizes(log: cw.Log, name: str) -> None:
     for value in (0, -1, -(2**40)):
         with pytest.raises((ValueError, OverflowError)):
             log.scan(**{name: value}).to_arrow()
@@ -320,7 +320,7 @@ def test_sizes_that_make_no_sense(log: cw.Log, name: str) -> None:
             log.scan(**{name: wrong}).to_arrow()
 
 
-def test_splits_that_make_no_sense(log: cw.Log) -> None:
+def test_invalid_splits(log: cw.Log) -> None:
     for value in (0, -1):
         with pytest.raises((ValueError, OverflowError)):
             log.plan(value)
@@ -341,7 +341,7 @@ def test_an_unknown_argument_is_a_type_error(log: cw.Log) -> None:
         cw.Log(PATH, "mmap")
 
 
-def test_partitions_and_limits_that_make_no_sense() -> None:
+def test_invalid_partitions_and_limits() -> None:
     for arguments in (
         {"partition": "0"},
         {"topic": 3},
@@ -355,7 +355,7 @@ def test_partitions_and_limits_that_make_no_sense() -> None:
         cw.Log(PATH, max_open_files=-1)
 
 
-def test_classes_of_results_cannot_be_made_by_accident() -> None:
+def test_classes_of_results_cannot_be_instantiated() -> None:
     log = cw.Log(PATH)
     for made in (log.locate(0), log.scan(), log.plan(1000)[0], log.segments[0]):
         with pytest.raises((TypeError, ValueError)):

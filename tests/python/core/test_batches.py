@@ -1,4 +1,4 @@
-"""The suite's own writer of batches, held to vectors that were computed elsewhere."""
+"""The writer of batches of these tests, compared with published vectors."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_moved_batch_differs_in_its_first_eight_bytes_only() -> None:
 
 @pytest.mark.parametrize("codec", [0, GZIP])
 def test_the_library_reads_back_what_the_writer_wrote(tmp_path: Path, codec: int) -> None:
-    """Headers in order with duplicates, nulls and bytes that are not text; negative time steps; holes in a batch."""
+    """Headers in order with duplicates, nulls and bytes that are not UTF-8; decreasing times; gaps in a batch."""
     records = [
         Rec(value=b"a", key=None, timestamp=50, headers=((b"h", b"1"), (b"h", None), (b"", b""))),
         Rec(value=None, key=b"", timestamp=40, offset_delta=3),
@@ -92,8 +92,8 @@ def test_the_library_reads_back_what_the_writer_wrote(tmp_path: Path, codec: int
     assert log.warnings == []
 
 
-def test_header_names_that_are_not_utf8_are_replaced_or_given_as_bytes(tmp_path: Path) -> None:
-    """The client replaces what it cannot decode; the bytes are there for whoever asks."""
+def test_header_names_that_are_not_utf8_are_replaced_or_returned_as_bytes(tmp_path: Path) -> None:
+    """The client replaces bytes that it cannot decode; `header_keys="bytes"` returns them."""
     raw = batch(0, [Rec(value=b"v", headers=((b"\xff\xfeok", b"1"),))])
     log = cw.Log(write_partition(tmp_path / "made-0", [(0, [raw])]))
     decoded = log.scan().to_arrow()["headers"].to_pylist()
@@ -114,10 +114,8 @@ def test_header_names_that_are_not_utf8_are_replaced_or_given_as_bytes(tmp_path:
     ],
     ids=["too few", "too many", "negative", "cut short", "endless varint", "no gzip"],
 )
-def test_records_that_do_not_fit_their_batch_are_corrupt_although_the_checksum_is_right(
-    tmp_path: Path, raw: bytes
-) -> None:
-    """A good batch follows, so that the bad one is no torn tail."""
+def test_records_that_do_not_fit_their_batch_are_corrupt_with_a_valid_checksum(tmp_path: Path, raw: bytes) -> None:
+    """A valid batch follows, so that the invalid one is not a torn tail."""
     good = batch(2, [Rec(value=b"good")])
     path = write_partition(tmp_path / "made-0", [(0, [raw, good])])
     with pytest.raises(cw.CorruptLogError) as raised:
@@ -128,8 +126,8 @@ def test_records_that_do_not_fit_their_batch_are_corrupt_although_the_checksum_i
     assert rest["offset"].to_pylist()[-1:] == [2]
 
 
-def test_a_batch_that_claims_to_hold_gigabytes_is_an_error(tmp_path: Path) -> None:
-    """Two megabytes of gzip members that unpack to one record of 2 GiB: beyond any limit, and well formed so far."""
+def test_a_batch_that_decompresses_to_gigabytes_is_an_error(tmp_path: Path) -> None:
+    """Two megabytes of gzip members that decompress to one well-formed record of 2 GiB, above the limit."""
     claimed = 2**31 - 1
     head = varint(claimed) + b"\0" + varint(0) + varint(0) + varint(-1) + varint(claimed - 20)
     zeros = gzip.compress(bytes(64 << 20), mtime=0)
@@ -139,7 +137,7 @@ def test_a_batch_that_claims_to_hold_gigabytes_is_an_error(tmp_path: Path) -> No
         cw.Log(path).scan().to_arrow()
 
 
-def test_control_records_appear_only_when_asked_for(tmp_path: Path) -> None:
+def test_control_records_are_returned_only_on_request(tmp_path: Path) -> None:
     data = batch(
         0, [Rec(value=b"v", timestamp=5)], attributes=TRANSACTIONAL, producer_id=1, producer_epoch=0, base_sequence=0
     )

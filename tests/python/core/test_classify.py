@@ -1,4 +1,4 @@
-"""`classify` on the files that Kafka wrote, by names that Kafka gives."""
+"""`classify` of files that Kafka wrote, by their names."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_file_of_a_golden_partition_is_named() -> None:
     assert seen >= set(KINDS.values()) - {"transaction_index"}
 
 
-def test_directories_are_told_by_what_is_in_them(tmp_path: Path) -> None:
+def test_directories_are_classified_by_their_files(tmp_path: Path) -> None:
     data = corpus.GOLDEN / "16-data-dir"
     assert repr(cw.classify(data)) == (
         "PathInfo(kind='data_directory', topic=None, partition=None, base_offset=None, state=None)"
@@ -68,7 +68,7 @@ def test_directories_are_told_by_what_is_in_them(tmp_path: Path) -> None:
     for name in ("empty", "orders-0", "orders-1/src"):
         (tmp_path / name).mkdir(parents=True)
     assert {cw.classify(tmp_path / name).kind for name in ("empty", "orders-0", "orders-1")} == {"other"}
-    # in a broker's data directory a new partition is empty
+    # a new partition in a broker's data directory is empty
     (tmp_path / "meta.properties").touch()
     assert cw.classify(tmp_path / "orders-0").kind == "partition"
     with pytest.raises(cw.LogNotFoundError):
@@ -76,7 +76,7 @@ def test_directories_are_told_by_what_is_in_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("suffix", "state"), [(".swap", "swap"), (".cleaned", "cleaned"), (".deleted", "deleted")])
-def test_a_file_that_waits_says_for_what(suffix: str, state: str, tmp_path: Path) -> None:
+def test_the_suffix_of_a_file_is_its_state(suffix: str, state: str, tmp_path: Path) -> None:
     path = tmp_path / f"{7:020d}.log{suffix}"
     path.touch()
     info = cw.classify(path)
@@ -92,8 +92,8 @@ def test_a_partition_that_the_log_dir_lists_is_a_partition() -> None:
         assert _partition_name(name) == (info.topic, info.partition)
 
 
-def test_a_data_directory_is_what_a_writer_refuses_as_one(tmp_path: Path) -> None:
-    """Each of the files that a writer goes by."""
+def test_a_writer_refuses_every_data_directory(tmp_path: Path) -> None:
+    """With each of the files that mark a data directory for a writer."""
     for name in ("meta.properties", ".lock", "recovery-point-offset-checkpoint", "log-start-offset-checkpoint"):
         folder = tmp_path / f"with{name}"
         folder.mkdir()

@@ -1,6 +1,6 @@
-"""Partitions damaged by a known recipe: what a reader may say, must say, and must never say.
+"""Partitions damaged by a known recipe: the allowed and the required results of a reader.
 
-What each recipe hit is worked out here from the recipe and the undamaged source's expected records.
+The affected batches are derived here from the recipe and the expected records of the undamaged source.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ ZERO_TAILS = ("zero-tail-page", "zero-tail-short")
 
 @dataclass(frozen=True)
 class Damage:
-    """A damaged case: where it lies, what it was made from, and the bytes of the source that it touched."""
+    """A damaged case: its path, its source, and the damaged bytes of the source."""
 
     name: str
     path: Path
@@ -45,7 +45,7 @@ class Damage:
 
     @property
     def hit(self) -> list[dict[str, Any]]:
-        """The source's batches that overlap the touched bytes."""
+        """The source's batches that overlap the damaged bytes."""
         return [
             b
             for b in corpus.batches(self.source)
@@ -63,7 +63,7 @@ class Damage:
 
 
 def touched(step: dict[str, Any], source: Partition) -> tuple[int, int, int]:
-    """Segment and byte range [start, end) of the source's log that a step of a recipe spoils."""
+    """The segment, and the byte range [start, end) of the source's log, that a step of a recipe damages."""
     file = step.get("file") or step["files"][0]
     segment = int(file.split(".")[0])
     ends = [b["position"] + b["size"] for b in corpus.batches(source) if b["segment"] == segment]
@@ -84,7 +84,7 @@ def touched(step: dict[str, Any], source: Partition) -> tuple[int, int, int]:
 
 
 def damages(*prefixes: str, but: bool = False) -> list[Damage]:
-    """The damaged cases whose names begin so; with `but`, all the others."""
+    """The damaged cases whose names begin with a prefix; with `but`, all the others."""
     found = []
     for full, case in corpus.cases().items():
         name = full.removeprefix("damaged/")
@@ -101,7 +101,7 @@ HARMLESS = damages(*HINTS, *LEFTOVERS)
 LAWFUL = damages(*LEGAL)
 ENDS = damages(*TAILS, *ZERO_TAILS)
 BROKEN = damages(*HINTS, *LEFTOVERS, *LEGAL, *TAILS, *ZERO_TAILS, but=True)
-# One bit moved an unprotected field upward or two batches changed places: only the neighbour shows it.
+# A flipped bit increased an unprotected field, or two batches were swapped: only the next batch shows it.
 SEEN_AT_THE_NEXT = (
     "flip-base-offset-high",
     "flip-legacy-offset",
@@ -119,7 +119,7 @@ def test_every_damaged_case_belongs_to_one_group() -> None:
 
 
 def test_the_hit_batches_are_those_that_the_recipes_name() -> None:
-    """The derivation above against what the recipes happen to say in words."""
+    """The derivation above is compared with the descriptions in the recipes."""
     hit = {d.name: [(b["baseOffset"], b["position"]) for b in d.hit] for d in LAWFUL + ENDS + BROKEN}
     assert hit["flip-record"] == [(302, 2126)]
     assert hit["length-spans-two"] == [(303, 2296)]
@@ -133,7 +133,7 @@ def test_the_hit_batches_are_those_that_the_recipes_name() -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("damage", HARMLESS, ids=str)
-def test_damage_beside_the_log_costs_no_record(damage: Damage, mode: str) -> None:
+def test_damage_in_other_files_than_the_log_loses_no_record(damage: Damage, mode: str) -> None:
     log = damage.open()
     scan = log.scan(on_damage=mode)
     table = scan.to_arrow()
@@ -144,8 +144,8 @@ def test_damage_beside_the_log_costs_no_record(damage: Damage, mode: str) -> Non
 
 
 @pytest.mark.parametrize("damage", HARMLESS, ids=str)
-def test_damage_beside_the_log_changes_no_answer(damage: Damage) -> None:
-    """Look-ups by offset and by time, and committed reads, which lean on the spoilt files most."""
+def test_damage_in_other_files_than_the_log_changes_no_look_up(damage: Damage) -> None:
+    """Look-ups by offset and by time, and committed reads, which use the damaged files."""
     log = damage.open()
     everything = corpus.visible(damage.source, control=True)
     for record in everything:
@@ -165,7 +165,7 @@ def test_damage_beside_the_log_changes_no_answer(damage: Damage) -> None:
 
 
 @pytest.mark.parametrize("name", ["index-garbage", "start-beyond-end", "swap-complete", "swap-originals-gone"])
-def test_what_was_ignored_or_read_in_place_of_another_file_is_a_warning(name: str) -> None:
+def test_an_ignored_or_substituted_file_is_a_warning(name: str) -> None:
     (damage,) = damages(name)
     log = damage.open()
     log.scan().to_arrow()
@@ -177,7 +177,7 @@ def test_what_was_ignored_or_read_in_place_of_another_file_is_a_warning(name: st
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("damage", LAWFUL, ids=str)
-def test_a_forward_gap_is_legal_and_counted(damage: Damage, mode: str) -> None:
+def test_a_gap_in_offsets_is_valid_and_counted(damage: Damage, mode: str) -> None:
     scan = damage.open().scan(on_damage=mode)
     table = scan.to_arrow()
     names = [n for n in table.column_names if n != "error"]
@@ -200,13 +200,13 @@ def test_a_torn_or_zero_tail_is_the_end_of_the_data_with_a_warning(damage: Damag
 
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_skip_returns_everything_but_the_batches_that_were_hit(damage: Damage) -> None:
+def test_skip_returns_everything_but_the_damaged_batches(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="skip")
     assert first_difference(rows(scan.to_arrow()), expected_rows(damage.survivors)) == ""
 
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_each_gap_names_file_positions_offsets_and_reason(damage: Damage) -> None:
+def test_each_damaged_range_names_file_positions_offsets_and_reason(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="skip")
     got = set(offsets(scan.to_arrow()))
     gaps = list(scan.damaged_ranges)
@@ -239,8 +239,8 @@ def test_raise_stops_at_the_file_and_position_of_the_damage(damage: Damage) -> N
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
-def test_before_the_error_only_true_records_are_given(damage: Damage) -> None:
-    """Small Arrow batches, so that some come before the error; none of them may hold a record that never was."""
+def test_only_original_records_are_returned_before_the_error(damage: Damage) -> None:
+    """Small record batches, so that some are returned before the error; they have only original records."""
     got: list[tuple[Any, ...]] = []
 
     def consume() -> None:
@@ -258,7 +258,7 @@ def test_before_the_error_only_true_records_are_given(damage: Damage) -> None:
 
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_report_adds_a_row_with_an_error_for_each_gap(damage: Damage) -> None:
+def test_report_adds_a_row_with_an_error_for_each_damaged_range(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="report")
     table = scan.to_arrow()
     errors = column(table, "error")
@@ -269,8 +269,8 @@ def test_report_adds_a_row_with_an_error_for_each_gap(damage: Damage) -> None:
 
 
 @pytest.mark.parametrize("mode", ["skip", "report"])
-def test_of_two_batches_that_changed_places_only_true_records_are_returned(mode: str) -> None:
-    """A reader cannot know which of the two moved: it may keep either, but not both, and must name a gap."""
+def test_swapped_batches_give_only_original_records(mode: str) -> None:
+    """A reader cannot know which of the two moved: it may keep either, but not both, and must report damage."""
     (damage,) = damages("batches-swapped")
     scan = damage.open().scan(on_damage=mode)
     table = scan.to_arrow()
@@ -308,7 +308,7 @@ def test_records_one_by_one_raise_and_skip_like_the_scan(damage: Damage) -> None
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
 def test_lookups_in_a_damaged_segment_are_right_or_raise(damage: Damage) -> None:
-    """Never the wrong batch: a look-up either finds the true one or says what is broken."""
+    """A look-up either finds the right batch or raises; it never returns a wrong one."""
     log = damage.open()
     places = {r.offset: r.batch for r in corpus.visible(damage.source)}
     shift = damage.name in ("batch-repeated", "batches-swapped")
@@ -349,7 +349,7 @@ def test_times_of_a_damaged_partition_are_right_or_raise(damage: Damage) -> None
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
-def test_records_one_by_one_name_their_gaps_and_counts(damage: Damage) -> None:
+def test_records_have_damaged_ranges_and_counts(damage: Damage) -> None:
     scan = damage.open().scan(on_damage="skip")
     wanted = offsets(scan.to_arrow())
     records = damage.open().records(on_damage="skip")
@@ -364,7 +364,7 @@ def test_records_one_by_one_name_their_gaps_and_counts(damage: Damage) -> None:
     assert records.stats.offset_gaps == scan.stats.offset_gaps
 
 
-def test_gaps_and_counts_grow_as_records_are_taken() -> None:
+def test_damaged_ranges_and_counts_grow_as_records_are_read() -> None:
     records = cw.Log(corpus.partition("01-small").path).records()
     assert (records.damaged_ranges, records.stats.records) == ([], 0)
     next(records)

@@ -1,4 +1,4 @@
-"""`help()` shows what the stub says: the stub is where the documentation of the extension module is written."""
+"""`help()` shows the docstrings of the stub, which is the source of the extension module's documentation."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ CALLS = {
 def in_module(name: str) -> Any:
     found: Any = _core
     for part in name.split("."):
-        # not by getattr: that of a property is its value
+        # not by getattr, which returns the value of a property
         found = inspect.getattr_static(found, part)
     return found.__func__ if isinstance(found, staticmethod) else found
 
@@ -65,7 +65,7 @@ def test_the_documentation_in_the_module_is_that_of_the_stub(name: str) -> None:
 
 
 def test_everything_public_is_documented() -> None:
-    """Special methods are Python's, and documented there."""
+    """Special methods are documented by Python."""
     public = {
         f"{name}.{member}" if member else name
         for name in _core.__all__
@@ -76,7 +76,7 @@ def test_everything_public_is_documented() -> None:
 
 
 def defaults(function: ast.FunctionDef) -> dict[str, Any]:
-    """Each parameter's default in the stub; `...` where it has none."""
+    """Each parameter's default in the stub; `...` if it has none."""
     arguments = function.args
     positional = [*arguments.posonlyargs, *arguments.args]
     none = [ast.Constant(...)] * (len(positional) - len(arguments.defaults))
@@ -102,7 +102,7 @@ def test_signatures_are_those_of_the_stub(name: str) -> None:
         if parameter.name != "self"
     }
     if method.startswith("__") and method != "__new__":
-        # the slots of Python's own protocols have its own names
+        # special methods have Python's own parameter names
         assert len(shown) == len(wanted)
         return
     assert shown == wanted
@@ -110,7 +110,7 @@ def test_signatures_are_those_of_the_stub(name: str) -> None:
     assert keywords == {argument.arg for argument in CALLS[name].args.kwonlyargs}
 
 
-def test_help_shows_a_method_with_its_arguments_and_its_words() -> None:
+def test_help_shows_the_arguments_and_the_documentation_of_a_method() -> None:
     script = "import cordwood as cw; help(cw.Log.scan)"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert "start_offset=None" in shown

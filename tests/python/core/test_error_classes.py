@@ -1,4 +1,4 @@
-"""Every error class of the package: how it is raised, its attributes, and that it survives a pickle."""
+"""Every error class of the package: an example, its attributes, and its pickle."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def far_future(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Case:
-    """The attributes are compared where they are named; `...` is any value but `None`. Those not named are `None`."""
+    """The expected attributes; `...` is any value but `None`. Attributes that are not named must be `None`."""
 
     kind: type[cw.CordwoodError]
     act: Callable[[Path], object]
@@ -233,7 +233,7 @@ def test_an_error_has_its_class_and_its_attributes_and_survives_a_pickle(case: C
         case.act(tmp_path)
     error = raised.value
     assert type(error) is case.kind
-    # apart from these, an `except` of a built-in class does not catch it
+    # it is a subclass of no other built-in class
     builtin = (ValueError, OSError, LookupError, TypeError, RuntimeError)
     assert {kind for kind in builtin if isinstance(error, kind)} == {
         kind for kind in builtin if any(issubclass(other, kind) for other in case.also)
@@ -252,7 +252,7 @@ def test_an_error_has_its_class_and_its_attributes_and_survives_a_pickle(case: C
 
 
 def test_the_table_has_every_class() -> None:
-    # a defect of cordwood cannot be raised on purpose
+    # a bug in cordwood cannot be triggered on purpose
     assert {case.kind.__name__ for case in CASES} == set(errors.__all__) - {"CordwoodError", "InternalError"}
     assert {name for name in vars(cw) if name.endswith("Error")} == set(errors.__all__)
 
@@ -267,7 +267,7 @@ def test_every_attribute_of_every_class_survives_a_pickle(name: str) -> None:
     assert (other.args, other.__notes__) == (("a sentence",), ["a note"])
 
 
-def test_what_the_system_refuses_is_the_subclass_of_os_error_with_its_text(tmp_path: Path) -> None:
+def test_an_error_of_the_system_is_the_subclass_of_os_error_with_its_message(tmp_path: Path) -> None:
     (tmp_path / f"{0:020d}.index").mkdir()
     with pytest.raises(IsADirectoryError) as raised:
         cw.OffsetIndexWriter(tmp_path / f"{0:020d}.index")

@@ -1,4 +1,4 @@
-"""The column `error` of scans, batches and `cat`: structs that equal `damaged_ranges`, null for everything else."""
+"""The column `error` of scans, batches and `cat`: structs equal to `damaged_ranges`, null in other rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every one-bit flip and every truncation of a small log: seen, or without any effect on what is read."""
+"""Every one-bit flip and every truncation of a small log: detected, or without effect on the result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = ["offset", "timestamp", "key", "value", "headers"]
 
 
 def hit(position: int) -> tuple[int, int]:
-    """The batch that holds a byte of the log, and the byte's place in it."""
+    """The batch that contains a byte of the log, and the byte's position in it."""
     number = max(n for n in range(len(RAWS)) if STARTS[n] <= position)
     return number, position - STARTS[number]
 
@@ -52,8 +52,8 @@ def outcome(log: cw.Log, whole: list[tuple[Any, ...]]) -> tuple[str, list[tuple[
     return ("ended" if log.warnings else "differs"), got
 
 
-def test_every_flipped_bit_is_seen_or_harmless(small: Path) -> None:
-    """Unprotected are only the leader epoch upward and an upward base offset of the last batch; they are counted."""
+def test_every_flipped_bit_is_detected_or_harmless(small: Path) -> None:
+    """Only an increased leader epoch, and an increased base offset of the last batch, are undetected, and counted."""
     whole = rows(cw.Log(small).scan(columns=COLUMNS).to_arrow())
     assert len(whole) == sum(RECORDS)
     data = b"".join(RAWS)
@@ -94,7 +94,7 @@ def test_every_flipped_bit_is_seen_or_harmless(small: Path) -> None:
     assert unseen["base offset"] <= 62
 
 
-def test_lookups_under_every_flipped_bit_are_right_or_say_so(small: Path) -> None:
+def test_look_ups_with_any_flipped_bit_are_right_or_raise(small: Path) -> None:
     whole = cw.Log(small)
     places = {o: whole.locate(o).position for o in range(4)}
     data = b"".join(RAWS)

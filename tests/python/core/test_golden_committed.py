@@ -1,4 +1,4 @@
-"""What real consumers were given under each isolation level, and the same by reading the markers."""
+"""The records of real consumers with each isolation level, and the same derived from the markers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ every_partition = pytest.mark.parametrize("part", corpus.partitions(), ids=str)
 
 
 def told(level: str) -> list[tuple[Partition, list[dict[str, Any]]]]:
-    """Partitions for which a consumer of this isolation level was asked, with its answers."""
+    """Partitions that a consumer with this isolation level read, with its results."""
     found = []
     for part in corpus.partitions():
         answers = [
@@ -30,7 +30,7 @@ def told(level: str) -> list[tuple[Partition, list[dict[str, Any]]]]:
 @pytest.mark.parametrize(
     ("part", "answers"), told("read_uncommitted"), ids=lambda v: str(v) if isinstance(v, Partition) else ""
 )
-def test_read_uncommitted_returns_what_a_consumer_got(part: Partition, answers: list[dict[str, Any]]) -> None:
+def test_read_uncommitted_returns_the_records_of_a_consumer(part: Partition, answers: list[dict[str, Any]]) -> None:
     log = cw.Log(part.path)
     for answer in answers:
         got = offsets(log.scan(isolation_level="read_uncommitted", columns=["offset"]).to_arrow())
@@ -41,7 +41,7 @@ def test_read_uncommitted_returns_what_a_consumer_got(part: Partition, answers: 
 @pytest.mark.parametrize(
     ("part", "answers"), told("read_committed"), ids=lambda v: str(v) if isinstance(v, Partition) else ""
 )
-def test_read_committed_returns_what_a_consumer_got(part: Partition, answers: list[dict[str, Any]]) -> None:
+def test_read_committed_returns_the_records_of_a_consumer(part: Partition, answers: list[dict[str, Any]]) -> None:
     log = cw.Log(part.path)
     for answer in answers:
         got = offsets(log.scan(isolation_level="read_committed", columns=["offset"]).to_arrow())
@@ -66,13 +66,13 @@ def test_read_committed_equals_a_linear_read_of_the_markers(part: Partition) -> 
 
 
 @every_partition
-def test_committed_records_one_by_one_are_the_same(part: Partition) -> None:
+def test_committed_records_equal_the_scan(part: Partition) -> None:
     got = [r.offset for r in cw.Log(part.path).records(isolation_level="read_committed")]
     assert got == [r.offset for r in corpus.committed(part, part.opened["logEndOffset"])]
 
 
 @every_partition
-def test_the_last_stable_offset_is_kafkas(part: Partition) -> None:
+def test_the_last_stable_offset_equals_kafkas(part: Partition) -> None:
     assert cw.Log(part.path).last_stable_offset == part.opened["lastStableOffset"]
 
 
@@ -92,7 +92,7 @@ TRANSACTIONAL = ["11-transactions", "14-killed-transactions", "21-follower", "21
 
 @pytest.mark.parametrize("case", TRANSACTIONAL)
 def test_a_committed_range_is_that_part_of_the_committed_log(case: str) -> None:
-    """A range may begin inside an aborted transaction, whose marker lies behind the range's end."""
+    """A range may begin inside an aborted transaction whose marker is after the end of the range."""
     part = corpus.partition(case)
     log = cw.Log(part.path)
     committed = [r.offset for r in corpus.committed(part, part.opened["logEndOffset"])]
@@ -117,7 +117,7 @@ def test_committed_markers_come_with_include_control_below_the_last_stable_offse
 @pytest.mark.parametrize("case", TRANSACTIONAL)
 @pytest.mark.parametrize("threads", [1, 2])
 def test_committed_splits_add_up_to_the_committed_log(case: str, threads: int) -> None:
-    """A split may lie wholly inside a transaction that begins before and ends behind it."""
+    """A split may be inside a transaction that begins before it and ends after it."""
     part = corpus.partition(case)
     log = cw.Log(part.path)
     got = []
@@ -129,7 +129,7 @@ def test_committed_splits_add_up_to_the_committed_log(case: str, threads: int) -
 
 @pytest.mark.parametrize("case", TRANSACTIONAL)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_committed_splits_know_what_was_aborted_wherever_they_are_read(case: str, threads: int) -> None:
+def test_committed_splits_contain_the_aborted_transactions(case: str, threads: int) -> None:
     part = corpus.partition(case)
     splits = cw.Log(part.path).plan(4096, isolation_level="read_committed")
     got = []
@@ -146,7 +146,7 @@ def test_committed_splits_know_what_was_aborted_wherever_they_are_read(case: str
     assert all(split.aborted is None for split in cw.Log(part.path).plan(4096))
 
 
-def test_a_split_is_one_of_what_it_knows() -> None:
+def test_the_aborted_transactions_of_a_split_are_part_of_its_value() -> None:
     split = cw.Split("/data/t-0", 0, 10, aborted=[(7, 2, 4)])
     assert split.aborted == [(7, 2, 4)]
     assert split != cw.Split("/data/t-0", 0, 10)

@@ -1,4 +1,4 @@
-"""Index entries, look-ups, positions, ends and aborted transactions, equal to what Kafka's own classes answer."""
+"""Index entries, look-ups, positions, ends and aborted transactions equal the results of Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ METHODS = (None, "binary", "warm")
 
 
 def entries(part: Partition, kind: str) -> dict[int, list[tuple[int, int]]]:
-    """The entries of each segment's index as they lie in the files, (offset, position) or (timestamp, offset)."""
+    """The entries of each segment's index file, (offset, position) or (timestamp, offset)."""
     names = ("offset", "position") if kind == "offset-entry" else ("timestamp", "offset")
     found: dict[int, list[tuple[int, int]]] = {base: [] for base in part.bases}
     for line in part.lines("index.jsonl.gz"):
@@ -30,7 +30,7 @@ def entries(part: Partition, kind: str) -> dict[int, list[tuple[int, int]]]:
 
 
 def without_zero_tail(part: Partition, kind: str) -> dict[int, list[tuple[int, int]]]:
-    """Less the zeros of a preallocated file, which a killed broker leaves behind."""
+    """The entries without the zeros of a preallocated file of a killed broker."""
     found = {}
     for base, slots in entries(part, kind).items():
         zero = (base, 0) if kind == "offset-entry" else (0, base)
@@ -91,7 +91,7 @@ def test_index_lookups_equal_kafkas(part: Partition, kind: str) -> None:
 
 @killed
 @pytest.mark.parametrize("kind", ["lookup", "timelookup"])
-def test_index_lookups_of_a_killed_brokers_files_do_not_see_the_zeros(part: Partition, kind: str) -> None:
+def test_index_look_ups_in_files_of_a_killed_broker_ignore_the_zeros(part: Partition, kind: str) -> None:
     shape = "offset-entry" if kind == "lookup" else "time-entry"
     real = without_zero_tail(part, shape)
     log = cw.Log(part.path)
@@ -107,7 +107,7 @@ def test_index_lookups_of_a_killed_brokers_files_do_not_see_the_zeros(part: Part
 
 
 def positions(part: Partition) -> dict[int, tuple[int, int, int, int] | None]:
-    """Target to (segment, base offset of the batch, position, size), or None where Kafka finds nothing."""
+    """By target: (segment, base offset of the batch, position, size), or `None` if Kafka finds nothing."""
     held = {(b["segment"], b["position"]): b for b in corpus.batches(part)}
     found: dict[int, tuple[int, int, int, int] | None] = {}
     for line in part.lines("lookups.jsonl.gz"):
@@ -145,7 +145,7 @@ def test_locate_finds_the_batch_of_every_record(part: Partition) -> None:
 
 @every_partition
 def test_many_positions_equal_the_positions_one_by_one(part: Partition) -> None:
-    """Unsorted, with repetitions, and with null rows where the single look-up would raise."""
+    """Unsorted, with repetitions, and with nulls for targets for which the single look-up raises."""
     log = cw.Log(part.path, **part.overrides)
     targets = list(positions(part)) + [r.offset for r in corpus.records(part)][::-3] + [2**62, -5]
     wanted = []
@@ -161,7 +161,7 @@ def test_many_positions_equal_the_positions_one_by_one(part: Partition) -> None:
 
 @every_partition
 def test_ends_and_segments_equal_those_that_kafka_opens(part: Partition) -> None:
-    """After a clean open; for a killed broker's directories, as recovery leaves them."""
+    """After a clean open; for directories of killed brokers, after recovery."""
     log, opened = cw.Log(part.path), part.opened
     assert log.log_end_offset == opened["logEndOffset"]
     assert log.log_start_offset == opened["logStartOffset"]
@@ -211,8 +211,8 @@ def test_aborted_transactions_equal_the_transaction_index(part: Partition) -> No
         assert all(e.version == 0 for e in got)
 
 
-def test_an_offset_below_the_log_start_is_out_of_range_although_its_batch_is_there() -> None:
-    """Records were deleted up to an offset in the middle of a batch; only the checkpoint beside it knows."""
+def test_an_offset_below_the_log_start_is_out_of_range_even_if_its_batch_exists() -> None:
+    """Records were deleted up to an offset inside a batch; only the checkpoint in the data directory has it."""
     part = corpus.partition("13-delete-records")
     log = cw.Log(part.path)
     assert log.log_start_offset == 437

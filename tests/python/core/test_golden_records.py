@@ -1,4 +1,4 @@
-"""Every record and batch of every intact partition, equal to what Kafka's own classes read."""
+"""Every record and batch of every intact partition equals the result of Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_manifest_has_all_cases_and_partitions() -> None:
 
 @pytest.mark.parametrize("case", corpus.cases())
 def test_every_file_of_the_corpus_has_the_size_and_hash_of_the_manifest(case: str) -> None:
-    """A checkout that changed line endings or lost an empty file would make every other answer worthless."""
+    """A checkout that changed line endings or lost an empty file would invalidate all other results."""
     for file in corpus.cases()[case]["files"]:
         if file["path"].rpartition("/")[2].startswith("dump-"):
             continue
@@ -36,7 +36,7 @@ def test_every_file_of_the_corpus_has_the_size_and_hash_of_the_manifest(case: st
         assert (len(data), hashlib.sha256(data).hexdigest()) == (file["bytes"], file["sha256"]), file["path"]
 
 
-def test_the_whole_corpus_holds_31191_data_records() -> None:
+def test_the_corpus_has_31191_data_records() -> None:
     total = sum(everything(part).scan(columns=["offset"]).to_arrow().num_rows for part in corpus.partitions())
     assert total == 31_191
 
@@ -98,7 +98,7 @@ def test_every_optional_column_equals_the_batch_that_holds_the_record(part: Part
 
 @every_partition
 def test_sizes_without_the_bytes_are_the_same_sizes(part: Partition) -> None:
-    """Unwanted keys and values are not copied; their sizes must not change for that."""
+    """Keys and values that are not selected are not copied; their sizes must be the same."""
     table = cw.Log(part.path).scan(columns=["value_size", "key_size"]).to_arrow()
     wanted = corpus.visible(part)
     assert table.column_names == ["value_size", "key_size"]
@@ -145,7 +145,7 @@ def test_batches_equal_the_expected_batches(part: Partition) -> None:
 
 @every_partition
 def test_base_timestamps_of_batches_are_the_raw_field(part: Partition) -> None:
-    """Null before magic 2; where a batch has a delete horizon the field holds that."""
+    """Null before magic 2; the field contains the delete horizon if the batch has one."""
     table = everything(part).batches().to_arrow()
     got, wanted = column(table, "base_timestamp"), corpus.batches(part)
     assert or_minus_one(got) == or_minus_one(b["baseTimestamp"] for b in wanted)
@@ -164,7 +164,7 @@ def test_counts_of_a_scan_are_those_of_the_manifest(part: Partition) -> None:
 
 
 @every_partition
-def test_the_log_knows_its_own_name_ends_and_size(part: Partition) -> None:
+def test_the_name_offsets_and_size_of_a_log(part: Partition) -> None:
     log = cw.Log(part.path)
     assert (log.topic, log.partition) == (part.topic, part.number)
     assert log.log_start_offset == part.opened["logStartOffset"]

@@ -1,4 +1,4 @@
-"""Searches by time: Kafka's answer wherever it has one, and a linear read of the records where it gave up."""
+"""Searches by time equal Kafka's results, and a linear search if Kafka gave up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ every_partition = pytest.mark.parametrize("part", corpus.partitions(), ids=str)
 
 
 def asked(part: Partition) -> list[dict[str, Any]]:
-    """Kafka's answers; targets below zero are its special requests, not times."""
+    """Kafka's results; targets below zero are its special requests, not times."""
     return [line for line in part.lines("times.jsonl.gz") if line["target"] >= 0]
 
 
@@ -35,7 +35,7 @@ def test_the_corpus_has_35404_answers() -> None:
 
 
 @every_partition
-def test_where_kafka_found_a_record_it_is_this_one(part: Partition) -> None:
+def test_look_ups_that_kafka_answered_have_the_same_result(part: Partition) -> None:
     log = cw.Log(part.path)
     for line in asked(part):
         if line["found"]:
@@ -44,7 +44,7 @@ def test_where_kafka_found_a_record_it_is_this_one(part: Partition) -> None:
 
 
 @every_partition
-def test_where_kafka_gave_up_the_answer_is_that_of_a_linear_read(part: Partition) -> None:
+def test_look_ups_that_kafka_gave_up_equal_a_linear_search(part: Partition) -> None:
     log = cw.Log(part.path)
     given_up = [line["target"] for line in asked(part) if not line["found"]]
     assert given_up
@@ -52,8 +52,8 @@ def test_where_kafka_gave_up_the_answer_is_that_of_a_linear_read(part: Partition
         assert as_pair(log.offset_for_time(target)) == by_reading(part, target), target
 
 
-def test_kafka_gave_up_where_there_was_something_to_find() -> None:
-    """The two cases that make the test above say something: no time index at all, and an emptied segment."""
+def test_kafka_gave_up_look_ups_that_have_a_result() -> None:
+    """The two cases of the test above: no time index at all, and an emptied segment."""
     found = {
         str(part): sum(by_reading(part, line["target"]) is not None for line in asked(part) if not line["found"])
         for part in corpus.partitions()
@@ -66,7 +66,7 @@ def test_kafka_gave_up_where_there_was_something_to_find() -> None:
 
 @every_partition
 def test_many_times_equal_the_times_one_by_one(part: Partition) -> None:
-    """In the order given, sorted or not; null where nothing is found."""
+    """In the given order, sorted or not; null if nothing is found."""
     log = cw.Log(part.path)
     targets = [line["target"] for line in asked(part)]
     targets = targets[::2] + targets[1::2][::-1] + targets[:3]
@@ -94,7 +94,7 @@ def test_the_answer_is_the_same_without_any_index(part: Partition, copied: Any) 
 
 
 def test_a_deleted_head_is_not_found_by_time() -> None:
-    """The broker answered 'nothing' for time 0 while the first segment was still on disk."""
+    """The broker found nothing for time 0 while the first segment was still on disk."""
     log = cw.Log(corpus.partition("13-delete-records").path)
     found = log.offset_for_time(0)
     assert found is not None
@@ -135,11 +135,11 @@ def test_a_negative_time_is_a_value_error() -> None:
     for target in (-1, -2, -3, -(2**63)):
         with pytest.raises(ValueError):
             log.offset_for_time(target)
-        # among many targets it is a row without an answer, as an offset out of range is
+        # in a bulk look-up it is a null row, as an offset out of range is
         assert log.offsets_for_times([1, target, None]).column("offset").to_pylist() == [0, None, None]
 
 
-def test_seconds_that_milliseconds_cannot_hold_have_no_answer() -> None:
+def test_seconds_that_milliseconds_cannot_represent_have_no_result() -> None:
     log = cw.Log(corpus.partition("01-plain").path)
     first, last = (record.timestamp // 1000 for record in (next(log.records()), list(log.records())[-1]))
     seconds = [first, 1 << 62, None, -(1 << 62), (1 << 63) - 1, -1, last, 0]
@@ -149,7 +149,7 @@ def test_seconds_that_milliseconds_cannot_hold_have_no_answer() -> None:
     assert sum(offset is not None for offset in found) == 3
 
 
-def test_seconds_beyond_all_milliseconds_do_not_find_a_record_at_the_end_of_time(tmp_path: Path) -> None:
+def test_seconds_beyond_the_range_of_milliseconds_do_not_find_the_maximum_timestamp(tmp_path: Path) -> None:
     last = (1 << 63) - 1
     with cw.LogWriter(tmp_path / "end-0", config=cw.LogConfig(message_timestamp_after_max_ms=last)) as writer:
         writer.append(b"at the end", timestamp=last)

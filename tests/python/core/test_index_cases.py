@@ -1,4 +1,4 @@
-"""The index classes, writing, held to Kafka: to what its own classes did step by step, to its files, and to a list."""
+"""The index writers, compared with Kafka's classes step by step, with Kafka's files, and with a list."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def do(index: Any, verb: str, numbers: list[int]) -> Any:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"].replace(" ", "-"))
-def test_every_case_ends_as_it_did_in_kafka(case: dict[str, Any], tmp_path: Path) -> None:
+def test_every_case_ends_as_in_kafka(case: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "index"
     if case["existing"] is not None:
         path.write_bytes(bytes.fromhex(case["existing"]))
@@ -120,7 +120,7 @@ def test_kafkas_own_files_are_written_again_from_their_entries(tmp_path: Path) -
 
 
 class OffsetList:
-    """What an offset index with `slots` slots holds, as a list of (offset, position)."""
+    """A model of an offset index with `slots` slots, as a list of (offset, position)."""
 
     suffix, slot, key, form = ".index", 8, 0, ">ii"
 
@@ -178,7 +178,7 @@ class OffsetList:
 
 
 class TimeList(OffsetList):
-    """What a time index holds, as a list of (timestamp, offset)."""
+    """A model of a time index, as a list of (timestamp, offset)."""
 
     suffix, slot, key, form = ".timeindex", 12, 1, ">qi"
 
@@ -214,7 +214,7 @@ CHANGES = st.lists(
 
 
 @given(CHANGES, st.sampled_from([OffsetList, TimeList]), st.integers(12, 200), st.sampled_from([0, 500]))
-def test_an_index_holds_what_a_list_holds(
+def test_an_index_equals_a_list(
     tmp_path_factory: pytest.TempPathFactory, changes: list[Any], kind: type[OffsetList], size: int, base: int
 ) -> None:
     model = kind(base, size)
@@ -232,6 +232,6 @@ def test_an_index_holds_what_a_list_holds(
         entry = index.lookup(target)
         found = (entry.offset, entry.position) if kind is OffsetList else (entry.timestamp, entry.offset)
         assert found == model.lookup(target)
-    # a reader beside it finds the end, unless the only entry is all zeros
+    # a reader of the open file finds the end, unless the only entry is all zeros
     with (cw.OffsetIndex if kind is OffsetList else cw.TimeIndex)(path) as beside:
         assert len(beside) == len(model.entries) or not any(path.read_bytes())

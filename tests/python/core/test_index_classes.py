@@ -1,4 +1,4 @@
-"""`OffsetIndex`, `TimeIndex` and `TransactionIndex` on files that the tests write, with worked examples."""
+"""`OffsetIndex`, `TimeIndex` and `TransactionIndex` on generated files, with worked examples."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_lookup_between_two_entries(tmp_path: Path) -> None:
 
 
 def test_entries_are_relative_to_the_base_offset(tmp_path: Path) -> None:
-    """Base 32, offset 35: the file says 3, the class says 35."""
+    """With base 32, the file has 3 for offset 35."""
     index = offset_index(tmp_path, [(35, 700)], base=32)
     assert struct.unpack(">ii", Path(index.path).read_bytes()) == (3, 700)
     assert place(index.entry(0)) == (35, 700)
@@ -134,7 +134,7 @@ def test_sizes_are_rounded_down_to_whole_entries(tmp_path: Path, size: int, offs
         assert (index.entries, len(index), list(index)) == (0, 0, [])
 
 
-def test_a_piece_of_an_entry_at_the_end_is_no_entry(tmp_path: Path) -> None:
+def test_a_partial_entry_at_the_end_is_ignored(tmp_path: Path) -> None:
     index = offset_index(tmp_path, [(n, n * 100) for n in range(1, 9)], tail=b"\0\0\1")
     assert (index.entries, index.max_entries, index.is_full) == (8, 8, True)
     with pytest.raises(cw.CorruptLogError):
@@ -198,7 +198,7 @@ def test_the_slots_around_a_target(tmp_path: Path, keys: list[int], target: int,
     repeat=st.sampled_from([1, 1, 40, 60]),
     targets=st.lists(st.integers(-5, 12_000), min_size=1, max_size=30),
 )
-def test_every_method_answers_like_a_linear_read(
+def test_every_search_method_equals_a_linear_search(
     tmp_path_factory: pytest.TempPathFactory, steps: list[int], repeat: int, targets: list[int]
 ) -> None:
     keys, key = [], 0
@@ -219,7 +219,7 @@ def test_every_method_answers_like_a_linear_read(
 
 
 def test_the_upper_bound_of_a_fetch(tmp_path: Path) -> None:
-    """The first entry whose position is not below the fetch's end; at the very first position, the one after."""
+    """The first entry whose position is not below the fetch's end; for the very first position, the entry after it."""
     entries = [(45, 0), (51, 10), (60, 23), (77, 37)]
     index = offset_index(tmp_path, entries, base=45)
     for position, size, wanted in [
@@ -236,7 +236,7 @@ def test_the_upper_bound_of_a_fetch(tmp_path: Path) -> None:
         assert (found and place(found)) == (None if wanted is None else entries[wanted]), (position, size)
 
 
-def test_zeros_of_a_preallocated_file_are_no_entries(tmp_path: Path) -> None:
+def test_zeros_of_a_preallocated_file_are_not_entries(tmp_path: Path) -> None:
     places = offset_index(tmp_path, [(105, 900), (110, 1800)], base=100, tail=bytes(8 * 500))
     times = time_index(tmp_path, [(7000, 105), (7005, 110)], base=100, tail=bytes(12 * 500))
     assert (places.entries, places.max_entries, places.is_full) == (2, 502, False)
@@ -281,7 +281,7 @@ def test_an_empty_index_points_at_its_base(tmp_path: Path) -> None:
     times.sanity_check()
 
 
-def test_a_last_entry_below_the_base_is_insane(tmp_path: Path) -> None:
+def test_a_last_entry_below_the_base_fails_the_sanity_check(tmp_path: Path) -> None:
     (tmp_path / name(100, ".index")).write_bytes(struct.pack(">iiii", 4, 10, -3, 20))
     with pytest.raises(cw.CorruptLogError):
         cw.OffsetIndex(tmp_path / name(100, ".index")).sanity_check()
@@ -311,13 +311,13 @@ def test_entries_of_a_transaction_index(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("slot", [3, 100, -10, 2**40])
-def test_an_entry_that_is_not_there_is_an_index_error(tmp_path: Path, slot: int) -> None:
+def test_a_missing_entry_is_an_index_error(tmp_path: Path, slot: int) -> None:
     for index in (offset_index(tmp_path, [(1, 1), (2, 2), (3, 3)]), time_index(tmp_path, [(1, 1), (2, 2), (3, 3)])):
         with pytest.raises((IndexError, ValueError, OverflowError)):
             index.entry(slot)
 
 
-def test_an_entry_before_the_first_is_the_same_error_as_one_behind_the_last(tmp_path: Path) -> None:
+def test_an_entry_before_the_first_is_the_same_error_as_one_after_the_last(tmp_path: Path) -> None:
     for index in (offset_index(tmp_path, [(1, 1), (2, 2)]), time_index(tmp_path, [(1, 1), (2, 2)])):
         for slot in (2, 2**40, -1, -2, -(2**40)):
             with pytest.raises(cw.ConfigError):

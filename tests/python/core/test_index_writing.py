@@ -39,7 +39,7 @@ def test_sizes_are_rounded_down_to_whole_entries(tmp_path: Path) -> None:
         assert (times.max_index_size, times.max_entries) == (10485756, 873813)
 
 
-def test_a_full_index_takes_no_entry(tmp_path: Path) -> None:
+def test_a_full_index_refuses_entries(tmp_path: Path) -> None:
     with cw.OffsetIndexWriter(tmp_path / "0.index", max_index_size=8) as offsets:
         offsets.append(1, 1)
         with pytest.raises(cw.ConfigError, match="1 entries of 1") as caught:
@@ -86,7 +86,7 @@ def test_times_may_be_datetimes(tmp_path: Path) -> None:
             index.maybe_append(1_700_000_000_001, 6)
 
 
-def test_an_aborted_transaction_is_made_and_appended(tmp_path: Path) -> None:
+def test_an_aborted_transaction_is_created_and_appended(tmp_path: Path) -> None:
     path = tmp_path / "0.txnindex"
     entry = cw.AbortedTransaction(producer_id=1, first_offset=0, last_offset=29, last_stable_offset=8)
     with cw.TransactionIndexWriter(path) as index:
@@ -137,7 +137,7 @@ def test_a_writer_has_what_its_index_has_and_the_calls_that_change_the_file(
     assert repr(index) == f"<{writer.__name__}, closed>"
 
 
-def test_a_size_or_base_offset_that_no_index_has_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_size_or_base_offset_is_refused(tmp_path: Path) -> None:
     with pytest.raises(cw.ConfigError, match="max_index_size"):
         cw.OffsetIndexWriter(tmp_path / "1.index", max_index_size=-1)
     with pytest.raises(cw.ConfigError, match="base_offset"):
@@ -156,7 +156,7 @@ def test_a_file_has_one_writer(tmp_path: Path) -> None:
     entries = iter(first)
     with pytest.raises(cw.LockedError):
         cw.OffsetIndexWriter(path)
-    # another file of the segment is another matter
+    # other files of the segment are not locked
     cw.TimeIndexWriter(tmp_path / "0.timeindex").close()
     first.close()
     cw.OffsetIndexWriter(path).close()
@@ -168,7 +168,7 @@ def test_a_running_broker_keeps_writers_out(tmp_path: Path) -> None:
     partition.mkdir()
     with (tmp_path / ".lock").open("w") as lock:
         fcntl.lockf(lock, fcntl.LOCK_EX)
-        # an fcntl lock is the process's own, so only another process minds it
+        # an fcntl lock belongs to a process, so only another process is blocked
         child = os.fork()
         if child == 0:
             try:
@@ -225,7 +225,7 @@ def test_threads_append_and_look_up_on_one_handle(tmp_path: Path) -> None:
         assert len(index) == rounds
 
 
-def test_a_handle_that_is_dropped_leaves_its_entries(tmp_path: Path) -> None:
+def test_a_dropped_handle_keeps_its_entries(tmp_path: Path) -> None:
     path = tmp_path / "0.timeindex"
     index = cw.TimeIndexWriter(path, max_index_size=120)
     index.maybe_append(5, 5)
@@ -236,7 +236,7 @@ def test_a_handle_that_is_dropped_leaves_its_entries(tmp_path: Path) -> None:
         assert len(reader) == 1
 
 
-def test_a_writer_of_an_index_keeps_a_broker_out_that_has_left_no_lock_file(tmp_path: Path) -> None:
+def test_an_index_writer_keeps_a_broker_out_without_a_lock_file(tmp_path: Path) -> None:
     """A broker that stops deletes `.lock`; one that starts takes it exclusively."""
     (tmp_path / "meta.properties").write_text("version=0\nbroker.id=1\n")
     partition = tmp_path / "t-0"

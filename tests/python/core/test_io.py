@@ -1,4 +1,4 @@
-"""Which files are mapped: the rule `io`, seen in the process's own memory map."""
+"""Which files are mapped with each `io`, from the process's memory map."""
 
 import fcntl
 import shutil
@@ -24,7 +24,7 @@ with open("/proc/self/maps") as maps:
 
 @pytest.fixture
 def partition(tmp_path: Path) -> Path:
-    """A partition in a data directory of its own, beside a lock that nobody holds."""
+    """A partition in a data directory with a lock file that nobody has locked."""
     copy = tmp_path / "data" / "orders-0"
     shutil.copytree(corpus.partition("01-plain").path, copy)
     (copy.parent / ".lock").touch()
@@ -32,7 +32,7 @@ def partition(tmp_path: Path) -> Path:
 
 
 def mapped(partition: Path, io: str) -> set[str]:
-    """The files that another process has mapped after it read all of the partition."""
+    """The files that another process has mapped after reading the whole partition."""
     command = [sys.executable, "-c", READS, str(partition), io]
     return set(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split())
 
@@ -46,7 +46,7 @@ def test_auto_maps_all_but_the_files_of_the_last_segment(partition: Path) -> Non
     assert not [name for name in files if name.startswith(LAST)]
 
 
-def test_auto_maps_nothing_while_another_process_holds_the_lock_as_a_broker_does(partition: Path) -> None:
+def test_auto_maps_nothing_while_another_process_holds_the_lock_of_a_broker(partition: Path) -> None:
     with (partition.parent / ".lock").open("w") as lock:
         # the JVM's FileLock is an fcntl lock over the whole file
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""`LogConfig` beside what Kafka's and Java's own classes said (tests/vectors)."""
+"""`LogConfig` compared with the results of Kafka's and Java's own classes (tests/vectors)."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ def test_every_setting_of_the_core_is_a_field_with_its_default() -> None:
 
 
 def test_a_set_of_properties_is_a_config_or_an_error_with_fields() -> None:
-    """The core is held against Kafka's answers to these sets (tests/rust/config/log_config.rs)."""
+    """The core is compared with Kafka's results for these sets in tests/rust/config/log_config.rs."""
     refused = 0
     for case in CASES:
         topic, broker = case.get("topic"), case.get("broker")
@@ -48,7 +48,7 @@ def test_a_set_of_properties_is_a_config_or_an_error_with_fields() -> None:
 @pytest.mark.parametrize(
     "case", [c for c in CASES if "broker" in c and "settings" in c], ids=lambda c: str(c["broker"])
 )
-def test_a_brokers_file_means_what_kafka_takes_it_for(case: dict[str, Any]) -> None:
+def test_a_brokers_file_has_the_same_meaning_as_in_kafka(case: dict[str, Any]) -> None:
     config = cw.LogConfig.from_properties(case["broker"], overrides=case.get("topic"), kind="broker")
     ours = config.to_properties()
     default = cw.LogConfig().to_properties()
@@ -78,7 +78,7 @@ def test_a_brokers_file_means_what_kafka_takes_it_for(case: dict[str, Any]) -> N
     ],
     ids=str,
 )
-def test_properties_without_a_kind_are_a_brokers_where_a_name_is(given: dict[str, str], outcome: Any) -> None:
+def test_the_kind_of_properties_is_detected_from_their_names(given: dict[str, str], outcome: Any) -> None:
     if isinstance(outcome, dict):
         assert cw.LogConfig.from_properties(given) == cw.LogConfig(**outcome)
     else:
@@ -96,7 +96,7 @@ def test_files_are_read_as_java_reads_them() -> None:
             continue
         ours, javas = files.parse(case["text"]), case["properties"]
         if re.search(r"(^|[\r\n])[ \t\f]*\\[\r\n]*\Z", case["text"]):
-            # a backslash alone at the end: Java then sees a pair of nothings before \n, and none before \r\n
+            # a backslash alone at the end: Java reads an empty pair before \n, and none before \r\n
             ours.pop("", None)
             javas.pop("", None)
         assert ours == javas, case
@@ -155,7 +155,7 @@ def test_a_value_outside_its_limits_is_an_error(
     assert isinstance(raised.value, ValueError)
 
 
-def test_a_minimal_lag_above_the_maximal_one_is_an_error() -> None:
+def test_a_minimum_lag_above_the_maximum_is_an_error() -> None:
     with pytest.raises(
         cw.ConfigError, match="min_compaction_lag_ms: expected at most max_compaction_lag_ms, which is 5"
     ):
@@ -175,7 +175,7 @@ def test_a_configuration_is_a_frozen_value() -> None:
         cw.LogConfig(4096)  # type: ignore[misc]
 
 
-def test_a_writer_checks_again_what_it_is_given(tmp_path: Path) -> None:
+def test_a_writer_checks_its_config_again(tmp_path: Path) -> None:
     class Sloppy:
         def to_properties(self) -> dict[str, str]:
             return {"segment.ms": "0"}
@@ -184,7 +184,7 @@ def test_a_writer_checks_again_what_it_is_given(tmp_path: Path) -> None:
         cw.LogWriter(tmp_path / "orders-0", config=Sloppy())
 
 
-def test_a_kind_that_is_none_is_an_error() -> None:
+def test_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(cw.ConfigError, match="kind"):
         cw.LogConfig.from_properties({}, kind="server")  # type: ignore[arg-type]
     with pytest.raises(cw.ConfigError, match=r"segment\.ms"):

@@ -16,7 +16,7 @@ import cordwood as cw
 
 DATA = corpus.GOLDEN / "16-data-dir"
 PARTS = {part.name: part for part in corpus.partitions() if part.case == "16-data-dir"}
-# A broker keeps its own metadata topic apart, so a directory may list it or not.
+# A broker treats its metadata topic specially, so a directory may or may not list it.
 METADATA = "__cluster_metadata-0"
 WANTED = set(PARTS) - {METADATA}
 
@@ -85,14 +85,14 @@ def test_a_scan_of_topics_has_topic_and_partition_before_the_rest() -> None:
     assert grouped(table) == expected(["cities-0", "cities-1"])
 
 
-def test_a_scan_of_everything_holds_every_topic() -> None:
+def test_a_scan_of_everything_has_every_topic() -> None:
     table = cw.LogDir(DATA).scan().to_arrow()
     found = grouped(table)
     found.pop(("__cluster_metadata", 0), None)
     assert found == {key: value for key, value in expected(sorted(WANTED)).items() if value}
 
 
-def test_a_scan_takes_the_arguments_of_a_logs_scan() -> None:
+def test_a_scan_accepts_the_arguments_of_a_logs_scan() -> None:
     scan = cw.LogDir(DATA).scan(
         topics=["cities", "rivers.compact"], columns=["offset", "topic"], isolation_level="read_committed"
     )
@@ -113,7 +113,7 @@ def test_a_scan_takes_the_arguments_of_a_logs_scan() -> None:
     assert {topic: sorted(found) for topic, found in got.items()} == wanted
 
 
-def test_a_time_range_holds_for_every_partition() -> None:
+def test_a_time_range_applies_to_every_partition() -> None:
     everything = [r for n in ("cities-0", "cities-1") for r in corpus.visible(PARTS[n])]
     times = sorted(r.timestamp for r in everything)
     start, end = times[len(times) // 4], times[len(times) // 2]
@@ -133,7 +133,7 @@ def test_an_unknown_topic_is_an_error_or_nothing() -> None:
     assert said == "" or "no-such-topic" in said
 
 
-def test_partitions_on_their_way_out_or_in_are_left_out(data: Path) -> None:
+def test_deleted_future_and_stray_partitions_are_left_out(data: Path) -> None:
     unique = "0123456789abcdef0123456789abcdef"
     for suffix in ("delete", "future", "stray"):
         shutil.copytree(data / "cities-1", data / f"cities-7.{unique}-{suffix}")
@@ -143,7 +143,7 @@ def test_partitions_on_their_way_out_or_in_are_left_out(data: Path) -> None:
     assert found.scan(topics=["cities"], columns=["offset"]).to_arrow().num_rows == 265 + 119
 
 
-def test_what_is_no_partition_is_left_out(data: Path) -> None:
+def test_other_entries_than_partitions_are_left_out(data: Path) -> None:
     (data / "remote-log-index-cache").mkdir()
     (data / "lost+found").mkdir()
     (data / "no-number").mkdir()
@@ -169,7 +169,7 @@ def test_an_empty_data_directory_has_no_partition(tmp_path: Path) -> None:
     assert found.scan().to_arrow().num_rows == 0
 
 
-def test_a_checkpoint_full_of_garbage_hides_no_partition(data: Path) -> None:
+def test_an_invalid_checkpoint_hides_no_partition(data: Path) -> None:
     for name in ("log-start-offset-checkpoint", "meta.properties", "recovery-point-offset-checkpoint"):
         (data / name).write_bytes(b"\xff\0garbage\n" * 3)
     found = cw.LogDir(data)
@@ -186,7 +186,7 @@ JUST_CREATED: list[dict[str, bytes]] = [
 
 @pytest.mark.parametrize("files", JUST_CREATED, ids=len)
 def test_a_partition_that_kafka_has_just_created_has_no_records(data: Path, files: dict[str, bytes]) -> None:
-    """Kafka makes the directory first and its first segment after that."""
+    """Kafka creates the directory before its first segment."""
     for name in ("cities-2", "aaa-0"):
         (data / name).mkdir()
         for file, content in files.items():
@@ -211,7 +211,7 @@ def test_a_partition_that_kafka_has_just_created_has_no_records(data: Path, file
     ],
 )
 def test_a_partition_that_lost_its_segments_is_an_error(data: Path, kept: str, named: str) -> None:
-    """What Kafka has just created has no index, and the data directory knows no recovery point of it."""
+    """A new partition has no index, and no recovery point in the data directory."""
     folder = data / "cities-0"
     spared = set(folder.glob(kept)) if kept else set()
     for file in set(folder.iterdir()) - spared:
@@ -236,7 +236,7 @@ def test_a_segment_that_appears_after_the_listing_is_read(data: Path) -> None:
 
 
 @pytest.mark.parametrize("emptied", [False, True])
-def test_a_partition_is_no_data_directory(data: Path, emptied: bool) -> None:
+def test_a_partition_is_not_a_data_directory(data: Path, emptied: bool) -> None:
     path = data / "cities-0"
     if emptied:
         for file in path.iterdir():

@@ -1,4 +1,4 @@
-"""Work that goes on for long or grows large: it can be interrupted, and what it holds stays in bounds."""
+"""Long or large operations can be interrupted, and their memory is bounded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def zeros(base_offset: int, size: int) -> bytes:
 
 
 def many(path: Path, count: int, size: int, segment_batches: int = 1 << 30) -> Path:
-    """The same batch over and over."""
+    """Write the same batch repeatedly."""
     one = zeros(0, size)
     bases = range(0, count, segment_batches)
     return write_partition(
@@ -83,11 +83,11 @@ def interrupted(tmp_path: Path, path: Path, way: str, env: dict[str, str], *, af
 
 
 def ends_soon(tmp_path: Path, path: Path, way: str, env: dict[str, str]) -> None:
-    """The best of three, since the machine has other work too; what is raised holds for each."""
+    """The best of three, because the machine may be busy; each of them must raise."""
     taken = []
     for after in (0.5, 0.7, 0.9):
         seconds, raised = interrupted(tmp_path, path, way, env, after=after)
-        # who reads the stream by itself makes an error of its own of the interrupt, unless Python sees it first
+        # a direct reader of the stream raises its own error for the interrupt, unless Python handles the signal first
         of_stream = {"ArrowInvalid"} if way.startswith("pa.table") else set()
         assert raised in {"KeyboardInterrupt"} | of_stream
         taken.append(seconds)
@@ -136,7 +136,7 @@ import cordwood as cw
 import pyarrow
 
 rows = sum(batch.num_rows for batch in cw.Log(sys.argv[1]).scan(threads=int(sys.argv[2])))
-# not ru_maxrss, in which the size of the process that started this one lives on
+# not ru_maxrss, which includes the size of the parent process
 with open("/proc/self/status") as status:
     peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
 print(rows, peak >> 10)
@@ -145,10 +145,10 @@ print(rows, peak >> 10)
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("segment_batches", [12, 3])
-def test_threads_hold_a_few_decompressed_batches_not_all(
+def test_threads_keep_only_a_few_decompressed_batches_in_memory(
     tmp_path: Path, threads: int, segment_batches: int, script_environment: dict[str, str]
 ) -> None:
-    """12 batches of 50 MiB: 600 MiB if all were held."""
+    """12 batches of 50 MiB: 600 MiB if all were in memory."""
     path = many(tmp_path / "zeros-0", 12, 50 * MIB, segment_batches)
     script = write_script(tmp_path, MEMORY)
     rows, peak = map(int, run(script, path, threads, env=script_environment).stdout.split())
@@ -175,10 +175,10 @@ print(rows, bytes_, largest)
 
 
 @pytest.mark.parametrize(("way", "threads"), [("iterate", 1), ("stream", 1), ("stream", 2)])
-def test_more_than_two_gibibytes_of_values_come_in_several_record_batches(
+def test_more_than_two_gibibytes_of_values_are_several_record_batches(
     tmp_path: Path, way: str, threads: int, script_environment: dict[str, str]
 ) -> None:
-    """Whatever size is asked for: the offsets of an Arrow array of this type have 31 bits."""
+    """With any `max_bytes`: the offsets of an Arrow array of this type have 31 bits."""
     count, size = 23, 100 * MIB
     path = many(tmp_path / "zeros-0", count, size)
     script = write_script(tmp_path, BEYOND_TWO_GIBIBYTES)
@@ -189,7 +189,7 @@ def test_more_than_two_gibibytes_of_values_come_in_several_record_batches(
     assert largest < 2 << 30
 
 
-def test_the_batches_here_are_what_they_say(tmp_path: Path) -> None:
+def test_the_generated_batches_are_valid(tmp_path: Path) -> None:
     path = write_partition(tmp_path / "few-0", [(0, [zeros(0, 1000), zeros(1, 3)])])
     table = pa.table(cw.Log(path).scan(columns=["offset", "value"]))
     assert table.to_pylist() == [{"offset": 0, "value": bytes(1000)}, {"offset": 1, "value": bytes(3)}]

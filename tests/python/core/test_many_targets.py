@@ -1,4 +1,4 @@
-"""Many look-ups at once: whatever holds the targets, each is answered as singly, or the error says what to do."""
+"""Bulk look-ups: for all types of targets they equal single look-ups, or raise an error with advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLACES = [5, 0, 369, 200]
 
 
 def expected(offsets: list[int | None]) -> list[int | None]:
-    """As `locate` answers, one at a time."""
+    """The results of `locate`, one at a time."""
     found: list[int | None] = []
     for offset in offsets:
         inside = offset is not None and 0 <= offset < LOG.log_end_offset
@@ -72,7 +72,7 @@ def field_of_packed_rows(numbers: list[int]) -> Any:
         lambda numbers: pa.chunked_array([pa.array(part).dictionary_encode() for part in (numbers[:1], numbers[1:])]),
     ],
 )
-def test_every_form_of_integers_is_taken(made: Callable[[list[int]], Any]) -> None:
+def test_every_form_of_integers_is_accepted(made: Callable[[list[int]], Any]) -> None:
     check(made(PLACES), list(PLACES))
 
 
@@ -94,7 +94,7 @@ def test_every_form_of_integers_is_taken(made: Callable[[list[int]], Any]) -> No
     ],
     ids=plain_repr,
 )
-def test_what_is_missing_or_beyond_64_bits_has_no_answer(given: Any) -> None:
+def test_missing_values_and_values_beyond_64_bits_have_no_result(given: Any) -> None:
     check(given, [5, None])
     assert LOG.offsets_for_times(given)["offset"].to_pylist() == [0, None]
 
@@ -160,13 +160,13 @@ NOW = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)
     ],
     ids=plain_repr,
 )
-def test_what_are_no_integers_is_named_with_what_to_do(given: Any, found: str) -> None:
+def test_values_that_are_not_integers_are_refused_with_advice(given: Any, found: str) -> None:
     for name, ask in (("offsets", LOG.locate_many), ("timestamps", LOG.offsets_for_times)):
         with pytest.raises(TypeError, match=f"^{name}: expected integers.*, found {found}"):
             ask(given)
 
 
-def test_datetimes_are_times_and_no_offsets() -> None:
+def test_datetimes_are_times_and_not_offsets() -> None:
     late = [None, 0]
     assert LOG.offsets_for_times([NOW, 5])["offset"].to_pylist() == late
     assert LOG.offsets_for_times(iter([NOW, 5]))["offset"].to_pylist() == late
@@ -179,7 +179,7 @@ def test_datetimes_are_times_and_no_offsets() -> None:
             LOG.offsets_for_times(given)
 
 
-def test_what_a_column_raises_of_its_own_goes_through() -> None:
+def test_an_exception_of_a_column_is_passed_on() -> None:
     class Column:
         def __arrow_c_stream__(self, requested_schema: object = None) -> object:
             raise RuntimeError("mine")

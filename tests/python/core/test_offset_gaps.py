@@ -1,4 +1,4 @@
-"""Offsets between segments, and what shows that a log is compacted, in the logs that brokers left."""
+"""Gaps in offsets between segments, and the detection of compacted logs, in logs of brokers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def gaps(log: cw.Log, *offsets: int) -> list[Gap]:
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=lambda part: f"{part.case}/{part.name}")
 def test_gaps_are_those_between_the_batches_of_kafkas_dump(part: Partition) -> None:
-    """Worked out from what Kafka's own tool prints of each batch; of ranges, too."""
+    """Derived from Kafka's dump of each batch; also for ranges."""
     log = cw.Log(part.path)
     ends = {base: base for base in part.bases}
     ends |= {batch["segment"]: batch["lastOffset"] + 1 for batch in corpus.batches(part)}
@@ -47,7 +47,7 @@ def test_gaps_are_those_between_the_batches_of_kafkas_dump(part: Partition) -> N
 
 
 def test_only_compacted_logs_count_as_compacted(copied: Any) -> None:
-    """Brokers left gaps between segments in these alone; a copy without the checkpoint shows it by its batches."""
+    """Only these logs have gaps between segments; a copy without the checkpoint is detected by its batches."""
     for part in corpus.partitions():
         log = cw.Log(part.path)
         if gaps(log):
@@ -58,7 +58,7 @@ def test_only_compacted_logs_count_as_compacted(copied: Any) -> None:
     assert not cw.Log(corpus.partition("01-plain").path).is_compacted
 
 
-def test_the_checkpoint_of_kafkas_cleaner_is_that_of_now(copied: Any) -> None:
+def test_the_checkpoint_of_kafkas_cleaner_is_read_again(copied: Any) -> None:
     path = copied(corpus.partition("01-plain").path)
     aged(path)
     log = cw.Log(path)
@@ -71,5 +71,5 @@ def test_the_checkpoint_of_kafkas_cleaner_is_that_of_now(copied: Any) -> None:
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
-def test_a_damaged_end_of_a_segment_is_damage_and_no_gap(damage: Damage) -> None:
+def test_a_damaged_end_of_a_segment_is_damage_and_not_a_gap(damage: Damage) -> None:
     assert gaps(damage.open()) == []

@@ -1,4 +1,4 @@
-"""However many logs a process reads, it stays within the descriptors that it may have."""
+"""A process that reads many logs stays within its limit of descriptors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ import cordwood as cw
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 log = cw.Log(sys.argv[1], io="pread")
-# as many files as are kept, and then everything else taken by the program itself
+# open as many files as are cached, and then use all other descriptors
 assert log.scan().to_arrow().num_rows == 40
 taken = []
 try:
@@ -69,7 +69,7 @@ except OSError:
 """
 
 
-def test_a_process_without_a_free_descriptor_closes_what_it_keeps(
+def test_a_process_without_a_free_descriptor_closes_cached_files(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     path = write_partition(tmp_path / "t-0", [(base, [batch(base, [Rec(b"v")])]) for base in range(40)])
@@ -87,7 +87,7 @@ for path in sys.argv[1:]:
     log = cw.Log(path, io="pread")
     assert log.scan().to_arrow().num_rows == 3
     logs.append(log)
-# the program's own files find room beside the directories of 800 logs
+# the program can open its own files besides the directories of 800 logs
 own = [os.open("/dev/null", os.O_RDONLY) for _ in range(150)]
 for log in logs:
     assert log.scan().to_arrow().num_rows == 3
@@ -102,10 +102,10 @@ def test_the_directories_of_many_logs_count_as_open_files(tmp_path: Path, script
     run(write_script(tmp_path, MANY_LOGS), *paths, env=script_environment)
 
 
-def test_a_log_is_opened_where_kept_files_have_taken_the_last_descriptors(
+def test_a_log_can_be_opened_if_cached_files_use_the_last_descriptors(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
-    """The directory, the checkpoints and the listing need a descriptor each."""
+    """The directory, the checkpoints and the listing each need a descriptor."""
     path = write_partition(tmp_path / "t-0", [(base, [batch(base, [Rec(b"v")])]) for base in range(40)])
     other = write_partition(tmp_path / "u-0", [(0, [batch(base, [Rec(b"v")]) for base in range(3)])])
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nu 0 2\n")
@@ -127,7 +127,7 @@ def open_and_drop():
     while not stop.is_set():
         cw.Log(path)
 
-# the more logs there are, the longer an opening holds the lock of the budget
+# with more logs, opening one holds the lock of the budget for longer
 held = [cw.Log(path) for _ in range(4000)]
 threads = [threading.Thread(target=open_and_drop) for _ in range(4)]
 for thread in threads:
@@ -148,7 +148,7 @@ assert set(codes) == {0}, codes
 """
 
 
-def test_a_child_that_is_forked_while_another_thread_opens_logs_opens_one(
+def test_a_child_forked_while_another_thread_opens_logs_can_open_one(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     path = write_partition(tmp_path / "t-0", [(0, [batch(0, [Rec(b"v")])])])

@@ -1,6 +1,6 @@
-"""Splits of an older plan: a scan of one returns what was planned, or raises an error that names what has changed.
+"""Splits of an older plan: a scan returns the planned records, or raises an error that names the change.
 
-The rows are known from what was written; the log has four segments of thirty records, in batches of three.
+The expected rows are those that were written; the log has four segments of thirty records, in batches of three.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def rolled(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Change:
-    """What happens to the log; the segments that a split must not have; and what its error finds."""
+    """A change of the log, the segments that an affected split contains, and what its error found."""
 
     step: Callable[[Path], None]
     changed: dict[int, str]
@@ -96,7 +96,7 @@ def rows(log: cw.Log, split: cw.Split) -> dict[int, bytes]:
 
 @pytest.mark.parametrize("max_bytes", [4 * SIZE, 10 * SIZE, 1 << 40])
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
-def test_a_split_of_an_older_plan_gives_what_was_planned_or_names_the_change(
+def test_a_split_of_an_older_plan_returns_the_planned_records_or_names_the_change(
     tmp_path: Path, change: Change, max_bytes: int
 ) -> None:
     path = tmp_path / "t-0"
@@ -145,7 +145,7 @@ def test_a_split_lists_the_segments_of_its_range_and_pickles_with_them(tmp_path:
     assert without != whole
 
 
-def test_a_split_without_segments_is_read_as_the_log_is_now(tmp_path: Path) -> None:
+def test_a_split_without_segments_reads_the_current_log(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     make(path)
     remove(60)(path)

@@ -83,7 +83,7 @@ def test_results_are_frozen_and_not_tuples() -> None:
             setattr(result, field, 3)
 
 
-def test_errors_pickle_with_everything_they_say() -> None:
+def test_errors_pickle_with_all_attributes() -> None:
     damaged = corpus.GOLDEN / "damaged/flip-record/tickets-0"
     with pytest.raises(cw.CorruptLogError) as raised:
         cw.Log(damaged).scan().to_arrow()
@@ -104,7 +104,7 @@ def test_errors_pickle_with_everything_they_say() -> None:
     assert isinstance(again(missing.value), FileNotFoundError)
 
 
-def test_the_errors_are_the_family_that_they_say() -> None:
+def test_the_base_classes_of_the_errors() -> None:
     for error in (
         cw.CorruptLogError,
         cw.OffsetOutOfRangeError,
@@ -156,7 +156,7 @@ print("fine")
 
 @pytest.mark.parametrize("io", ["auto", "mmap", "pread"])
 def test_a_forked_child_uses_the_log_of_its_parent(tmp_path: Path, io: str, script_environment: dict[str, str]) -> None:
-    """The child reopens for itself; the parent's handles stay whole."""
+    """The child reopens the files; the parent's handles remain valid."""
     script = write_script(tmp_path, FORK)
     assert run(script, PLAIN.path, io, env=script_environment).stdout.split() == ["fine"]
 
@@ -184,13 +184,13 @@ if __name__ == "__main__":
 """
 
 
-def test_spawned_workers_take_logs_scans_and_splits(tmp_path: Path, script_environment: dict[str, str]) -> None:
+def test_spawned_workers_accept_logs_scans_and_splits(tmp_path: Path, script_environment: dict[str, str]) -> None:
     script = write_script(tmp_path, SPAWN)
     done = run(script, PLAIN.path, env=script_environment)
     assert done.stdout.split() == [str(sum(range(1500))), "10", "100"]
 
 
-def test_a_record_made_by_hand_has_the_fields_of_one_that_was_read() -> None:
+def test_a_created_record_has_the_fields_of_a_read_record() -> None:
     record = next(iter(cw.Log(PLAIN.path).records()))
     assert record.timestamp_type.name == "CreateTime"
     assert isinstance(record.timestamp, int)

@@ -1,4 +1,4 @@
-"""Ranges by offset and by time, columns, batch sizes and splits, against a linear read of the expected records."""
+"""Ranges by offset and by time, columns, batch sizes and splits, compared with a linear search."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def inside(
     start_time: int | None = None,
     end_time: int | None = None,
 ) -> list[Expected]:
-    """The records of a range, by looking at each."""
+    """The records of a range, by a linear search."""
     timed = start_time is not None or end_time is not None
     return [
         r
@@ -64,7 +64,7 @@ def read(case: str, **ranges: Any) -> list[tuple[Any, ...]]:
 
 @st.composite
 def ranges_of(draw: st.DrawFn, case: str) -> dict[str, int]:
-    """Offsets and times on, just before and just after those that occur; ends may lie beyond the log."""
+    """Offsets and times equal to, just before and just after those that occur; ends may be above the log end."""
     part = LOGS[case]
     records = corpus.visible(part, control=True)
     end = part.opened["logEndOffset"]
@@ -88,7 +88,7 @@ def ranges_of(draw: st.DrawFn, case: str) -> dict[str, int]:
 @in_every_case
 @settings(max_examples=40)
 @given(data=st.data())
-def test_a_range_holds_every_record_inside_and_none_outside(case: str, data: st.DataObject) -> None:
+def test_a_range_has_every_record_inside_and_none_outside(case: str, data: st.DataObject) -> None:
     chosen = data.draw(ranges_of(case))
     wanted = expected_rows(inside(corpus.visible(LOGS[case]), **chosen))
     assert first_difference(read(case, **chosen), wanted) == "", chosen
@@ -107,7 +107,7 @@ def test_records_of_a_range_are_those_of_the_scan(case: str, data: st.DataObject
 @settings(max_examples=12)
 @given(data=st.data(), max_bytes=st.sampled_from([1000, 4096, 30_000, 1 << 30]))
 def test_every_record_of_a_range_is_in_exactly_one_split(case: str, data: st.DataObject, max_bytes: int) -> None:
-    """Splits are cut at batch boundaries, so they may hold neighbours of the range; never a record twice."""
+    """Splits are cut at batch boundaries, so they may contain neighbours of the range; never a record twice."""
     chosen = data.draw(ranges_of(case))
     log = cw.Log(LOGS[case].path)
     got: list[int] = []
@@ -120,7 +120,7 @@ def test_every_record_of_a_range_is_in_exactly_one_split(case: str, data: st.Dat
 
 @in_every_case
 @pytest.mark.parametrize("max_bytes", [1, 700, 5000, 1 << 20])
-def test_the_splits_of_a_whole_log_add_up_to_it(case: str, max_bytes: int) -> None:
+def test_the_splits_of_a_log_cover_it(case: str, max_bytes: int) -> None:
     log = cw.Log(LOGS[case].path)
     splits = log.plan(max_bytes)
     got: list[tuple[Any, ...]] = []
@@ -159,7 +159,7 @@ def test_two_threads_read_what_one_reads(case: str) -> None:
 
 @in_every_case
 @pytest.mark.parametrize("max_rows", [1, 7, 1000])
-def test_arrow_batches_hold_no_more_rows_than_asked(case: str, max_rows: int) -> None:
+def test_record_batches_have_at_most_max_rows(case: str, max_rows: int) -> None:
     parts = list(cw.Log(LOGS[case].path).scan(max_rows=max_rows))
     assert all(isinstance(part, pa.RecordBatch) for part in parts)
     assert max(part.num_rows for part in parts) <= max_rows
@@ -167,7 +167,7 @@ def test_arrow_batches_hold_no_more_rows_than_asked(case: str, max_rows: int) ->
 
 
 @pytest.mark.parametrize(("max_bytes", "at_least"), [(1, 100), (2000, 50), (40_000, 4)])
-def test_arrow_batches_are_cut_by_bytes_too(max_bytes: int, at_least: int) -> None:
+def test_record_batches_are_also_limited_by_bytes(max_bytes: int, at_least: int) -> None:
     parts = list(cw.Log(LOGS["01-plain"].path).scan(max_bytes=max_bytes))
     assert len(parts) >= at_least
     assert rows(pa.Table.from_batches(parts)) == expected_rows(corpus.visible(LOGS["01-plain"]))
@@ -215,7 +215,7 @@ def test_records_without_a_time_are_outside_every_time_range() -> None:
 
 @pytest.mark.parametrize("case", ["08-late", "08-late-lz4"])
 def test_late_records_are_found_in_the_ranges_of_their_time(case: str) -> None:
-    """Cut the years in slices: however disordered, each record falls into one of them."""
+    """In consecutive time ranges, each record is in exactly one, in any order of the timestamps."""
     records = corpus.visible(LOGS[case])
     times = sorted({r.timestamp for r in records})
     edges = [*times[:: len(times) // 40], times[-1] + 1]
@@ -228,7 +228,7 @@ def test_late_records_are_found_in_the_ranges_of_their_time(case: str) -> None:
 
 
 @in_every_case
-def test_batches_of_an_offset_range_are_those_that_reach_into_it(case: str) -> None:
+def test_batches_of_an_offset_range_are_those_that_overlap_it(case: str) -> None:
     part = LOGS[case]
     start, end = part.log_start, part.opened["logEndOffset"]
     first, last = start + (end - start) // 3, start + 2 * (end - start) // 3
@@ -241,7 +241,7 @@ def test_batches_of_an_offset_range_are_those_that_reach_into_it(case: str) -> N
     "columns",
     [["offset"], ["value", "offset"], ["headers", "key"], ["magic", "timestamp", "codec"], DEFAULT_COLUMNS[::-1]],
 )
-def test_columns_come_in_the_order_asked_for(columns: list[str]) -> None:
+def test_columns_are_in_the_requested_order(columns: list[str]) -> None:
     table = cw.Log(LOGS["11-transactions"].path).scan(columns=columns).to_arrow()
     assert table.column_names == columns
     default = cw.Log(LOGS["11-transactions"].path).scan().to_arrow()
@@ -288,7 +288,7 @@ def test_counting_offsets_of_a_batch_listing_decompresses_nothing() -> None:
 
 
 @pytest.mark.parametrize(("case", "gaps"), [("01-plain", False), ("12-compacted", True), ("18-leaps", True)])
-def test_holes_between_batches_are_counted(case: str, gaps: bool) -> None:
+def test_gaps_between_batches_are_counted(case: str, gaps: bool) -> None:
     scan = cw.Log(LOGS[case].path).scan()
     scan.to_arrow()
     assert (scan.stats.offset_gaps > 0) == gaps

@@ -1,4 +1,4 @@
-"""Reading writes nothing, needs read permission only, and takes every file beside the log as a hint."""
+"""Reading writes nothing, needs only read permission, and treats all files other than the log as hints."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def fingerprint(folder: Path) -> dict[str, tuple[Any, ...]]:
 
 @pytest.fixture
 def read_only() -> Iterator[Path]:
-    """A data directory with one partition that anybody may read and nobody may write."""
+    """A data directory with one partition that is readable and not writable for everyone."""
     top = Path(tempfile.mkdtemp(prefix="cordwood-"))
     top.chmod(0o755)
     data = top / "data"
@@ -89,7 +89,7 @@ def read_only() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("case", ["11-transactions", "14-killed", "17-upgraded", "12-compacted-empty"])
-def test_using_everything_changes_nothing_on_disk(copied: Any, case: str) -> None:
+def test_using_the_whole_api_changes_nothing_on_disk(copied: Any, case: str) -> None:
     part = corpus.partition(case)
     path = copied(part.path)
     for index in [*path.glob("*.timeindex")][:1]:
@@ -145,8 +145,8 @@ def test_no_system_call_could_change_the_directory(read_only: Path, script_envir
     assert mutations(trace, str(read_only.parent)) == []
 
 
-def test_the_search_for_mutating_calls_finds_them() -> None:
-    """A look at the look-out: without it the test above could not fail."""
+def test_the_filter_of_mutating_calls_finds_them() -> None:
+    """Without this check, the test above might never fail."""
     seen = mutations(
         'openat(AT_FDCWD, "/d/p-0/x", O_RDWR|O_CREAT) = 3\n'
         "12 ftruncate(3</d/p-0/x>, 8) = 0\n"
@@ -208,7 +208,7 @@ def same_answers(log: cw.Log, part: Partition) -> None:
 @pytest.mark.parametrize("case", ["11-transactions", "17-upgraded", "21-replica-leader"])
 @pytest.mark.parametrize("how", ["missing", "empty", "garbage", "truncated", "zeros", "of another"])
 @pytest.mark.parametrize("kind", HINT_KINDS)
-def test_a_spoilt_hint_changes_no_answer(copied: Any, kind: str, how: str, case: str) -> None:
+def test_a_damaged_hint_changes_no_result(copied: Any, kind: str, how: str, case: str) -> None:
     part = corpus.partition(case)
     path = copied(part.path)
     for file in sorted(path.glob(HINT_KINDS[kind]), reverse=True):
@@ -220,7 +220,7 @@ def test_a_spoilt_hint_changes_no_answer(copied: Any, kind: str, how: str, case:
     ("offset", "time", "transaction"),
     list(itertools.product(["whole", "missing", "empty", "garbage", "truncated"], repeat=3)),
 )
-def test_all_combinations_of_spoilt_indexes_give_the_same_answers(
+def test_all_combinations_of_damaged_indexes_give_the_same_results(
     copied: Any, offset: str, time: str, transaction: str
 ) -> None:
     part = corpus.partition("11-transactions")
@@ -231,7 +231,7 @@ def test_all_combinations_of_spoilt_indexes_give_the_same_answers(
     same_answers(cw.Log(path), part)
 
 
-def test_foreign_files_and_folders_are_left_alone(copied: Any) -> None:
+def test_foreign_files_and_folders_are_ignored(copied: Any) -> None:
     part = corpus.partition("01-small")
     path = copied(part.path)
     for other in (
@@ -254,7 +254,7 @@ def test_foreign_files_and_folders_are_left_alone(copied: Any) -> None:
 
 @pytest.mark.parametrize("io", ["auto", "mmap", "pread"])
 def test_a_directory_may_be_renamed_while_open(copied: Any, io: str) -> None:
-    """As Kafka does to a partition that is to be deleted."""
+    """As Kafka does with a partition before deleting it."""
     part = corpus.partition("20-many-segments")
     path = copied(part.path)
     log = cw.Log(path, io=io)
@@ -269,7 +269,7 @@ def grow(path: Path, base: int, raws: list[bytes]) -> None:
         file.write(b"".join(raws))
 
 
-def test_refresh_sees_what_was_appended_and_the_old_log_does_not(copied: Any) -> None:
+def test_refresh_finds_appended_records_and_the_old_log_does_not(copied: Any) -> None:
     part = corpus.partition("01-small")
     path = copied(part.path)
     log = cw.Log(path)
@@ -283,7 +283,7 @@ def test_refresh_sees_what_was_appended_and_the_old_log_does_not(copied: Any) ->
     assert log.log_end_offset == 370
 
 
-def test_refresh_sees_a_new_segment(copied: Any) -> None:
+def test_refresh_finds_a_new_segment(copied: Any) -> None:
     path = copied(corpus.partition("01-small").path)
     log = cw.Log(path)
     grow(path, 370, [batch(370, [Rec(value=b"new", timestamp=1_800_000_000_000)])])
@@ -294,7 +294,7 @@ def test_refresh_sees_a_new_segment(copied: Any) -> None:
     assert len(log.segments) == 4
 
 
-def test_refresh_sees_that_a_segment_vanished(copied: Any) -> None:
+def test_refresh_detects_a_removed_segment(copied: Any) -> None:
     part = corpus.partition("01-small")
     path = copied(part.path)
     log = cw.Log(path)
@@ -315,7 +315,7 @@ def test_refresh_of_an_unchanged_directory_is_the_same_log(copied: Any) -> None:
     assert rows(fresh.scan().to_arrow()) == expected_rows(corpus.visible(part))
 
 
-def test_a_file_that_was_shortened_behind_our_back_is_an_error_and_no_crash(copied: Any) -> None:
+def test_a_file_shortened_by_another_process_is_an_error(copied: Any) -> None:
     """With reads by position; a mapping of a shortened file would kill the process."""
     path = copied(corpus.partition("01-plain").path)
     log = cw.Log(path, io="pread")

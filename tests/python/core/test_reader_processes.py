@@ -1,4 +1,4 @@
-"""Readers in other processes beside a writer that rolls all the time: every record once and in order."""
+"""Readers in other processes while a writer rolls continuously find every record once and in order."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import cordwood as cw
 RECORDS = int(os.environ.get("CORDWOOD_READ_RECORDS", "10000"))
 # a batch of one-byte values fills a segment
 BATCH, SEGMENT_BYTES = (20, 237) if RECORDS <= 100_000 else (100, 1000)
-# how far the writer may be ahead of the slowest reader: so many segments are listed at a time
+# maximum distance of the writer from the slowest reader, and so the number of segments that are listed
 AHEAD = 250 * BATCH
 
-# Reads as far as each opening or refresh goes, checks every offset and value, and says how far it is.
+# Reads up to the end of each opening or refresh, checks every offset and value, and reports its position.
 READER = """
 import json, os, sys, time
 import cordwood as cw
@@ -49,7 +49,7 @@ BUSY = "while True: pass"
 
 
 class InProcess(threading.Thread):
-    """The same in the writer's process, by its own reader and by one that is refreshed."""
+    """The same in the writer's process, with its own reader and with one that is refreshed."""
 
     def __init__(self, writer: cw.LogWriter) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ def values(start: int) -> list[bytes]:
     return [bytes([offset % 251]) for offset in range(start, start + BATCH)]
 
 
-def test_readers_beside_a_writer_that_rolls_find_every_record_once_and_in_order(tmp_path: Path) -> None:
+def test_readers_during_rolls_find_every_record_once_and_in_order(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     script = write_script(tmp_path, READER)
     config = cw.LogConfig(segment_bytes=SEGMENT_BYTES, segment_index_bytes=64)
@@ -103,8 +103,8 @@ def test_readers_beside_a_writer_that_rolls_find_every_record_once_and_in_order(
                     for reader in readers:
                         reader.terminate()
                     break
-                # what everyone has read may go, so that the directory does not grow; not the last segment that a reader
-                # may have before its next look
+                # delete what all readers have read, so that the directory does not grow, but not the last segment
+                # that a reader may have before its next refresh
                 writer.delete_before(max(slowest - 2 * BATCH, 0))
                 if end - slowest > AHEAD:
                     time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""What `repr` and a notebook show."""
+"""`repr`, and the representation in a notebook."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_every_public_class_has_a_repr() -> None:
     assert without == []
 
 
-def test_a_flush_mode_is_shown_as_it_is_made() -> None:
+def test_the_repr_of_a_flush_mode_is_its_constructor() -> None:
     for mode, shown in [
         (cw.FlushMode.group(), "FlushMode.group(ms=2, bytes=1048576)"),
         (cw.FlushMode.interval(messages=9), "FlushMode.interval(messages=9)"),

@@ -93,7 +93,7 @@ def test_a_name_or_glob_without_a_topic_is_an_error_that_lists_the_topics(wanted
     assert ('did you mean "cities"' in str(caught.value)) == (wanted != "orders-*")
 
 
-def test_an_unknown_keyword_is_refused_with_a_near_one() -> None:
+def test_an_unknown_keyword_is_refused_with_the_nearest_one() -> None:
     log = cw.Log(PLAIN)
     with pytest.raises(TypeError, match=r"^Log\.scan\(\) got an unexpected keyword argument 'limits' \(did you mean"):
         log.scan(limits=5)  # type: ignore[call-arg]

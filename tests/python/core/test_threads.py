@@ -51,9 +51,9 @@ except KeyboardInterrupt:
 def test_an_interrupt_ends_a_long_scan_at_once(
     big_partition: Path, tmp_path: Path, way: str, script_environment: dict[str, str]
 ) -> None:
-    """From the signal to the exception in under 200 ms; the best of three, since the machine has other work too.
+    """Less than 200 ms from the signal to the exception; the best of three, because the machine may be busy.
 
-    One Arrow batch holds the whole log here, so nothing but the scan itself can notice the signal.
+    One record batch contains the whole log here, so that only the scan itself can handle the signal.
     """
     script = write_script(tmp_path, INTERRUPTED)
     taken = []
@@ -82,8 +82,8 @@ def test_an_interrupt_ends_a_long_scan_at_once(
     assert min(taken) < 200, taken
 
 
-def test_another_thread_runs_while_a_scan_is_under_way(big_partition: Path) -> None:
-    """It counts while the main thread is inside one single call; holding the interpreter's lock it could not."""
+def test_another_thread_runs_during_a_scan(big_partition: Path) -> None:
+    """It counts during one call of the main thread, which would be impossible if the call held the GIL."""
     log = cw.Log(big_partition, io="pread")
     began, ended = threading.Event(), threading.Event()
     inside = 0
@@ -115,7 +115,7 @@ import pyarrow
 path, io = sys.argv[1:]
 
 def peak():
-    # not ru_maxrss, in which the size of the process that started this one lives on
+    # not ru_maxrss, which includes the size of the parent process
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) * 1024
 
@@ -154,7 +154,7 @@ def test_a_look_up_in_a_big_partition_without_indexes_is_right(big_partition: Pa
 
 
 def test_one_log_is_shared_by_many_threads() -> None:
-    """Scans, look-ups and lazily opened indexes at once; every answer the same as alone."""
+    """Concurrent scans, look-ups and lazily opened indexes; all results are the same as in one thread."""
     part = corpus.partition("21-replica-leader")
     log = cw.Log(part.path)
     wanted_rows = [r.offset for r in corpus.visible(part)]
@@ -203,7 +203,7 @@ def test_one_scan_consumed_by_two_threads_gives_each_all_rows_or_an_error() -> N
 
 
 def test_few_files_stay_open_however_many_segments_there_are() -> None:
-    """205 segments under a bound of eight; this process's own descriptors are counted."""
+    """205 segments with a limit of eight files; the descriptors of this process are counted."""
     descriptors = Path("/proc/self/fd")
     before = len(list(descriptors.iterdir()))
     log = cw.Log(corpus.partition("20-many-segments").path, max_open_files=8, io="pread")

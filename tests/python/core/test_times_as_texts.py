@@ -1,4 +1,4 @@
-"""A time may be a text wherever the library takes a time; the answers are those of the same time in ms."""
+"""A time may be a string wherever the library accepts a time; the results equal those of the same time in ms."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TEXTS = ["2023-11-14T22:13:20.250Z", "2023-11-14T23:13:20.250+01:00", str(MS), "
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_a_text_is_the_time_that_it_names(text: str, tmp_path: Path) -> None:
+def test_a_time_may_be_a_string(text: str, tmp_path: Path) -> None:
     log = cw.Log(PLAIN)
     assert log.offset_for_time(text) == log.offset_for_time(MS)
     for bounds in ("start_time", "end_time"):
@@ -57,7 +57,7 @@ def test_a_duration_with_a_minus_is_before_now() -> None:
         ("-99999999999w", r"a time that Kafka can store"),
     ],
 )
-def test_a_text_that_is_no_time_is_refused_with_the_name_of_the_argument(text: str, words: str) -> None:
+def test_a_string_that_is_not_a_time_is_refused_with_the_name_of_the_argument(text: str, words: str) -> None:
     with pytest.raises(cw.ConfigError, match=rf"^start_time: expected {words}.*, found {text!r}".replace("'", '"')):
         cw.Log(PLAIN).scan(start_time=text)
     with pytest.raises(ValueError, match=f"^expected {words}"):

@@ -1,4 +1,4 @@
-"""What Kafka's small files say of a log: the topic's id."""
+"""The topic id, from Kafka's `partition.metadata`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import cordwood as cw
 DATA = corpus.GOLDEN / "16-data-dir"
 
 
-def test_the_topic_id_is_that_of_the_file_a_broker_left() -> None:
+def test_the_topic_id_is_that_of_partition_metadata() -> None:
     found = 0
     for part in corpus.partitions():
         file = part.path / "partition.metadata"
@@ -23,7 +23,7 @@ def test_the_topic_id_is_that_of_the_file_a_broker_left() -> None:
     assert found > 20
 
 
-def test_the_topic_id_is_that_of_now(copied: Any) -> None:
+def test_refresh_reads_the_topic_id_again(copied: Any) -> None:
     log = cw.Log(copied(DATA / "cities-0"))
     before = log.topic_id
     metadata = Path(log.path, "partition.metadata")

@@ -1,4 +1,4 @@
-"""Whether a reading gave records that a committed reader does not see, and the first of them: beside a naive oracle."""
+"""`first_uncommitted`, the first returned record that read_committed leaves out, compared with a naive oracle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRANSACTIONAL = [p for p in corpus.partitions() if any(b["transactional"] for b 
 
 
 def undone(part: corpus.Partition) -> set[int]:
-    """The offsets of records whose transaction was aborted, or has no marker; markers apart."""
+    """The offsets of records whose transaction was aborted or has no marker, without markers."""
     aborted: set[int] = set()
     pending: dict[int, list[int]] = {}
     for record in corpus.records(part):
@@ -37,7 +37,7 @@ def wanted(part: corpus.Partition, given: list[int]) -> tuple[str, int] | None:
 
 
 @pytest.mark.parametrize("part", TRANSACTIONAL, ids=str)
-def test_the_first_record_of_an_undone_transaction_is_found(part: corpus.Partition) -> None:
+def test_the_first_record_of_an_aborted_or_open_transaction_is_found(part: corpus.Partition) -> None:
     log = cw.Log(part.path)
     dice = random.Random(13)
     start, end = log.log_start_offset, log.log_end_offset
@@ -74,8 +74,8 @@ def test_a_committed_reading_gives_none() -> None:
     assert scan.first_uncommitted is None
 
 
-def test_what_is_not_asked_for_is_not_read(copied: Callable[..., Path]) -> None:
-    """A log without transactions is read once; the markers after a range only as far as they are needed."""
+def test_no_more_is_read_than_necessary(copied: Callable[..., Path]) -> None:
+    """A log without transactions is read once; after a range, only the required markers are read."""
     plain = cw.Log(corpus.partition("01-plain").path).scan(columns=["offset"])
     plain.to_arrow()
     before = plain.stats
@@ -83,7 +83,7 @@ def test_what_is_not_asked_for_is_not_read(copied: Callable[..., Path]) -> None:
     assert plain.stats == before
     part = corpus.partition("11-transactions")
     path = copied(part.path)
-    # the markers that decide are in the first segments: the last one may be damaged
+    # the required markers are in the first segments, so damage in the last one has no effect
     last = max(path.glob("*.log"))
     last.write_bytes(b"\xff" * last.stat().st_size)
     log = cw.Log(path)
@@ -92,7 +92,7 @@ def test_what_is_not_asked_for_is_not_read(copied: Callable[..., Path]) -> None:
     assert records.first_uncommitted == (str(path), given[-1])
 
 
-def test_of_a_data_directory_the_partition_is_named() -> None:
+def test_the_partition_is_named_in_a_data_directory() -> None:
     scan = cw.LogDir(corpus.GOLDEN / "16-data-dir").scan(columns=["offset"])
     scan.to_arrow()
     parts = [part for part in TRANSACTIONAL if part.case == "16-data-dir" and undone(part)]
@@ -103,16 +103,14 @@ def test_of_a_data_directory_the_partition_is_named() -> None:
 
 
 def records_of(scan: cw.Scan) -> set[int]:
-    """The offsets of the records; a row that stands for damage has an error."""
+    """The offsets of the records, without rows about damage, which have an error."""
     rows = scan.to_arrow().to_pylist()
     return {row["offset"] for row in rows if row.get("error") is None}
 
 
 @pytest.mark.parametrize("on_damage", ["skip", "report"])
-def test_where_damage_may_have_swallowed_a_marker_the_records_are_in_doubt(
-    copied: Callable[..., Path], on_damage: Any
-) -> None:
-    """As a committed reader leaves them out."""
+def test_records_whose_marker_may_be_damaged_are_uncommitted(copied: Callable[..., Path], on_damage: Any) -> None:
+    """A read_committed scan leaves them out."""
     part = corpus.partition("11-transactions")
     controls = [b for b in corpus.batches(part) if b["control"]]
     marker = controls[0]

@@ -1,4 +1,4 @@
-"""`Log.warnings`: empty where nothing is wrong, one sentence each where something is."""
+"""`Log.warnings`: empty for an intact log, otherwise one sentence for each problem."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WITH_REASON = {"13-delete-records/trimmed-0", "16-data-dir/cities-1", "14-killed
 
 
 def used(log: cw.Log) -> cw.Log:
-    """Every kind of question, so that every index is opened and every header read."""
+    """Make every kind of call, so that every index is opened and every header is read."""
     log.scan().to_arrow()
     log.scan(isolation_level="read_committed").to_arrow()
     log.batches().to_arrow()
@@ -38,7 +38,7 @@ def used(log: cw.Log) -> cw.Log:
 
 @pytest.mark.parametrize("part", [p for p in corpus.partitions() if str(p) not in WITH_REASON], ids=str)
 def test_an_intact_partition_gives_no_warning(part: Partition) -> None:
-    """Preallocated indexes, entries of old releases, leftovers of deletions and missing time indexes are not wrong."""
+    """Preallocated indexes, entries of old releases, remains of deletions and missing time indexes are valid."""
     assert used(cw.Log(part.path)).warnings == []
 
 
@@ -52,7 +52,7 @@ def test_records_hidden_below_the_log_start_are_named(case: str, dir_name: str, 
     assert str(start) in warnings[0]
 
 
-def test_the_zeros_behind_the_last_batch_of_a_preallocated_log_are_named() -> None:
+def test_the_zeros_after_the_last_batch_of_a_preallocated_log_are_named() -> None:
     part = corpus.partition("14-killed-preallocated-log")
     warnings = used(cw.Log(part.path)).warnings
     assert len(warnings) == 1
@@ -60,7 +60,7 @@ def test_the_zeros_behind_the_last_batch_of_a_preallocated_log_are_named() -> No
     assert "4917" in warnings[0]
 
 
-def test_a_log_start_inside_the_log_is_taken_and_what_it_hides_is_named() -> None:
+def test_a_log_start_inside_the_log_is_used_and_the_hidden_records_are_named() -> None:
     log = cw.Log(corpus.partition("01-plain").path, log_start_offset=450)
     assert log.log_start_offset == 450
     assert log.scan().to_arrow()["offset"][0].as_py() == 450
@@ -69,7 +69,7 @@ def test_a_log_start_inside_the_log_is_taken_and_what_it_hides_is_named() -> Non
 
 @pytest.mark.parametrize("start", [-1, 1501, 2**62])
 def test_a_log_start_outside_the_log_is_ignored_with_a_warning_or_refused(start: int) -> None:
-    """Beyond the end it is a stale checkpoint; below zero it is a mistake of the caller."""
+    """Above the end it is a stale checkpoint; below zero it is a mistake of the caller."""
     path = corpus.partition("01-plain").path
     if start < 0:
         try:
@@ -93,7 +93,7 @@ def test_a_log_start_at_the_end_leaves_an_empty_log() -> None:
 @pytest.mark.parametrize(
     "text", ["", "0\n", "0\n1\n", "0\n1\ntickets 0 5000\n", "not a checkpoint", "0\n1\ntickets zero 5\n"]
 )
-def test_a_checkpoint_that_says_nothing_useful_hides_nothing(copied: Any, text: str) -> None:
+def test_an_invalid_checkpoint_hides_no_record(copied: Any, text: str) -> None:
     path = copied(corpus.partition("01-small").path)
     (path.parent / "log-start-offset-checkpoint").write_text(text)
     log = cw.Log(path)
@@ -101,7 +101,7 @@ def test_a_checkpoint_that_says_nothing_useful_hides_nothing(copied: Any, text: 
     assert log.scan(columns=["offset"]).to_arrow().num_rows == 370
 
 
-def test_the_checkpoint_of_another_partition_or_topic_is_not_ours(copied: Any) -> None:
+def test_the_checkpoint_of_another_partition_or_topic_is_ignored(copied: Any) -> None:
     path = copied(corpus.partition("01-small").path)
     (path.parent / "log-start-offset-checkpoint").write_text("0\n3\ntickets 1 100\ntickets-0 0 100\nticket 0 100\n")
     log = cw.Log(path)
@@ -111,7 +111,7 @@ def test_the_checkpoint_of_another_partition_or_topic_is_not_ours(copied: Any) -
     assert cw.Log(path).log_start_offset == 101
 
 
-def test_an_argument_goes_before_the_checkpoint() -> None:
+def test_an_argument_takes_precedence_over_the_checkpoint() -> None:
     log = cw.Log(corpus.partition("13-delete-records").path, log_start_offset=500)
     assert log.log_start_offset == 500
 

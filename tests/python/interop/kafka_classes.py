@@ -1,4 +1,4 @@
-"""A conversation with `tests/interop`: Kafka's own classes in one JVM, asked in JSON lines."""
+"""The client of `tests/interop`: Kafka's own classes in one JVM, with requests as JSON lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tool(name: str) -> str:
 
 
 def build() -> str:
-    """Builds the Maven project where a source is newer than what was built, and returns the class path."""
+    """Build the Maven project if a source is newer than the last build, and return the class path."""
     built = PROJECT / "target" / "classpath.txt"
     sources = [PROJECT / "pom.xml", *PROJECT.glob("src/main/java/**/*.java")]
     newest = max(source.stat().st_mtime for source in sources)
@@ -56,11 +56,11 @@ def jars_are_there(classpath: Path) -> bool:
 
 
 class KafkaRefusedError(Exception):
-    """Kafka threw; the text is its exception and what caused it."""
+    """Kafka raised an exception; the text is the exception and its causes."""
 
 
 class KafkaClasses:
-    """The JVM. `ask` sends one question and waits for its answer."""
+    """The JVM. `ask` sends a request and waits for its response."""
 
     def __init__(self, said: TextIO) -> None:
         """`said` gets its standard error."""

@@ -1,4 +1,4 @@
-"""Lists of steps to do, made up from a seed: the same every time."""
+"""Lists of steps, generated from a seed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def absent(_dice: random.Random) -> Iterator[int]:
 
 
 def leaping(dice: random.Random) -> Iterator[int]:
-    """By minutes; some are at zero."""
+    """In steps of minutes; some are zero."""
     now = START
     while True:
         now += dice.randrange(600_000)
@@ -85,11 +85,11 @@ def appends(seed: int, count: int, timestamps: str) -> list[Step]:
 
 
 def lives(seed: int, count: int, timestamps: str) -> list[Step]:
-    """Appends, and all else that befalls a log, always with an append behind it.
+    """Appends and other operations, each followed by an append.
 
-    Without one, a truncation after a new opening differs: Kafka cuts the last time entry before it has read it, and
-    then takes the segment for one without timestamps. At the end retention is applied: a segment that was active when
-    the log's start passed it goes with the roll here, in Kafka when it next looks.
+    Without the append, a truncation after a new opening differs: Kafka removes the last time entry before it has read
+    it, and then treats the segment as one without timestamps. At the end retention is applied: a segment that was
+    active when the log start passed it is deleted at the roll here, in Kafka at the next check.
     """
     dice = random.Random(seed)
     steps: list[Step] = []
@@ -117,14 +117,14 @@ def lives(seed: int, count: int, timestamps: str) -> list[Step]:
 
 
 def producers_batches(seed: int, count: int, timestamps: str) -> list[Step]:
-    """What producers send, plain and compressed, for a leader to give offsets to."""
+    """Batches of producers, plain and compressed, to which a leader assigns offsets."""
     dice = random.Random(seed)
     times = TIMESTAMPS[timestamps](dice)
     return [{"do": "raw", "batches": text(sent(dice, times, 0, 0))} for _ in range(count)]
 
 
 def leaders_batches(seed: int, count: int, timestamps: str) -> list[Step]:
-    """What a follower gets: several batches at once, with gaps, of rising epochs."""
+    """Batches for a follower: several at once, with gaps and increasing epochs."""
     dice = random.Random(seed)
     times = TIMESTAMPS[timestamps](dice)
     offset = epoch = 0

@@ -1,4 +1,4 @@
-"""A real broker serves a partition directory that was put in the place of its own, and goes on from there."""
+"""A real broker serves and continues a partition directory that replaced its own."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PARTITION = f"{TOPIC}-0"
 
 @pytest.fixture
 def data_directory(kafka: KafkaClasses, tmp_path: Path) -> Iterator[Path]:
-    """Of a stopped broker that knows the topic."""
+    """The data directory of a stopped broker that has the topic."""
     path = tmp_path / "data"
     kafka.ask("start", dir=path)
     kafka.ask("create_topic", topic=TOPIC, settings={"retention.ms": "-1"})
@@ -33,7 +33,7 @@ def data_directory(kafka: KafkaClasses, tmp_path: Path) -> Iterator[Path]:
 
 
 def put_in_place(source: Path, data_directory: Path) -> None:
-    """As a restore does it: the directory is ours, the topic's id the broker's."""
+    """Replace the directory as a restore does: the files are from `source`, the topic id is the broker's."""
     place = data_directory / PARTITION
     topic_id = (place / "partition.metadata").read_bytes()
     shutil.rmtree(place)
@@ -45,8 +45,8 @@ def about_the_partition(complaints: list[str]) -> list[str]:
     return [text for text in complaints if TOPIC in text]
 
 
-def test_a_broker_serves_what_another_left(kafka: KafkaClasses, data_directory: Path) -> None:
-    """The rig, on a directory of which the answers are known."""
+def test_a_broker_serves_the_directory_of_another_broker(kafka: KafkaClasses, data_directory: Path) -> None:
+    """A check of the rig, on a directory with known results."""
     part = corpus.partition("01-small")
     put_in_place(GOLDEN / "01-small" / PARTITION, data_directory)
     kafka.ask("start", dir=data_directory)
@@ -75,7 +75,7 @@ SETTINGS = {"segment.bytes": 8192, "index.interval.bytes": 512, "retention.ms": 
 
 
 def served_and_continued(kafka: KafkaClasses, data_directory: Path, expected: list[str]) -> list[str]:
-    """Consumes everything, appends through a producer, stops, and reads the lot. Answers what the broker said."""
+    """Consume everything, append with a producer, stop, and read all records. Return the broker's complaints."""
     partition = data_directory / PARTITION
     kafka.ask("start", dir=data_directory)
     served = kafka.ask("consume", topic=TOPIC, lines=True)
@@ -83,7 +83,7 @@ def served_and_continued(kafka: KafkaClasses, data_directory: Path, expected: li
     log = cw.Log(partition)
     assert (served["beginning"], served["end"]) == (log.log_start_offset, log.log_end_offset)
     sent = [{"timestamp": START + n, "value": scenarios.text(b"%d" % n)} for n in range(5)]
-    # a log with producer ids would be refused for writing from then on
+    # a log with producer ids would be refused for writing later
     settings = {"enable.idempotence": "false"}
     offsets = kafka.ask("produce", topic=TOPIC, records=sent, settings=settings)["offsets"]
     assert offsets == list(range(served["end"], served["end"] + 5))
@@ -94,8 +94,8 @@ def served_and_continued(kafka: KafkaClasses, data_directory: Path, expected: li
     return complaints
 
 
-def test_a_broker_serves_what_we_wrote(kafka: KafkaClasses, data_directory: Path, tmp_path: Path) -> None:
-    """Written elsewhere: the broker believes that it was stopped cleanly, and takes our indexes as they are."""
+def test_a_broker_serves_the_log_of_a_writer(kafka: KafkaClasses, data_directory: Path, tmp_path: Path) -> None:
+    """Written elsewhere: the broker finds a clean stop, and uses the indexes without a check."""
     source = tmp_path / PARTITION
     steps: list[Step] = []
     for epoch in range(2):
@@ -110,8 +110,8 @@ def test_a_broker_serves_what_we_wrote(kafka: KafkaClasses, data_directory: Path
     assert served_and_continued(kafka, data_directory, expected) == []
 
 
-def test_we_write_into_a_stopped_brokers_directory_and_it_goes_on(kafka: KafkaClasses, data_directory: Path) -> None:
-    """The clean marker is gone, so the broker recovers; nothing is cut and nothing is complained of. Twice."""
+def test_a_broker_continues_a_directory_that_a_writer_appended_to(kafka: KafkaClasses, data_directory: Path) -> None:
+    """The marker of a clean stop is missing, so the broker recovers; it cuts nothing and logs no complaint. Twice."""
     partition = data_directory / PARTITION
     assert (data_directory / ".kafka_cleanshutdown").exists()
     for turn in range(2):

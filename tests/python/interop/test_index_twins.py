@@ -1,4 +1,4 @@
-"""The classes that write an index and Kafka's, given the same operations: the same refusals, the same bytes."""
+"""The index writers and Kafka's classes, with the same operations: the same errors and the same bytes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Operation = list[Any]
 
 
 def operations(dice: random.Random, kind: str, size: int) -> list[Operation]:
-    """Mostly appends that go up; some that do not, and all else that an index can be told.
+    """Mostly increasing appends; some that do not increase, and all other operations of an index.
 
-    Behind what it cut away Kafka leaves what was there, and after a crash takes it for entries; ours are zeros. So
-    there is no crash after a cut, until a trim.
+    After a truncation Kafka leaves the old bytes in the file, and reads them as entries after a crash; cordwood writes
+    zeros. So there is no crash between a truncation and the next trim.
     """
     found: list[Operation] = []
     offset, value, is_cut = BASE, 0, False
     for _ in range(60):
         grown = dice.choice([0, 1, 700])
         value += grown
-        # two times at one offset do not happen in a log; of those, a cut in Kafka leaves what its search happens on
+        # a log never has two times at one offset; truncating such entries in Kafka depends on its search
         offset += dice.choice([0, 1, 1, 3, 50]) if kind == "offset" or not grown else dice.choice([1, 3, 50])
         match dice.randrange(12):
             case 0:

@@ -1,4 +1,4 @@
-"""That Kafka's classes are asked rightly: on directories of which the answers are known, sound and damaged."""
+"""A check of the client of Kafka's classes, on intact and damaged directories with known results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_kafka_is_the_release_that_byte_identity_is_measured_against(kafka: Kafk
 
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("case", ["01-small", "07-edge-values", "19-leader-epochs", "09-append-time"])
-def test_a_sound_directory_gives_no_complaint_and_the_known_records(
+def test_an_intact_directory_gives_no_complaint_and_the_known_records(
     kafka: KafkaClasses, case: str, *, clean: bool
 ) -> None:
     part = corpus.partition(case)
@@ -69,7 +69,7 @@ def test_recovery_writes_the_indexes_that_a_broker_wrote(kafka: KafkaClasses, tm
 
 
 def test_kafka_writes_what_the_broker_wrote_given_the_same_batches(kafka: KafkaClasses, tmp_path: Path) -> None:
-    """The steps are the broker's: a leader's append for every batch, and its topic id."""
+    """The steps are those of the broker: an append as leader for every batch, and its topic id."""
     steps = []
     for log in sorted(SMALL.path.glob("*.log")):
         content, position = log.read_bytes(), 0
@@ -91,7 +91,7 @@ def test_kafka_writes_what_the_broker_wrote_given_the_same_batches(kafka: KafkaC
 
 @pytest.mark.parametrize("index_interval", [0, 512, 4096])
 @pytest.mark.parametrize("segment", [600, 1 << 20])
-def test_our_reader_reads_what_kafka_writes(
+def test_the_reader_reads_what_kafka_writes(
     kafka: KafkaClasses, tmp_path: Path, index_interval: int, segment: int
 ) -> None:
     partition = tmp_path / "t-0"
@@ -130,7 +130,7 @@ def test_the_jvm_and_this_process_see_each_others_locks(kafka: KafkaClasses, tmp
     kafka.ask("unlock", file=path)
 
 
-def test_what_kafka_refuses_is_an_error_here(kafka: KafkaClasses, tmp_path: Path) -> None:
+def test_an_exception_of_kafka_is_an_error_here(kafka: KafkaClasses, tmp_path: Path) -> None:
     with pytest.raises(KafkaRefusedError, match="no question is called"):
         kafka.ask("dance")
     batch = {"do": "append", "leader_epoch": -1, "records": [{"timestamp": 0, "value": ""}]}

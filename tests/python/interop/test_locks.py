@@ -12,12 +12,12 @@ from interop.kafka_classes import KafkaClasses, KafkaRefusedError
 
 @pytest.fixture
 def data_directory(tmp_path: Path) -> Path:
-    """What tells a Kafka data directory from any other folder: its lock file."""
+    """A directory with the lock file that marks a Kafka data directory."""
     (tmp_path / ".lock").touch()
     return tmp_path
 
 
-def test_a_jvm_that_holds_the_data_directory_keeps_a_writer_out(kafka: KafkaClasses, data_directory: Path) -> None:
+def test_a_jvm_that_locks_the_data_directory_keeps_a_writer_out(kafka: KafkaClasses, data_directory: Path) -> None:
     assert kafka.ask("lock", file=data_directory / ".lock")["locked"]
     with pytest.raises(cw.LockedError, match=r"\.lock is locked by process \d+ \(java\)"):
         cw.LogWriter(data_directory / "t-0")
@@ -34,7 +34,7 @@ def test_a_writer_keeps_a_jvm_out_until_it_is_closed(kafka: KafkaClasses, data_d
     kafka.ask("unlock", file=lock)
 
 
-def test_a_broker_does_not_start_beside_a_writer(kafka: KafkaClasses, tmp_path: Path) -> None:
+def test_a_broker_does_not_start_while_a_writer_is_open(kafka: KafkaClasses, tmp_path: Path) -> None:
     data = tmp_path / "data"
     kafka.ask("start", dir=data)
     with pytest.raises(cw.LockedError):

@@ -1,4 +1,4 @@
-"""Kafka opens what `LogWriter` left, as after a clean stop and as after an unclean one, without a word."""
+"""Kafka opens logs of `LogWriter` after a clean and after an unclean stop without a complaint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CODECS = ["uncompressed", "gzip", "snappy", "lz4", "zstd", "producer"]
 
 
 def assert_kafka_agrees(kafka: KafkaClasses, partition: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Of a directory that was closed. Answers Kafka's account after a clean stop."""
+    """For a directory that was closed. Returns Kafka's result after a clean stop."""
     log = cw.Log(partition)
     ours = our_lines(log)
     accounts = []
@@ -39,7 +39,7 @@ def assert_kafka_agrees(kafka: KafkaClasses, partition: Path, settings: dict[str
 
 
 def assert_as_recovered(kafka: KafkaClasses, partition: Path, settings: dict[str, Any], scratch: Path) -> None:
-    """The indexes are those that LogSegment.recover makes: so they are where nothing was opened again or cut."""
+    """The indexes equal those of LogSegment.recover, if the log was never reopened or truncated."""
     rebuilt = scratch / partition.name
     assert kafka.ask("rebuild", dir=partition, into=rebuilt, settings=settings)["bytes_cut"] == 0
     assert_the_same_files(partition, rebuilt, ["*.log", "*.index", "*.timeindex", "leader-epoch-checkpoint"])
@@ -65,7 +65,7 @@ def test_every_codec(kafka: KafkaClasses, tmp_path: Path, codec: str, timestamps
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
 def test_kafka_as_our_follower_writes_the_same_files(kafka: KafkaClasses, tmp_path: Path, codec: str) -> None:
-    """Compressed batches are ours alone; given to Kafka as they are, all else must come out the same."""
+    """Compressed batches differ from Kafka's; appended to Kafka unchanged, all other files must be the same."""
     settings = {"compression.type": codec, "segment.bytes": 5000, "index.interval.bytes": 300, "retention.ms": -1}
     ours, kafkas = tmp_path / "ours-0", tmp_path / "kafkas-0"
     written = write_with_cordwood(ours, settings, scenarios.appends(4, 60, "disordered"))
@@ -89,7 +89,7 @@ def batches_of(partition: Path) -> list[bytes]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_after_any_life(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
+def test_after_any_sequence_of_operations(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
     settings = {
         "segment.bytes": [1500, 8000][seed % 2],
         "index.interval.bytes": [0, 200][seed // 2 % 2],
@@ -146,7 +146,7 @@ while True:
 
 @pytest.mark.parametrize("acknowledged", [1, 40, 333])
 @pytest.mark.parametrize("preallocate", ["false", "true"])
-def test_after_a_kill_kafka_and_we_recover_the_same(
+def test_after_a_kill_kafka_and_cordwood_recover_the_same(
     kafka: KafkaClasses, tmp_path: Path, script_environment: dict[str, str], acknowledged: int, preallocate: str
 ) -> None:
     settings = {
@@ -159,7 +159,7 @@ def test_after_a_kill_kafka_and_we_recover_the_same(
     partition = tmp_path / "t-0"
     last = killed_after(acknowledged, partition, settings, script_environment, tmp_path)
     theirs = kafka.ask("open", dir=partition, settings=settings, clean=False, lines=True)
-    # of the zeros of a preallocated file, or of half a batch, it has to speak
+    # complaints about zeros of a preallocated file, or half a batch, are expected
     spoken = ("Found invalid messages", "Corruption found in segment")
     assert [text for text in theirs["complaints"] if not any(word in text for word in spoken)] == []
     write_with_cordwood(partition, settings, [])
@@ -175,7 +175,7 @@ def test_after_a_kill_kafka_and_we_recover_the_same(
 def killed_after(
     acknowledged: int, partition: Path, settings: dict[str, Any], environment: dict[str, str], folder: Path
 ) -> int:
-    """Runs a writer, kills it, and answers the last offset that it called durable."""
+    """Run a writer, kill it, and return the last offset that it reported as durable."""
     script = write_script(folder, KILLED)
     properties = [f"{name}={value}" for name, value in kafkas_names(settings).items()]
     partition.mkdir()

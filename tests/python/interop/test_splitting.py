@@ -1,4 +1,4 @@
-"""Segments whose offsets their indexes cannot hold: our recovery splits them into the files into which Kafka's does."""
+"""Segments with offsets that do not fit in their indexes: recovery splits them into the same files as Kafka."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_what_overflows_is_split_into_kafkas_files(kafka: KafkaClasses, tmp_path: Path, layout: str) -> None:
+def test_an_overflowing_segment_is_split_into_the_same_files_as_in_kafka(
+    kafka: KafkaClasses, tmp_path: Path, layout: str
+) -> None:
     ours = tmp_path / "t-0"
     ours.mkdir()
     for base, raws in LAYOUTS[layout]:

@@ -1,4 +1,4 @@
-"""The same steps, done by `LogWriter` and by Kafka: the same files, byte for byte."""
+"""The same steps with `LogWriter` and with Kafka: the same files, byte for byte."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMBINATIONS = itertools.count()
 def both(
     kafka: KafkaClasses, folder: Path, settings: dict[str, Any], steps: list[Step], **options: Any
 ) -> tuple[Written, dict[str, Any], Path]:
-    """Done twice and compared. Answers what was written, Kafka's account of it, and our directory."""
+    """Run the steps with both and compare. Returns the results, Kafka's response, and our directory."""
     number = next(COMBINATIONS)
     ours, kafkas = folder / f"ours-{number}", folder / f"kafkas-{number}"
     written = write_with_cordwood(ours, settings, steps, **options)
@@ -67,7 +67,7 @@ def test_appends_at_the_defaults(kafka: KafkaClasses, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("timestamps", ["rising", "disordered", "leaping"])
 def test_segments_roll_by_time(kafka: KafkaClasses, tmp_path: Path, timestamps: str) -> None:
-    """Where records have a time: else it is the clock's, and we have two."""
+    """For records with a time: without one, the clock decides, and the two clocks differ."""
     for segment_ms in (1, 60_000, 3_600_000):
         settings = {
             "segment.ms": segment_ms,
@@ -104,7 +104,7 @@ def test_a_producers_batches_at_the_time_of_the_log(kafka: KafkaClasses, tmp_pat
 
 @pytest.mark.parametrize("codec", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
 def test_a_producers_batches_in_another_codec(kafka: KafkaClasses, tmp_path: Path, codec: str) -> None:
-    """Compressed bytes depend on the library, and positions on them: the records are compared, and the answers."""
+    """Compressed bytes, and so positions, depend on the library: only the records and the results are compared."""
     settings = {"compression.type": codec, "retention.ms": -1}
     steps = scenarios.producers_batches(11, 30, "disordered")
     ours, kafkas = tmp_path / "ours-0", tmp_path / "kafkas-0"
@@ -118,7 +118,7 @@ def test_a_producers_batches_in_another_codec(kafka: KafkaClasses, tmp_path: Pat
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_lives(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
+def test_sequences_of_operations(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
     """Rolls, truncations, deletions, new openings and epochs between the appends."""
     settings = {
         "segment.bytes": [1500, 8000][seed % 2],
@@ -132,7 +132,7 @@ def test_lives(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
 
 
 def test_a_truncation_inside_a_batch_leaves_a_hole_that_can_be_truncated(kafka: KafkaClasses, tmp_path: Path) -> None:
-    """Whole batches go, but the log's end is where it was asked to be; until it is opened again."""
+    """Whole batches are removed, but the log end is at the requested offset, until the log is opened again."""
     five: Step = {"do": "append", "records": [{"timestamp": START, "value": ""}] * 5}
     steps: list[Step] = [five, five, {"do": "truncate_to", "offset": 8}, {"do": "truncate_to", "offset": 6}]
     written, _, _ = both(kafka, tmp_path, {}, steps)

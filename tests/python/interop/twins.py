@@ -1,7 +1,7 @@
-"""One list of steps, done by `LogWriter` and then by Kafka's UnifiedLog, and what is compared of the two directories.
+"""One list of steps, run with `LogWriter` and then with Kafka's UnifiedLog, and the comparison of the two directories.
 
-Steps are those of `tests/interop/README.md`: mappings with `do` and its arguments, bytes in base64. So they go to Kafka
-as they are.
+Steps are those of `tests/interop/README.md`: mappings with `do` and its arguments, bytes in base64. So they are sent to
+Kafka unchanged.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Step = dict[str, Any]
 
 @dataclass
 class Written:
-    """What `LogWriter` made of the steps: for each its answer, or its error."""
+    """The results of the steps with `LogWriter`: a value or an error for each."""
 
     results: list[cw.Appended | cw.CordwoodError | None] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Written:
 
 
 def write_with_cordwood(partition: Path, settings: dict[str, Any], steps: Iterable[Step], **options: Any) -> Written:
-    """Closes at the end. `options` are arguments of `LogWriter`."""
+    """Run the steps and close the log. `options` are arguments of `LogWriter`."""
     config = cw.LogConfig.from_properties({name: str(value) for name, value in kafkas_names(settings).items()})
     written = Written()
     partition.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def write_with_cordwood(partition: Path, settings: dict[str, Any], steps: Iterab
 
 
 def done(writer: cw.LogWriter, step: Step) -> cw.Appended | None:
-    """One step; only appends have an answer."""
+    """Run one step; only appends have a result."""
     match step["do"]:
         case "append":
             records = [record(fields) for fields in step["records"]]
@@ -104,7 +104,7 @@ def unbase64(text: str | None) -> bytes | None:
 def write_with_kafka(
     kafka: KafkaClasses, partition: Path, settings: dict[str, Any], steps: Iterable[Step], written: Written, **more: Any
 ) -> dict[str, Any]:
-    """The same steps, with Kafka's clock where ours was: LogAppendTime comes out the same."""
+    """The same steps, with Kafka's clock set to our times, so that LogAppendTime is the same."""
     timed = []
     for step, result in zip(steps, written.results, strict=True):
         ours = isinstance(result, cw.Appended) and settings.get("message.timestamp.type") == "LogAppendTime"
@@ -113,7 +113,7 @@ def write_with_kafka(
 
 
 def kafkas_names(settings: dict[str, Any]) -> dict[str, Any]:
-    """As a topic has them: a small segment has another name there."""
+    """The names of topic settings: a small segment size has another name there."""
     named = dict(settings)
     if named.get("segment.bytes", 1 << 20) < 1 << 20:
         named["internal.segment.bytes"] = named.pop("segment.bytes")
@@ -121,7 +121,7 @@ def kafkas_names(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def assert_the_same(written: Written, answer: dict[str, Any], ours: Path, kafkas: Path) -> None:
-    """Answers first: where they differ, the files do for the same reason."""
+    """Compare the results first: if they differ, the files differ for the same reason."""
     assert_the_same_answers(written, answer)
     assert_the_same_files(ours, kafkas)
 
@@ -152,12 +152,12 @@ def first_difference(one: bytes, other: bytes) -> tuple[int, str, str]:
 
 
 def contents(partition: Path, *patterns: str) -> dict[str, bytes]:
-    """The files of these patterns by name."""
+    """The contents of the files that match the patterns, by name."""
     return {path.name: path.read_bytes() for pattern in patterns for path in sorted(partition.glob(pattern))}
 
 
 def our_lines(log: cw.Log) -> list[str]:
-    """Every record, as Kafka's side writes it."""
+    """Every record, in the format of Kafka's side."""
     table = log.scan(columns=COLUMNS).to_arrow()
     at = table.schema.get_field_index("timestamp")
     table = table.set_column(at, "timestamp", table["timestamp"].cast(pa.int64()))

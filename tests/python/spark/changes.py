@@ -1,6 +1,7 @@
-"""What may happen to a log on disk between two readings, and what each kind of reading has to say of it.
+"""Changes of a log on disk between two reads, and the expected result of each kind of read.
 
-The log has four segments of thirty records, in batches of three. The rows are worked out here, from what was written.
+The log has four segments of thirty records, in batches of three. The expected rows are computed here, from what was
+written.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def make(path: Path, generation: str = "old", end: int = END, topic_id: str = ID
 
 
 def aged(path: Path) -> None:
-    """Make files an hour old: what was written a moment ago is always looked at again."""
+    """Make files an hour old: a recently written file is always checked again."""
     moment = time.time() - 3600
     for file in [*path.iterdir(), path]:
         os.utime(file, (moment, moment))
@@ -75,20 +76,20 @@ def cut(size: int) -> Callable[[Path], None]:
 
 
 def written(path: Path) -> None:
-    """Write the third segment anew, in place."""
+    """Write the third segment again, in place."""
     with (path / name(60)).open("r+b") as file:
         for offset in range(60, 90, 3):
             file.write(batch_of("old", offset, 5))
 
 
 def all_removed(path: Path) -> None:
-    """Remove every segment. An index is left, which a partition without a segment never had."""
+    """Remove every segment except for an index, which a new partition does not have."""
     remove(*SEGMENTS)(path)
     (path / "00000000000000000000.index").touch()
 
 
 def another_created(path: Path) -> None:
-    """What Kafka makes of a new partition before its first segment."""
+    """Create the files of a new partition before its first segment, as Kafka does."""
     created = path.with_name(f"{path.name[:-1]}{int(path.name[-1]) + 1}")
     created.mkdir()
     (created / "partition.metadata").write_text(f"version: 0\ntopic_id: {IDS[0]}")
@@ -105,7 +106,7 @@ def damaged(path: Path) -> None:
 
 
 def cut_back(epoch: int) -> Callable[[Path], None]:
-    """What a follower does whose leader has other records from offset 36 on; the log is longer than before."""
+    """Truncate and rewrite from offset 36, as a follower whose leader has other records; the log becomes longer."""
 
     def step(path: Path) -> None:
         remove(60, 90)(path)
@@ -121,7 +122,7 @@ def created_again(path: Path) -> None:
 
 
 def compacted(path: Path) -> None:
-    """What Kafka's cleaner leaves: batches with fewer records than offsets, and gaps up to the next segment."""
+    """Compact as Kafka's cleaner: batches with fewer records than offsets, and gaps up to the next segment."""
     for base, kept in ((0, 3), (30, 48)):
         record = Rec(values("old", kept + 1)[kept + 1], timestamp=1000, offset_delta=1)
         sparse = batch(kept, [record], leader_epoch=5, count=1, last_offset_delta=2)
@@ -131,7 +132,7 @@ def compacted(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Found:
-    """What a reading finds after a change: rows, and whether it has to report lost data or damage."""
+    """The expected result of a read after a change: rows, and whether lost data or damage must be reported."""
 
     rows: Values
     lost: bool = False
@@ -143,7 +144,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Change:
-    """Steps of a change; what a batch finds after the last, and a stream that had come to the offset `at`."""
+    """The steps of a change, and the expected results after it of a batch and of a stream at the offset `at`."""
 
     name: str
     steps: tuple[Callable[[Path], None], ...]
@@ -151,7 +152,7 @@ class Change:
     stream: Found
     at: int = 45
     load: str = "t-0"
-    """What is loaded, below the data directory."""
+    """The loaded path, relative to the data directory."""
 
     def __str__(self) -> str:
         return self.name
@@ -166,7 +167,7 @@ def without(rows: Values, *offsets: int) -> Values:
 
 
 def both(label: str, *steps: Callable[[Path], None], gone: range = range(0), load: str = "t-0", **what: bool) -> Change:
-    """A change that a batch and a stream see in the same way."""
+    """A change with the same effect on a batch and a stream."""
     found = Found(without(ALL, *gone), **what), Found(without(LATER, *gone), **what)
     return Change(label, steps, *found, load=load)
 
@@ -248,7 +249,7 @@ class Cell:
     change: Change
     is_stream: bool
     session: str
-    """Since when it has known the log: `new` not at all, `before` the change, or from `between` its steps."""
+    """When the session first read the log: `new` (never), `before` the change, or `between` its steps."""
     mode: str
     fails: bool
 
@@ -262,7 +263,7 @@ class Cell:
 
     @property
     def error(self) -> str | None:
-        """The code that the reading fails with."""
+        """The code of the expected error."""
         if self.found.damaged and self.mode == "FAILFAST":
             return "CORDWOOD_CORRUPT_BATCH"
         return "CORDWOOD_SEGMENT_GONE" if self.found.lost and self.fails else None

@@ -30,7 +30,7 @@ OPTIONS = {
 
 
 def missing() -> list[str]:
-    """What a machine may lack."""
+    """Requirements that are not installed."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     return [
@@ -43,7 +43,7 @@ def missing() -> list[str]:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """Two task slots in this process's own JVM, with the source registered."""
     if missing():
-        assert "CI" not in os.environ, f"{missing()} are missing, and here they must be there"
+        assert "CI" not in os.environ, f"{missing()} are required in CI, and are not installed"
         pytest.skip(f"the tests with Spark need {' and '.join(missing())}")
     from pyspark.sql import SparkSession
 

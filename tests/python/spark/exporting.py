@@ -1,7 +1,7 @@
-"""Exports without a Spark session: the shipped code, with a stand-in for the writer of the steps.
+"""Exports without a Spark session: the shipped code, with a replacement for the writer of the steps.
 
-`go` is a start of an export of a made-up plan, whose steps `write_step` writes as a Spark job would; `begin_by_hand` is
-a start of an export of real logs, which gets as far as the plan. `seen` is what another reader finds.
+`go` starts an export of a generated plan, whose steps `write_step` writes as a Spark job would. `begin_by_hand` starts
+an export of real logs, which fails after planning. `seen` is the result of another reader.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def a_plan(steps: int = 3, partitions: tuple[int, ...] = (0, 1)) -> Plan:
 
 
 def write_step(step: Step, staging: Path) -> None:
-    """A file for each partition and date, as a Spark job leaves them, with all that lies beside them."""
+    """Write a file for each partition and date, and the additional files of a Spark job."""
     for part, (n, date) in itertools.product(step.ranges, enumerate(DATES)):
         folder = staging / f"topic={part.topic}" / f"date={date}"
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def silent(_: Progress) -> None:
 
 
 def go(output: Path, plan: Plan, *, write: Callable[[Step, Path], None] = write_step) -> Export:
-    """One start of an export, as `export` does it."""
+    """Start an export, as `export` does."""
     output.mkdir(exist_ok=True)
     journal = Journal(output)
     with journal.locked():
@@ -68,7 +68,7 @@ def go(output: Path, plan: Plan, *, write: Callable[[Step, Path], None] = write_
 
 
 def seen(output: Path) -> Counter[tuple[int, int]]:
-    """What another reader finds: how often each record is there."""
+    """How often another reader finds each record."""
     if not any(output.glob("topic=*/*/*.parquet")):
         return Counter()
     table = ds.dataset(output, format="parquet", partitioning="hive").to_table(columns=["partition", "offset"])
@@ -93,7 +93,7 @@ def tree(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def begin_by_hand(path: Path | str, output: Path | str, **options: Any) -> None:
-    """A first start that dies before its first step: without a session the planning gets this far."""
+    """Start an export that fails before its first step, because there is no session."""
     with pytest.raises(AttributeError):
         export(None, path, output, step_bytes=1 << 20, **options)  # type: ignore[arg-type]
     assert (Path(str(output).removeprefix("file:")) / "_cordwood/export.json").exists()

@@ -1,8 +1,8 @@
-"""The data source driven as Spark drives it, without a JVM.
+"""The data source called as Spark calls it, without a JVM.
 
-`plan` and `Plan.read` do what PySpark's own workers do: options arrive as text under lower-case names, the reader and
-each split cross a process as a cloudpickle, and what `read` gives goes through PySpark's own check of the schema. The
-oracle is the corpus: `kafka_rows` says what rows Spark's Kafka source would show for its records.
+`plan` and `Plan.read` do what PySpark's own workers do: options are strings with lower-case names, the reader and each
+split are passed as a cloudpickle, and the result of `read` is checked by PySpark's own code. The oracle is the corpus:
+`kafka_rows` returns the rows that Spark's Kafka source would return for its records.
 """
 
 from __future__ import annotations
@@ -67,19 +67,19 @@ KAFKA = [name for name in TYPES if name != "headers"]
 
 
 def struct(*names: str) -> StructType:
-    """Columns of Spark's Kafka source, all nullable; its seven where none is named."""
+    """Columns of Spark's Kafka source, all nullable; by default its seven columns."""
     return StructType([StructField(name, TYPES[name]) for name in names or KAFKA])
 
 
 def text_of(value: Any) -> str:
-    """An option's value as Spark hands it over."""
+    """An option's value as Spark passes it."""
     if isinstance(value, bool):
         return str(value).lower()
     return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 def source(*paths: Path | str, **options: Any) -> LogDataSource:
-    """The data source as `.options(**options).load(*paths)` makes it."""
+    """The data source as `.options(**options).load(*paths)` creates it."""
     given = CaseInsensitiveDict()
     for name, value in options.items():
         given[name] = text_of(value)
@@ -91,7 +91,7 @@ def source(*paths: Path | str, **options: Any) -> LogDataSource:
 
 
 def again(value: Any) -> Any:
-    """The same through a pickle, as it crosses a process."""
+    """A copy through a pickle, as for another process."""
     return cloudpickle.loads(cloudpickle.dumps(value))
 
 
@@ -114,7 +114,7 @@ class Plan:
         return to_arrow_schema(self.schema, timezone="UTC")
 
     def batches(self, split: InputPartition) -> Iterator[pa.RecordBatch]:
-        """What a task that was given this split sends to Spark."""
+        """The batches that a task with this split returns to Spark."""
         found = cloudpickle.loads(self.pickled).read(again(split))
         assert isinstance(found, Iterator)
         for batch in records_to_arrow_batches(found, 10_000, self.schema, self.source):
@@ -132,7 +132,7 @@ class Plan:
         return [table_rows(table) for table in self.tables()]
 
     def rows(self) -> list[Row]:
-        """The rows of all splits, sorted where the schema allows it by topic, partition and offset."""
+        """The rows of all splits, sorted by topic, partition and offset if the schema has them."""
         found = [row for piece in self.pieces() for row in piece]
         names = self.schema.fieldNames()
         places = [names.index(name) for name in ("topic", "partition", "offset") if name in names]
@@ -151,7 +151,7 @@ def made(data: LogDataSource, schema: StructType | None = None) -> Plan:
 
 
 def checked(splits: Any) -> None:
-    """Spark takes a list of input partitions and nothing else; for an empty one it would call `read(None)`."""
+    """Check the result of `partitions`. For an empty list Spark would call `read(None)`."""
     assert isinstance(splits, list)
     assert splits
     assert all(isinstance(split, InputPartition) for split in splits)
@@ -188,7 +188,7 @@ def table_rows(table: pa.Table) -> list[Row]:
 
 
 def kafka_row(part: Partition, record: Expected, topic: str | None = None) -> dict[str, Any]:
-    """What Spark's Kafka source shows for a record; the time in microseconds, -1 ms for none."""
+    """The row of Spark's Kafka source for a record; the time in microseconds, -1 ms if there is none."""
     return {
         "key": record.key,
         "value": record.value,
@@ -210,7 +210,7 @@ def kafka_rows(
 
 @contextmanager
 def refuses(code: str, *words: str) -> Iterator[pytest.ExceptionInfo[Exception]]:
-    """The block raises an error that begins with this code, says these words and can be read back."""
+    """The block raises an error that begins with this code, contains these words and can be parsed."""
     with pytest.raises(Exception, match=re.escape(f"[{code}]")) as raised:
         yield raised
     message = str(raised.value)
@@ -234,7 +234,7 @@ NAMES = ("topic", "partition", "offset")
 def expected(
     parts: list[Partition], bounds: dict[tuple[str, int], tuple[int, int]] | None = None
 ) -> list[tuple[Any, ...]]:
-    """(topic, partition, offset) of the visible records, of those within [start, end) where bounds are given."""
+    """(topic, partition, offset) of the visible records, within [start, end) if bounds are given."""
     found = []
     for part in parts:
         start, end = (bounds or {}).get((part.topic, part.number), (0, 1 << 62))

@@ -1,4 +1,4 @@
-"""Streams as the engine of Spark drives them, and a log that grows under them."""
+"""Streams called as Spark's engine calls them, and a log that grows."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ EARLIEST = {"startingOffsets": "earliest"}
 
 
 def through_json(offset: dict[str, Any]) -> dict[str, Any]:
-    """Spark keeps offsets as text."""
+    """Spark stores offsets as text."""
     return dict(json.loads(json.dumps(offset)))
 
 
 def offsets_of(at: dict[str, Any]) -> dict[str, dict[str, int]]:
-    """The offsets of what a stream keeps, as Spark's Kafka source writes them."""
+    """The offsets in a stream's positions, as Spark's Kafka source writes them."""
     return {topic: {number: at["offset"] for number, at in numbers.items()} for topic, numbers in at.items()}
 
 
 class Engine:
-    """One run of a query: what Spark's engine asks of a stream reader, and in which order.
+    """One run of a query: the calls of Spark's engine to a stream reader, in order.
 
-    `at` is where it is, as Spark keeps it; `offsets` are the offsets in it. A new query has done its first micro-batch,
-    which is empty, unless `begin=False`.
+    `at` is its position, as Spark stores it; `offsets` are the offsets in it. A new query has run its first
+    micro-batch, which is empty, unless `begin=False`.
     """
 
     columns: tuple[str, ...] = NAMES
@@ -46,11 +46,11 @@ class Engine:
             self.schema = StructType([*self.schema.fields, StructField("_error", DAMAGE)])
         self.reader = self.data.streamReader(schema=self.schema)
         self.limit: ReadLimit = self.reader.getDefaultReadLimit()
-        # a query that is started again is not asked where to begin
+        # Spark does not call initialOffset for a query that is started again
         self.at = through_json(self.reader.initialOffset()) if checkpoint is None else checkpoint
         if checkpoint is None and begin:
             end = self.latest()
-            # Spark asks again, and runs the first micro-batch even where it is empty
+            # Spark calls it again, and runs the first micro-batch even if it is empty
             assert self.read(through_json(self.reader.initialOffset()), end) == []
             assert end == self.at
             self.reader.commit(end)
@@ -63,14 +63,14 @@ class Engine:
         return through_json(self.reader.latestOffset(self.at, self.limit if limit is None else limit))
 
     def read(self, start: dict[str, Any], end: dict[str, Any]) -> list[Row]:
-        """The rows between two offsets; every task has a reader of its own."""
+        """The rows between two offsets; every task has its own reader."""
         splits = self.reader.partitions(start, end)
         assert isinstance(splits, list)
         found = Plan(self.data, self.schema, self.reader, splits)
         return [row for piece in found.pieces() for row in piece]
 
     def batch(self, limit: ReadLimit | None = None) -> list[Row] | None:
-        """One micro-batch; `None` where there is nothing new, which Spark sees by the text."""
+        """One micro-batch; `None` if there is nothing new, which Spark detects by comparing the text."""
         end = self.latest(limit)
         if json.dumps(end) == json.dumps(self.at):
             return None
@@ -96,7 +96,7 @@ def expected(*parts: corpus.Partition) -> list[Row]:
 
 
 def grow(path: Path, base: int, first: int, count: int, *, tail: int | None = None) -> bytes:
-    """Append batches of three records to the segment `base`, or begin it; `tail` cuts off the last bytes."""
+    """Append batches of three records to the segment `base`, or create it; `tail` cuts off the last bytes."""
     raws = [
         batch(first + 3 * n, [Rec(b"v%d" % (first + 3 * n + i), timestamp=first + 3 * n + i) for i in range(3)])
         for n in range(count)

@@ -32,7 +32,7 @@ def make_all(folder: Path, topics: Iterable[str] = TOPICS) -> Path:
 
 
 def step(folder: Path, number: int, topics: dict[str, Change] = TOPICS) -> None:
-    """Do this step of every change that has so many; the one step of a change is its last."""
+    """Apply this step of every change; the step of a change with only one is its last."""
     for topic, change in topics.items():
         place = number if len(change.steps) > 1 else number - 1
         if 0 <= place < len(change.steps):
@@ -40,7 +40,7 @@ def step(folder: Path, number: int, topics: dict[str, Change] = TOPICS) -> None:
 
 
 def rows(frame: Any) -> tuple[dict[str, Values], dict[str, int]]:
-    """Values by topic and offset, and how many rows of a topic are about damage."""
+    """Values by topic and offset, and the number of rows about damage by topic."""
     found: dict[str, Values] = defaultdict(dict)
     damaged: dict[str, int] = defaultdict(int)
     for row in frame.toArrow().to_pylist():
@@ -66,7 +66,7 @@ def stream_of(change: Change) -> Found:
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> dict[str, tuple[Path, dict[str, Change]]]:
-    """Three data directories after the changes, by what the session saw of them: nothing, a part, and all of it."""
+    """Three data directories after the changes, by when the session first read them."""
     folder = tmp_path_factory.mktemp("changes")
     places = {
         "new": (make_all(folder / "new"), TOPICS),
@@ -88,7 +88,7 @@ def load(spark: Any, path: Path, **options: Any) -> Any:
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
 @pytest.mark.parametrize("session", ["new", "between", "before"])
-def test_a_query_gives_what_is_there_where_loss_is_allowed(spark: Any, data: Any, session: str, mode: str) -> None:
+def test_a_query_returns_the_existing_rows_if_loss_is_allowed(spark: Any, data: Any, session: str, mode: str) -> None:
     path, topics = data[session]
     found, damaged = rows(load(spark, path, mode=mode, failOnDataLoss=False))
     assert found == wanted(topics, batch_of)
@@ -97,7 +97,7 @@ def test_a_query_gives_what_is_there_where_loss_is_allowed(spark: Any, data: Any
 
 
 @pytest.mark.parametrize("session", ["new", "between", "before"])
-def test_a_query_gives_all_rows_or_an_error(spark: Any, data: Any, session: str) -> None:
+def test_a_query_returns_all_rows_or_an_error(spark: Any, data: Any, session: str) -> None:
     path, topics = data[session]
     whole = {topic: change for topic, change in topics.items() if not (change.batch.lost or change.batch.damaged)}
     assert rows(load(spark, path, subscribe=",".join(whole)))[0] == wanted(whole, batch_of)
@@ -109,12 +109,12 @@ def test_a_query_gives_all_rows_or_an_error(spark: Any, data: Any, session: str)
         assert (told.code, told.topic) == (code, topic)
 
 
-# where each has come to 45 by the first micro-batch with rows
+# changes of streams whose first micro-batch with rows ends at offset 45
 STREAMED = {topic: change for topic, change in TOPICS.items() if change.at == 45}
 
 
 class Sink:
-    """Keeps the rows that follow the change, which the second micro-batch makes; the first is empty."""
+    """Keeps the rows after the change, which is made in the second micro-batch; the first is empty."""
 
     def __init__(self, change: Callable[[], None], fails_at: int | None = None) -> None:
         self.change = change
@@ -142,8 +142,8 @@ def start(spark: Any, path: Path, sink: Sink, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("session", ["running", "started again"])
-def test_a_stream_goes_on_with_what_is_there_where_loss_is_allowed(spark: Any, tmp_path: Path, session: str) -> None:
-    """A query that is started again does its last micro-batch again first, which was planned before the change."""
+def test_a_stream_continues_with_the_existing_rows_if_loss_is_allowed(spark: Any, tmp_path: Path, session: str) -> None:
+    """A restarted query first repeats its last micro-batch, which was planned before the change."""
     path = make_all(tmp_path / "data", STREAMED)
     options = {"mode": "DROPMALFORMED", "failOnDataLoss": False, "maxOffsetsPerTrigger": 45 * len(STREAMED)}
 
@@ -168,7 +168,7 @@ LOST = [change for change in CHANGES if change.stream.lost and "removed" not in 
 
 
 @pytest.mark.parametrize("change", LOST, ids=str)
-def test_a_running_stream_ends_where_data_is_lost(spark: Any, tmp_path: Path, change: Change) -> None:
+def test_a_running_stream_fails_if_data_is_lost(spark: Any, tmp_path: Path, change: Change) -> None:
     path = tmp_path / "data" / "t-0"
     make(path)
     aged(path)

@@ -1,7 +1,7 @@
-"""Changes on disk, by the state of the session and by the mode of the reading: an error, a warning, or rows.
+"""Changes on disk, by the state of the session and the mode of the read: an error, a warning, or rows.
 
-Nothing is ever left out in silence. The reader is driven without a JVM here; `test_changed_logs.py`
-runs a part of the table in Spark.
+Nothing is ever left out silently. The reader is called without a JVM here; `test_changed_logs.py` runs a part of the
+table in Spark.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spark.streaming import ALL, EARLIEST, Engine
 
 
 def by_offset(rows: list[Row]) -> tuple[Values, int]:
-    """Values by offset, and how many rows are about damage."""
+    """Values by offset, and the number of rows about damage."""
     good = [row for row in rows if len(row) == 2 or row[2] is None]
     found = {offset: value for offset, value, *_ in good}
     assert len(found) == len(good), "a record is given twice"
@@ -55,7 +55,7 @@ def run_stream(path: Path, cell: Cell) -> list[Row]:
     assert len(engine.batch() or []) == cell.change.at
 
     def elsewhere() -> tuple[Path, Stream]:
-        """The query is started again, under a path that this process has never opened."""
+        """Restart the query with a path that this process has never opened."""
         moved = path.parent.rename(path.parent.with_name("moved")) / path.name
         return moved, Stream(loaded(moved, cell), checkpoint=engine.at, **cell.options, **EARLIEST)
 
@@ -74,7 +74,7 @@ def run_stream(path: Path, cell: Cell) -> list[Row]:
 
 
 def between(read: Callable[[], object]) -> None:
-    """A reading between two steps, when the log may be broken."""
+    """Read between two steps, when the log may be damaged."""
     with suppress(cw.CordwoodError):
         read()
 

@@ -1,4 +1,4 @@
-"""What a reader yields has exactly the types that Spark expects, whatever columns are asked for and in which order."""
+"""The batches of a reader have exactly the types that Spark expects, for all columns in any order."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_schema_is_that_of_sparks_kafka_source() -> None:
 
 @pytest.mark.parametrize("size", range(1, len(TYPES) + 1))
 def test_every_subset_of_the_columns_keeps_types_and_values(size: int) -> None:
-    """The reader's batches against Spark's own Arrow schema: the check is in `Plan.batches`."""
+    """The reader's batches are compared with Spark's own Arrow schema in `Plan.batches`."""
     wanted = [kafka_row(EDGE, record) for record in corpus.visible(EDGE)]
     subsets = [names for names in SUBSETS if len(names) == size]
     assert subsets
@@ -123,7 +123,7 @@ def test_the_users_schema_may_leave_the_error_out(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "PERMISSIVE"])
-def test_a_schema_and_columns_that_say_the_same_may_both_be_given(mode: str) -> None:
+def test_an_equal_schema_and_columns_may_both_be_given(mode: str) -> None:
     part = corpus.partition("15-one-record")
     assert read(part.path, schema=struct("offset", "partition"), columns="offset,partition", mode=mode) == [(0, 0)]
 
@@ -133,7 +133,7 @@ def test_a_schema_and_columns_that_say_the_same_may_both_be_given(mode: str) -> 
     [("offset,value", ["offset"]), ("offset", ["offset", "value"]), ("offset,value", ["value", "offset"])],
 )
 def test_a_schema_and_columns_that_differ_are_refused_with_both(columns: str, names: list[str]) -> None:
-    with refuses("CORDWOOD_BAD_OPTION", "schema", f"columns says, {columns} ", f"found '{','.join(names)}'"):
+    with refuses("CORDWOOD_BAD_OPTION", "schema", f"columns, {columns} ", f"found '{','.join(names)}'"):
         source(EDGE.path, columns=columns).reader(schema=struct(*names))
     with refuses("CORDWOOD_BAD_OPTION", "schema", columns):
         source(EDGE.path, columns=columns).streamReader(schema=struct(*names))
@@ -162,18 +162,18 @@ WRONG: list[tuple[str, DataType]] = [
 
 @pytest.mark.parametrize(("name", "kind"), WRONG, ids=[f"{name}-{kind.simpleString()}" for name, kind in WRONG])
 def test_a_column_of_another_name_or_type_is_refused_by_name(name: str, kind: DataType) -> None:
-    """No cast is made up: Spark would say so in the middle of the query, in words about Arrow."""
+    """There is no implicit cast: Spark would fail during the query with an error about Arrow."""
     with refuses("CORDWOOD_BAD_OPTION", name):
         source(EDGE.path, mode="PERMISSIVE").reader(schema=wrong(name, kind))
 
 
-def test_an_error_column_is_refused_where_the_mode_gives_none() -> None:
+def test_an_error_column_is_refused_in_a_mode_without_one() -> None:
     with refuses("CORDWOOD_BAD_OPTION", "_error"):
         source(EDGE.path).reader(schema=wrong("_error", DAMAGE))
 
 
-def test_a_column_may_be_declared_not_null_or_is_refused() -> None:
-    """Whatever is done about it, Spark must not stumble over the schema in the middle of the query."""
+def test_a_column_that_is_declared_not_null_is_read_or_refused() -> None:
+    """In both cases Spark must not fail during the query because of the schema."""
     schema = StructType([StructField("offset", LongType(), nullable=False), StructField("timestamp", TimestampType())])
     try:
         found = made(source(corpus.partition("15-one-record").path), schema)
@@ -191,7 +191,7 @@ def test_times_beyond_a_thousand_years_keep_their_microseconds() -> None:
 
 
 def test_a_time_beyond_microseconds_is_an_error_that_names_the_record(tmp_path: Path) -> None:
-    """Spark has no such time; the record's other columns can be had."""
+    """Spark cannot represent the time; the record's other columns can be read."""
     raws = [batch(100, [Rec(b"a", timestamp=5)]), batch(101, [Rec(b"b", timestamp=1 << 60)])]
     path = write_partition(tmp_path / "late-0", [(100, raws)])
     assert read(path, schema=struct("offset", "value")) == [(100, b"a"), (101, b"b")]

@@ -1,4 +1,4 @@
-"""What `python -m cordwood.spark` prints, with no JVM to be found, and what it leaves out of a JVM's chatter."""
+"""The output of `python -m cordwood.spark` without a JVM, and the filter of a JVM's startup messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLAIN = corpus.partition("01-plain")
 
 def test_offsets_are_printed_without_spark(script_environment: dict[str, str]) -> None:
     def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        # no Java is found there, so that none is started
+        # hide Java, so that none is started
         settings = {**script_environment, "PATH": "/nowhere", "JAVA_HOME": "/nowhere"}
         return subprocess.run(
             [sys.executable, "-m", "cordwood.spark", *arguments],
@@ -38,7 +38,7 @@ def test_offsets_are_printed_without_spark(script_environment: dict[str, str]) -
         (0, "segments", ("--help",)),
         (2, "expected a time in one of the forms", ("resolve-offsets", str(PLAIN.path), "--since", "soon")),
         (2, "did you mean subscribe?", ("resolve-offsets", str(PLAIN.path), "--option", "subscrib=x")),
-        (2, "--help shows what is possible", ("exprot",)),
+        (2, "see --help", ("exprot",)),
         (1, "install 17 or newer", ("count", str(PLAIN.path))),
     ]:
         done = command(*arguments)
@@ -47,7 +47,7 @@ def test_offsets_are_printed_without_spark(script_environment: dict[str, str]) -
         assert "Traceback" not in done.stderr
 
 
-def test_chatter_is_left_out_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+def test_only_startup_messages_are_filtered(capfd: pytest.CaptureFixture[str]) -> None:
     from cordwood.spark.jobs import session
 
     chatter = ("WARNING: Using incubator modules: jdk.incubator.vector\n", 'Setting default log level to "WARN".\n')

@@ -1,4 +1,4 @@
-"""How many records a range of a log has, counted by the headers where they tell."""
+"""Counts of the records of a range, from batch headers if these are exact."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PLAIN = corpus.partition("01-plain")
 
 
 def planned(path: Path, start: int, end: int, **options: str) -> tuple[SparkLogOptions, list[Piece]]:
-    """A range of a partition as its tasks get it."""
+    """The pieces of a range of a partition."""
     given = SparkLogOptions.from_options({"path": str(path), **options})
     tasks = plan_splits([Bounds(PartitionDirectory.at(str(path)), start, end)], given)
     return given, [piece for task in tasks for piece in task]
@@ -56,7 +56,7 @@ def test_counts_are_those_of_the_corpus(part: corpus.Partition) -> None:
 
 @pytest.fixture
 def scanned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The ranges whose records are read, to be counted."""
+    """The ranges whose records are read for a count."""
     ranges: list[tuple[int, int]] = []
     from cordwood.spark.jobs import counting
 
@@ -68,7 +68,7 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return ranges
 
 
-def test_headers_are_enough_where_they_tell(scanned: list[tuple[int, int]]) -> None:
+def test_exact_headers_are_enough_to_count(scanned: list[tuple[int, int]]) -> None:
     assert counted(PLAIN.path, 0, 1500) == 1500
     assert counted(PLAIN.path, 0, 1500, isolationLevel="read_committed") == 1500
     assert scanned == []
@@ -78,7 +78,7 @@ def test_headers_are_enough_where_they_tell(scanned: list[tuple[int, int]]) -> N
     assert scanned[0][1] < 50
 
 
-def test_transactions_side_by_side_are_read_at_once(scanned: list[tuple[int, int]]) -> None:
+def test_adjacent_transactions_are_read_together(scanned: list[tuple[int, int]]) -> None:
     part = corpus.partition("11-transactions")
     headers = cw.Log(part.path).batches().to_arrow().to_pylist()
     runs = [sure for sure, _ in itertools.groupby(headers, lambda header: not header["is_transactional"]) if not sure]
@@ -92,7 +92,7 @@ def gone(path: Path, base_offset: int) -> None:
 
 
 @pytest.mark.parametrize(("base_offset", "left"), [(0, 1100), (400, 1093), (1217, 1217)])
-def test_a_segment_that_went_after_planning_is_no_smaller_count(
+def test_a_segment_that_was_removed_after_planning_is_an_error(
     copied: Callable[[Path], Path], caplog: pytest.LogCaptureFixture, base_offset: int, left: int
 ) -> None:
     path = copied(PLAIN.path)
@@ -106,7 +106,7 @@ def test_a_segment_that_went_after_planning_is_no_smaller_count(
     assert SEGMENT_GONE in caplog.text
 
 
-def test_a_segment_that_was_shortened_after_planning_is_no_smaller_count(copied: Callable[[Path], Path]) -> None:
+def test_a_segment_that_was_shortened_after_planning_is_an_error(copied: Callable[[Path], Path]) -> None:
     path = copied(PLAIN.path)
     strict, pieces = planned(path, 0, 1500)
     last = max(path.glob("*.log"))
@@ -125,8 +125,8 @@ def test_records_deleted_inside_a_batch_after_planning_are_not_counted(copied: C
     assert sum(records_of(piece, lenient) for piece in pieces) == 1397
 
 
-def test_a_count_of_what_was_read_before_warns_of_nothing(caplog: pytest.LogCaptureFixture) -> None:
-    """An export counts the records that it has just written, and warned of their damage."""
+def test_a_second_count_does_not_repeat_warnings(caplog: pytest.LogCaptureFixture) -> None:
+    """An export counts the records that it has just written with warnings about damage."""
     path = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
     for kind, warnings in ((CountSource, 1), (_RecountSource, 0)):
         caplog.clear()
@@ -172,7 +172,7 @@ def test_a_count_skips_a_partition_that_was_just_created_and_fails_for_one_that_
 @pytest.mark.parametrize("path", sorted(corpus.GOLDEN.glob("damaged/*/*-[0-9]*/")), ids=lambda path: path.parent.name)
 def test_damage_is_counted_as_it_is_read(path: Path) -> None:
     log = cw.Log(path)
-    # a segment that is missing is no damage
+    # a missing segment is not damage
     compacted = {"cleanupPolicy": "compact"}
     start, end = log.log_start_offset, log.log_end_offset
     for mode, on_damage in (("FAILFAST", "raise"), ("DROPMALFORMED", "skip"), ("PERMISSIVE", "skip")):

@@ -1,4 +1,4 @@
-"""Damaged partitions in the three modes, in one split and in many; and files that change under a query."""
+"""Damaged partitions in the three modes, in one split and in many; and files that change during a query."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KEY, VALUE, TOPIC, PARTITION, OFFSET = range(5)
 
 
 def rows(damage: Damage, mode: str, **split: Any) -> tuple[list[Any], list[Any]]:
-    """The true rows and the rows with an error."""
+    """The rows of records and the rows with an error."""
     found = plan(damage.path, mode=mode, **split).rows()
     if mode != "PERMISSIVE":
         return found, []
@@ -52,7 +52,7 @@ def survivors(damage: Damage) -> list[Any]:
 
 @in_every_mode
 @pytest.mark.parametrize("damage", HARMLESS, ids=str)
-def test_damage_beside_the_log_costs_no_row(damage: Damage, mode: str) -> None:
+def test_damage_in_other_files_than_the_log_loses_no_row(damage: Damage, mode: str) -> None:
     for split in ({}, {"maxPartitionBytes": 3000}) if mode == "FAILFAST" else ({"maxPartitionBytes": 3000},):
         good, bad = rows(damage, mode, **split)
         assert first_difference(good, kafka_rows(damage.source, corpus.visible(damage.source))) == ""
@@ -60,7 +60,7 @@ def test_damage_beside_the_log_costs_no_row(damage: Damage, mode: str) -> None:
 
 
 @pytest.mark.parametrize("damage", HARMLESS, ids=str)
-def test_starts_and_ends_by_time_do_not_trust_the_files_beside_the_log(damage: Damage) -> None:
+def test_starts_and_ends_by_time_do_not_trust_the_indexes(damage: Damage) -> None:
     everything = corpus.visible(damage.source, control=True)
     for target in [r.timestamp for r in everything[3::90]]:
         found = corpus.first_at_or_after(everything, target)
@@ -74,8 +74,8 @@ def test_starts_and_ends_by_time_do_not_trust_the_files_beside_the_log(damage: D
 
 @in_every_mode
 @pytest.mark.parametrize("damage", LAWFUL, ids=str)
-def test_offsets_that_are_missing_are_no_damage(damage: Damage, mode: str) -> None:
-    """Between segments they are data lost, unless the log is compacted: `test_offset_gaps.py`."""
+def test_missing_offsets_are_not_damage(damage: Damage, mode: str) -> None:
+    """Between segments they are lost data, unless the log is compacted: see `test_offset_gaps.py`."""
     for split in SPLITS:
         good, bad = rows(damage, mode, cleanupPolicy="compact", **split)
         assert first_difference(good, survivors(damage)) == ""
@@ -106,15 +106,15 @@ def test_failfast_names_partition_segment_and_position(damage: Damage, split: di
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
-def test_failfast_fails_also_where_data_loss_is_allowed(damage: Damage) -> None:
-    """Damage is not the loss that retention brings."""
+def test_failfast_fails_also_if_data_loss_is_allowed(damage: Damage) -> None:
+    """Damage is not data loss by retention."""
     with refuses("CORDWOOD_CORRUPT_BATCH", damage.path.name):
         plan(damage.path, failOnDataLoss=False, maxPartitionBytes=5000).rows()
 
 
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
-def test_splits_before_the_damage_give_only_true_rows(damage: Damage) -> None:
-    """Every split either gives what Kafka wrote or fails with the code; the one with the damage fails."""
+def test_splits_return_only_original_rows(damage: Damage) -> None:
+    """Every split either returns what Kafka wrote or fails with the code; the one with the damage fails."""
     try:
         found = plan(damage.path, maxPartitionBytes=700)
     except Exception as error:  # noqa: BLE001 - a planner that reads headers may see it first
@@ -135,15 +135,15 @@ def test_splits_before_the_damage_give_only_true_rows(damage: Damage) -> None:
 
 @however_split
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_dropmalformed_gives_all_but_the_batches_that_were_hit(damage: Damage, split: dict[str, int]) -> None:
+def test_dropmalformed_returns_all_but_the_damaged_batches(damage: Damage, split: dict[str, int]) -> None:
     good, _ = rows(damage, "DROPMALFORMED", **split)
     assert first_difference(good, survivors(damage)) == ""
 
 
 @however_split
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_permissive_adds_one_row_for_the_gap_however_it_is_split(damage: Damage, split: dict[str, int]) -> None:
-    """Every one of these cases has exactly one damaged stretch."""
+def test_permissive_adds_one_row_for_the_damaged_range_in_every_split(damage: Damage, split: dict[str, int]) -> None:
+    """Each of these cases has exactly one damaged range."""
     good, bad = rows(damage, "PERMISSIVE", **split)
     assert first_difference(good, survivors(damage)) == ""
     ((key, value, topic, number, *_, error),) = bad
@@ -155,7 +155,7 @@ def test_permissive_adds_one_row_for_the_gap_however_it_is_split(damage: Damage,
 
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_gaps_are_reported_once_also_where_data_loss_is_allowed(damage: Damage) -> None:
+def test_damaged_ranges_are_reported_once_also_if_data_loss_is_allowed(damage: Damage) -> None:
     for split in SPLITS[:2]:
         good, bad = rows(damage, "PERMISSIVE", failOnDataLoss=False, **split)
         assert first_difference(good, survivors(damage)) == ""
@@ -163,21 +163,21 @@ def test_gaps_are_reported_once_also_where_data_loss_is_allowed(damage: Damage) 
 
 
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_a_range_that_touches_the_damage_gives_the_rest(damage: Damage) -> None:
-    """From just before, inside and just after the damage to the end, and from the beginning to there."""
+def test_ranges_around_the_damage_return_all_other_rows(damage: Damage) -> None:
+    """From just before, inside and just after the damage to the end, and from the beginning to these offsets."""
     hit = damage.hit or [b for b in corpus.batches(damage.source) if b["position"] + b["size"] == damage.start]
     topic, number = damage.source.topic, str(damage.source.number)
     end = damage.source.opened["logEndOffset"]
     for offset in sorted({o + step for b in hit for o in (b["baseOffset"], b["lastOffset"]) for step in (-1, 0, 1)}):
         at = {topic: {number: min(max(offset, 0), end)}}
         before, _ = rows(damage, "PERMISSIVE", endingOffsets=at)
-        behind, _ = rows(damage, "PERMISSIVE", startingOffsets=at)
-        assert first_difference(before + behind, survivors(damage)) == ""
+        after, _ = rows(damage, "PERMISSIVE", startingOffsets=at)
+        assert first_difference(before + after, survivors(damage)) == ""
 
 
 @in_every_mode
 @pytest.mark.parametrize("damage", BROKEN, ids=str)
-def test_damage_outside_the_range_is_not_met(damage: Damage, mode: str) -> None:
+def test_damage_outside_the_range_is_ignored(damage: Damage, mode: str) -> None:
     bases = sorted(damage.source.bases)
     end = damage.source.opened["logEndOffset"]
     for base, stop in zip(bases, [*bases[1:], end], strict=True):
@@ -190,7 +190,7 @@ def test_damage_outside_the_range_is_not_met(damage: Damage, mode: str) -> None:
 
 
 @in_every_mode
-def test_of_two_batches_that_changed_places_only_true_rows_are_given_and_none_twice(mode: str) -> None:
+def test_swapped_batches_give_only_original_rows_and_none_twice(mode: str) -> None:
     (damage,) = [d for d in BROKEN if d.name == "batches-swapped"]
     if mode == "FAILFAST":
         with refuses("CORDWOOD_CORRUPT_BATCH"):
@@ -208,15 +208,15 @@ def test_of_two_batches_that_changed_places_only_true_rows_are_given_and_none_tw
 
 
 @in_every_mode
-def test_a_codec_that_is_not_known_is_refused_in_every_mode(tmp_path: Path, mode: str) -> None:
-    """An unknown codec is no damage: skipping it would lose what a later release can read."""
+def test_an_unknown_codec_is_refused_in_every_mode(tmp_path: Path, mode: str) -> None:
+    """An unknown codec is not damage: skipping it would lose data that a later release can read."""
     raws = [batch(0, [Rec(b"a")]), batch(1, [Rec(b"b")], codec=6), batch(2, [Rec(b"c")])]
     path = write_partition(tmp_path / "new-0", [(0, raws)])
     with refuses("CORDWOOD_UNSUPPORTED", "new-0"):
         plan(path, mode=mode).rows()
 
 
-def test_two_damaged_stretches_are_two_rows(copied: Any) -> None:
+def test_two_damaged_ranges_are_two_rows(copied: Any) -> None:
     part = corpus.partition("01-small")
     path = copied(part.path)
     file = path / "00000000000000000000.log"
@@ -239,8 +239,8 @@ def test_two_damaged_stretches_are_two_rows(copied: Any) -> None:
 
 
 @pytest.mark.parametrize("case", ["12-compacted", "11-transactions", "17-raised-and-lowered", "18-leaps"])
-def test_any_damaged_batch_is_reported_once_however_it_is_split(copied: Any, case: str) -> None:
-    """Also where its offsets leap, so that a cut lies inside of it."""
+def test_any_damaged_batch_is_reported_once_in_every_split(copied: Any, case: str) -> None:
+    """Also if its offsets are sparse, so that it is cut inside."""
     part = corpus.partition(case)
     path = copied(part.path)
     shown = kafka_rows(part, corpus.visible(part))
@@ -262,8 +262,8 @@ def test_any_damaged_batch_is_reported_once_however_it_is_split(copied: Any, cas
 
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
-def test_batches_whose_marker_was_lost_are_reported_once_however_they_are_split(copied: Any, mode: str) -> None:
-    """Nobody can tell whether they were committed: they are left out, each with a row that says so."""
+def test_batches_whose_marker_was_lost_are_reported_once_in_every_split(copied: Any, mode: str) -> None:
+    """It is unknown whether they were committed: they are left out, each with a row about it."""
     part = corpus.partition("11-transactions")
     path = copied(part.path)
     file = path / name(356)
@@ -301,7 +301,7 @@ def outcome(found: Any) -> tuple[list[int], list[str]]:
 
 
 @pytest.mark.parametrize("io", ["auto", "mmap", "pread"])
-def test_a_segment_that_vanished_after_planning_has_a_code(copied: Any, io: str) -> None:
+def test_a_segment_that_was_removed_after_planning_has_an_error_code(copied: Any, io: str) -> None:
     path = copied(corpus.partition("01-plain").path)
     found = planned(path, io=io)
     for file in path.glob("00000000000000000400.*"):
@@ -313,7 +313,7 @@ def test_a_segment_that_vanished_after_planning_has_a_code(copied: Any, io: str)
 
 @pytest.mark.parametrize("segment", ["00000000000000000400", "00000000000000001217"])
 @pytest.mark.parametrize("size", [0, 5000])
-def test_a_file_that_was_shortened_after_planning_has_a_code(copied: Any, segment: str, size: int) -> None:
+def test_a_file_that_was_shortened_after_planning_has_an_error_code(copied: Any, segment: str, size: int) -> None:
     path = copied(corpus.partition("01-plain").path)
     found = planned(path)
     with (path / f"{segment}.log").open("r+b") as file:
@@ -349,10 +349,10 @@ except Exception as error:
     ("io", "base", "size", "before"),
     [("auto", 400, 0, "planned"), ("auto", 400, 5000, "1500"), ("auto", 1217, 0, "1500"), ("pread", 400, 0, "1500")],
 )
-def test_a_segment_that_was_shortened_under_an_open_handle_has_a_code(
+def test_a_segment_that_was_shortened_under_an_open_handle_has_an_error_code(
     copied: Any, script_environment: dict[str, str], *, io: str, base: int, size: int, before: str
 ) -> None:
-    """A worker keeps handles from one query to the next; in a process of its own, which a signal would end."""
+    """A worker keeps handles between queries. In a separate process, because a signal would terminate it."""
     path = copied(corpus.partition("01-plain").path)
     found = planned(path, io=io)
     jobs = path.parent / "jobs"
@@ -364,7 +364,7 @@ def test_a_segment_that_was_shortened_under_an_open_handle_has_a_code(
     assert errors.parse(second).code in ("CORDWOOD_SEGMENT_GONE", "CORDWOOD_CORRUPT_BATCH")
 
 
-def test_a_partition_that_vanished_after_planning_has_a_code(copied: Any) -> None:
+def test_a_partition_that_was_moved_after_planning_has_an_error_code(copied: Any) -> None:
     path = copied(corpus.partition("01-plain").path)
     found = planned(path)
     path.rename(path.parent / "elsewhere")
@@ -374,7 +374,7 @@ def test_a_partition_that_vanished_after_planning_has_a_code(copied: Any) -> Non
     assert set(codes) <= {"CORDWOOD_SEGMENT_GONE", "CORDWOOD_NOT_FOUND"}
 
 
-def test_without_fail_on_data_loss_a_segment_that_vanished_is_left_out(copied: Any) -> None:
+def test_without_fail_on_data_loss_a_removed_segment_is_skipped(copied: Any) -> None:
     path = copied(corpus.partition("01-plain").path)
     found = planned(path, failOnDataLoss=False)
     for file in path.glob("00000000000000000400.*"):
@@ -398,7 +398,7 @@ def test_records_that_were_deleted_after_planning_are_data_loss_and_no_others(co
     assert first_difference(got, list(range(start, 1500))) == ""
 
 
-def test_without_fail_on_data_loss_what_a_shorter_segment_still_holds_is_read(copied: Any) -> None:
+def test_without_fail_on_data_loss_the_rest_of_a_shortened_segment_is_read(copied: Any) -> None:
     """Compaction makes segments shorter, and a new leader cuts them."""
     part = corpus.partition("01-plain")
     path = copied(part.path)
@@ -428,7 +428,7 @@ def test_without_fail_on_data_loss_segments_that_compaction_merged_are_read(copi
     assert first_difference(got, list(range(1500))) == ""
 
 
-def test_without_fail_on_data_loss_old_segments_that_retention_took_are_left_out(copied: Any) -> None:
+def test_without_fail_on_data_loss_segments_that_retention_deleted_are_skipped(copied: Any) -> None:
     path = copied(corpus.partition("01-plain").path)
     found = planned(path, failOnDataLoss=False)
     for base in (0, 400):

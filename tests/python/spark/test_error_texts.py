@@ -1,4 +1,4 @@
-"""The text of an error of the Spark source, which is all that reaches the driver: it is read back exactly."""
+"""The text of an error of the Spark source, the only part that reaches the driver, is parsed exactly."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parts(error: SparkLogError | None) -> tuple[Any, ...]:
 
 
 def as_spark_shows(error: SparkLogError) -> list[str | Exception]:
-    """What is around an error: a traceback, the sentence of a stream, the text of the JVM, an exception of Spark."""
+    """The texts and exceptions that contain an error: a traceback, a stream's message, the JVM's text, exceptions."""
     try:
         raise error
     except SparkLogError:
@@ -83,7 +83,7 @@ def test_the_text_begins_with_the_code_and_the_place(error: SparkLogError, sente
 TOPICS = st.none() | st.from_regex("[A-Za-z0-9._-]{1,12}", fullmatch=True)
 NUMBERS = st.none() | st.integers(0, (1 << 63) - 1)
 CODES = st.sampled_from([value for name, value in vars(errors).items() if name.isupper() and not name.startswith("_")])
-# pieces of the text itself, of places and of lines: each would confuse a reader that searches the sentence
+# parts of the format itself, which would confuse a parser that searches the sentence
 PIECES = st.sampled_from(
     [
         str(EXAMPLES[0][0]),

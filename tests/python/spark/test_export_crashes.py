@@ -1,4 +1,4 @@
-"""Exports that are killed: whoever reads meanwhile sees no record twice, and the next start loses none."""
+"""Exports that are killed: another reader never finds a record twice, and the next start loses none."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from spark.exporting import a_plan, go, seen, wanted, write_step
 
 
 class KilledError(BaseException):
-    """What no `except Exception` stops."""
+    """Not caught by `except Exception`."""
 
 
 @contextmanager
 def killed_at(call: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Dies before the call with that number to anything that changes the disk; the names of the calls so far."""
+    """Raise before the n-th call that changes the disk; yields the names of the calls so far."""
     made: list[str] = []
 
     def counted(name: str, real: Callable[..., Any]) -> Callable[..., Any]:
@@ -48,7 +48,7 @@ def killed_at(call: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]
         yield made
 
 
-def test_an_export_killed_before_any_change_to_the_disk_goes_on_without_loss_or_doubles(
+def test_an_export_killed_before_any_change_to_the_disk_continues_without_loss_or_duplicates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = a_plan(2, (0,))
@@ -63,7 +63,7 @@ def test_an_export_killed_before_any_change_to_the_disk_goes_on_without_loss_or_
                 go(output, plan)
             except KilledError:
                 died = True
-        # whoever reads meanwhile sees no record twice, and nothing that is not of the log
+        # another reader finds no record twice, and only records of the log
         assert seen(output) <= whole
         done = go(output, plan)
         assert seen(output) == whole, (call, calls[-1])
@@ -72,12 +72,12 @@ def test_an_export_killed_before_any_change_to_the_disk_goes_on_without_loss_or_
         assert not list((output / "_cordwood" / "staging").iterdir())
         if not died:
             break
-    # the kinds of calls that were reached, so that the test cannot become empty
+    # all kinds of calls were reached
     assert reached == {"fsync", "mkdir", "replace", "open", "dump", "rmtree"}
     assert call > 40
 
 
-def test_an_export_killed_twice_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_killed_twice_continues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = a_plan(2, (0,))
     with killed_at(-1, monkeypatch) as calls:
         go(tmp_path / "whole", plan)
@@ -93,7 +93,7 @@ def test_an_export_killed_twice_goes_on(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("after", range(3))
-def test_a_writer_that_dies_half_way_leaves_nothing_in_sight(tmp_path: Path, after: int) -> None:
+def test_a_writer_that_fails_half_way_publishes_nothing(tmp_path: Path, after: int) -> None:
     plan = a_plan(3)
 
     def dying(step: Step, staging: Path) -> None:
@@ -111,8 +111,8 @@ def test_a_writer_that_dies_half_way_leaves_nothing_in_sight(tmp_path: Path, aft
     assert (done.ranges, done.skipped) == (2 * (3 - after), 2 * after)
 
 
-def test_the_rest_of_the_files_of_a_recorded_step_come_into_sight(tmp_path: Path) -> None:
-    # as a power failure leaves it: the record is there, and some of the renames
+def test_the_remaining_files_of_a_recorded_step_are_published(tmp_path: Path) -> None:
+    # as after a power failure: the record is written, and some of the files are renamed
     plan = a_plan(1)
     output = tmp_path / "out"
     go(output, plan)

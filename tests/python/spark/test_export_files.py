@@ -1,4 +1,4 @@
-"""The Parquet files of an export: what is there is compared with what the log has."""
+"""The Parquet files of an export are compared with the log."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def test_a_removed_file_is_an_error_with_partition_and_counts(tmp_path: Path) ->
     assert (caught.value.expected, caught.value.found) == ("30", "25")
 
 
-def test_a_file_of_others_among_ours_is_an_error(tmp_path: Path) -> None:
+def test_a_foreign_file_in_the_output_is_an_error(tmp_path: Path) -> None:
     output = tmp_path / "out"
     go(output, a_plan())
     ours = output / "topic=orders" / f"date={DATES[0]}" / "part-00001-0000.parquet"
     shutil.copy(ours, ours.with_name("copy.parquet"))
-    with pytest.raises(ExportError, match=r"copy\.parquet is not of this export"):
+    with pytest.raises(ExportError, match=r"copy\.parquet is not part of this export"):
         go(output, a_plan())
 
 

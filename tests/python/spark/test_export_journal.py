@@ -1,4 +1,4 @@
-"""What an export writes down of itself, and whether a later start may go on from it."""
+"""The journal of an export, and which later starts may continue it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cordwood.spark.jobs.journal import Journal, Plan
 from spark.exporting import PLAIN, a_plan, begin_by_hand, go
 
 
-def test_two_exports_to_one_output_are_kept_apart(tmp_path: Path) -> None:
+def test_a_second_export_to_the_same_output_is_refused(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     with journal.locked(), pytest.raises(ExportError, match="another export is writing"), Journal(tmp_path).locked():
         pass
@@ -26,7 +26,7 @@ def test_two_exports_to_one_output_are_kept_apart(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_system_without_locks_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_system_without_locks_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -75,7 +75,7 @@ def test_options_that_change_no_row_may_change(tmp_path: Path) -> None:
     begin_by_hand(PLAIN.path, output, **{"kafka.isolation.level": "read_uncommitted"})
 
 
-def test_options_may_become_less_strict_and_not_more(tmp_path: Path) -> None:
+def test_options_may_be_relaxed_but_not_tightened(tmp_path: Path) -> None:
     output = tmp_path / "out"
     begin_by_hand(PLAIN.path, output)
     begin_by_hand(PLAIN.path, output, failOnDataLoss=False)
@@ -88,12 +88,12 @@ def test_options_may_become_less_strict_and_not_more(tmp_path: Path) -> None:
         export(None, PLAIN.path, tmp_path / "lenient")  # type: ignore[arg-type]
 
 
-def test_a_topic_that_was_made_anew_is_refused(tmp_path: Path, copied: Callable[[Path], Path]) -> None:
+def test_a_topic_that_was_created_again_is_refused(tmp_path: Path, copied: Callable[[Path], Path]) -> None:
     path = copied(PLAIN.path)
     begin_by_hand(path, tmp_path / "out")
     metadata = path / "partition.metadata"
     metadata.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
-    with pytest.raises(ExportError, match="belongs to another topic now"):
+    with pytest.raises(ExportError, match="now belongs to another topic"):
         export(None, path, tmp_path / "out")  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Where an export may write: never into a log, nor among what is not its own."""
+"""Outputs of an export: never a log, or a directory with foreign files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cordwood.spark.jobs.exporting import export
 from spark.exporting import PLAIN, a_plan, begin_by_hand, go, tree
 
 
-def test_a_directory_with_other_things_is_refused(tmp_path: Path) -> None:
+def test_a_directory_with_other_files_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious.txt").write_text("mine")
     with pytest.raises(ExportError, match=r"precious\.txt"):
         go(tmp_path, a_plan())
@@ -22,14 +22,14 @@ def test_a_directory_with_other_things_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("output", ["s3://bucket/x", "hdfs:/x", "s3a://bucket", "gs://b/c"])
-def test_an_output_that_is_no_directory_is_refused(output: str) -> None:
+def test_an_output_that_is_not_a_local_path_is_refused(output: str) -> None:
     with pytest.raises(cw.ConfigError, match=output.partition(":")[0]):
         export(None, PLAIN.path, output)  # type: ignore[arg-type]
 
 
 def test_an_output_inside_the_log_is_refused(copied: Callable[[Path], Path]) -> None:
     path = copied(PLAIN.path)
-    with pytest.raises(cw.ConfigError, match="nothing is ever written there"):
+    with pytest.raises(cw.ConfigError, match="where nothing is ever written"):
         export(None, path, path / "out")  # type: ignore[arg-type]
     assert not (path / "out").exists()
 
@@ -64,9 +64,26 @@ def test_an_output_inside_another_partition_is_refused(copied: Callable[[Path], 
         assert not (path / "out").exists()
 
 
-def test_an_output_beside_a_copied_partition_is_none_of_a_brokers(copied: Callable[[Path], Path]) -> None:
+@pytest.mark.parametrize("file", ["partition.metadata", "leader-epoch-checkpoint", f"{7:020d}.index"])
+def test_an_output_in_a_partition_without_a_log_is_refused(tmp_path: Path, file: str) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / file).touch()
+    with pytest.raises(cw.ConfigError, match="where nothing is ever written"):
+        export(None, PLAIN.path, tmp_path / "orders-0" / "out")  # type: ignore[arg-type]
+    assert not (tmp_path / "orders-0" / "out").exists()
+
+
+def test_an_output_next_to_a_copied_partition_is_allowed(copied: Callable[[Path], Path]) -> None:
     path = copied(PLAIN.path)
     begin_by_hand(path, path.parent / "out")
+
+
+@pytest.mark.parametrize("file", [".lock", "recovery-point-offset-checkpoint", "other-checkpoint"])
+def test_an_output_next_to_a_lock_or_checkpoint_without_partitions_is_allowed(tmp_path: Path, file: str) -> None:
+    """Other programs use these names, too."""
+    (tmp_path / file).touch()
+    (tmp_path / "folder").mkdir()
+    begin_by_hand(PLAIN.path, tmp_path / "out")
 
 
 def test_paths_may_be_written_as_uris(tmp_path: Path) -> None:

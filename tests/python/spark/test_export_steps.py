@@ -12,7 +12,7 @@ from spark.exporting import PLAIN
 
 @pytest.mark.parametrize("piece_bytes", [1, 3_000, 50_000, 1 << 30])
 @pytest.mark.parametrize("step_bytes", [1, 80_000, 1 << 40])
-def test_steps_hold_every_offset_once(piece_bytes: int, step_bytes: int) -> None:
+def test_steps_contain_every_offset_once(piece_bytes: int, step_bytes: int) -> None:
     parts = [corpus.partition("01-plain"), corpus.partition("04-lz4"), corpus.partition("15-empty")]
     ranges = []
     for part in parts:
@@ -32,7 +32,7 @@ def test_steps_hold_every_offset_once(piece_bytes: int, step_bytes: int) -> None
 
 
 def test_a_range_inside_a_batch_keeps_its_edges() -> None:
-    # batches of 01-plain hold about ten records: 3 and 1497 lie inside one
+    # batches of 01-plain have about ten records: 3 and 1497 are inside a batch
     whole = Range("orders", 0, str(PLAIN.path), 3, 1497)
     pieces = list(cut(whole, 20_000, "pread"))
     assert len(pieces) > 3

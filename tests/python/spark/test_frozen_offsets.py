@@ -1,4 +1,4 @@
-"""Offsets that are looked up once and given to several jobs as options."""
+"""Offsets that are resolved once and passed to several jobs as options."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_offsets_are_frozen_as_options() -> None:
     assert json.loads(found["startingOffsets"]) == {"cities": {str(p.number): p.log_start for p in parts}}
     ends = {str(p.number): p.opened["logEndOffset"] for p in parts}
     assert json.loads(found["endingOffsets"]) == {"cities": ends}
-    # what was frozen is frozen again to the same
+    # resolved offsets resolve to themselves
     assert jobs.resolve_offsets(data, subscribe="cities", **found) == found
 
 

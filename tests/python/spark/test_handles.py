@@ -1,4 +1,4 @@
-"""What crosses a process is a recipe, what is opened is opened once, and what is not planned is not opened."""
+"""Pickles contain no handles, each log is opened once, and only planned segments are opened."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PLAIN = corpus.partition("01-plain")
 
 
 def test_readers_splits_and_sources_are_small_pickles() -> None:
-    """A task gets both: neither may hold a log, an index or the list of everything."""
+    """Each task receives them: they must not contain a log, an index or the whole plan."""
     found = plan(corpus.partition("20-many-segments").path, minPartitions=20)
     assert len(cloudpickle.dumps(found.source)) < 10_000
     assert len(cloudpickle.dumps(found.reader)) < 10_000
@@ -39,8 +39,8 @@ def test_readers_splits_and_sources_are_small_pickles() -> None:
     assert len(cloudpickle.dumps(locate(str(PLAIN.path)).udf.func)) < 5_000
 
 
-def test_pickles_of_a_reader_hold_no_handle() -> None:
-    """They open nothing when they are loaded, and work where the files came back meanwhile."""
+def test_pickles_of_a_reader_contain_no_handle() -> None:
+    """They open nothing when they are loaded."""
     data = source(PLAIN.path)
     reader = data.reader(schema=struct("offset"))
     splits = reader.partitions()
@@ -59,7 +59,7 @@ print(len(rows), sum(rows))
 """
 
 
-def test_another_process_reads_what_was_planned_here(tmp_path: Path, script_environment: dict[str, str]) -> None:
+def test_another_process_reads_a_plan(tmp_path: Path, script_environment: dict[str, str]) -> None:
     found = plan(PLAIN.path, schema=struct("offset"), maxPartitionBytes=30_000)
     jobs = tmp_path / "jobs"
     jobs.write_bytes(cloudpickle.dumps((found.reader, found.splits)))
@@ -77,7 +77,7 @@ for split in splits:
 """
 
 
-def test_a_worker_imports_no_pandas_and_leaves_little_to_collect_behind_each_task(
+def test_a_worker_does_not_import_pandas_and_leaves_few_objects_to_collect(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     found = plan(PLAIN.path, minPartitions=3)
@@ -99,14 +99,14 @@ print(len(where), where.null_count, when.null_count, "pandas" in sys.modules)
 """
 
 
-def test_a_look_up_of_arrow_imports_no_pandas(tmp_path: Path, script_environment: dict[str, str]) -> None:
+def test_an_arrow_look_up_does_not_import_pandas(tmp_path: Path, script_environment: dict[str, str]) -> None:
     done = run(write_script(tmp_path, LOOK_UP), PLAIN.path, env=script_environment)
     assert done.stdout.split() == ["1500", "0", "0", "False"]
 
 
 @pytest.mark.strace
 def test_a_task_opens_only_the_segments_of_its_range(tmp_path: Path, script_environment: dict[str, str]) -> None:
-    """By offsets and by times; the last segment may be looked at for the log's end, and no other."""
+    """By offsets and by times; of the other segments only the last may be opened, for the log's end."""
     if shutil.which("strace") is None:
         assert "CI" not in os.environ, "strace is missing, and here it must be there"
         pytest.skip("strace is not installed")
@@ -134,7 +134,7 @@ def test_a_task_opens_only_the_segments_of_its_range(tmp_path: Path, script_envi
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths of the logs that were opened, counted where that happens."""
+    """The paths of the opened logs."""
     paths: list[str] = []
     real = cw.Log
 
@@ -167,13 +167,13 @@ def grown(path: Path, first: int) -> None:
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-def test_a_directory_in_place_of_another_is_opened_anew(copied: Any, opened: list[str], refresh: bool) -> None:
+def test_a_replaced_directory_is_opened_again(copied: Any, opened: list[str], refresh: bool) -> None:
     path = copied(PLAIN.path)
     assert open_cached(str(path)).log_end_offset == 1500
     shutil.copytree(corpus.partition("15-one-record").path, path.parent / "new")
     path.rename(path.parent / "old")
     (path.parent / "new").rename(path)
-    # what was seen last may be asked about the earlier plan
+    # without refresh the cached log is returned, for the earlier plan
     assert open_cached(str(path), refresh=refresh).log_end_offset == (1 if refresh else 1500)
     assert open_cached(str(path)).log_end_offset == 1
     assert len(opened) == 2
@@ -193,7 +193,7 @@ def flipped(file: Path) -> None:
 
 
 def offsets_or_code(path: Path) -> Any:
-    """What a reading of now gives: planned and read in this process, which keeps its logs."""
+    """The result of planning and reading in this process, which caches its logs."""
     try:
         table = pa.concat_tables(plan(path, schema=struct("offset"), failOnDataLoss=False).tables())
     except cw.CordwoodError as error:
@@ -203,8 +203,8 @@ def offsets_or_code(path: Path) -> Any:
 
 @pytest.mark.parametrize("age", [0, 3600])
 @pytest.mark.parametrize("change", [cut, flipped])
-def test_a_sealed_segment_that_changes_in_place_is_read_as_it_is_now(copied: Any, change: Any, age: int) -> None:
-    """The directory, the last segment and the checkpoint stay as they are; so does the time, within a tick."""
+def test_a_sealed_segment_that_changed_in_place_is_read_again(copied: Any, change: Any, age: int) -> None:
+    """The directory, the last segment and the checkpoint do not change; nor does the time, within a tick."""
     path = copied(PLAIN.path)
     file, whole = path / SEALED, PLAIN.path / SEALED
     moment = time.time() - age
@@ -221,8 +221,8 @@ def test_a_sealed_segment_that_changes_in_place_is_read_as_it_is_now(copied: Any
 
 
 @pytest.mark.parametrize("age", [0, 3600])
-def test_the_cache_sees_what_was_appended_rolled_removed_or_replaced(tmp_path: Path, age: int) -> None:
-    """A worker lives as long as the application: what changed an hour ago is seen as well as what changed just now."""
+def test_the_cache_detects_appends_rolls_removals_and_replacements(tmp_path: Path, age: int) -> None:
+    """A worker may run for hours: old and recent changes are detected."""
     path = tmp_path / "t-0"
     when = itertools.count(int(time.time()) - age)
 
@@ -248,7 +248,7 @@ def test_the_cache_sees_what_was_appended_rolled_removed_or_replaced(tmp_path: P
 
 
 def test_the_cache_is_bounded(tmp_path: Path) -> None:
-    """A job over thousands of partitions must not end for want of file descriptors."""
+    """A job over thousands of partitions must not run out of file descriptors."""
     for number in range(150):
         grown(tmp_path / f"t-{number}", 0)
     before = len(list(OPEN_FILES.iterdir()))
@@ -314,8 +314,8 @@ def test_cordwood_itself_imports_neither_spark_nor_pandas(tmp_path: Path, script
     assert run(write_script(tmp_path, LAZY), env=script_environment).stdout.split() == ["fine"]
 
 
-def test_the_reader_takes_no_filters() -> None:
-    """Spark keeps the plan of a pushed filter for all queries of a DataFrame: `test_reuse.py` runs them."""
+def test_the_reader_accepts_no_filters() -> None:
+    """Spark keeps the plan of a pushed filter for all queries of a DataFrame; see `test_reuse.py`."""
     reader = source(PLAIN.path).reader(schema=struct("offset"))
     assert type(reader).pushFilters is DataSourceReader.pushFilters
 
@@ -343,7 +343,7 @@ def test_an_error_of_a_reader_pickles_with_its_text_and_place() -> None:
 
 
 def test_planning_opens_each_of_many_logs_once(tmp_path: Path, opened: list[str]) -> None:
-    """More logs than the cache holds."""
+    """More logs than the maximum of the cache."""
     for number in range(80):
         shutil.copytree(corpus.partition("15-one-record").path, tmp_path / f"many-{number}")
     reader = source(tmp_path).reader(struct("offset"))
@@ -376,7 +376,7 @@ def test_many_logs_of_many_segments_stay_below_the_usual_limit_of_open_files(
     assert int(found) == 70 * len(corpus.visible(part))
 
 
-def test_a_look_up_takes_a_file_address_and_keeps_the_name_of_a_link(tmp_path: Path) -> None:
+def test_a_look_up_accepts_a_file_url_and_keeps_the_name_of_a_link(tmp_path: Path) -> None:
     link = tmp_path / "linked-7"
     link.symlink_to(corpus.partition("01-plain").path)
     for path in (str(link), f"file://{link}"):

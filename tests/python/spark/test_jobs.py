@@ -37,7 +37,7 @@ DAMAGED = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
 
 
 def read(output: Path) -> pa.Table:
-    """The exported files, by another reader, which knows nothing of how they were made."""
+    """The exported files, read by pyarrow alone."""
     fields = pa.schema([("topic", pa.string()), ("date", pa.string())])
     return ds.dataset(output, format="parquet", partitioning=ds.partitioning(fields, flavor="hive")).to_table()
 
@@ -85,9 +85,7 @@ def test_records_are_counted_by_partition(spark: Any, everything: Everything) ->
     assert found == {(part.topic, part.number): len(corpus.visible(part)) for part in parts}
 
 
-def test_gaps_between_segments_are_in_the_counts_and_are_data_loss_where_nothing_was_compacted(
-    spark: Any, copied: Any
-) -> None:
+def test_gaps_between_segments_are_counted_and_are_data_loss_without_compaction(spark: Any, copied: Any) -> None:
     path = copied(PLAIN.path)
     for file in path.glob("00000000000000000400.*"):
         file.unlink()
@@ -118,7 +116,7 @@ def test_records_are_counted_by_key_and_by_hour(spark: Any, everything: Everythi
     assert by_hour == Counter((part.topic, hour(record)) for part, record in records)
 
 
-def test_what_was_aborted_is_not_counted(spark: Any) -> None:
+def test_aborted_records_are_not_counted(spark: Any) -> None:
     committed = corpus.committed(PAYMENTS, PAYMENTS.opened["logEndOffset"])
     for by in ("partition", "hour"):
         rows = jobs.count(spark, PAYMENTS.path, by=by, isolationLevel="read_committed").collect()
@@ -158,8 +156,8 @@ def test_everything_is_exported_once(spark: Any, everything: Everything, tmp_pat
         jobs.export(spark, folder, output)
 
 
-def test_an_export_killed_in_each_step_goes_on(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed after Spark's commit, and after the step's record; each start gets one step further."""
+def test_an_export_killed_in_each_step_continues(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed after Spark's commit, and after the record of the step; each start advances by one step."""
     finish, place = Journal.finish, Journal._place  # noqa: SLF001  (the moments to die at)
 
     def die(*_: object) -> None:
@@ -181,14 +179,14 @@ def test_an_export_killed_in_each_step_goes_on(spark: Any, tmp_path: Path, monke
     assert done.skipped == 2
 
 
-def test_only_what_was_committed_is_exported(spark: Any, tmp_path: Path) -> None:
+def test_only_committed_records_are_exported(spark: Any, tmp_path: Path) -> None:
     jobs.export(spark, PAYMENTS.path, tmp_path / "out", **{"kafka.isolation.level": "read_committed"})
     committed = corpus.committed(PAYMENTS, PAYMENTS.opened["logEndOffset"])
     assert exported(tmp_path / "out") == rows_of(PAYMENTS, committed)
 
 
 @pytest.mark.parametrize(("mode", "errors"), [("DROPMALFORMED", 0), ("PERMISSIVE", 1)])
-def test_what_is_left_of_a_damaged_log_is_exported(spark: Any, tmp_path: Path, mode: str, errors: int) -> None:
+def test_the_rest_of_a_damaged_log_is_exported(spark: Any, tmp_path: Path, mode: str, errors: int) -> None:
     done = jobs.export(spark, DAMAGED, tmp_path / "out", mode=mode)
     table = read(tmp_path / "out")
     assert done.rows == table.num_rows == 369 + errors
@@ -196,13 +194,13 @@ def test_what_is_left_of_a_damaged_log_is_exported(spark: Any, tmp_path: Path, m
         assert table.num_rows - table["_error"].null_count == errors
 
 
-def test_damage_stops_an_export_and_nothing_of_it_is_in_sight(spark: Any, tmp_path: Path) -> None:
+def test_damage_stops_an_export_and_publishes_nothing(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(Exception, match="CORDWOOD_CORRUPT_BATCH"):
         jobs.export(spark, DAMAGED, tmp_path / "out")
     assert not list((tmp_path / "out").glob("topic=*"))
 
 
-def test_an_export_that_retention_overtook_goes_on_with_what_is_left(
+def test_an_export_overtaken_by_retention_continues_with_the_rest(
     spark: Any, tmp_path: Path, copied: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, output = copied(PLAIN.path), tmp_path / "out"
@@ -235,7 +233,7 @@ def test_an_export_that_retention_overtook_goes_on_with_what_is_left(
     assert start().rows == done.rows
 
 
-def test_columns_are_chosen_and_those_that_place_a_row_stay(spark: Any, tmp_path: Path) -> None:
+def test_selected_columns_and_those_that_place_a_row_are_exported(spark: Any, tmp_path: Path) -> None:
     jobs.export(spark, PLAIN.path, tmp_path / "out", columns="valueSize", endingTimestamp=1_700_000_010_000)
     table = read(tmp_path / "out")
     assert set(table.column_names) == {"valueSize", "topic", "partition", "offset", "timestamp", "date"}
@@ -244,7 +242,7 @@ def test_columns_are_chosen_and_those_that_place_a_row_stay(spark: Any, tmp_path
 
 @pytest.fixture
 def command(spark: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., Any]:
-    """Runs a command in the shared session; gives the exit code, standard output and standard error."""
+    """Runs a command in the shared session; returns the exit code, standard output and standard error."""
 
     @contextmanager
     def shared(_job: str, _master: str | None) -> Iterator[Any]:
@@ -285,7 +283,7 @@ def test_commands_print_what_the_jobs_find(command: Callable[..., Any], tmp_path
         assert expected in out
 
 
-def test_commands_fail_with_one_paragraph(command: Callable[..., Any], tmp_path: Path, copied: Any) -> None:
+def test_commands_fail_with_one_line(command: Callable[..., Any], tmp_path: Path, copied: Any) -> None:
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "precious.txt").touch()
@@ -297,7 +295,7 @@ def test_commands_fail_with_one_paragraph(command: Callable[..., Any], tmp_path:
         (2, "s3://", ("export", PLAIN.path, "s3://bucket/x")),
         (2, "it has 'precious.txt'", ("export", PLAIN.path, foreign)),
         (2, "where nothing is ever written", ("export", PAYMENTS.path, copied(PLAIN.path) / "out")),
-        (2, "is there already", ("count", PLAIN.path, "-o", foreign)),
+        (2, "exists, and is not replaced", ("count", PLAIN.path, "-o", foreign)),
         (2, "where nothing is ever written", ("segments", PAYMENTS.path, "-o", copied(PLAIN.path, under="b") / "out")),
         (2, "expected one of them", ("count", PLAIN.path, "--since", "5", "--option", "startingtimestamp=5")),
     ]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 SPARK = Path(__file__).resolve().parents[3] / "python" / "cordwood" / "spark"
 
-# from the ground up; the package itself only says where things are
+# from the lowest layer up; the package itself only imports names lazily
 ORDER = [
     "errors",
     "topic_pattern",
@@ -33,7 +33,7 @@ ORDER = [
     "__main__",
 ]
 
-# what can be used, and tested, where there is no Spark
+# modules that can be used and tested without Spark
 WITHOUT_SPARK = [
     "errors",
     "topic_pattern",

@@ -1,4 +1,4 @@
-"""The UDFs in a real Spark: columns of offsets and times by the thousand, and handles that are opened once."""
+"""The UDFs in a real Spark: large columns of offsets and times, and handles that are opened once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def place(part: corpus.Partition, offset: int | None) -> tuple[int, ...] | None:
     return (b["segment"], b["baseOffset"], b["position"], b["size"])
 
 
-def test_locate_answers_every_kind_alike(spark: Any) -> None:
+def test_locate_returns_the_same_for_every_kind(spark: Any) -> None:
     """Null, negative and unknown offsets among the others, in several Arrow batches and tasks."""
     offsets = [None if n % 17 == 0 else n - 40 for n in range(1700)]
     table = pa.table({"n": pa.array(range(1700), pa.int64()), "o": pa.array(offsets, pa.int64())})
@@ -49,7 +49,7 @@ def test_locate_answers_every_kind_alike(spark: Any) -> None:
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
 
 
-def test_look_ups_have_the_types_that_are_promised(spark: Any) -> None:
+def test_look_ups_have_the_documented_types(spark: Any) -> None:
     frame = spark.range(1).select("id", f.lit(EPOCH).alias("t"))
     for kind in ("pandas", "arrow"):
         schema = frame.select(
@@ -63,8 +63,8 @@ def test_look_ups_have_the_types_that_are_promised(spark: Any) -> None:
         assert all(field.nullable for field in schema)
 
 
-def test_offset_for_time_answers_every_kind_alike_in_a_session_of_another_zone(spark: Any) -> None:
-    """An hour that a clock change repeats is in it: local times without their zone would be ambiguous."""
+def test_offset_for_time_returns_the_same_for_every_kind_in_another_time_zone(spark: Any) -> None:
+    """It includes an hour that a clock change repeats: local times without a zone would be ambiguous."""
     part = corpus.partition("08-late")
     known = [r.timestamp * 1000 + step for r in corpus.visible(part)[::25] for step in (-1, 0, 1)]
     repeated = [int(datetime(2023, 11, 5, hour, 30, tzinfo=UTC).timestamp() * 1_000_000) for hour in (4, 5, 6, 7)]
@@ -95,8 +95,8 @@ def first_offset(part: corpus.Partition, micros: int) -> int | None:
     return found and found.offset
 
 
-def test_a_time_without_a_zone_is_one_of_the_sessions_zone(spark: Any) -> None:
-    """As in Spark's own cast and comparisons; in an hour that comes twice it is the first."""
+def test_a_time_without_a_zone_is_in_the_zone_of_the_session(spark: Any) -> None:
+    """As in Spark's own cast and comparisons; in a repeated hour it is the first."""
     part = corpus.partition("08-late")
     times = ["2023-11-14 17:13:30", "2023-11-05 01:30:00", "2023-03-12 02:30:00", "1969-12-31 19:00:00.001"]
     spark.conf.set("spark.sql.session.timeZone", "America/New_York")
@@ -106,7 +106,7 @@ def test_a_time_without_a_zone_is_one_of_the_sessions_zone(spark: Any) -> None:
         )
         assert dict(frame.dtypes) == {"naive": "timestamp_ntz", "zoned": "timestamp"}
         micros = [row.m for row in frame.select(f.unix_micros("zoned").alias("m")).collect()]
-        # in UTC, the same words are times before
+        # in UTC, the same local times are earlier
         zoned, unzoned = ([first_offset(part, m - hours * HOUR) for m in micros] for hours in (0, 5))
         assert zoned != unzoned
         for kind, iterator in KINDS:
@@ -129,9 +129,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("make", "value", "found"), REFUSED, ids=lambda given: str(getattr(given, "__name__", given)))
-def test_a_column_whose_values_would_have_to_be_guessed_is_refused(
-    spark: Any, make: Any, value: str, found: str
-) -> None:
+def test_a_column_with_an_ambiguous_type_is_refused(spark: Any, make: Any, value: str, found: str) -> None:
     frame = spark.range(1).select(f.expr(value).alias("v"), f.lit(str(PLAIN.path)).alias("path"))
     for look_up, columns in ((make(PLAIN.path), ["v"]), (make(kind="arrow"), ["path", "v"])):
         with pytest.raises(PySparkException) as raised:
@@ -142,7 +140,7 @@ def test_a_column_whose_values_would_have_to_be_guessed_is_refused(
         assert f"found {found}" in told.reason
 
 
-def test_offsets_of_smaller_types_and_null_itself_are_taken_and_columns_keep_their_names(spark: Any) -> None:
+def test_smaller_integer_types_and_void_are_accepted_and_columns_keep_their_names(spark: Any) -> None:
     frame = spark.sql("SELECT 5L AS bigint, 5 AS int, 5S AS smallint, 5Y AS tinyint, NULL AS void")
     for kind in ("pandas", "arrow"):
         look_up = locate(str(PLAIN.path), kind=kind)
@@ -153,7 +151,7 @@ def test_offsets_of_smaller_types_and_null_itself_are_taken_and_columns_keep_the
         assert frame.where(look_up(f.col("int") + 1)["position"] == 0).count() == 1
 
 
-def test_a_path_column_asks_each_path_for_its_own_rows(spark: Any) -> None:
+def test_a_path_column_looks_up_each_row_in_its_own_log(spark: Any) -> None:
     asks = [(part, offset) for part in (PLAIN, LEAPS) for offset in (-1, 0, 5, 160, 1499, 1500, 4_294_967_299)]
     schema = StructType().add("path", StringType()).add("offset", LongType())
     rows = [(str(part.path), offset) for part, offset in asks]
@@ -182,7 +180,7 @@ def test_on_missing_error_fails_the_query_with_its_code(spark: Any) -> None:
 
 
 def test_each_worker_opens_a_log_once_for_all_tasks_batches_and_queries(spark: Any) -> None:
-    """What a worker's cache holds is asked in the same workers, by their process id; the driver has its own."""
+    """The caches of the workers are inspected in the workers themselves."""
     path = str(corpus.partition("02-gzip").path)
 
     def look(_: int) -> str:
@@ -203,8 +201,8 @@ def test_each_worker_opens_a_log_once_for_all_tasks_batches_and_queries(spark: A
     assert len(seen) == len(workers)
 
 
-def test_a_relative_path_is_that_of_the_driver(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A worker may have another working directory than the place where the UDF was made."""
+def test_a_relative_path_is_resolved_in_the_driver(spark: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A worker may have another working directory than the driver at the creation of the UDF."""
     monkeypatch.chdir(PLAIN.path.parent)
     look_up = locate(PLAIN.path.name, kind="arrow")
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""Offsets that no segment has: data loss, unless the log is compacted."""
+"""Gaps in offsets between segments: data loss, unless the log is compacted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def left(*bases: int) -> list[int]:
 
 
 def kept(path: Path) -> list[int]:
-    """Cut the second segment behind its seventh batch; returns the offsets that are left."""
+    """Truncate the second segment after its seventh batch; return the remaining offsets."""
     batches = [b for b in corpus.batches(PLAIN) if b["segment"] == 400]
     os.truncate(path / name(400), batches[7]["position"])
     return [r.offset for r in corpus.visible(PLAIN) if not batches[7]["baseOffset"] <= r.offset < 807]
@@ -52,7 +52,7 @@ def kept(path: Path) -> list[int]:
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("split", SPLITS, ids=str)
-def test_a_segment_that_is_missing_is_data_loss(copied: Any, mode: str, split: dict[str, Any]) -> None:
+def test_a_missing_segment_is_data_loss(copied: Any, mode: str, split: dict[str, Any]) -> None:
     path = copied(PLAIN.path)
     remove(path, 400)
     told = "407 offsets, 400 to 806, missing between segment 0 and segment 807"
@@ -73,7 +73,7 @@ def test_a_sealed_segment_that_was_cut_between_two_batches_is_data_loss(copied: 
 @pytest.mark.parametrize("table", ["records", "batches"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("split", SPLITS[:3], ids=str)
-def test_what_is_left_is_read_with_one_warning_where_loss_is_allowed(
+def test_the_rest_is_read_with_one_warning_if_loss_is_allowed(
     copied: Any, table: str, mode: str, split: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     path = copied(PLAIN.path)
@@ -89,7 +89,7 @@ def test_what_is_left_is_read_with_one_warning_where_loss_is_allowed(
     )
 
 
-def test_a_range_beside_the_gap_is_whole(copied: Any) -> None:
+def test_a_range_outside_the_gap_is_complete(copied: Any) -> None:
     path = copied(PLAIN.path)
     remove(path, 400)
     for start, end in ((0, 400), (100, 400), (807, 1500), (900, 1000)):
@@ -105,7 +105,7 @@ def test_a_range_beside_the_gap_is_whole(copied: Any) -> None:
             offsets(path, **given)
 
 
-def test_what_retention_took_from_the_front_is_no_gap(copied: Any) -> None:
+def test_segments_deleted_by_retention_are_not_a_gap(copied: Any) -> None:
     path = copied(PLAIN.path)
     remove(path, 0, 400)
     assert offsets(path) == left(0, 400)
@@ -113,7 +113,7 @@ def test_what_retention_took_from_the_front_is_no_gap(copied: Any) -> None:
 
 @pytest.fixture(scope="module")
 def without(tmp_path_factory: pytest.TempPathFactory) -> Callable[[set[int]], Path]:
-    """A copy of the partition without some of its segments, made once."""
+    """A cached copy of the partition without some of its segments."""
 
     @functools.cache
     def copy(gone: frozenset[int]) -> Path:
@@ -131,7 +131,7 @@ def without(tmp_path_factory: pytest.TempPathFactory) -> Callable[[set[int]], Pa
     st.integers(0, 1500),
     st.sampled_from(SPLITS),
 )
-def test_every_record_of_a_range_is_given_or_the_range_is_refused(
+def test_a_range_returns_every_record_or_is_refused(
     without: Callable[[set[int]], Path], gone: set[int], one: int, other: int, split: dict[str, Any]
 ) -> None:
     start, end = sorted((one, other))
@@ -146,7 +146,7 @@ def test_every_record_of_a_range_is_given_or_the_range_is_refused(
     assert offsets(without(gone), failOnDataLoss=False, **chosen) == [o for o in wanted if o in there]
 
 
-def test_the_option_decides_before_the_files_do() -> None:
+def test_the_option_takes_precedence_over_the_files() -> None:
     compacted, plain = cw.Log(corpus.partition("12-compacted").path), cw.Log(PLAIN.path)
     assert is_compacted(compacted, options())
     assert not is_compacted(plain, options())
@@ -167,8 +167,8 @@ def test_the_checkpoint_of_kafkas_cleaner_shows_that_a_log_is_compacted(copied: 
         read(path, cleanupPolicy="delete")
 
 
-def test_damage_is_no_sign_of_compaction(copied: Any) -> None:
-    """A damaged batch that is passed over leaves its offsets out, too."""
+def test_damage_is_not_treated_as_compaction(copied: Any) -> None:
+    """A skipped damaged batch also leaves out its offsets."""
     path = copied(PLAIN.path)
     remove(path, 807)
     with (path / name(0)).open("r+b") as file:
@@ -194,13 +194,13 @@ def test_the_cleanup_policy_is_written_as_in_kafka(text: str, policy: str) -> No
 
 
 @pytest.mark.parametrize("text", ["", "none", "compact;delete", "delete,"])
-def test_a_cleanup_policy_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_cleanup_policy_is_refused(text: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", "cleanupPolicy"):
         options(cleanupPolicy=text)
 
 
 @pytest.mark.parametrize("most", [None, 1, 4, 100])
-def test_a_stream_that_comes_to_segments_that_vanished_reports_data_loss(tmp_path: Path, most: int | None) -> None:
+def test_a_stream_that_reaches_removed_segments_reports_data_loss(tmp_path: Path, most: int | None) -> None:
     path = tmp_path / "t-0"
     for base in range(0, 30, 6):
         grow(path, base, base, 2)

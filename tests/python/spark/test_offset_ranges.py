@@ -33,7 +33,7 @@ def by_partition(found: dict[tuple[str, int], int]) -> dict[str, dict[str, int]]
 
 @st.composite
 def offset_ranges(draw: st.DrawFn) -> tuple[dict[str, Any], dict[tuple[str, int], tuple[int, int]]]:
-    """Options with starts and ends for each partition, and what they come to."""
+    """Options with starts and ends for each partition, and the expected bounds."""
     starts, ends, bounds = {}, {}, {}
     for part in RANGED:
         name = (part.topic, part.number)
@@ -61,13 +61,13 @@ def offset_ranges(draw: st.DrawFn) -> tuple[dict[str, Any], dict[tuple[str, int]
 def test_starts_and_ends_by_offset_cut_each_partition_there(
     chosen: tuple[dict[str, Any], dict[tuple[str, int], tuple[int, int]]],
 ) -> None:
-    """-2 is the earliest and -1 the latest; an end is exclusive; a start behind its end is an empty range."""
+    """-2 is the earliest and -1 the latest; an end is exclusive; a start after its end is an empty range."""
     options, bounds = chosen
     assert got(DATA, **SUBSCRIBED, **options) == expected(RANGED, bounds)
 
 
-def test_offsets_in_a_hole_of_the_log_are_legal() -> None:
-    """Compaction leaves holes, in which a range may begin and end."""
+def test_offsets_in_a_gap_are_valid_bounds() -> None:
+    """Compaction leaves gaps, in which a range may begin and end."""
     part = corpus.partition("18-leaps")
     held = [r.offset for r in corpus.visible(part)]
     hole = next(left + 1 for left, right in pairwise(held) if right > left + 1000)
@@ -90,7 +90,7 @@ OUT_OF_RANGE = [
 
 
 @pytest.mark.parametrize("options", [o[1] for o in OUT_OF_RANGE[:3]], ids=[o[0] for o in OUT_OF_RANGE[:3]])
-def test_offsets_that_the_log_does_not_have_are_data_loss(options: dict[str, Any]) -> None:
+def test_offsets_outside_the_log_are_data_loss(options: dict[str, Any]) -> None:
     with refuses("CORDWOOD_OFFSET_OUT_OF_RANGE", "cities-1") as raised:
         plan(DATA, subscribe="cities", **options)
     told = errors.parse(raised.value)
@@ -107,8 +107,8 @@ def test_without_fail_on_data_loss_offsets_are_clipped_with_a_warning(
 
 
 @pytest.mark.parametrize("option", ["startingOffsets", "startingOffsetsByTimestamp"])
-def test_a_batch_has_to_say_of_each_partition_where_it_begins(option: str) -> None:
-    """A stream has not: when it is started again there may be a partition that was unknown before."""
+def test_a_batch_query_needs_a_start_for_each_partition(option: str) -> None:
+    """A stream does not: after a restart there may be new partitions."""
     with refuses("CORDWOOD_BAD_OPTION", option, "cities-1"):
         plan(DATA, subscribe="cities", schema=struct("offset"), **{option: {"cities": {"0": 5}}})
 
@@ -118,8 +118,8 @@ def test_a_batch_has_to_say_of_each_partition_where_it_begins(option: str) -> No
     [{"startingOffsets": "latest"}, {"startingOffsets": {"cities": {"0": -1, "1": -2}}}],
     ids=["word", "number"],
 )
-def test_a_batch_cannot_begin_at_the_latest_offset(options: dict[str, Any]) -> None:
-    """A stream can, and at `.load()` it is not known yet which of the two this will be."""
+def test_a_batch_query_cannot_start_at_the_latest_offset(options: dict[str, Any]) -> None:
+    """A stream can; at `.load()` it is not known yet whether it will be a stream."""
     with refuses("CORDWOOD_BAD_OPTION", "startingOffsets"):
         plan(DATA, subscribe="cities", schema=struct("offset"), **options)
 
@@ -131,6 +131,6 @@ def test_a_batch_cannot_begin_at_the_latest_offset(options: dict[str, Any]) -> N
         {"endingOffsets": {"cities": {"0": 1, "1": 40}, "towns": {"0": 3}}},
     ],
 )
-def test_offsets_of_partitions_that_are_not_subscribed_to_are_refused(options: dict[str, Any]) -> None:
+def test_offsets_of_unsubscribed_partitions_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(Exception, match=r"^\[CORDWOOD_(BAD_OPTION|NOT_FOUND)\]"):
         source(DATA, subscribe="cities", **options).schema()

@@ -1,4 +1,4 @@
-"""The options of Spark's Kafka source, and ours: their names, what is refused and what is without effect."""
+"""The options of Spark's Kafka source and of cordwood: names, invalid values and ignored options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cordwood.spark.options import SparkLogOptions
 from spark.reading import CITIES, DATA, NAMES, PARTS, expected, got, made, plan, read, refuses, source, struct
 
 
-def test_names_of_options_are_taken_in_any_case() -> None:
+def test_names_of_options_are_case_insensitive() -> None:
     part = PARTS["cities-0"]
     options = {"STARTINGOFFSETS": {"cities": {"0": 260}}, "eNdInGoFfSeTs": {"cities": {"0": 264}}}
     assert got(part.path, **options) == expected([part], {("cities", 0): (260, 264)})
@@ -93,7 +93,7 @@ def test_a_bad_option_is_refused_by_name_at_load_and_with_the_users_schema_too(
         ("kafka.subscribe", "subscribe"),
     ],
 )
-def test_an_unknown_option_is_refused_with_the_name_that_was_meant(typed: str, meant: str) -> None:
+def test_an_unknown_option_is_refused_with_the_nearest_name(typed: str, meant: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", typed.lower(), meant):
         source(DATA, **{typed: "1"}).schema()
 
@@ -114,26 +114,26 @@ def test_an_unknown_option_is_refused_with_the_name_that_was_meant(typed: str, m
     ],
     ids=["missing", "too many", "both", "of two options"],
 )
-def test_partitions_that_offsets_do_not_name_and_others_are_told_apart(options: dict[str, Any], words: str) -> None:
+def test_missing_and_unexpected_partitions_of_offsets_are_both_named(options: dict[str, Any], words: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", "expected an entry for each partition", words):
         source(DATA, subscribe="cities", **options).reader(schema=struct("offset")).partitions()
 
 
 @pytest.mark.parametrize("typed", ["zzzzqqqq", "colour"])
-def test_an_unknown_option_like_none_is_refused_with_all_that_there_are(typed: str) -> None:
+def test_an_unknown_option_without_a_similar_one_is_refused_with_all_options(typed: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", typed, "one of path, paths, subscribe, ", "maxTriggerDelay") as raised:
         source(DATA, **{typed: "1"}).schema()
     assert "did you mean" not in str(raised.value)
 
 
 @pytest.mark.parametrize("typed", ["leaderEpok", "LEADEREPOCH", "leader_epoch"])
-def test_an_unknown_column_is_refused_with_the_name_that_was_meant(typed: str) -> None:
+def test_an_unknown_column_is_refused_with_the_nearest_name(typed: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", typed, "did you mean leaderEpoch?"):
         source(DATA, columns=f"offset,{typed}").schema()
 
 
 @pytest.mark.parametrize("table", ["records", "batches"])
-def test_an_unknown_column_like_none_is_refused_with_all_that_there_are(table: str) -> None:
+def test_an_unknown_column_without_a_similar_one_is_refused_with_all_columns(table: str) -> None:
     schema = StructType([StructField("zzzz", LongType())])
     with refuses("CORDWOOD_BAD_OPTION", "zzzz", "one of ", "topic, partition", "leaderEpoch") as raised:
         source(DATA, table=table).reader(schema=schema)
@@ -145,7 +145,7 @@ BROKER_ONLY = {
     "kafka.security.protocol": "SSL",
     "kafka.group.id": "g",
     "kafka.max.poll.records": "500",
-    # as like to options of ours as a consumer's get
+    # the consumer's options that are most similar to cordwood's
     "kafka.max.partition.fetch.bytes": "1048576",
     "kafka.fetch.max.bytes": "1048576",
     "kafka.partition.assignment.strategy": "range",
@@ -159,7 +159,7 @@ BROKER_ONLY = {
 
 
 @pytest.mark.parametrize("option", BROKER_ONLY)
-def test_an_option_that_only_a_broker_needs_is_accepted_and_said_to_be_without_effect(
+def test_an_option_for_a_broker_is_accepted_with_a_warning_that_it_is_ignored(
     option: str, said: Callable[[], list[str]]
 ) -> None:
     data = source(DATA, subscribe="cities", **{option: BROKER_ONLY[option]})
@@ -175,8 +175,8 @@ def test_options_with_an_effect_are_not_warned_of(said: Callable[[], list[str]])
     assert said() == []
 
 
-def test_options_written_out_are_the_same_options() -> None:
-    """As text and back: what a job keeps of them says all."""
+def test_options_survive_a_conversion_to_strings() -> None:
+    """A job stores its options as strings."""
     given = {
         "path": str(DATA),
         "assign": '{"cities":[1,0],"rivers.compact":[0]}',
@@ -211,10 +211,10 @@ def test_a_limit_for_streams_is_ignored_in_a_batch_with_a_warning(
     given: dict[str, Any], said: Callable[[], list[str]]
 ) -> None:
     assert got(DATA, subscribe="cities", **given) == expected(CITIES)
-    assert f"without effect, because this is no stream: {', '.join(given)}" in said()
+    assert f"ignored, because this is not a stream: {', '.join(given)}" in said()
 
 
 @pytest.mark.parametrize("mode", ["failfast", "PERMISSIVE", "DropMalformed"])
-def test_modes_are_taken_in_any_case(mode: str) -> None:
+def test_modes_are_case_insensitive(mode: str) -> None:
     part = PARTS["cities-0"]
     assert len(plan(part.path, mode=mode).rows()) == 265

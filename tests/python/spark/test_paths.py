@@ -1,4 +1,4 @@
-"""Paths of the data source: directories, globs, links, several at once, and what is not there."""
+"""Paths of the data source: directories, globs, links, several paths, and missing ones."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_glob_of_data_directories_gives_all_their_partitions(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("folder", ["with space", "a[1]", "100%25", "Ünïcødé", "a*b", "x{y,z}", "comma,name", "c:d"])
-def test_a_path_that_exists_is_itself_and_no_glob(tmp_path: Path, folder: str) -> None:
+def test_an_existing_path_is_not_treated_as_a_glob(tmp_path: Path, folder: str) -> None:
     part = corpus.partition("15-one-record")
     shutil.copytree(part.path, tmp_path / folder / part.name)
     assert got(tmp_path / folder) == expected([part])
@@ -109,7 +109,7 @@ def test_a_link_to_a_partition_is_a_partition(tmp_path: Path) -> None:
     ids=["twice", "inside", "glob", "other spelling"],
 )
 def test_a_partition_in_two_of_the_paths_is_refused(paths: tuple[Path | str, ...]) -> None:
-    """Two readings of it would be two times its records, and a stream's offsets have one place for each."""
+    """Its records would be read twice, and a stream's offsets have one entry per partition."""
     with refuses("CORDWOOD_BAD_OPTION", "cities-"):
         source(*paths).schema()
 
@@ -141,7 +141,7 @@ def missing() -> list[tuple[str, tuple[Any, ...], dict[str, str]]]:
 
 
 @pytest.mark.parametrize(("paths", "options"), [m[1:] for m in missing()], ids=[m[0] for m in missing()])
-def test_what_is_not_there_is_said_at_load_and_with_the_users_schema_too(
+def test_a_missing_path_or_topic_is_an_error_at_load_and_with_the_users_schema(
     paths: tuple[Any, ...], options: dict[str, str]
 ) -> None:
     with refuses("CORDWOOD_NOT_FOUND"):
@@ -155,7 +155,7 @@ def test_what_is_not_there_is_said_at_load_and_with_the_users_schema_too(
     [{"subscribe": "cities,towns"}, {"assign": {"cities": [0, 1, 2], "towns": [0]}}],
     ids=["subscribe", "assign"],
 )
-def test_without_fail_on_data_loss_what_is_missing_is_left_out(
+def test_without_fail_on_data_loss_missing_topics_and_partitions_are_skipped(
     options: dict[str, Any], said: Callable[[], list[str]]
 ) -> None:
     assert got(DATA, failOnDataLoss=False, **options) == expected(CITIES)
@@ -215,7 +215,7 @@ LEFT_OF_SEGMENTS = ["00000000000000000000.index", "00000000000000000000.snapshot
 
 
 def lose_segments(path: Path, left: str | None) -> None:
-    """Remove the segments; a file is left, or else the data directory's recovery point."""
+    """Remove the segments; keep a file, or otherwise the data directory's recovery point."""
     for file in path.iterdir():
         file.unlink()
     (path / "leader-epoch-checkpoint").write_text("0\n0\n")
@@ -243,7 +243,7 @@ def test_a_partition_that_lost_its_segments_is_lost_data(
     assert len([text for text in said() if text.startswith("[CORDWOOD_SEGMENT_GONE] cities-0:")]) == 1
 
 
-def test_a_partition_that_is_not_chosen_may_have_lost_its_segments(copied_data: Path) -> None:
+def test_a_partition_that_is_not_selected_may_have_lost_its_segments(copied_data: Path) -> None:
     lose_segments(copied_data / "cities-0", None)
     assert got(copied_data, assign={"cities": [1]}) == expected([PARTS["cities-1"]])
     assert got(copied_data / "*-0", subscribe="rivers.compact") == expected([PARTS["rivers.compact-0"]])
@@ -273,7 +273,7 @@ def test_a_stream_warns_of_a_partition_that_lost_its_segments_once(
 
 
 def test_writing_is_refused_as_such(tmp_path: Path) -> None:
-    """Whatever the path and the options, which are those of a write."""
+    """With any path and options, which are those of a write."""
     data = source(tmp_path / "new", checkpointLocation="x")
     for make in (data.writer, data.streamWriter):
         with refuses("CORDWOOD_UNSUPPORTED", 'format("cordwood") is for reading', "LogWriter"):
@@ -285,8 +285,8 @@ def test_the_message_names_the_path_that_is_missing() -> None:
         source(DATA / "cities-9").schema()
 
 
-def test_a_data_directory_with_many_partitions_and_strange_neighbours(tmp_path: Path) -> None:
-    """Folders of partitions on their way out, files and foreign folders are no partitions."""
+def test_a_data_directory_with_many_partitions_and_foreign_entries(tmp_path: Path) -> None:
+    """Deleted partitions, files and foreign folders are not partitions."""
     part = corpus.partition("15-one-record")
     for number in range(60):
         shutil.copytree(part.path, tmp_path / f"many-{number}")
@@ -295,7 +295,7 @@ def test_a_data_directory_with_many_partitions_and_strange_neighbours(tmp_path: 
     shutil.copytree(part.path, tmp_path / "many-61.0123456789abcdef0123456789abcdef-delete")
     (tmp_path / "meta.properties").write_text("version=1\n")
     assert got(tmp_path) == [("many", number, 0) for number in range(60)]
-    # small ones share a task: one for each would cost more than what it reads
+    # small partitions share a task
     assert len(plan(tmp_path, schema=struct(*NAMES)).splits) < 60
 
 
@@ -304,7 +304,7 @@ def test_no_path_at_all_is_refused() -> None:
         source().schema()
 
 
-def test_a_glob_passes_over_a_directory_whose_name_is_not_utf8(copied: Any) -> None:
+def test_a_glob_skips_a_directory_whose_name_is_not_utf8(copied: Any) -> None:
     part = corpus.partition("01-plain")
     path = copied(part.path)
     Path(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9")).mkdir()

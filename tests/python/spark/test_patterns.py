@@ -1,4 +1,4 @@
-"""Patterns for topics: what Java finds in a name is what is found here, and what Java refuses is refused."""
+"""Patterns for topics: they match the same names as in Java, and patterns that Java refuses are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark.test_subscriptions import PATTERNS, TOPICS
 
 pytestmark = pytest.mark.spark
 
-# what patterns are put together of; much of it is refused by one side, or by both
+# parts of generated patterns; many patterns are refused here, in Java or in both
 PARTS = [
     *"abz019_-.Xx", "^", "$", "|", "(", ")", "(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i)", "(?i:", ".*", ".+?",
     "*", "+", "?", "{2}", "{1,}", "{0,2}", "{,2}", "++", "*?", "[ab]", "[^ab]", "[a-z]", "[-x]", "[x-]", "[a-c-e]",
@@ -71,7 +71,7 @@ def test_java_finds_a_pattern_in_the_same_names(spark: Any) -> None:
     matched = table.where(f.expr("name RLIKE trimmed")).groupBy("pattern").agg(f.collect_set("name").alias("names"))
     in_java = {row.pattern: set(row.names) for row in matched.collect()}
     assert {pattern: names for pattern, names in taken.items() if names} == in_java
-    # few of them find nothing, or everything
+    # enough patterns match some of the names, but not all
     assert sum(0 < len(names) < len(NAMES) for names in taken.values()) > 400
 
 

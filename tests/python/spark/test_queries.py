@@ -1,4 +1,4 @@
-"""Queries in a real Spark: the whole corpus, splits, schemas, damage, and what a user sees of an error."""
+"""Queries in a real Spark: the whole corpus, splits, schemas, damage, and the errors that a user gets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WITH_HEADERS = [*KAFKA, "headers"]
 
 
 def rows(found: DataFrame) -> list[tuple[Any, ...]]:
-    """All rows, sorted by topic, partition and offset where these are there."""
+    """All rows, sorted by topic, partition and offset if these columns exist."""
     places = [found.columns.index(name) for name in ("topic", "partition", "offset") if name in found.columns]
     return sorted(table_rows(found.toArrow()), key=lambda row: [row[place] for place in places])
 
@@ -68,7 +68,7 @@ def test_committed_records_of_the_corpus_in_one_query(spark: Any, everything: tu
 
 
 def test_splits_are_cut_inside_segments_and_hold_each_record_once(spark: Any) -> None:
-    """Seen from outside: which task gave which offsets."""
+    """By the task that returned each offset."""
     found = load(spark, PLAIN.path, columns="offset,segmentBaseOffset", maxPartitionBytes=30_000)
     by_task = found.groupBy(f.spark_partition_id().alias("task")).agg(
         f.min("offset"), f.max("offset"), f.count("*"), f.min("segmentBaseOffset"), f.max("segmentBaseOffset")
@@ -154,7 +154,7 @@ AT_LOAD = [
 ]
 
 
-def test_what_is_wrong_fails_at_load_with_its_code(spark: Any) -> None:
+def test_invalid_options_fail_at_load_with_their_code(spark: Any) -> None:
     for code, path, options, word in AT_LOAD:
         with pytest.raises(AnalysisException) as raised:
             load(spark, path, **options)
@@ -162,7 +162,7 @@ def test_what_is_wrong_fails_at_load_with_its_code(spark: Any) -> None:
         assert (told.code, word in str(raised.value)) == (code, True)
 
 
-def test_writing_fails_with_what_to_do(spark: Any, tmp_path: Path) -> None:
+def test_writing_fails_with_advice(spark: Any, tmp_path: Path) -> None:
     rows_to_write = spark.createDataFrame([(b"v",)], "value binary")
     for mode in ("append", "overwrite"):
         for path in (tmp_path / "new", PLAIN.path):
@@ -178,7 +178,7 @@ def test_writing_fails_with_what_to_do(spark: Any, tmp_path: Path) -> None:
 
 
 def failure(found: Any) -> tuple[Any, str]:
-    """The parsed error of an action, and all that Spark says."""
+    """The parsed error of an action, and the whole text of Spark's exception."""
     with pytest.raises(PySparkException) as raised:
         found()
     text = f"{raised.value} {raised.value.getMessageParameters()}"
@@ -201,10 +201,8 @@ def test_a_corrupt_batch_and_a_missing_time_fail_the_query_with_code_and_place(s
 
 
 @pytest.mark.parametrize("mode", ["DROPMALFORMED", "PERMISSIVE"])
-def test_damaged_partitions_in_one_query_lose_only_the_batches_that_were_hit(
-    spark: Any, tmp_path: Path, mode: str
-) -> None:
-    """Each of these has one damaged stretch."""
+def test_damaged_partitions_in_one_query_lose_only_the_damaged_batches(spark: Any, tmp_path: Path, mode: str) -> None:
+    """Each of these has one damaged range."""
     wanted = []
     for damage in EXACT:
         shutil.copytree(damage.path, tmp_path / f"{damage.name}.{damage.path.name}")
@@ -230,7 +228,7 @@ def test_damaged_partitions_in_one_query_lose_only_the_batches_that_were_hit(
 
 
 def test_files_that_change_under_a_planned_query_fail_it_with_a_code(spark: Any, copied: Any) -> None:
-    """The plan of an RDD is fixed; what it reads is taken away before its tasks begin."""
+    """The plan of an RDD is fixed; its files are removed before its tasks start."""
     path = copied(PLAIN.path)
     planned = load(spark, path, schema="offset long, value binary", maxPartitionBytes=60_000)
     vanished, shortened, untouched = planned.rdd, planned.rdd, planned.where("offset >= 0").rdd

@@ -1,4 +1,4 @@
-"""The README's examples of Spark, run as they stand but for their paths."""
+"""The README's examples of Spark, run unchanged except for their paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ README = Path(__file__).resolve().parents[3] / "README.md"
 PLAIN = corpus.partition("01-plain")
 
 
-def test_the_readme_says_what_happens(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_examples_of_the_readme_work(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """All of its blocks, one after the other, in one session."""
     snapshot, lake = tmp_path / "snapshot", tmp_path / "lake"
     for part in (PLAIN, corpus.partition("16-data-dir", "cities-0")):
@@ -32,7 +32,7 @@ def test_the_readme_says_what_happens(spark: Any, tmp_path: Path, capsys: pytest
     assert len(blocks) == 3
     names: dict[str, Any] = {}
     with warnings.catch_warnings():
-        # the shared session is there already, and its settings are not those of a new one
+        # getOrCreate returns the shared session and warns about its settings
         warnings.simplefilter("ignore")
         for block in blocks:
             code = block.replace("/mnt/snapshot", str(snapshot)).replace("/lake", str(lake))
@@ -52,7 +52,7 @@ def test_the_readme_says_what_happens(spark: Any, tmp_path: Path, capsys: pytest
     assert re.search(r"\|\s*0\|\s*0\|\s*0\|\s*\d+\|", said), said
     assert "2023-11-14 22:13:30.038, 488" in said, said
 
-    # what the text says that the command prints
+    # the output of the command in the text
     options = {"startingTimestamp": 1_700_000_010_000, "endingTimestamp": 1_700_000_020_000}
     done = jobs.export(spark, snapshot, lake / "orders", subscribe="orders", **options)
     assert f"/lake/orders: {done.rows} rows in {done.files} file, " in section

@@ -1,4 +1,4 @@
-"""Every record of every intact partition through the data source: however split, each once and as Kafka read it."""
+"""Every record of every intact partition through the data source: in every split, each once and as Kafka read it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ WITH_HEADERS = [*KAFKA, "headers"]
     [{}, {"minPartitions": 3}, {"maxPartitionBytes": 4096}, {"maxRecordsPerPartition": 50}],
     ids=["whole", "three", "bytes", "records"],
 )
-def test_however_it_is_split_the_rows_are_those_that_kafka_read(part: Partition, split: dict[str, int]) -> None:
-    """Each once; within a split in the order of the offsets."""
+def test_the_rows_equal_kafkas_in_every_split(part: Partition, split: dict[str, int]) -> None:
+    """Each record once; within a split in offset order."""
     pieces = plan(part.path, includeHeaders=True, **split).pieces()
     place = WITH_HEADERS.index("offset")
     for piece in pieces:
@@ -53,12 +53,12 @@ LARGER = [part for part in corpus.partitions() if len(corpus.batches(part)) >= 3
 
 
 @pytest.mark.parametrize("part", LARGER, ids=str)
-def test_min_partitions_are_given_where_there_are_batches_enough(part: Partition) -> None:
+def test_min_partitions_are_planned_if_there_are_enough_batches(part: Partition) -> None:
     assert len(plan(part.path, minPartitions=3).splits) >= 3
 
 
 @every_partition
-def test_splits_by_bytes_own_whole_batches_and_are_of_about_the_size_that_was_asked_for(part: Partition) -> None:
+def test_splits_by_bytes_have_whole_batches_and_about_the_requested_size(part: Partition) -> None:
     wanted = 4096
     sizes = {(b["segment"], b["position"]): b["size"] for b in corpus.batches(part)}
     found = plan(part.path, columns="offset,segmentBaseOffset,position", maxPartitionBytes=wanted)
@@ -74,7 +74,7 @@ def test_splits_by_bytes_own_whole_batches_and_are_of_about_the_size_that_was_as
 
 
 def test_a_segment_is_cut_inside() -> None:
-    """Two splits with records of one segment; the batches at both sides of the cut are read once."""
+    """Two splits have records of one segment; the batches on both sides of the cut are read once."""
     part = corpus.partition("01-plain")
     found = plan(part.path, columns="offset,segmentBaseOffset", maxPartitionBytes=20_000)
     spans = [(row[0][0], row[-1][0], row[0][1]) for table in found.tables() if (row := table_rows(table))]
@@ -88,10 +88,10 @@ def test_a_segment_is_cut_inside() -> None:
 
 
 @every_partition
-def test_no_split_has_more_records_than_was_asked_for(part: Partition) -> None:
+def test_no_split_has_more_records_than_requested(part: Partition) -> None:
     pieces = plan(part.path, schema=struct("offset"), maxRecordsPerPartition=50).pieces()
     assert max(len(piece) for piece in pieces) <= 50
-    # a leap in the offsets must not be paid for with empty splits
+    # sparse offsets must not lead to empty splits
     assert len(pieces) <= len(corpus.visible(part)) + 1
 
 
@@ -150,7 +150,7 @@ def test_every_way_of_reading_the_files_gives_the_same_rows(part: Partition, io:
 
 
 @pytest.mark.parametrize("rows", [1, 7, 100])
-def test_arrow_batches_hold_no_more_rows_than_was_asked_for(rows: int) -> None:
+def test_record_batches_have_at_most_the_requested_rows(rows: int) -> None:
     part = corpus.partition("06-mixed-codecs")
     found = plan(part.path, schema=struct("offset"), maxBatchRows=rows, endingOffsets={part.topic: {"0": 300}})
     batches = [batch for split in found.splits for batch in found.batches(split)]
@@ -159,7 +159,7 @@ def test_arrow_batches_hold_no_more_rows_than_was_asked_for(rows: int) -> None:
 
 
 def test_arrow_batches_are_bounded_in_bytes() -> None:
-    """No batch is much larger than asked for, unless one record is."""
+    """No batch is much larger than the maximum, unless it has one record."""
     part = corpus.partition("01-plain")
     longest = max(len(r.value or b"") + len(r.key or b"") for r in corpus.visible(part))
     found = plan(part.path, schema=struct("key", "value"), maxBatchBytes=10_000)
@@ -169,7 +169,7 @@ def test_arrow_batches_are_bounded_in_bytes() -> None:
     assert sum(batch.num_rows for batch in batches) == 1500
 
 
-def test_a_record_larger_than_a_batch_may_be_comes_alone() -> None:
+def test_a_record_larger_than_the_maximum_batch_is_returned_alone() -> None:
     part = corpus.partition("07-edge-values")
     found = plan(part.path, schema=struct("offset", "value"), maxBatchBytes=1)
     batches = [batch for split in found.splits for batch in found.batches(split)]
@@ -194,7 +194,7 @@ def test_a_plan_without_records_is_one_explicit_empty_split(case: str) -> None:
 
 
 def test_the_end_is_fixed_when_the_plan_is_made(copied: Any) -> None:
-    """A log that grows under a running query shows what it held at the start, in every split."""
+    """A log that grows during a query is read up to its end at the start, in every split."""
     part = corpus.partition("01-plain")
     path = copied(part.path)
     last = path / "00000000000000001217.log"
@@ -210,7 +210,7 @@ def test_the_end_is_fixed_when_the_plan_is_made(copied: Any) -> None:
 
 
 def test_every_further_column_is_that_of_the_batch_that_holds_the_record() -> None:
-    """All of them at once, on the cases that fill them."""
+    """All columns at once, in the cases that have values for them."""
     names = [
         "offset",
         "leaderEpoch",

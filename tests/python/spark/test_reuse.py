@@ -1,4 +1,4 @@
-"""Queries that share a source: each gives its own rows, whatever another query of the DataFrame filtered."""
+"""Queries that share a source: each returns its own rows, independent of filters of the DataFrame's other queries."""
 
 from __future__ import annotations
 
@@ -98,5 +98,5 @@ def load(request: pytest.FixtureRequest, spark: Any) -> Callable[[Path], DataFra
 def test_queries_of_one_dataframe_do_not_see_each_others_filters(
     load: Callable[[Path], DataFrame], query: Callable[[DataFrame], None]
 ) -> None:
-    """Spark 4.2 and 4.3 give the rows of a pushed filter to all queries of a DataFrame, so none may be pushed."""
+    """Spark 4.2 and 4.3 return the rows of a pushed filter to all queries of a DataFrame, so none may be pushed."""
     query(load(PLAIN.path))

@@ -1,4 +1,4 @@
-"""Segments as rows, beside a broker that goes on; and logs that state times no calendar has."""
+"""Segments as rows while a broker is writing; and logs with times that a datetime cannot hold."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from batches import Rec, batch, name, write_partition
 from spark.reading import plan, refuses
 
 FAR = 1 << 57
-"""Milliseconds that microseconds cannot hold."""
+"""Milliseconds that do not fit in microseconds."""
 
 NO_CALENDAR = 1 << 50
-"""Milliseconds that microseconds can hold, and Python's datetime cannot."""
+"""Milliseconds that fit in microseconds, but not in a datetime."""
 
 
 def rows(found: Any) -> list[dict[str, Any]]:
@@ -25,7 +25,7 @@ def rows(found: Any) -> list[dict[str, Any]]:
 TIMES = ["firstTimestamp", "largestTimestamp"]
 
 
-def test_a_segment_that_is_gone_is_not_described_by_another_one(copied: Any) -> None:
+def test_a_removed_segment_has_no_row(copied: Any) -> None:
     path = copied(corpus.partition("01-plain").path)
     found = plan(path, table="segments", failOnDataLoss=False)
     for file in path.glob("00000000000000000400.*"):
@@ -33,8 +33,8 @@ def test_a_segment_that_is_gone_is_not_described_by_another_one(copied: Any) -> 
     assert [row["segmentBaseOffset"] for row in rows(found)] == [0, 807, 1217]
 
 
-def test_a_gap_behind_a_segment_is_in_its_row(copied: Any) -> None:
-    """Of a log that lost a segment and the end of another, and of one that was compacted."""
+def test_a_gap_after_a_segment_is_in_its_row(copied: Any) -> None:
+    """In a log that lost a segment, and in compacted ones."""
     path = copied(corpus.partition("20-many-segments").path)
     bases = corpus.partition("20-many-segments").bases
     for file in path.glob(f"{bases[3]:020d}.*"):
@@ -59,8 +59,8 @@ def test_a_segment_that_grew_is_described_as_of_one_moment(tmp_path: Path) -> No
     assert (row["endOffset"], row["batches"], row["records"]) == (3, 2, 3)
 
 
-def test_half_a_batch_at_the_end_is_no_damage(tmp_path: Path) -> None:
-    """A broker may be writing it just now."""
+def test_half_a_batch_at_the_end_is_not_damage(tmp_path: Path) -> None:
+    """A broker may be writing it."""
     path = write_partition(tmp_path / "t-0", [(0, [batch(0, [Rec(b"a")])])])
     with (path / name(0)).open("ab") as file:
         file.write(batch(1, [Rec(b"b" * 100)])[:-50])
@@ -76,7 +76,7 @@ def test_a_time_beyond_microseconds_is_an_error_with_a_code(tmp_path: Path, tabl
         plan(path, table=table).tables()
 
 
-def test_times_that_no_calendar_has_are_described_and_planned(tmp_path: Path) -> None:
+def test_times_that_a_datetime_cannot_hold_are_described_and_planned(tmp_path: Path) -> None:
     records = [Rec(b"v", timestamp=NO_CALENDAR) for _ in range(20)]
     path = write_partition(tmp_path / "late-0", [(0, [batch(0, records)])])
     (table,) = plan(path, table="segments").tables()

@@ -14,7 +14,7 @@ from spark.reading import NAMES, kafka_rows, refuses
 from spark.streaming import EARLIEST, Engine, flat
 
 
-def test_a_corrupt_batch_ends_a_stream_with_its_code_and_permissive_goes_on() -> None:
+def test_a_corrupt_batch_fails_a_stream_with_its_code_and_dropmalformed_continues() -> None:
     damaged = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
     with refuses("CORDWOOD_CORRUPT_BATCH", "tickets-0"):
         Engine(damaged, maxOffsetsPerTrigger=40, **EARLIEST).all()
@@ -25,7 +25,7 @@ def test_a_corrupt_batch_ends_a_stream_with_its_code_and_permissive_goes_on() ->
 @pytest.mark.parametrize("limit", [None, 7])
 @pytest.mark.parametrize("damage", EXACT, ids=str)
 def test_permissive_streams_report_each_damaged_offset_once(damage: Damage, limit: int | None) -> None:
-    """A micro-batch that ends inside a gap reports its own part of it, and the next one the rest."""
+    """A micro-batch that ends inside a damaged range reports its part of it, and the next one the rest."""
     options = {**EARLIEST, "mode": "PERMISSIVE", **({} if limit is None else {"maxOffsetsPerTrigger": limit})}
     found = [row for rows in Engine(damage.path, **options).all() for row in rows]
     assert sorted(row[:3] for row in found if row[3] is None) == kafka_rows(damage.source, damage.survivors, NAMES)
@@ -37,7 +37,7 @@ def test_permissive_streams_report_each_damaged_offset_once(damage: Damage, limi
 
 @pytest.mark.parametrize("limit", [None, 7, 1])
 @pytest.mark.parametrize("damage", EXACT, ids=str)
-def test_a_stream_warns_once_of_each_damaged_stretch(
+def test_a_stream_warns_once_of_each_damaged_range(
     damage: Damage, limit: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {**EARLIEST, "mode": "DROPMALFORMED", **({} if limit is None else {"maxOffsetsPerTrigger": limit})}
@@ -48,7 +48,7 @@ def test_a_stream_warns_once_of_each_damaged_stretch(
 
 
 def test_a_large_damaged_batch_is_reported_once_by_a_stream(copied: Any) -> None:
-    """Several micro-batches begin and end inside of it."""
+    """Several micro-batches begin and end inside it."""
     part = corpus.partition("02-gzip")
     path = copied(part.path)
     hit = max(corpus.batches(part)[:-1], key=lambda b: b["lastOffset"] - b["baseOffset"])

@@ -1,4 +1,4 @@
-"""Logs that grow under a stream: records, segments and partitions that appear."""
+"""Logs that grow during a stream: new records, segments and partitions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_records_segments_and_partitions_that_appear_are_picked_up(tmp_path: Pat
     assert engine.batch() == rows_of("t", 0, range(15, 21))
     grow(tmp_path / "t-1", 5, 5, 1)
     grow(tmp_path / "t-0", 15, 21, 1)
-    # where it begins is written down before it is read
+    # its start is recorded before it is read
     assert engine.batch() == rows_of("t", 0, range(21, 24))
     assert engine.offsets == {"t": {"0": 24, "1": 5}}
     assert engine.batch() == rows_of("t", 1, range(5, 8))
@@ -36,7 +36,7 @@ def test_records_segments_and_partitions_that_appear_are_picked_up(tmp_path: Pat
 def test_a_partition_that_appears_is_read_from_its_beginning_however_the_stream_began(
     tmp_path: Path, start: str
 ) -> None:
-    """Also after a restart: one that the checkpoint does not know is new."""
+    """Also after a restart: a partition that is not in the checkpoint is new."""
     grow(tmp_path / "t-0", 0, 0, 4)
     engine = Engine(tmp_path, startingOffsets=start)
     first = engine.batch()
@@ -51,7 +51,7 @@ def test_a_partition_that_appears_is_read_from_its_beginning_however_the_stream_
 
 
 def test_a_partition_without_a_segment_yet_is_waited_for(tmp_path: Path) -> None:
-    """A broker makes the directory first."""
+    """A broker creates the directory first."""
     grow(tmp_path / "t-0", 0, 0, 1)
     (tmp_path / "t-1").mkdir()
     engine = Engine(tmp_path, **EARLIEST)
@@ -72,7 +72,7 @@ def test_partitions_outside_the_subscription_do_not_appear(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("mode", ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"])
 def test_a_batch_that_is_half_written_waits_until_it_is_whole(tmp_path: Path, mode: str) -> None:
-    """It is no damage, in no mode: its writer is at it."""
+    """It is not damage in any mode: a writer may be writing it."""
     path = tmp_path / "t-0"
     grow(path, 0, 0, 2)
     engine = Engine(path, mode=mode, **EARLIEST)

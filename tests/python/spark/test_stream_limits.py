@@ -1,4 +1,4 @@
-"""How much a micro-batch takes: the most and the least, and all that is there."""
+"""The size of a micro-batch: maximum, minimum, and everything available."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = list(data_parts().values())
 
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=8))
-def test_whatever_limits_the_engine_gives_every_record_comes_once(limits: list[int]) -> None:
+def test_every_record_is_read_once_with_any_limits(limits: list[int]) -> None:
     engine = Engine(DATA, subscribe="cities,rivers.compact", **EARLIEST)
     rows: list[Row] = []
     for limit in limits:
@@ -26,7 +26,7 @@ def test_whatever_limits_the_engine_gives_every_record_comes_once(limits: list[i
         got = engine.batch(ReadMaxRows(limit))
         if got is None:
             break
-        assert len(got) <= limit + 3  # at least one of each of the three
+        assert len(got) <= limit + 3  # each of the three partitions gets at least one
         assert any(engine.offsets[t][p] > before[t][p] for t in before for p in before[t])
         rows += got
     rows += engine.batch(ALL) or []
@@ -44,8 +44,8 @@ def test_the_limit_is_shared_in_proportion_to_the_backlog() -> None:
     assert sum(len(rows) for rows in engine.all()) == 1870
 
 
-def test_whoever_has_a_backlog_gets_at_least_one_however_small_the_limit(tmp_path: Path) -> None:
-    """Otherwise a small partition would wait for a large one, and many equal ones for ever."""
+def test_every_partition_with_a_backlog_gets_at_least_one_offset(tmp_path: Path) -> None:
+    """Otherwise a small partition would wait for a large one, and many equal ones would never advance."""
     big, small = corpus.partition("01-plain"), corpus.partition("15-one-record")
     engine = Engine(big.path, small.path, **EARLIEST, maxOffsetsPerTrigger=10)
     assert offsets_of(engine.latest())[small.topic] == {"0": 1}
@@ -62,7 +62,7 @@ def test_without_a_limit_all_is_read_at_once_and_the_engine_may_lift_the_limit()
     assert len(engine.batch(ALL) or []) == 1500
 
 
-def test_available_now_ends_at_what_was_there_when_it_began(tmp_path: Path) -> None:
+def test_available_now_ends_at_the_offsets_of_its_start(tmp_path: Path) -> None:
     grow(tmp_path / "t-0", 0, 0, 5)
     engine = Engine(tmp_path, maxOffsetsPerTrigger=4, **EARLIEST)
     assert isinstance(engine.reader, SupportsTriggerAvailableNow)
@@ -81,7 +81,7 @@ def test_available_now_ends_at_what_was_there_when_it_began(tmp_path: Path) -> N
 def test_min_offsets_wait_for_enough_records(tmp_path: Path) -> None:
     grow(tmp_path / "t-0", 0, 0, 2)
     engine = Engine(tmp_path, minOffsetsPerTrigger=10, maxTriggerDelay="1h", **EARLIEST)
-    # the first micro-batch may come at once, as in Spark's Kafka source, or wait
+    # the first micro-batch may run immediately, as in Spark's Kafka source, or wait
     engine.batch()
     engine.at = {"t": {"0": 6}}
     grow(tmp_path / "t-0", 0, 6, 2)
@@ -90,8 +90,8 @@ def test_min_offsets_wait_for_enough_records(tmp_path: Path) -> None:
     assert engine.batch() == rows_of("t", 0, range(6, 18))
 
 
-def test_min_and_max_together_are_both_kept(tmp_path: Path) -> None:
-    """Limits do not compose in Spark's interface: one that was dropped in silence would be worse than an error."""
+def test_min_and_max_offsets_both_apply(tmp_path: Path) -> None:
+    """Limits cannot be combined in Spark's interface: silently ignoring one would be worse than an error."""
     grow(tmp_path / "t-0", 0, 0, 1)
     engine = Engine(tmp_path, minOffsetsPerTrigger=5, maxOffsetsPerTrigger=7, maxTriggerDelay="1h", **EARLIEST)
     engine.batch()
@@ -104,8 +104,8 @@ def test_min_and_max_together_are_both_kept(tmp_path: Path) -> None:
     assert engine.batch() is None
 
 
-def test_available_now_does_not_wait_for_the_least_number_of_offsets(tmp_path: Path) -> None:
-    """Nothing would come any more: the query would never end."""
+def test_available_now_does_not_wait_for_min_offsets(tmp_path: Path) -> None:
+    """The query would never end."""
     grow(tmp_path / "t-0", 0, 0, 1)
     engine = Engine(tmp_path, minOffsetsPerTrigger=50, **EARLIEST)
     engine.reader.prepareForTriggerAvailableNow()

@@ -1,4 +1,4 @@
-"""Records that go under a stream: retention, and partitions that are deleted, cut back, made anew or away."""
+"""Records that are lost during a stream: by retention, and in partitions that are deleted, truncated or recreated."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spark.reading import Plan, refuses
 from spark.streaming import EARLIEST, Engine, flat, grow, offsets_of, rows_of
 
 
-def test_retention_of_a_partition_that_appeared_is_noticed_by_a_micro_batch_that_is_done_again(tmp_path: Path) -> None:
+def test_a_repeated_micro_batch_detects_retention_of_a_new_partition(tmp_path: Path) -> None:
     grow(tmp_path / "t-0", 0, 0, 1)
     engine = Engine(tmp_path, **EARLIEST)
     engine.batch()
     grow(tmp_path / "t-1", 0, 0, 1)
     grow(tmp_path / "t-1", 3, 3, 1)
-    # where it begins is written down before it is read
+    # its start is recorded before it is read
     assert engine.batch() == []
     assert engine.offsets == {"t": {"0": 3, "1": 0}}
     end = engine.reader.latestOffset(engine.at, ReadAllAvailable())
@@ -32,7 +32,7 @@ def test_retention_of_a_partition_that_appeared_is_noticed_by_a_micro_batch_that
         again.reader.partitions(engine.at, end)
 
 
-def test_a_log_that_was_made_anew_goes_on_from_its_end_where_data_loss_is_allowed(tmp_path: Path) -> None:
+def test_a_recreated_log_continues_from_its_end_if_data_loss_is_allowed(tmp_path: Path) -> None:
     grow(tmp_path / "t-0", 0, 0, 4)
     engine = Engine(tmp_path, checkpoint={"t": {"0": 5000}}, failOnDataLoss=False, **EARLIEST)
     engine.batch()
@@ -41,7 +41,7 @@ def test_a_log_that_was_made_anew_goes_on_from_its_end_where_data_loss_is_allowe
 
 
 def retained(path: Path) -> None:
-    """The oldest segment goes, as retention takes it."""
+    """Remove the oldest segment, as retention does."""
     (path / name(0)).unlink()
 
 
@@ -65,7 +65,7 @@ def test_retention_that_overtakes_the_stream_is_data_loss(rolled: Path) -> None:
         Engine(rolled, checkpoint=engine.at, **EARLIEST).batch()
 
 
-def test_without_fail_on_data_loss_the_stream_goes_on_at_the_log_start(rolled: Path) -> None:
+def test_without_fail_on_data_loss_the_stream_continues_at_the_log_start(rolled: Path) -> None:
     engine = Engine(rolled, maxOffsetsPerTrigger=4, failOnDataLoss=False, **EARLIEST)
     assert engine.batch() == rows_of("t", 0, range(4))
     retained(rolled)
@@ -102,8 +102,8 @@ def test_a_partition_that_is_deleted_under_a_stream_is_data_loss(tmp_path: Path,
     assert len(got) == len(set(got))
 
 
-def test_a_partition_that_was_away_for_a_while_goes_on_where_it_was(tmp_path: Path) -> None:
-    """A disk that was not mounted: what was read before is not read again when it is back."""
+def test_a_partition_that_reappears_continues_at_its_position(tmp_path: Path) -> None:
+    """Such as a disk that was not mounted: nothing is read twice when it is mounted again."""
     for number in range(2):
         grow(tmp_path / f"t-{number}", 0, 0, 2)
     engine = Engine(tmp_path, failOnDataLoss=False, **EARLIEST)
@@ -116,8 +116,8 @@ def test_a_partition_that_was_away_for_a_while_goes_on_where_it_was(tmp_path: Pa
     assert engine.batch() == rows_of("t", 1, range(6, 9))
 
 
-def test_a_log_that_was_cut_back_behind_the_stream_is_data_loss(tmp_path: Path) -> None:
-    """A new leader may have fewer records; what is written at those offsets next is something else."""
+def test_a_log_that_was_truncated_below_the_position_is_data_loss(tmp_path: Path) -> None:
+    """A new leader may have fewer records; other records are written at those offsets next."""
     path = tmp_path / "t-0"
     grow(path, 0, 0, 4)
     engine = Engine(path, **EARLIEST)

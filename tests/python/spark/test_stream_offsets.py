@@ -1,4 +1,4 @@
-"""Offsets of a stream: where it begins, how they are written, and which options have no sense there."""
+"""Offsets of a stream: its start, their format, and options that do not apply to streams."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from spark.reading import DATA, refuses
 from spark.streaming import EARLIEST, Engine, grow, offsets_of, rows_of, through_json
 
 
-def test_offsets_are_those_of_kafkas_own_json() -> None:
+def test_offsets_are_those_of_sparks_kafka_source() -> None:
     engine = Engine(DATA, subscribe="cities", **EARLIEST)
     assert engine.offsets == {"cities": {"0": 0, "1": 31}}
     assert offsets_of(engine.latest()) == {"cities": {"0": 268, "1": 150}}
 
 
-def test_a_stream_begins_at_the_latest_offset_unless_told_otherwise() -> None:
+def test_a_stream_starts_at_the_latest_offset_by_default() -> None:
     assert Engine(DATA, subscribe="cities").offsets == {"cities": {"0": 268, "1": 150}}
     assert Engine(DATA, subscribe="cities").batch() is None
     offsets = {"cities": {"0": -1, "1": -2}}
@@ -42,8 +42,8 @@ def test_a_stream_may_begin_at_a_time() -> None:
         Engine(part.path, **late)
 
 
-def test_offsets_that_the_first_start_was_told_do_not_stop_a_later_one(tmp_path: Path) -> None:
-    """The options stay as they were when a query is started again; partitions come and go."""
+def test_starting_offsets_do_not_prevent_a_restart(tmp_path: Path) -> None:
+    """The options of a restarted query are the same, but the partitions may differ."""
     grow(tmp_path / "t-0", 0, 0, 4)
     options = {"startingOffsets": {"t": {"0": 6}}}
     engine = Engine(tmp_path, **options)
@@ -57,7 +57,7 @@ def test_offsets_that_the_first_start_was_told_do_not_stop_a_later_one(tmp_path:
 
 
 @pytest.mark.parametrize("offset", [13, 5])
-def test_a_start_that_the_log_does_not_have_is_data_loss(tmp_path: Path, offset: int) -> None:
+def test_a_start_outside_the_log_is_data_loss(tmp_path: Path, offset: int) -> None:
     grow(tmp_path / "t-0", 6, 6, 2)
     options = {"startingOffsets": {"t": {"0": offset}}}
     with refuses("CORDWOOD_OFFSET_OUT_OF_RANGE", "t-0"):
@@ -67,7 +67,7 @@ def test_a_start_that_the_log_does_not_have_is_data_loss(tmp_path: Path, offset:
 
 
 def test_the_text_of_an_offset_does_not_depend_on_the_order_of_discovery(tmp_path: Path) -> None:
-    """Spark compares texts: another order of the keys would be an endless series of empty micro-batches."""
+    """Spark compares the text: another order of the keys would cause an endless series of empty micro-batches."""
     for number in range(12):
         grow(tmp_path / f"disk{number % 2}" / f"t-{number}", 0, 0, 1)
         grow(tmp_path / f"disk{number % 2}" / f"b-{number}", 0, 0, 1)
@@ -105,7 +105,7 @@ def test_the_text_of_an_offset_does_not_depend_on_the_order_of_discovery(tmp_pat
     ],
     ids=str,
 )
-def test_options_that_make_no_sense_in_a_stream_are_refused(options: dict[str, Any]) -> None:
+def test_options_that_do_not_apply_to_a_stream_are_refused(options: dict[str, Any]) -> None:
     with refuses("CORDWOOD_BAD_OPTION"):
         Engine(DATA, subscribe="cities", **options)
 

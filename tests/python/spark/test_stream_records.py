@@ -1,4 +1,4 @@
-"""The records of a stream: each comes once, in whatever micro-batches and however often the query restarts."""
+"""The records of a stream: each is read once, with any micro-batches and restarts."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_a_stream_from_the_earliest_offset_gives_every_record_once(part: corpus.
 
 
 @pytest.mark.parametrize("limit", [None, 1, 7, 100])
-def test_nothing_is_lost_or_doubled_when_the_query_restarts_between_all_micro_batches(limit: int | None) -> None:
-    """Each micro-batch has an engine of its own that knows the last offset from the checkpoint only."""
+def test_nothing_is_lost_or_duplicated_when_the_query_restarts_between_all_micro_batches(limit: int | None) -> None:
+    """Each micro-batch has its own engine, which has the last offset only from the checkpoint."""
     part = corpus.partition("15-one-record") if limit == 1 else corpus.partition("23-truncated")
     options = {**EARLIEST, **({} if limit is None else {"maxOffsetsPerTrigger": limit})}
     at: dict[str, Any] | None = None
@@ -39,7 +39,7 @@ def test_nothing_is_lost_or_doubled_when_the_query_restarts_between_all_micro_ba
 
 
 def test_a_restart_at_any_micro_batch_repeats_it_exactly() -> None:
-    """Spark plans a micro-batch again whose offsets were logged and whose end was not committed."""
+    """Spark plans a micro-batch again if its offsets were logged and its end was not committed."""
     options = {**EARLIEST, "subscribe": "cities,rivers.compact", "maxOffsetsPerTrigger": 90}
     engine = Engine(DATA, **options)
     steps = [engine.at]
@@ -75,8 +75,8 @@ def test_read_committed_streams_stop_at_the_last_stable_offset() -> None:
     assert engine.offsets == {"payments": {"0": part.opened["lastStableOffset"]}}
 
 
-def test_a_stream_of_a_log_that_a_writer_made_by_hand_reads_like_a_batch(tmp_path: Path) -> None:
-    """`grow` writes what a batch query reads, too: otherwise the tests of streams would show little."""
+def test_a_stream_of_a_generated_log_reads_the_same_as_a_batch(tmp_path: Path) -> None:
+    """A check of `grow`, on which the tests of streams depend."""
     path = write_partition(tmp_path / "t-0", [])
     grow(path, 0, 0, 3)
     grow(path, 9, 9, 1)

@@ -1,4 +1,4 @@
-"""Logs that are another one when a stream goes on: cut back and written again, deleted and created again, compacted."""
+"""Logs that were replaced when a stream continues: truncated and rewritten, deleted and recreated, or compacted."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def recreated(path: Path, **options: Any) -> None:
 
 
 def cut_back(path: Path, offset: int, **options: Any) -> None:
-    """As a follower does: what the new leader does not have goes, and what it has comes."""
+    """Truncate and rewrite, as a follower of a new leader does."""
     batches = cw.Log(path).batches().to_arrow().to_pylist()
     os.truncate(path / name(0), next(row["position"] for row in batches if row["base_offset"] == offset))
     write(path, offset, 100, **options)
@@ -55,21 +55,21 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "cut back, and written again in the same epoch": (
         lambda path: cut_back(path, 20, value="new"),
-        "cut back and written again",
+        "truncated and rewritten",
     ),
     "deleted, and created again": (lambda path: recreated(path, topic_id=IDS[1]), f"{IDS[1]}, not {IDS[0]}"),
-    "deleted, and created again without an id": (lambda path: recreated(path, value="new"), "written again"),
+    "deleted, and created again without an id": (lambda path: recreated(path, value="new"), "rewritten"),
     "deleted, and created again with the same records": (
         lambda path: recreated(path, topic_id=IDS[1]),
         f"{IDS[1]}, not {IDS[0]}",
     ),
-    "cut back to less": (lambda path: os.truncate(path / name(0), 700), "the log ends at offset"),
+    "cut back to less": (lambda path: os.truncate(path / name(0), 700), "the log now ends at offset"),
 }
 
 
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("when", ["running", "started again", "done again"])
-def test_a_log_that_was_replaced_is_data_loss(tmp_path: Path, change: str, when: str) -> None:
+def test_a_replaced_log_is_data_loss(tmp_path: Path, change: str, when: str) -> None:
     path = tmp_path / "t-0"
     write(path, 0, 40, topic_id=IDS[0])
     engine = Engine(path, maxOffsetsPerTrigger=30, **EARLIEST)
@@ -79,12 +79,12 @@ def test_a_log_that_was_replaced_is_data_loss(tmp_path: Path, change: str, when:
     happen(path)
     if when == "started again":
         engine = Engine(path, checkpoint=engine.at, **EARLIEST)
-    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "expected to go on from offset 30", words):
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "expected to continue from offset 30", words):
         engine.read(engine.at, end) if when == "done again" else engine.batch()
 
 
 @pytest.mark.parametrize("change", [change for change in CHANGES if change != "cut back to less"])
-def test_a_log_that_was_replaced_is_read_on_with_one_warning_where_loss_is_allowed(
+def test_a_replaced_log_is_read_with_one_warning_if_loss_is_allowed(
     tmp_path: Path, change: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "t-0"
@@ -96,11 +96,11 @@ def test_a_log_that_was_replaced_is_read_on_with_one_warning_where_loss_is_allow
         assert flat(engine.all()) == rows_of("t", 0, range(40, 100))
         assert engine.batch() is None
     [warning] = [record.getMessage() for record in caplog.records]
-    assert warning.startswith("[CORDWOOD_SEGMENT_GONE] t-0: expected to go on from offset 40")
+    assert warning.startswith("[CORDWOOD_SEGMENT_GONE] t-0: expected to continue from offset 40")
     assert "load()" not in warning
 
 
-def test_a_log_that_was_cut_back_above_the_position_is_the_same(tmp_path: Path) -> None:
+def test_a_log_that_was_truncated_above_the_position_continues(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     write(path, 0, 40)
     engine = Engine(path, maxOffsetsPerTrigger=30, **EARLIEST)
@@ -109,7 +109,7 @@ def test_a_log_that_was_cut_back_above_the_position_is_the_same(tmp_path: Path) 
     assert flat(engine.all()) == rows_of("t", 0, range(30, 100))
 
 
-def test_a_log_that_a_writer_truncated_and_wrote_again_is_data_loss(tmp_path: Path) -> None:
+def test_a_log_that_a_writer_truncated_and_rewrote_is_data_loss(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     with cw.LogWriter(path) as writer:
         for number in range(100):
@@ -120,11 +120,11 @@ def test_a_log_that_a_writer_truncated_and_wrote_again_is_data_loss(tmp_path: Pa
         writer.truncate_to(50)
         for number in range(100):
             writer.append(f"new {number}")
-    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 100", "cut back and written again"):
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 100", "truncated and rewritten"):
         Engine(path, checkpoint=engine.at, **EARLIEST).batch()
 
 
-def test_retention_up_to_the_position_is_no_loss(tmp_path: Path) -> None:
+def test_retention_up_to_the_position_is_not_data_loss(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     write(path, 0, 10)
     write(path, 10, 20, base=10)
@@ -135,7 +135,7 @@ def test_retention_up_to_the_position_is_no_loss(tmp_path: Path) -> None:
 
 
 def compacted(path: Path) -> None:
-    """What Kafka's cleaner leaves of the first segment: a batch of three records with two, and gaps."""
+    """Compact the first segment as Kafka's cleaner: a batch with two of three records, and gaps."""
     batches = [
         batch(0, [Rec(b"kept", timestamp=1000)]),
         batch(27, [Rec(b"kept", timestamp=1027), Rec(b"kept", timestamp=1029)], count=2, last_offset_delta=2),
@@ -144,8 +144,8 @@ def compacted(path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", [None, "compact", "compact,delete"])
-def test_a_compacted_log_is_the_same(tmp_path: Path, policy: str | None) -> None:
-    """The batch before the position is written anew, with another checksum and the same leader epoch."""
+def test_a_compacted_log_continues(tmp_path: Path, policy: str | None) -> None:
+    """The batch before the position is rewritten, with another checksum and the same leader epoch."""
     path = tmp_path / "t-0"
     path.mkdir()
     raws = [batch(n, [Rec(b"v", timestamp=1000 + n + i) for i in range(3)]) for n in range(0, 30, 3)]
@@ -159,7 +159,7 @@ def test_a_compacted_log_is_the_same(tmp_path: Path, policy: str | None) -> None
 
 
 def with_delete_horizon(path: Path) -> None:
-    """What Kafka's cleaner makes of a batch with a tombstone: no record goes, the base timestamp is the horizon."""
+    """Rewrite a batch with a tombstone as Kafka's cleaner: all records are kept, the base timestamp is the horizon."""
     size = len(batch(0, [Rec(b"old", timestamp=1000)]))
     raw = batch(29, [Rec(b"old", timestamp=1029)], attributes=0x40, base_timestamp=1_700_000_000_000)
     with (path / name(0)).open("r+b") as file:
@@ -170,7 +170,7 @@ def with_delete_horizon(path: Path) -> None:
 
 
 @pytest.mark.parametrize(("policy", "is_same"), [(None, True), ("compact", True), ("delete", False)])
-def test_a_batch_that_got_a_delete_horizon_is_the_same_unless_the_log_is_not_compacted(
+def test_a_delete_horizon_is_data_loss_only_if_the_log_is_not_compacted(
     tmp_path: Path, policy: str | None, is_same: bool
 ) -> None:
     path = tmp_path / "t-0"
@@ -188,20 +188,20 @@ def test_a_batch_that_got_a_delete_horizon_is_the_same_unless_the_log_is_not_com
         engine.batch()
 
 
-def test_a_log_that_is_not_to_be_compacted_may_not_change(tmp_path: Path) -> None:
+def test_a_changed_log_is_data_loss_with_cleanup_policy_delete(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     write(path, 0, 30)
     write(path, 30, 40, base=30)
     engine = Engine(path, maxOffsetsPerTrigger=30, cleanupPolicy="delete", **EARLIEST)
     assert engine.batch() == rows_of("t", 0, range(30))
     compacted(path)
-    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 30", "cut back and written again"):
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 30", "truncated and rewritten"):
         engine.batch()
 
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=lambda part: f"{part.case}/{part.name}")
-def test_every_position_in_the_corpus_is_found_again(part: corpus.Partition) -> None:
-    """What a log says of a position is the same when it is asked again, and nothing in it contradicts itself."""
+def test_positions_of_the_corpus_are_stable(part: corpus.Partition) -> None:
+    """A position that is taken twice from a log has no mismatch."""
     log = cw.Log(part.path)
     for offset in {log.log_start_offset, log.log_end_offset, (log.log_start_offset + log.log_end_offset) // 2}:
         position = Position.of(log, offset)

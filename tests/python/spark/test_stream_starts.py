@@ -1,4 +1,4 @@
-"""The start of a stream: it is on record before anything is read, so that a first micro-batch may fail."""
+"""The start of a stream is recorded before anything is read, so that the first micro-batch may fail."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from spark.streaming import EARLIEST, Engine, flat, grow, offsets_of, rows_of
 
 
 def interrupted(path: Path, change: Callable[[], object], **options: Any) -> tuple[list[Row], Engine]:
-    """A query whose first micro-batch is written down and fails; its rows when it is done again, and the query then.
+    """Run a query whose first micro-batch is recorded and fails; return the rows of its repetition, and the query.
 
-    Spark asks for the start again, because it has written down only where the micro-batch ends.
+    Spark requests the start again, because it has recorded only the end of the micro-batch.
     """
     first = Engine(path, begin=False, **options)
     end = first.latest()
@@ -41,34 +41,32 @@ def interrupted(path: Path, change: Callable[[], object], **options: Any) -> tup
     ],
     ids=str,
 )
-def test_a_first_micro_batch_that_is_done_again_loses_no_record(
-    tmp_path: Path, options: dict[str, Any], start: int
-) -> None:
+def test_a_repeated_first_micro_batch_loses_no_record(tmp_path: Path, options: dict[str, Any], start: int) -> None:
     path = tmp_path / "t-0"
     grow(path, 0, 0, 2)
     rows, engine = interrupted(path, partial(grow, path, 0, 6, 2), **options)
     assert rows + flat(engine.all()) == rows_of("t", 0, range(start, 12))
 
 
-def test_a_first_micro_batch_that_is_done_again_is_followed_by_one_that_reads(tmp_path: Path) -> None:
-    """Nothing came meanwhile: where the first answer were the start again, `availableNow` would end there."""
+def test_a_repeated_first_micro_batch_is_followed_by_one_with_records(tmp_path: Path) -> None:
+    """There are no new records: if the next offset were the start again, `availableNow` would end there."""
     path = tmp_path / "t-0"
     grow(path, 0, 0, 2)
     _, engine = interrupted(path, lambda: None, **EARLIEST)
     assert engine.batch() == rows_of("t", 0, range(6))
 
 
-def test_retention_after_a_first_micro_batch_failed_is_data_loss(tmp_path: Path) -> None:
+def test_retention_after_a_failed_first_micro_batch_is_data_loss(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     for base in (0, 6, 12):
         grow(path, base, base, 2)
     rows, engine = interrupted(path, (path / name(0)).unlink, **EARLIEST)
     assert rows == []
-    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 0", "the log begins at offset 6"):
+    with refuses("CORDWOOD_SEGMENT_GONE", "t-0", "offset 0", "the log now begins at offset 6"):
         engine.batch()
 
 
-def test_retention_after_a_first_micro_batch_failed_is_passed_over_where_loss_is_allowed(tmp_path: Path) -> None:
+def test_retention_after_a_failed_first_micro_batch_is_skipped_if_loss_is_allowed(tmp_path: Path) -> None:
     path = tmp_path / "t-0"
     for base in (0, 6, 12):
         grow(path, base, base, 2)

@@ -1,4 +1,4 @@
-"""Streams in a real Spark: checkpoints, restarts, growth, retention, and what a user sees of an error."""
+"""Streams in a real Spark: checkpoints, restarts, growth, retention, and the errors that a user gets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS = 60
 
 
 def grow(path: Path, base: int, first: int, count: int) -> None:
-    """Append batches of three records to the segment `base`, or begin it."""
+    """Append batches of three records to the segment `base`, or create it."""
     path.mkdir(parents=True, exist_ok=True)
     with (path / name(base)).open("ab") as file:
         for n in range(first, first + 3 * count, 3):
@@ -74,7 +74,7 @@ def ended(query: Any) -> Any:
 
 
 def test_a_query_that_restarts_between_all_micro_batches_gives_every_record_once(start: Any, tmp_path: Path) -> None:
-    """Each run reads what was added since the last: records, a segment, a partition, a topic."""
+    """Each run reads the additions since the last one: records, a segment, a partition, a topic."""
     data, sink = tmp_path / "data", Sink()
     steps: list[Callable[[], None]] = [
         lambda: grow(data / "a.b-0", 0, 0, 5),
@@ -92,13 +92,13 @@ def test_a_query_that_restarts_between_all_micro_batches_gives_every_record_once
     )
     logged = sorted((tmp_path / "checkpoint" / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
     offsets = [offsets_of(json.loads(file.read_text().splitlines()[-1])) for file in logged]
-    # a start is on record before anything is read, and so is that of a partition that appears
+    # a start is recorded before anything is read, also that of a new partition
     named = [{"a.b": {"0": 0}}, {"a.b": {"0": 15}}, {"a.b": {"0": 18, "1": 7}}, {"a.b": {"0": 18, "1": 10}}]
     assert offsets[:4] == named
     assert offsets[-1] == {"a.b": {"0": 18, "1": 10}, "c-d": {"11": 3}}
 
 
-def test_limits_cut_what_is_there_into_micro_batches_and_available_now_ends(start: Any) -> None:
+def test_limits_apply_to_micro_batches_and_available_now_ends(start: Any) -> None:
     part, sink = corpus.partition("01-small"), Sink()
     query = ended(start(sink, part.path, startingOffsets="earliest", maxOffsetsPerTrigger=130))
     assert [len(sink.batches[n]) for n in sorted(sink.batches)] == [0, 130, 130, 110]
@@ -124,10 +124,10 @@ class Failing(Sink):
 
 
 @pytest.mark.parametrize(("begin", "first"), [("latest", 6), ("earliest", 0)])
-def test_a_query_whose_first_micro_batch_failed_begins_where_it_was_to_begin(
+def test_a_query_whose_first_micro_batch_failed_keeps_its_start(
     start: Any, tmp_path: Path, begin: str, first: int
 ) -> None:
-    """Spark asks where that is again, and the log has grown."""
+    """Spark requests the start again, after the log has grown."""
     data, sink = tmp_path / "data", Failing(0)
     grow(data / "t-0", 0, 0, 2)
     with pytest.raises(StreamingQueryException, match="the sink is full"):
@@ -151,7 +151,7 @@ def test_retention_after_the_first_rows_failed_is_data_loss(start: Any, tmp_path
     assert sink.rows == rows_of("t", 0, range(6, 12))
 
 
-def test_a_running_query_begins_at_the_latest_and_sees_records_segments_and_partitions(
+def test_a_running_query_starts_at_the_latest_and_reads_new_records_segments_and_partitions(
     start: Any, tmp_path: Path
 ) -> None:
     data, sink = tmp_path / "data", Sink()
@@ -197,16 +197,14 @@ def test_retention_that_overtakes_a_query_is_reported_or_skipped(start: Any, tmp
         ("table", "segments"),
     ],
 )
-def test_what_only_a_reading_that_ends_can_have_ends_a_query_when_it_starts(
-    start: Any, option: str, value: str
-) -> None:
+def test_options_of_batch_queries_fail_a_stream_when_it_starts(start: Any, option: str, value: str) -> None:
     told = failure(start(Sink(), corpus.partition("01-small").path, startingOffsets="earliest", **{option: value}))
     assert told.code == "CORDWOOD_BAD_OPTION"
     assert told.reason.startswith(f"{option}: expected ")
     assert "for a stream" in told.reason
 
 
-def test_a_corrupt_batch_ends_a_query_with_code_and_place(start: Any) -> None:
+def test_a_corrupt_batch_fails_a_query_with_code_and_position(start: Any) -> None:
     damaged = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
     told = failure(start(Sink(), damaged, startingOffsets="earliest"))
     assert (told.code, told.topic, told.partition) == ("CORDWOOD_CORRUPT_BATCH", "tickets", 0)

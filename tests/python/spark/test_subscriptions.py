@@ -1,4 +1,4 @@
-"""Which topics and partitions are read: `subscribe`, `subscribePattern` and `assign`."""
+"""Selection of topics and partitions: `subscribe`, `subscribePattern` and `assign`."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import pytest
 from spark.reading import CITIES, DATA, PARTS, expected, got, refuses, source
 
 
-def test_subscribe_takes_a_list_of_topics() -> None:
+def test_subscribe_accepts_a_list_of_topics() -> None:
     assert got(DATA, subscribe="cities") == expected(CITIES)
     assert got(DATA, subscribe=" rivers.compact , cities") == expected([*CITIES, PARTS["rivers.compact-0"]])
 
 
-def test_a_subscribed_name_is_no_pattern() -> None:
+def test_a_subscribed_name_is_not_a_pattern() -> None:
     with refuses("CORDWOOD_NOT_FOUND"):
         source(DATA, subscribe="rivers-compact").schema()
 
@@ -26,7 +26,7 @@ TOPICS = ["cities", "rivers.compact", "orders", "orders.eu", "orders-2", "ORDERS
 
 @pytest.fixture(scope="module")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data directory with a record in each of some topics, internal ones among them."""
+    """A data directory with one record in each of several topics, including internal ones."""
     folder = tmp_path_factory.mktemp("topics")
     for topic in [*TOPICS, *INTERNAL]:
         shutil.copytree(corpus.partition("15-one-record").path, folder / f"{topic}-0")
@@ -56,8 +56,8 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(("pattern", "wanted"), PATTERNS)
-def test_subscribe_pattern_is_found_anywhere_in_a_name(topics: Path, pattern: str, wanted: list[str]) -> None:
-    """As in Spark's Kafka source; `test_patterns.py` asks Java."""
+def test_subscribe_pattern_matches_anywhere_in_a_name(topics: Path, pattern: str, wanted: list[str]) -> None:
+    """As in Spark's Kafka source; `test_patterns.py` compares with Java."""
     if wanted:
         assert {row[0] for row in got(topics, subscribePattern=pattern)} == set(wanted)
     else:
@@ -66,7 +66,7 @@ def test_subscribe_pattern_is_found_anywhere_in_a_name(topics: Path, pattern: st
 
 
 @pytest.mark.parametrize("name", ["excludeInternalTopics", "kafka.exclude.internal.topics"])
-def test_internal_topics_are_read_where_they_are_named_or_asked_for(topics: Path, name: str) -> None:
+def test_internal_topics_are_read_if_they_are_named_or_requested(topics: Path, name: str) -> None:
     def read(**options: object) -> set[str]:
         return {row[0] for row in got(topics, **options)}
 
@@ -81,12 +81,12 @@ def test_internal_topics_are_read_where_they_are_named_or_asked_for(topics: Path
         read(subscribePattern="^__")
 
 
-def test_the_two_names_of_an_option_may_not_contradict_each_other(topics: Path) -> None:
+def test_the_two_names_of_an_option_must_agree(topics: Path) -> None:
     with refuses("CORDWOOD_BAD_OPTION", "xclude"):
         got(topics, excludeInternalTopics=True, **{"kafka.exclude.internal.topics": False})
 
 
-def test_assign_takes_some_partitions() -> None:
+def test_assign_selects_partitions() -> None:
     assert got(DATA, assign={"cities": [1], "rivers.compact": [0]}) == expected(
         [PARTS["cities-1"], PARTS["rivers.compact-0"]]
     )
@@ -111,12 +111,12 @@ OTHERWISE_IN_PYTHON = ["(?P<name>a)", "(?#a)", "(?i:a)b(?-i:c)", "[a||b]", "[a--
 
 
 @pytest.mark.parametrize("pattern", [*NO_PATTERNS, *OTHERWISE_IN_JAVA, *OTHERWISE_IN_PYTHON])
-def test_a_pattern_that_is_none_or_that_java_reads_in_another_way_is_refused(pattern: str) -> None:
+def test_an_invalid_pattern_or_one_with_another_meaning_in_java_is_refused(pattern: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", "subscribePattern: expected a regular expression that Java and Python read"):
         source(DATA, subscribePattern=pattern).schema()
 
 
 @pytest.mark.parametrize("assigned", ["cities", '{"cities":"0"}', '{"cities":[-1]}', '{"cities":["a"]}', "[]", "{}"])
-def test_an_assignment_that_is_none_is_refused(assigned: str) -> None:
+def test_an_invalid_assignment_is_refused(assigned: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", "assign"):
         source(DATA, assign=assigned).schema()

@@ -17,7 +17,7 @@ from spark.reading import CITIES, DATA, expected, got, offsets, plan, refuses
 
 
 def offset_at(part: Partition, time: int) -> int | None:
-    """The first record at or after the log start that is late enough; markers count."""
+    """The first record, including markers, at or after the log start and at or after the time."""
     found = corpus.first_at_or_after(corpus.visible(part, control=True), time)
     return None if found is None else found.offset
 
@@ -36,8 +36,8 @@ def times_of(part: Partition) -> st.SearchStrategy[int]:
 @given(st.data())
 @pytest.mark.parametrize("part", TIMED, ids=str)
 @pytest.mark.parametrize("by", ["global", "partition"])
-def test_starts_and_ends_by_time_are_offsets_found_by_time(part: Partition, by: str, data: st.DataObject) -> None:
-    """Later records with earlier times belong to the range, as in Kafka; no match for an end is the end of the log."""
+def test_starts_and_ends_by_time_are_resolved_to_offsets(part: Partition, by: str, data: st.DataObject) -> None:
+    """Later records with earlier times belong to the range, as in Kafka; an end without a match is the log end."""
     early, late = data.draw(times_of(part)), data.draw(times_of(part))
     start, end = offset_at(part, early), offset_at(part, late)
     assert start is not None
@@ -56,7 +56,7 @@ def test_starts_and_ends_by_time_are_offsets_found_by_time(part: Partition, by: 
 FAR = 4_000_000_000_000
 
 
-def test_an_end_by_time_that_no_record_reaches_is_the_end_of_the_log() -> None:
+def test_an_end_time_after_all_records_is_the_end_of_the_log() -> None:
     assert got(DATA, subscribe="cities", endingTimestamp=FAR) == expected(CITIES)
 
 
@@ -65,7 +65,7 @@ def test_an_end_by_time_that_no_record_reaches_is_the_end_of_the_log() -> None:
     [{"startingTimestamp": FAR}, {"startingOffsetsByTimestamp": {"cities": {"0": 0, "1": FAR}}}],
     ids=["global", "partition"],
 )
-def test_a_start_by_time_that_no_record_reaches_is_an_error_or_the_latest(options: dict[str, Any]) -> None:
+def test_a_start_time_after_all_records_is_an_error_or_the_latest(options: dict[str, Any]) -> None:
     with refuses("CORDWOOD_TIME_NOT_FOUND", "cities-"):
         plan(DATA, subscribe="cities", **options)
     with refuses("CORDWOOD_TIME_NOT_FOUND"):
@@ -74,14 +74,14 @@ def test_a_start_by_time_that_no_record_reaches_is_an_error_or_the_latest(option
     assert latest == (expected([CITIES[0]]) if "startingOffsetsByTimestamp" in options else [])
 
 
-def test_records_without_times_are_found_by_no_start_time() -> None:
+def test_records_without_timestamps_are_not_found_by_a_start_time() -> None:
     part = corpus.partition("17-v0-none")
     with refuses("CORDWOOD_TIME_NOT_FOUND", "old.v0.none-0"):
         plan(part.path, startingTimestamp=0)
     assert len(offsets(part.path, endingTimestamp=0)) == 400
 
 
-def test_the_more_particular_start_wins() -> None:
+def test_the_precedence_of_start_options() -> None:
     """startingTimestamp, then startingOffsetsByTimestamp, then startingOffsets; for the ends the same."""
     part = corpus.partition("01-plain")
     times = [r.timestamp for r in corpus.visible(part)]

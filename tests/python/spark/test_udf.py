@@ -1,4 +1,4 @@
-"""The UDFs' own functions, as a worker calls them, against Kafka's batches and a linear search by time."""
+"""The functions of the UDFs, called as a worker calls them, compared with Kafka's batches and a linear search."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ every_partition = pytest.mark.parametrize("part", corpus.partitions(), ids=str)
 
 
 def asked(look_up: Any, kind: str, iterator: bool, *columns: pa.Array) -> list[Any]:
-    """What the function answers for columns, in the form in which a worker hands them over, as dicts or `None`."""
+    """The results of the function for columns in a worker's form, as dicts or `None`."""
     udf = look_up.udf
     func = cloudpickle.loads(cloudpickle.dumps(udf.func))
     given: list[Any] = [column.to_pandas() for column in columns] if kind == "pandas" else list(columns)
@@ -41,12 +41,12 @@ def asked(look_up: Any, kind: str, iterator: bool, *columns: pa.Array) -> list[A
         return list(found.to_pylist())
     assert isinstance(found, pd.DataFrame)
     rows = pa.Table.from_pandas(found, preserve_index=False).to_pylist()
-    # a pandas UDF has no null struct, only one of nulls, of which Spark's column makes a null
+    # a pandas UDF cannot return a null struct, only a struct of nulls, which the Spark column converts to null
     return [None if all(value is None for value in row.values()) else row for row in rows]
 
 
 def place(part: Partition, offset: int) -> dict[str, int] | None:
-    """The batch that holds an offset, or in a hole the next, by looking at each."""
+    """The batch that contains an offset, or the next batch if it is in a gap, by a linear search."""
     if not part.log_start <= offset < part.opened["logEndOffset"]:
         return None
     b = next((b for b in corpus.batches(part) if b["lastOffset"] >= offset), None)
@@ -71,7 +71,7 @@ def test_locate_finds_the_batch_of_every_offset(part: Partition, kind: str, iter
 
 @in_every_kind
 @once_a_task_or_batch
-def test_locate_gives_null_for_null_negative_and_unknown(kind: str, iterator: bool) -> None:
+def test_locate_returns_null_for_null_negative_and_unknown_offsets(kind: str, iterator: bool) -> None:
     part = corpus.partition("13-delete-records")
     offsets = [None, -1, 0, 436, 437, 799, 800, None, 1 << 50]
     found = asked(locate(str(part.path), kind=kind, iterator=iterator), kind, iterator, pa.array(offsets, pa.int64()))
@@ -81,8 +81,8 @@ def test_locate_gives_null_for_null_negative_and_unknown(kind: str, iterator: bo
 
 @in_every_kind
 @pytest.mark.parametrize("values", [[], [None], [None, None], [5], [-1, -1]])
-def test_batches_of_any_kind_are_answered(kind: str, values: list[int | None]) -> None:
-    """Also an empty one and one of nulls alone, for which pandas has another type."""
+def test_locate_accepts_any_batch(kind: str, values: list[int | None]) -> None:
+    """Also an empty one, and one with only nulls, which has another type in pandas."""
     part = corpus.partition("01-plain")
     found = asked(locate(str(part.path), kind=kind), kind, False, pa.array(values, pa.int64()))
     assert found == [None if value is None else place(part, value) for value in values]
@@ -94,7 +94,7 @@ def test_batches_of_any_kind_are_answered(kind: str, values: list[int | None]) -
 
 
 def time_answer(part: Partition, micros: int | None) -> dict[str, Any] | None:
-    """The first record that is not older, markers included; a time before 1970 is no time."""
+    """The first record at or after a time, including markers; none for a time before 1970."""
     if micros is None or micros < 0:
         return None
     found = corpus.first_at_or_after(corpus.visible(part, control=True), -(-micros // MILLION))
@@ -111,8 +111,8 @@ def some_times(part: Partition) -> list[int]:
 
 @every_partition
 @once_a_task_or_batch
-def test_offset_for_time_finds_the_first_record_that_is_not_older(part: Partition, iterator: bool) -> None:
-    """Exact to the microsecond of the question, which falls between the milliseconds of the log."""
+def test_offset_for_time_finds_the_first_record_at_or_after_a_time(part: Partition, iterator: bool) -> None:
+    """Exact for microseconds between the milliseconds of the log."""
     look_up = offset_for_time(str(part.path), kind="arrow", iterator=iterator)
     micros = some_times(part)
     found = asked(look_up, "arrow", iterator, pa.array(micros, pa.timestamp("us", tz="UTC")))
@@ -121,8 +121,8 @@ def test_offset_for_time_finds_the_first_record_that_is_not_older(part: Partitio
 
 @in_every_kind
 @once_a_task_or_batch
-def test_a_path_column_asks_each_path_for_its_own_rows(kind: str, iterator: bool) -> None:
-    """In the order of the rows, whatever the order of the paths; a row without a path has no answer."""
+def test_a_path_column_looks_up_each_row_in_its_own_log(kind: str, iterator: bool) -> None:
+    """In row order, for any order of the paths; a row without a path returns null."""
     parts = [corpus.partition(case) for case in ("01-plain", "18-leaps", "15-one-record")]
     asks = [(parts[n % 3], n * 97 % 1600) for n in range(200)]
     paths = [str(part.path) for part, _ in asks]
@@ -136,7 +136,7 @@ def test_a_path_column_asks_each_path_for_its_own_rows(kind: str, iterator: bool
 
 
 @in_every_kind
-def test_a_column_of_null_paths_alone_is_answered(kind: str) -> None:
+def test_a_column_of_null_paths_returns_nulls(kind: str) -> None:
     columns = (pa.array([None, None], pa.string()), pa.array([1, None], pa.int64()))
     assert asked(locate(kind=kind), kind, False, *columns) == [None, None]
     empty = (pa.array([], pa.string()), pa.array([], pa.int64()))
@@ -145,7 +145,7 @@ def test_a_column_of_null_paths_alone_is_answered(kind: str) -> None:
 
 @in_every_kind
 @pytest.mark.parametrize("bad", [-1, 1500, 1 << 62])
-def test_on_missing_error_names_what_is_unknown_and_leaves_null_null(kind: str, bad: int) -> None:
+def test_on_missing_error_names_the_unknown_offset_and_keeps_nulls(kind: str, bad: int) -> None:
     part = corpus.partition("01-plain")
     look_up = locate(str(part.path), kind=kind, on_missing="error")
     fine = asked(look_up, kind, False, pa.array([3, None, 1499], pa.int64()))
@@ -162,13 +162,13 @@ def test_on_missing_error_names_what_is_unknown_and_leaves_null_null(kind: str, 
     [
         (-1_000_000, "1969-12-31T23:59:59.000Z (-1000 ms)"),
         (4_000_000_000_000_000, "2096-10-02T07:06:40.000Z (4000000000000 ms)"),
-        # a time between two milliseconds asks for the one after it
+        # a time between two milliseconds is rounded up
         (4_000_000_000_000_001, "2096-10-02T07:06:40.000001Z (4000000000001 ms)"),
-        # no calendar of Python's has it
+        # a datetime cannot hold it
         (9_000_000_000_000_000_000, "9000000000000000 ms"),
     ],
 )
-def test_on_missing_error_names_a_time_that_no_record_reaches(bad: int, said: str) -> None:
+def test_on_missing_error_names_a_time_after_all_records(bad: int, said: str) -> None:
     part = corpus.partition("01-plain")
     look_up = offset_for_time(str(part.path), kind="arrow", on_missing="error")
     kind = pa.timestamp("us", tz="UTC")
@@ -179,8 +179,8 @@ def test_on_missing_error_names_a_time_that_no_record_reaches(bad: int, said: st
         asked(look_up, "arrow", False, pa.array([1_700_000_000_025_000, bad], kind))
 
 
-def test_large_offsets_beside_a_null_keep_every_digit_in_arrow() -> None:
-    """Pandas has no null among integers: it gets floats, which end at 2^53; then it must be said, not rounded."""
+def test_large_offsets_next_to_a_null_keep_every_digit_in_arrow() -> None:
+    """Pandas has no null integers: with nulls it gets floats, which are exact up to 2^53. Above, it is an error."""
     part = corpus.partition("18-far-base")
     offsets = [5_000_000_001, None, 5_000_000_936, (1 << 53) + 1]
     wanted = [None if offset is None else place(part, offset) for offset in offsets]
@@ -201,24 +201,24 @@ NAIVE = pa.array([datetime(2023, 11, 14, 22, 13, 30)], pa.timestamp("us"))  # no
         (locate, "pandas", pa.array(["5"]), "string"),
         (offset_for_time, "arrow", NAIVE, "timestamp[us]"),
         (offset_for_time, "pandas", NAIVE, "timestamp["),
-        # milliseconds, maybe
+        # may be milliseconds
         (offset_for_time, "arrow", pa.array([1_700_000_010_000]), "int64"),
     ],
 )
-def test_values_that_would_have_to_be_guessed_are_refused(make: Any, kind: str, given: pa.Array, found: str) -> None:
-    """A bare UDF may be given anything; what a column is given is refused before it comes here."""
+def test_values_of_an_ambiguous_type_are_refused(make: Any, kind: str, given: pa.Array, found: str) -> None:
+    """A bare UDF can be called with any type; a column is checked before."""
     with refuses("CORDWOOD_BAD_OPTION", make.__name__, "expected a column of type ", found):
         asked(make(PLAIN.path, kind=kind), kind, False, given)
 
 
 @in_every_kind
-def test_a_path_that_is_no_text_is_refused(kind: str) -> None:
+def test_a_path_that_is_not_a_string_is_refused(kind: str) -> None:
     with refuses("CORDWOOD_BAD_OPTION", "locate", "a path", "int64"):
         asked(locate(kind=kind), kind, False, pa.array([5]), pa.array([5]))
 
 
 def test_a_path_may_be_a_large_string() -> None:
-    """As Spark hands texts over under `spark.sql.execution.arrow.useLargeVarTypes`."""
+    """As Spark passes strings with `spark.sql.execution.arrow.useLargeVarTypes`."""
     part = corpus.partition("01-plain")
     answers = locate(kind="arrow").udf.func(pa.array([str(part.path)], pa.large_string()), pa.array([0]))
     assert answers.to_pylist() == [place(part, 0)]
@@ -231,7 +231,7 @@ def test_offsets_of_smaller_types_are_offsets(kind: str, type_: pa.DataType) -> 
 
 
 @pytest.mark.parametrize("make", [locate, offset_for_time])
-def test_what_no_udf_can_be_made_of_is_refused_where_it_is_made(make: Any) -> None:
+def test_invalid_arguments_are_refused_when_the_udf_is_created(make: Any) -> None:
     with pytest.raises(Exception, match="kind"):
         make(str(corpus.partition("01-plain").path), kind="row")
     with pytest.raises(Exception, match="on_missing"):
@@ -241,7 +241,7 @@ def test_what_no_udf_can_be_made_of_is_refused_where_it_is_made(make: Any) -> No
 
 
 @in_every_kind
-def test_an_iterator_without_batches_has_no_answers(kind: str) -> None:
+def test_an_iterator_without_batches_returns_nothing(kind: str) -> None:
     assert list(locate(str(PLAIN.path), kind=kind, iterator=True).udf.func(iter([]))) == []
 
 
@@ -250,7 +250,7 @@ def test_a_path_may_be_a_path_object() -> None:
 
 
 def test_records_that_are_appended_later_are_found(tmp_path: Path) -> None:
-    """A worker keeps its handle; the log goes on."""
+    """A worker keeps its handle while the log grows."""
     path = tmp_path / "t-0"
     path.mkdir()
     (path / name(0)).write_bytes(batch(0, [Rec(b"a")]))
@@ -262,7 +262,7 @@ def test_records_that_are_appended_later_are_found(tmp_path: Path) -> None:
 
 
 def test_an_iterator_is_read_batch_by_batch() -> None:
-    """Not gathered: a task may be larger than memory."""
+    """The batches are not collected: a task may be larger than memory."""
     part = corpus.partition("01-plain")
     taken: list[int] = []
 

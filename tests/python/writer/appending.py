@@ -1,4 +1,4 @@
-"""A process that appends and says what was acknowledged, and what has to be there afterwards."""
+"""A process that appends and prints what was acknowledged, and a check of the recovered log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import cordwood as cw
 
-# Appends for ever, and says the offset after each acknowledged append on its standard output.
+# Appends in an endless loop, and prints the offset after each acknowledged append.
 APPENDER = """
 import sys
 import cordwood as cw
@@ -23,18 +23,18 @@ def work(number):
     choose = random.Random(number)
     n = 0
     while True:
-        # every value says what it is, so that one that was never appended would be seen
+        # every value is unique, so that a record that was never appended is detected
         size = choose.choice([0, 10, 300, 5000])
         values = [b"%d/%d/%d/" % (number, n + k, size) + b"x" * size for k in range(choose.choice([1, 1, 1, 7, 40]))]
         appended = writer.append(values[0]) if len(values) == 1 else writer.append_many(values)
         n += len(values)
         if choose.random() < 0.02:
             writer.roll()
-        # one write is one line: the pipe tears none of this size
+        # one write is one line: writes of this size to a pipe are atomic
         os.write(1, b"%d %d %d %d\\n" % (number, n, appended.first_offset, appended.last_offset))
 
 for number in range(int(threads)):
-    # no number is used again in a later generation
+    # numbers are not reused in a later generation
     threading.Thread(target=work, args=(1000 * int(generation) + number,)).start()
 """
 
@@ -56,7 +56,7 @@ def start(
 
 
 def check_recovered(path: Path, told: bytes) -> int:
-    """Every acknowledged record is there at its offset, and nothing else; returns how many were told."""
+    """Check that the log has every acknowledged record at its offset, and no other; return their number."""
     acknowledged = [tuple(map(int, line.split())) for line in told.splitlines(keepends=True) if line.endswith(b"\n")]
     with cw.LogWriter(path, config=cw.LogConfig(segment_bytes=65536, index_interval_bytes=512)) as writer:
         assert writer.durable_offset == writer.log_end_offset
@@ -72,13 +72,13 @@ def check_recovered(path: Path, told: bytes) -> int:
             seen.setdefault(int(thread), []).append((int(number), record.offset))
         assert end == writer.log_end_offset
         for numbers in seen.values():
-            # each thread's records are there once, in their order, without a gap
+            # the log has each thread's records once, in order, without a gap
             assert [number for number, _ in numbers] == list(range(len(numbers)))
         for thread, count, first, last in acknowledged:
             offsets = [offset for _, offset in seen[thread]]
             assert len(offsets) >= count
             assert offsets[count - 1] == last
             assert offsets[count - (last - first + 1)] == first
-        # and the log goes on
+        # the log can be continued
         assert writer.append(b"%d/0/0/" % (1_000_000 + end)).first_offset == end
     return sum(last - first + 1 for _, _, first, last in acknowledged)

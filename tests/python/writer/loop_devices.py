@@ -1,4 +1,4 @@
-"""Real file systems in images on loop devices. They need root, and a kernel that has them."""
+"""Real file systems in images on loop devices. They need root and support in the kernel."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ KINDS = {
     "ext4": (["-q", "-m", "0"], "data=journal,errors=remount-ro", 64 << 20),
     "xfs": (["-q"], "defaults", 300 << 20),
 }
-# FS_IOC_SHUTDOWN (EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN): from now on every write fails, and what is not durable is lost
+# FS_IOC_SHUTDOWN (EXT4_IOC_SHUTDOWN, XFS_IOC_GOINGDOWN): all later writes fail, and data that is not durable is lost
 SHUTDOWN = 0x8004587D
 NO_LOG_FLUSH = 2
 
 
 def tool(name: str) -> str | None:
-    """Find a program, also one that is only in root's path."""
+    """Find a program, including those only in root's path."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
 
 
@@ -35,7 +35,7 @@ def call(name: str, *arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def needs(kind: str) -> None:
-    """Skip, with the reason, what this machine cannot do. In CI only the kernel is a reason."""
+    """Skip with a reason if this machine cannot run the test. In CI only a missing kernel feature is a reason."""
     if os.geteuid() != 0:
         pytest.skip("loop devices need root")
     known = Path("/proc/filesystems").read_text(encoding="utf-8").split()
@@ -47,7 +47,7 @@ def needs(kind: str) -> None:
 
 
 def make_image(kind: str, image: Path, size: int | None = None) -> None:
-    """Make an image that holds an empty file system."""
+    """Create an image with an empty file system."""
     options, _, least = KINDS[kind]
     with image.open("wb") as file:
         file.truncate(size or least)
@@ -57,7 +57,7 @@ def make_image(kind: str, image: Path, size: int | None = None) -> None:
 
 @contextmanager
 def mounted(kind: str, image: Path) -> Iterator[Path]:
-    """Mount an image beside itself."""
+    """Mount an image in a directory next to it."""
     mount = image.with_suffix(".mount")
     mount.mkdir(exist_ok=True)
     with _mounted("-o", f"loop,{KINDS[kind][1]}", image, mount):
@@ -66,7 +66,7 @@ def mounted(kind: str, image: Path) -> Iterator[Path]:
 
 @contextmanager
 def bound(source: Path, target: Path) -> Iterator[None]:
-    """Let a file lie on another file system than its directory."""
+    """Bind a file of another file system into a directory."""
     with _mounted("--bind", source, target):
         yield
 
@@ -85,7 +85,7 @@ def _mounted(*arguments: object) -> Iterator[None]:
 
 
 def shut_down(mount: Path) -> None:
-    """Take a file system away, as a disk that fails does."""
+    """Shut a file system down, as after a disk failure."""
     descriptor = os.open(mount, os.O_RDONLY)
     try:
         fcntl.ioctl(descriptor, SHUTDOWN, struct.pack("I", NO_LOG_FLUSH))

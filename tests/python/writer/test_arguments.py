@@ -1,4 +1,4 @@
-"""A writer given what it cannot use: the error names the argument, what is wanted and found; nothing is made."""
+"""Invalid arguments of a writer: the error names the argument and the expected and found value; nothing is created."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_value_that_is_not_allowed_is_named(path: Path, argument: str, given: 
     assert not path.exists()
 
 
-def test_a_config_that_is_none_says_how_to_make_one(writer: Any, path: Path) -> None:
+def test_an_invalid_config_is_refused_with_advice(writer: Any, path: Path) -> None:
     for use in (lambda: cw.LogWriter(path, config={}), lambda: cw.plan_retention(writer.reader(), {})):  # type: ignore[arg-type]
         with pytest.raises(TypeError, match=r"expected a LogConfig, found dict; .*LogConfig\.from_properties"):
             use()
@@ -75,7 +75,7 @@ def test_a_config_that_is_none_says_how_to_make_one(writer: Any, path: Path) -> 
 
 @pytest.mark.parametrize("size", [4, 8, 11])
 def test_indexes_too_small_for_an_entry_are_refused_by_their_setting(path: Path, size: int) -> None:
-    # Kafka allows it, and so does reading its files
+    # Kafka allows it, and its files can be read
     config = cw.LogConfig.from_properties({"segment.index.bytes": size})
     with pytest.raises(cw.ConfigError, match=rf"^segment\.index\.bytes: expected 12 or more.*, found {size}"):
         cw.LogWriter(path, config=config)
@@ -101,7 +101,7 @@ def test_values_that_are_not_offsets_are_refused(writer: Any, name: str) -> None
     assert (writer.log_start_offset, writer.log_end_offset) == (0, 100)
 
 
-def test_nothing_is_waited_for_that_is_no_record(writer: Any) -> None:
+def test_waiting_for_an_offset_without_a_record_is_refused(writer: Any) -> None:
     assert writer.wait_durable(99) is None
     with pytest.raises(cw.ConfigError, match=r"^offset: expected an offset, 0 or above, found -5"):
         writer.wait_durable(-5)
@@ -110,7 +110,7 @@ def test_nothing_is_waited_for_that_is_no_record(writer: Any) -> None:
             writer.wait_durable(beyond)
 
 
-def test_an_offset_outside_the_log_says_where_the_log_goes_on(writer: Any) -> None:
+def test_an_offset_outside_the_log_is_refused_with_the_range(writer: Any) -> None:
     words = r"holds offsets 0 \(inclusive\) to 100 \(exclusive\): the next record there gets offset 100$"
     with pytest.raises(cw.OffsetOutOfRangeError, match=words):
         writer.delete_before(101)
@@ -129,7 +129,7 @@ def test_epochs_and_times_beyond_their_size_are_refused(writer: Any) -> None:
         writer.apply_retention(now=2**63)
 
 
-def test_of_many_records_the_wrong_one_is_named(writer: Any) -> None:
+def test_the_invalid_one_of_many_records_is_named(writer: Any) -> None:
     for wrong in (5, None):
         with pytest.raises(TypeError, match=r"^records: expected an iterable of Record or bytes, found"):
             writer.append_many(wrong)
@@ -138,13 +138,13 @@ def test_of_many_records_the_wrong_one_is_named(writer: Any) -> None:
     assert writer.log_end_offset == 100
 
 
-def test_of_many_records_one_that_is_too_large_leaves_nothing_behind(path: Path) -> None:
+def test_many_records_with_one_too_large_append_nothing(path: Path) -> None:
     large = cw.Record(b"", headers=[("h", b"x" * 1000)])
     with cw.LogWriter(path, config=cw.LogConfig(max_message_bytes=1000)) as writer:
         with pytest.raises(cw.RecordTooLargeError, match=r"max\.message\.bytes.*record 40 alone; nothing was appended"):
             writer.append_many([*[b"x" * 100] * 40, large])
         assert writer.log_end_offset == 0
-        # right up to the edge: 61 bytes are the header's
+        # the maximum: 61 bytes are the header
         fits = next(n for n in range(1000, 0, -1) if n + 61 + 9 <= 1000)
         assert writer.append_many([b"x" * fits, b"x" * fits]).last_offset == 1
         with pytest.raises(cw.RecordTooLargeError):
@@ -152,13 +152,13 @@ def test_of_many_records_one_that_is_too_large_leaves_nothing_behind(path: Path)
         assert writer.log_end_offset == 2
 
 
-def test_properties_that_are_none_are_refused() -> None:
+def test_invalid_properties_are_refused() -> None:
     for wrong in (5, None, [("segment.bytes", "1")]):
         with pytest.raises(TypeError, match=r"^properties: expected a path or a mapping, found"):
             cw.LogConfig.from_properties(wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^overrides: expected a mapping, found int"):
         cw.LogConfig.from_properties({}, overrides=5)  # type: ignore[arg-type]
-    with pytest.raises(cw.ConfigError, match=r"^properties: expected names that are text, found 5"):
+    with pytest.raises(cw.ConfigError, match=r"^properties: expected names that are strings, found 5"):
         cw.LogConfig.from_properties({5: "x"})  # type: ignore[dict-item]
 
 
@@ -166,7 +166,7 @@ DAMAGED = [b"", b"garbage", b"0\n", b"\xff\xfe\n", b"1\nlog-start-offset 0\ncrc3
 
 
 @pytest.mark.parametrize("damaged", DAMAGED, ids=repr)
-def test_a_damaged_checkpoint_says_what_removing_it_does(path: Path, damaged: bytes) -> None:
+def test_the_error_of_a_damaged_checkpoint_explains_its_removal(path: Path, damaged: bytes) -> None:
     with cw.LogWriter(path) as writer:
         writer.append_many([b"x"] * 10)
         writer.delete_before(5)
@@ -178,7 +178,7 @@ def test_a_damaged_checkpoint_says_what_removing_it_does(path: Path, damaged: by
     assert "remove it" in text
     assert "on_damage" not in text
     assert "found expected" not in text
-    # as it says: all is read again, and what was deleted from the first segment is there again
+    # as the error explains: everything is read again, and records deleted from the first segment reappear
     (path / ".cordwood.checkpoint").unlink()
     with cw.LogWriter(path) as writer:
         assert (writer.log_start_offset, writer.log_end_offset) == (0, 10)
@@ -193,7 +193,7 @@ def test_a_damaged_checkpoint_says_what_removing_it_does(path: Path, damaged: by
     ],
     ids=repr,
 )
-def test_numbers_and_dates_are_not_taken_for_bytes(path: Path, given: Any) -> None:
+def test_numbers_and_dates_are_not_accepted_as_bytes(path: Path, given: Any) -> None:
     with cw.LogWriter(path) as writer:
         for append in (
             lambda: writer.append(given),
@@ -208,14 +208,14 @@ def test_numbers_and_dates_are_not_taken_for_bytes(path: Path, given: Any) -> No
         assert writer.log_end_offset == 0
 
 
-def test_bytes_of_an_array_are_taken(path: Path) -> None:
+def test_bytes_of_an_array_are_accepted(path: Path) -> None:
     with cw.LogWriter(path) as writer:
         for given in (np.frombuffer(b"abc", "u1"), np.frombuffer(b"abc", "i1"), array("B", b"abc"), np.bytes_(b"abc")):
             writer.append(given)
         assert {record.value for record in writer.reader().records()} == {b"abc"}
 
 
-def test_a_mapping_is_no_records(path: Path) -> None:
+def test_a_mapping_is_refused_as_records(path: Path) -> None:
     with (
         cw.LogWriter(path) as writer,
         pytest.raises(TypeError, match=r"^records: expected an iterable of Record or bytes, found dict"),
@@ -223,7 +223,7 @@ def test_a_mapping_is_no_records(path: Path) -> None:
         writer.append_many({"a": 1})
 
 
-def test_a_closed_writer_gives_its_files_back(tmp_path: Path) -> None:
+def test_a_closed_writer_closes_its_files(tmp_path: Path) -> None:
     def held() -> list[str]:
         links = [os.path.realpath(descriptor) for descriptor in Path("/proc/self/fd").iterdir()]
         maps = Path("/proc/self/maps").read_text().splitlines()

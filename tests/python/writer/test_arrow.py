@@ -1,4 +1,4 @@
-"""`LogWriter.append_arrow`: tables and streams of any library, and what a scan gave."""
+"""`LogWriter.append_arrow`: tables and streams of any library, and the results of scans."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def values(writer: cw.LogWriter) -> list[bytes | None]:
 
 
 @pytest.mark.parametrize("name", ["01-plain", "07-edge-values", "06-mixed-codecs"])
-def test_what_a_scan_gave_can_be_appended(writer: cw.LogWriter, name: str) -> None:
+def test_the_result_of_a_scan_can_be_appended(writer: cw.LogWriter, name: str) -> None:
     log = cw.Log(corpus.partition(name).path)
     columns = ["timestamp", "key", "value", "headers"]
     appended = writer.append_arrow(log.scan(max_rows=100))
@@ -71,7 +71,7 @@ def test_times_of_every_kind(writer: cw.LogWriter, column: pa.Array, wanted: int
     assert [record.timestamp for record in writer.reader().records()] == [wanted, -1]
 
 
-def test_without_a_column_of_times_it_is_now(writer: cw.LogWriter) -> None:
+def test_without_a_column_of_times_the_time_is_now(writer: cw.LogWriter) -> None:
     now = time.time_ns() // 1_000_000
     writer.append_arrow(pa.table({"value": ["a"]}))
     [record] = writer.reader().records()
@@ -133,7 +133,7 @@ def test_other_columns_are_an_error_that_names_them(writer: cw.LogWriter, table:
     assert writer.log_end_offset == 0
 
 
-def test_what_is_no_table_is_a_type_error(writer: cw.LogWriter) -> None:
+def test_a_value_that_is_not_a_table_is_a_type_error(writer: cw.LogWriter) -> None:
     for wrong in ([{"value": b"a"}], b"abc", None):
         with pytest.raises(TypeError, match="__arrow_c_stream__"):
             writer.append_arrow(wrong)  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def test_buffers_that_contradict_each_other_are_refused(writer: cw.LogWriter) ->
     assert writer.log_end_offset == 0
 
 
-def test_an_empty_stream_says_where_the_next_would_go(writer: cw.LogWriter) -> None:
+def test_an_empty_stream_returns_the_next_offset(writer: cw.LogWriter) -> None:
     writer.append(b"x")
     schema = pa.schema([("value", pa.binary())])
     for empty in (schema.empty_table(), pa.RecordBatchReader.from_batches(schema, [])):
@@ -159,7 +159,7 @@ def test_an_empty_stream_says_where_the_next_would_go(writer: cw.LogWriter) -> N
 
 
 def test_a_stream_is_appended_batch_by_batch(writer: cw.LogWriter) -> None:
-    """Each batch is in the log before the next is asked for."""
+    """Each batch is in the log before the next is requested."""
     schema = pa.schema([("value", pa.string())])
     seen = []
 
@@ -173,7 +173,7 @@ def test_a_stream_is_appended_batch_by_batch(writer: cw.LogWriter) -> None:
     assert (appended.first_offset, appended.last_offset) == (0, 49)
 
 
-def test_a_stream_that_breaks_off_leaves_what_came_before(writer: cw.LogWriter) -> None:
+def test_a_stream_that_fails_keeps_the_batches_before(writer: cw.LogWriter) -> None:
     schema = pa.schema([("value", pa.string())])
 
     def made() -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""A disk that goes away under a writer is an error, ends no process, and takes nothing that was acknowledged."""
+"""A disk that disappears during writing is an error, does not terminate the process, and loses nothing acknowledged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from writer.loop_devices import shut_down
 mount, call = Path(sys.argv[1]), sys.argv[2]
 writer = cw.LogWriter(mount / "orders-0", flush="none")
 writer.append(b"v")
-# what was written back may not be written again without the disk
+# pages that were written back cannot be written again without the disk
 for file in (mount / "orders-0").iterdir():
     descriptor = os.open(file, os.O_RDONLY)
     os.fsync(descriptor)
@@ -65,7 +65,7 @@ for name in [call, call, "append", "close"]:
 
 
 @pytest.mark.parametrize("call", ["append", "append_many", "flush", "roll", "close"])
-def test_a_disk_that_is_gone_is_an_error_and_the_writer_poisoned(
+def test_a_removed_disk_is_an_error_and_poisons_the_writer(
     call: str, disk: Path, tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     script = write_script(tmp_path, DOOMED)
@@ -73,7 +73,7 @@ def test_a_disk_that_is_gone_is_an_error_and_the_writer_poisoned(
     assert said == [f"{call} EIO", f"{call} poisoned", "append poisoned", "close poisoned"]
 
 
-# Only the index is on the disk that fails: appends go on, because the records are on another one.
+# Only the index is on the disk that fails: appends continue, because the records are on another one.
 INDEX_IS_GONE = """
 import errno, os, sys
 from pathlib import Path
@@ -103,7 +103,7 @@ except OSError as error:
 
 
 @pytest.mark.parametrize("extension", ["index", "timeindex"])
-def test_an_index_whose_disk_is_gone_costs_no_append(
+def test_appends_succeed_if_the_disk_of_an_index_is_removed(
     extension: str, disk: Path, tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     path = tmp_path / "orders-0"
@@ -144,7 +144,7 @@ for call in [lambda: index.{add}(100, 100), index.flush, lambda: index.truncate_
 
 
 @pytest.mark.parametrize("index", [cw.OffsetIndexWriter, cw.TimeIndexWriter])
-def test_an_index_writer_whose_disk_is_gone_is_an_error(
+def test_an_index_writer_raises_if_its_disk_is_gone(
     index: type[cw.OffsetIndexWriter | cw.TimeIndexWriter],
     disk: Path,
     tmp_path: Path,
@@ -155,10 +155,10 @@ def test_an_index_writer_whose_disk_is_gone_is_an_error(
 
 
 @pytest.mark.parametrize("cut", range(CUTS))
-def test_a_disk_that_goes_at_any_moment_takes_nothing_that_was_acknowledged(
+def test_a_disk_removed_at_any_moment_loses_nothing_acknowledged(
     cut: int, kind: str, tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
-    """Two threads append and roll when the disk goes, twice; each time the log is recovered."""
+    """Two threads append and roll when the disk fails, twice; each time the log is recovered."""
     choose = random.Random(f"{kind} {cut}")
     script = write_script(tmp_path, APPENDER)
     image = tmp_path / "disk.image"
@@ -179,5 +179,5 @@ def test_a_disk_that_goes_at_any_moment_takes_nothing_that_was_acknowledged(
         assert process.returncode == 0, f"{process.returncode}: {words}"
         assert "Input/output error" in words, words
         with mounted(kind, image) as mount:
-            # a copy: the next generation goes on with what this disk holds
+            # a copy: the next generation continues with the contents of this disk
             assert check_recovered(mount / "orders-0", told) > 0

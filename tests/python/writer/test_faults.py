@@ -1,4 +1,4 @@
-"""System calls that fail, or at which the process is killed, by strace: what was acknowledged is there all the same."""
+"""System calls that fail, or at which the process is killed, with strace: acknowledged records are kept."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import cordwood as cw
 from writer.appending import APPENDER, check_recovered, start
 
 KILLS = int(os.environ.get("CORDWOOD_KILLS", "20"))
-# what changes files, and how often it may come before the process dies on entering it
+# system calls that change files, and the maximum number of calls before the process is killed on entering one
 CALLS = [
     ("pwrite64", 300),
     ("fdatasync", 300),
@@ -42,10 +42,10 @@ def tracer(injections: dict[str, str]) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_what_was_acknowledged_survives_a_kill_at_any_system_call(
+def test_acknowledged_records_survive_a_kill_at_any_system_call(
     tmp_path: Path, kill: int, script_environment: dict[str, str]
 ) -> None:
-    """The process dies on entering its nth write (or sync, …): while it makes the log, appends, rolls, recovers."""
+    """The process is killed on entering its nth write (or sync, …): during creation, appends, rolls or recovery."""
     choose = random.Random(kill)
     path = tmp_path / "orders-0"
     script = write_script(tmp_path, APPENDER)
@@ -55,7 +55,7 @@ def test_what_was_acknowledged_survives_a_kill_at_any_system_call(
         call, most = choose.choice(CALLS)
         how = {"flush": flush, "codec": "producer", "generation": generation, "threads": 1}
         nth = choose.randrange(1, most)
-        # a call that does not come so often leaves it to that which says what was acknowledged
+        # if this call is not made often enough, the process is killed at the write that prints the acknowledged offset
         before = tracer({call: f"signal=SIGKILL:when={nth}", "write": "signal=SIGKILL:when=300"})
         with start(script, path, **how, env=script_environment, before=before) as process:
             assert process.stdout is not None
@@ -91,7 +91,7 @@ FAULTS = [
     ("pwrite64", "EIO", (8, 9, 33)),
     ("fdatasync", "EIO", (3, 7, 8, 9, 30)),
     ("fsync", "EIO", (2, 5, 9, 12)),
-    # the third only gives blocks back, and may fail
+    # the third only frees blocks, and may fail
     ("ftruncate", "EIO", (2, 4, 5, 6, 7)),
     ("renameat", "EIO", (1, 3, 4, 6)),
 ]
@@ -106,7 +106,7 @@ def test_a_call_that_fails_is_an_error_and_loses_nothing(
     try:
         done = run(script, path, env=script_environment, before=tracer({call: f"error={error}:when={nth}"}))
     except AssertionError as opening:
-        # it was a call of the opening
+        # the call failed during the opening
         assert "OSError" in str(opening)  # noqa: PT017
         lines = []
     else:
@@ -119,7 +119,7 @@ def test_a_call_that_fails_is_an_error_and_loses_nothing(
     assert all(name == error for _, name in said.get("failed", []))
     assert len(failed) <= 1
     if said.get("poisoned"):
-        # what failed is the last word, and all that came after it was refused
+        # the failure is the last result, and all later calls were refused
         first = min(int(number) for (number,) in said["poisoned"])
         assert [int(number) for (number,) in said["poisoned"]] == list(range(first, 100))
         assert "closed" not in said
@@ -129,7 +129,7 @@ def test_a_call_that_fails_is_an_error_and_loses_nothing(
         }
         told = {int(number): int(offset) for number, offset in said.get("told", [])}
         assert told.items() <= found.items()
-        # of what failed, it is unknown whether it is there; of what was refused, it is not
+        # the log may contain the failed append, but not the refused ones
         assert found.keys() - told.keys() <= failed
         assert sorted(found.values()) == list(range(len(found)))
         if not said.get("poisoned"):
@@ -160,7 +160,7 @@ print(*(record.value.decode() for record in cw.Log(path).records()))
 """
 
 
-def test_a_write_that_has_no_room_is_undone_and_the_writer_goes_on(
+def test_a_write_on_a_full_disk_is_undone_and_the_writer_continues(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
     script = write_script(tmp_path, FULL)

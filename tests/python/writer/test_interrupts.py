@@ -1,4 +1,4 @@
-"""A signal while an append waits to be durable is felt at once; the record stays, and nobody was told that it does."""
+"""A signal immediately interrupts an append that waits to be durable; its record is kept but not acknowledged."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from scripts import run, write_script
 
 import cordwood as cw
 
-# A minute is far more than any of this takes: what does not wait for it was interrupted.
+# The wait is a minute, far longer than the test: a call that returns earlier was interrupted.
 WAIT = """
 import os, signal, sys, threading, time
 import cordwood as cw
 
-# whatever who started this process does with it
+# the parent process may ignore it
 signal.signal(signal.SIGINT, signal.default_int_handler)
 path, kind = sys.argv[1:]
 writer = cw.LogWriter(path, flush=cw.FlushMode.group(ms=60_000, bytes=1 << 30))
@@ -56,11 +56,11 @@ writer.close()
 def test_an_append_that_waits_for_others_is_interrupted(
     tmp_path: Path, kind: str, said: str, script_environment: dict[str, str]
 ) -> None:
-    """Also where another thread leads; and what handles the signal may use the writer itself."""
+    """Also if another thread leads the group; and the signal handler may use the writer."""
     path = tmp_path / "orders-0"
     script = write_script(tmp_path, WAIT)
     assert run(script, path, kind, env=script_environment).stdout.strip() == said
-    # it was written, and the log goes on behind it
+    # it was written, and the log continues after it
     assert [record.value for record in cw.Log(path).records()][-1] == b"waits"
     with cw.LogWriter(path) as writer:
         assert writer.append(b"more").first_offset == (2 if kind == "follower" else 1)

@@ -1,4 +1,4 @@
-"""`LogWriter`: what is appended is what is read, and every method does what it says."""
+"""`LogWriter`: appended records are read back, and each method does what is documented."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read(path: Path | str) -> list[tuple[int, int, bytes | None, bytes | None, l
     return [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in cw.Log(path).records()]
 
 
-def test_an_append_is_durable_and_says_where_it_went(writer: cw.LogWriter, path: Path) -> None:
+def test_an_append_is_durable_and_returns_its_offsets(writer: cw.LogWriter, path: Path) -> None:
     first = writer.append(b"one", key="k", headers=[("h", b"1"), (b"h", None)], timestamp=T)
     second = writer.append(None, timestamp=-1)
     assert (first.first_offset, first.last_offset, first.max_timestamp, first.durable) == (0, 0, T, True)
@@ -62,7 +62,7 @@ def test_values_may_be_bytes_of_any_kind_or_text(writer: cw.LogWriter, value: An
 
 
 @pytest.mark.parametrize("value", [1, [1, 2], {"a": 1}, 1.5, object()], ids=lambda value: type(value).__name__)
-def test_what_is_no_bytes_is_refused(writer: cw.LogWriter, value: Any) -> None:
+def test_values_that_are_not_bytes_or_strings_are_refused(writer: cw.LogWriter, value: Any) -> None:
     for wrong in (
         lambda: writer.append(value),
         lambda: writer.append(b"", key=value),
@@ -76,7 +76,7 @@ def test_what_is_no_bytes_is_refused(writer: cw.LogWriter, value: Any) -> None:
 
 
 @pytest.mark.parametrize("headers", ["ab", ["ab"], [("a",)], [("a", b"", 1)], [(None, b"")], 3, b"xy"], ids=repr)
-def test_headers_that_are_no_pairs_are_refused(writer: cw.LogWriter, headers: Any) -> None:
+def test_headers_that_are_not_pairs_are_refused(writer: cw.LogWriter, headers: Any) -> None:
     with pytest.raises(TypeError, match="headers"):
         writer.append(b"", headers=headers)
     assert writer.log_end_offset == 0
@@ -94,7 +94,7 @@ def test_times_are_ms_datetimes_or_now(writer: cw.LogWriter) -> None:
     writer.append(b"", timestamp=T)
     writer.append(b"")
     times = [record.timestamp for record in writer.reader().records()]
-    # a part of a millisecond counts as a whole one, as in a search, which therefore finds it
+    # a fraction of a millisecond is rounded up, as in a search, which therefore finds it
     assert times[0] == int(moment.replace(microsecond=1000).timestamp() * 1000)
     found = writer.reader().offset_for_time(moment)
     assert found is not None
@@ -136,13 +136,13 @@ def test_many_records_that_do_not_fit_are_several_batches(path: Path) -> None:
 
 
 @pytest.mark.parametrize("records", [b"abc", "abc", 5, [b"good", 5], [None]], ids=repr)
-def test_what_are_no_records_is_refused_before_anything_is_written(writer: cw.LogWriter, records: Any) -> None:
+def test_invalid_records_are_refused_before_anything_is_written(writer: cw.LogWriter, records: Any) -> None:
     with pytest.raises(TypeError):
         writer.append_many(records)
     assert writer.log_end_offset == 0
 
 
-def test_what_an_iterator_raises_goes_through_and_nothing_is_written(writer: cw.LogWriter) -> None:
+def test_an_exception_of_an_iterator_is_passed_on_and_nothing_is_written(writer: cw.LogWriter) -> None:
     def broken() -> Iterator[bytes]:
         yield b"one"
         raise KeyError("mine")
@@ -152,7 +152,7 @@ def test_what_an_iterator_raises_goes_through_and_nothing_is_written(writer: cw.
     assert writer.log_end_offset == 0
 
 
-def test_a_record_can_be_made_and_records_that_were_read_can_be_appended(path: Path) -> None:
+def test_created_and_read_records_can_be_appended(path: Path) -> None:
     made = cw.Record(b"v", "k", {"h": "x"}, T)
     assert (made.offset, made.timestamp, made.key, made.value, made.headers) == (-1, T, b"k", b"v", [("h", b"x")])
     assert made.timestamp_type is cw.TimestampType.CreateTime
@@ -184,7 +184,7 @@ records = st.lists(
     flush=st.sampled_from(["always", "none", cw.FlushMode.group(ms=0), cw.FlushMode.interval(messages=3)]),
     reopen=st.booleans(),
 )
-def test_what_is_read_is_what_was_appended(
+def test_the_appended_records_are_read_back(
     groups: list[Any], codec: str, flush: str, reopen: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("round") / "trip-0"
@@ -226,7 +226,7 @@ def test_raw_batches_get_the_next_offsets_or_keep_theirs(writer: cw.LogWriter, p
     assert writer.log_end_offset == 11
 
 
-def test_the_flush_modes_say_when_a_record_is_durable(tmp_path: Path) -> None:
+def test_the_flush_modes_determine_when_a_record_is_durable(tmp_path: Path) -> None:
     for mode, shown, durable in (
         ("always", "always", [True] * 4),
         (cw.FlushMode.group(ms=0, bytes=1), "group(ms=0, bytes=1)", [True] * 4),
@@ -313,7 +313,7 @@ def test_settings_of_another_kind_are_refused(path: Path) -> None:
         cw.LogWriter(path, leader_epoch=-1)
 
 
-def test_an_epoch_below_the_logs_is_refused(path: Path) -> None:
+def test_a_leader_epoch_below_the_logs_is_refused(path: Path) -> None:
     with cw.LogWriter(path, leader_epoch=7) as writer:
         writer.append(b"")
     with pytest.raises(cw.ConfigError, match=r"^leader_epoch: expected 7 or above, .*, found 6$"):
@@ -324,14 +324,14 @@ def test_an_epoch_below_the_logs_is_refused(path: Path) -> None:
             assert writer.leader_epochs == stamped
 
 
-def test_the_topic_id_is_kafkas_file(path: Path) -> None:
+def test_the_topic_id_is_written_as_in_kafka(path: Path) -> None:
     with cw.LogWriter(path, topic_id="aFsHoJ8mSkaI5w7rWQb5Qg", leader_epoch=7) as writer:
         writer.append(b"")
         assert writer.leader_epochs == [(7, 0)]
     assert (path / "partition.metadata").read_text() == "version: 0\ntopic_id: aFsHoJ8mSkaI5w7rWQb5Qg"
 
 
-def test_a_closed_writer_says_so(path: Path) -> None:
+def test_every_use_of_a_closed_writer_is_an_error(path: Path) -> None:
     writer = cw.LogWriter(path)
     writer.append(b"x")
     assert not writer.closed
@@ -371,7 +371,7 @@ def every_use(writer: cw.LogWriter) -> list[Any]:
     ]
 
 
-def test_an_exception_in_the_block_closes_the_log_and_goes_on(path: Path) -> None:
+def test_an_exception_in_the_block_closes_the_log_and_is_passed_on(path: Path) -> None:
     writer = cw.LogWriter(path, flush="none")
 
     def fail() -> None:
@@ -400,7 +400,7 @@ def test_a_writer_dropped_without_close_leaves_what_was_appended(path: Path) -> 
     assert [r[3] for r in read(path)] == [b"one", b"two"]
 
 
-def test_a_log_of_real_kafka_goes_on(copied: Any) -> None:
+def test_a_log_of_real_kafka_can_be_continued(copied: Any) -> None:
     path = copied(PLAIN.path)
     with cw.LogWriter(path) as writer:
         assert writer.log_end_offset == 1500
@@ -408,7 +408,7 @@ def test_a_log_of_real_kafka_goes_on(copied: Any) -> None:
     assert rows(cw.Log(path).scan(end_offset=1500).to_arrow()) == rows(cw.Log(PLAIN.path).scan().to_arrow())
 
 
-def test_a_directory_that_cannot_be_is_an_error(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(cw.LogNotFoundError):
         cw.LogWriter(tmp_path / "not" / "there-0")
     file = tmp_path / "file-0"

@@ -1,4 +1,4 @@
-"""The writer and the world around it: threads, forks, locks, kills, readers beside it."""
+"""The writer with threads, forks, locks, kills and concurrent readers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KILLS = int(os.environ.get("CORDWOOD_KILLS", "20"))
 
 @pytest.mark.parametrize("flush", ["always", cw.FlushMode.group(ms=1), "none"])
 def test_many_threads_append_at_once(tmp_path: Path, flush: str) -> None:
-    """Every offset is given once, a thread's records stay in their order, and all that is said durable is."""
+    """Every offset is assigned once, a thread's records keep their order, and all records reported as durable are."""
     path = tmp_path / "orders-0"
     said: list[tuple[int, int, bytes, bool]] = []
     failures: list[BaseException] = []
@@ -65,7 +65,7 @@ def test_many_threads_append_at_once(tmp_path: Path, flush: str) -> None:
 
 
 def test_other_threads_run_while_an_append_waits_for_the_disk(tmp_path: Path) -> None:
-    """An append that waits for its group holds nothing that an append of another thread, or a reader, needs."""
+    """An append that waits for its group does not block appends of other threads, or readers."""
     with cw.LogWriter(tmp_path / "orders-0", flush=cw.FlushMode.group(ms=10_000, bytes=2000)) as writer:
         waiting = threading.Thread(target=writer.append, args=(b"first",))
         waiting.start()
@@ -73,7 +73,7 @@ def test_other_threads_run_while_an_append_waits_for_the_disk(tmp_path: Path) ->
             pass
         assert writer.durable_offset == 0
         assert [record.value for record in writer.reader().records()] == [b"first"]
-        # the group is full now, and this append ends both waits long before the ten seconds
+        # this append fills the group, which ends both waits long before the ten seconds
         assert writer.append(b"x" * 3000).durable
         waiting.join()
         assert writer.durable_offset == 2
@@ -116,7 +116,7 @@ code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 assert code == 0, code
 assert names == sorted(os.listdir(path))
 assert held == [open(os.path.join(path, n), "rb").read() for n in names if not os.path.isdir(os.path.join(path, n))]
-# the lock is still the parent's, and its writer goes on
+# the parent still has the lock, and its writer continues
 try:
     cw.LogWriter(path)
     sys.exit("a second writer was let in")
@@ -125,14 +125,14 @@ except cw.LockedError:
 assert writer.append(b"parent again").first_offset == 1
 child = os.fork()
 if child == 0:
-    # the end of an interpreter in the child, with the writer alive
+    # the child's interpreter exits while the writer is open
     sys.exit(0)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert writer.append(b"and again").first_offset == 2
 writer.close()
 assert [r.value for r in cw.Log(path).records()] == [b"parent", b"parent again", b"and again"]
 
-# a child that outlives its parent's writer does not keep the lock
+# a child that outlives the parent's writer does not keep the lock
 writer = cw.LogWriter(path)
 reads, writes = os.pipe()
 child = os.fork()
@@ -169,7 +169,7 @@ threads = [threading.Thread(target=work) for _ in range(4)]
 for thread in threads:
     thread.start()
 for _ in range(20):
-    # whatever lock a thread holds at this moment, the child must not wait for it
+    # the child must not wait for a lock that a thread holds at this moment
     child = os.fork()
     if child == 0:
         try:
@@ -190,7 +190,7 @@ print("fine")
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_child_forked_amid_appends_waits_for_nothing(tmp_path: Path, script_environment: dict[str, str]) -> None:
+def test_a_child_forked_during_appends_does_not_block(tmp_path: Path, script_environment: dict[str, str]) -> None:
     script = write_script(tmp_path, THREADS_AND_FORKS)
     done = run(script, tmp_path / "orders-0", env={**script_environment, "PYTHONWARNINGS": "ignore"})
     assert done.stdout.split() == ["fine"]
@@ -222,7 +222,7 @@ def test_a_second_writer_is_refused_in_this_process_and_in_another(
         said = run(script, path, env=script_environment).stdout
         assert said.startswith("locked locked")
         assert str(os.getpid()) in said
-        # the refused ones took nothing away
+        # the refused writers changed nothing
         with pytest.raises(cw.LockedError):
             cw.LogWriter(path)
     assert run(script, path, env=script_environment).stdout == ""
@@ -230,10 +230,10 @@ def test_a_second_writer_is_refused_in_this_process_and_in_another(
 
 
 @pytest.mark.parametrize("kill", range(KILLS))
-def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, kill: int, script_environment: dict[str, str]) -> None:
-    """A child process is killed amid appends; what it said before is there, and nothing that it never appended.
+def test_acknowledged_records_survive_a_kill(tmp_path: Path, kill: int, script_environment: dict[str, str]) -> None:
+    """A child process is killed during appends; the log has all acknowledged records, and none that were not appended.
 
-    Twice on the same log, so that the second one goes on where a recovery ended.
+    Twice on the same log, so that the second one continues after a recovery.
     """
     choose = random.Random(kill)
     path = tmp_path / "orders-0"
@@ -256,7 +256,7 @@ def test_what_was_acknowledged_survives_a_kill(tmp_path: Path, kill: int, script
 
 
 def whole_groups(log: cw.Log, start: int) -> int:
-    """Reads a log from an offset to its end: no offset is left out, and the last batch is whole; returns the end."""
+    """Read a log from an offset to its end: no offset is missing, and the last batch is whole. Return the end."""
     end = log.log_end_offset
     records = list(log.records(start_offset=max(log.log_start_offset, start)))
     assert [record.offset for record in records] == list(range(records[0].offset, end))
@@ -267,8 +267,8 @@ def whole_groups(log: cw.Log, start: int) -> int:
     return end
 
 
-def test_a_reader_beside_the_writer_never_sees_a_torn_batch(tmp_path: Path) -> None:
-    """Readers are refreshed again and again while batches are appended, segments rolled and deleted."""
+def test_a_reader_during_writing_never_returns_a_torn_batch(tmp_path: Path) -> None:
+    """Readers are refreshed repeatedly while batches are appended and segments rolled and deleted."""
     path = tmp_path / "orders-0"
     config = cw.LogConfig(segment_bytes=50_000, index_interval_bytes=256)
     failures: list[BaseException] = []
@@ -281,7 +281,7 @@ def test_a_reader_beside_the_writer_never_sees_a_torn_batch(tmp_path: Path) -> N
                 end, turns = 0, 0
                 while not done.is_set() or turns == 0:
                     log = refreshed()
-                    # what is deleted meanwhile says so, also the last segment if the writer has rolled since
+                    # a segment deleted in the meantime is an error, also the last one if the writer has rolled since
                     with suppress(cw.LogChangedError, cw.OffsetOutOfRangeError):
                         assert log.log_end_offset >= end
                         end = whole_groups(log, end - 300)

@@ -1,4 +1,4 @@
-"""Real brokers' directories, opened for writing: recovered as Kafka recovers them, or refused and left alone."""
+"""Directories of real brokers, opened for writing: recovered as by Kafka, or refused and not changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MANIFEST = json.loads((corpus.GOLDEN / "MANIFEST.json").read_text())
 
 
 def settings(part: corpus.Partition) -> dict[str, str]:
-    """The topic's, under the names that 4.3.1 has for them."""
+    """The topic's settings, with their names in 4.3.1."""
     (entry,) = (entry for entry in MANIFEST["cases"] if entry["case"] == part.case)
     found = entry["settings"]
     found = dict(found.get(part.topic, found))
@@ -38,7 +38,7 @@ def has_producers(part: corpus.Partition) -> bool:
 
 
 def unclean(part: corpus.Partition) -> dict:
-    """What Kafka says of it after an unclean stop."""
+    """Kafka's result after an unclean stop."""
     return next(line for line in part.lines("open.jsonl.gz") if not line["clean"])
 
 
@@ -54,7 +54,7 @@ def test_the_corpus_has_cases_of_both_kinds() -> None:
 
 
 @pytest.mark.parametrize("part", KNOWN, ids=str)
-def test_a_brokers_log_is_recovered_as_kafka_does(part: corpus.Partition, tmp_path: Path) -> None:
+def test_a_brokers_log_is_recovered_as_by_kafka(part: corpus.Partition, tmp_path: Path) -> None:
     path = tmp_path / part.name
     shutil.copytree(part.path, path)
     for name in path.glob("*index"):
@@ -73,7 +73,7 @@ def test_a_brokers_log_is_recovered_as_kafka_does(part: corpus.Partition, tmp_pa
 
 
 @pytest.mark.parametrize("part", REFUSED, ids=str)
-def test_a_log_with_producer_ids_is_refused_and_left_alone(part: corpus.Partition, tmp_path: Path) -> None:
+def test_a_log_with_producer_ids_is_refused_and_not_changed(part: corpus.Partition, tmp_path: Path) -> None:
     path = tmp_path / part.name
     shutil.copytree(part.path, path)
     before = contents(path)

@@ -1,4 +1,4 @@
-"""`LogWriter.plan_recovery` changes nothing, states what an opening does, and refuses what an opening refuses."""
+"""`LogWriter.plan_recovery` changes nothing, states what an opening would do, and makes the same checks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def command(*arguments: object) -> tuple[int, str, str]:
 
 @contextmanager
 def lock(path: Path) -> Iterator[None]:
-    """An exclusive lock as a broker's JVM has, in a process of its own."""
+    """An exclusive lock like that of a broker's JVM, in a separate process."""
     script = (
         "import fcntl, struct, sys; f = open(sys.argv[1], 'a'); "
         "fcntl.lockf(f, fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
@@ -137,7 +137,7 @@ REFUSED: list[Prepare] = [
 def failure(call: Callable[[], object]) -> tuple[type, str, str | None]:
     with pytest.raises((cw.CordwoodError, OSError)) as raised:
         call()
-    # what to do about a path that is no directory depends on whether one would be made
+    # the advice for a path that is not a directory depends on whether a directory would be created
     facts = str(raised.value).partition("; ")[0]
     return type(raised.value), facts, getattr(raised.value, "code", None)
 
@@ -151,7 +151,7 @@ def outcome(call: Callable[[], object]) -> tuple[type, str] | None:
 
 
 @pytest.mark.parametrize("prepare", REFUSED, ids=lambda prepare: prepare.__name__)
-def test_what_an_opening_refuses_is_refused_by_the_same_error(tmp_path: Path, prepare: Prepare) -> None:
+def test_a_plan_is_refused_with_the_same_error_as_an_opening(tmp_path: Path, prepare: Prepare) -> None:
     path = tmp_path / "orders-0"
     path.mkdir()
     with ExitStack() as stack:
@@ -162,7 +162,7 @@ def test_what_an_opening_refuses_is_refused_by_the_same_error(tmp_path: Path, pr
         assert found == failure(lambda: cw.LogWriter(path))
 
 
-def test_a_name_that_kafka_does_not_take_is_refused_by_the_same_error(tmp_path: Path) -> None:
+def test_an_invalid_name_is_refused_with_the_same_error(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     path.mkdir()
     strange_name(path, ExitStack())
@@ -170,7 +170,7 @@ def test_a_name_that_kafka_does_not_take_is_refused_by_the_same_error(tmp_path: 
     assert failure(lambda: cw.LogWriter.plan_recovery(strange)) == failure(lambda: cw.LogWriter(strange))
 
 
-def test_settings_that_an_opening_refuses_are_refused(tmp_path: Path) -> None:
+def test_settings_that_an_opening_refuses_are_refused_by_a_plan(tmp_path: Path) -> None:
     written(tmp_path / "orders-0")
     config = cw.LogConfig(segment_index_bytes=8)
     check = failure(lambda: cw.LogWriter.plan_recovery(tmp_path / "orders-0", config=config))
@@ -179,7 +179,7 @@ def test_settings_that_an_opening_refuses_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=str)
-def test_of_every_golden_log_it_says_what_the_opening_of_a_copy_says(part: corpus.Partition, tmp_path: Path) -> None:
+def test_the_plan_of_every_golden_log_agrees_with_the_opening_of_a_copy(part: corpus.Partition, tmp_path: Path) -> None:
     copy = tmp_path / part.name
     shutil.copytree(part.path, copy)
     for index in copy.glob("*index"):
@@ -191,7 +191,7 @@ def test_of_every_golden_log_it_says_what_the_opening_of_a_copy_says(part: corpu
 
 
 def torn(path: Path) -> None:
-    """A log as a killed process leaves it, with half a batch at its end and one index missing."""
+    """A log of a killed process, with half a batch at its end and one index missing."""
     written(path)
     (path / ".cordwood.clean").unlink()
     last = max(path.glob("*.log"))
@@ -200,7 +200,7 @@ def torn(path: Path) -> None:
     last.with_suffix(".timeindex").unlink()
 
 
-def test_a_plan_states_what_an_opening_then_does(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_opening_does_what_the_plan_states(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "orders-0"
     torn(path)
     last = max(path.glob("*.log"))
@@ -250,7 +250,7 @@ def test_a_plan_names_the_files_that_it_deletes_and_renames(tmp_path: Path) -> N
     assert repr(plan).startswith("RecoveryPlan(path=")
 
 
-def test_the_command_shows_the_plan_and_carries_it_out_with_yes(tmp_path: Path) -> None:
+def test_the_command_shows_the_plan_and_with_yes_recovers(tmp_path: Path) -> None:
     pytest.importorskip("typer")
     path = tmp_path / "orders-0"
     torn(path)
@@ -295,12 +295,12 @@ def test_no_system_call_of_a_plan_changes_the_directory(tmp_path: Path, script_e
     assert [line for line in trace if MUTATING.search(line) or SHARED_WRITE.search(line) or CHANGING.search(line)] == []
 
 
-def test_a_lock_is_asked_for_and_not_taken(tmp_path: Path) -> None:
+def test_a_plan_checks_the_lock_without_acquiring_it(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     written(path)
     cw.LogWriter.plan_recovery(path)
     with (path / ".cordwood.lock").open("r+b") as file:
-        # an OFD lock that somebody else holds would refuse this one
+        # this would fail if another process had an OFD lock
         fcntl.fcntl(file, 37, struct.pack("hhqqi", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
         assert failure(lambda: cw.LogWriter.plan_recovery(path))[0] is cw.LockedError
     with cw.LogWriter(path):
@@ -308,7 +308,7 @@ def test_a_lock_is_asked_for_and_not_taken(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_may_not_be_written_is_refused(script_environment: dict[str, str]) -> None:
-    """As an unprivileged user; the error is the system's, as that of an opening is."""
+    """As an unprivileged user; the error is that of the system, as for an opening."""
     top = Path(tempfile.mkdtemp(prefix="cordwood-"))
     top.chmod(0o755)
     written(top / "orders-0")
@@ -328,7 +328,7 @@ def test_a_directory_that_may_not_be_written_is_refused(script_environment: dict
 
 
 @pytest.mark.parametrize("more", [(), ("--yes",)])
-def test_recover_creates_no_log_where_there_is_none(command: Command, tmp_path: Path, more: tuple[str, ...]) -> None:
+def test_recover_creates_no_log_in_an_empty_directory(command: Command, tmp_path: Path, more: tuple[str, ...]) -> None:
     folder = tmp_path / "downloads"
     folder.mkdir()
     code, _, error = command("recover", folder, *more)
@@ -336,7 +336,7 @@ def test_recover_creates_no_log_where_there_is_none(command: Command, tmp_path: 
     assert list(folder.iterdir()) == []
 
 
-def test_recover_leaves_a_log_that_needs_nothing_as_it_is(command: Command, tmp_path: Path) -> None:
+def test_recover_does_not_change_a_clean_log(command: Command, tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     with cw.LogWriter(path) as writer:
         writer.append(b"a")

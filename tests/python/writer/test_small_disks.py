@@ -1,4 +1,4 @@
-"""What a log takes of a disk, and what is left where a disk has no room for it."""
+"""The disk space of a log, and full disks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def allocated(path: Path) -> int:
 
 
 def fill(mount: Path) -> Path:
-    """Leave no room; the file that took it."""
+    """Fill the disk; return the file."""
     filling = mount / "filling"
     with filling.open("wb", buffering=0) as file, suppress(OSError):
         while True:
@@ -29,18 +29,18 @@ def fill(mount: Path) -> Path:
     return filling
 
 
-def test_a_log_with_one_record_takes_little_of_the_disk(tmp_path: Path) -> None:
+def test_a_log_with_one_record_uses_little_space(tmp_path: Path) -> None:
     path = tmp_path / "orders-0"
     with cw.LogWriter(path) as writer:
         writer.append(b"v")
-        # as Kafka's: full length, and blocks for what is in them
+        # as in Kafka: full length, and blocks only for the contents
         assert (path / f"{0:020}.index").stat().st_size == INDEX_BYTES
         assert (path / f"{0:020}.timeindex").stat().st_size == INDEX_BYTES // 12 * 12
         assert allocated(path) <= 256 << 10
     assert allocated(path) <= 64 << 10
 
 
-def test_a_disk_of_five_megabytes_holds_a_log(tmp_path: Path) -> None:
+def test_a_log_fits_on_a_disk_of_five_megabytes(tmp_path: Path) -> None:
     needs("ext4")
     make_image("ext4", tmp_path / "disk.image", 5 << 20)
     with mounted("ext4", tmp_path / "disk.image") as mount:
@@ -50,7 +50,7 @@ def test_a_disk_of_five_megabytes_holds_a_log(tmp_path: Path) -> None:
         assert [len(log) for log in map(list, (log.records() for log in cw.LogDir(mount).values()))] == [1] * 20
 
 
-def test_a_log_for_which_there_is_no_room_leaves_nothing_or_is_a_whole_log(tmp_path: Path) -> None:
+def test_creating_a_log_on_a_full_disk_leaves_nothing_or_a_whole_log(tmp_path: Path) -> None:
     needs("ext4")
     make_image("ext4", tmp_path / "disk.image", 5 << 20)
     seen = set()
@@ -67,7 +67,7 @@ def test_a_log_for_which_there_is_no_room_leaves_nothing_or_is_a_whole_log(tmp_p
             except OSError as error:
                 assert error.errno == errno.ENOSPC  # noqa: PT017
             if path.exists():
-                # opened: and what was acknowledged is there
+                # the log was opened, and has all acknowledged records
                 records = [record.value for record in cw.Log(path).records()]
                 assert records == ([b"v"] if appended else [])
                 seen.add("record" if appended else "empty")
@@ -92,11 +92,11 @@ CALLS: dict[str, Callable[[cw.LogWriter], object]] = {
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_on_a_full_disk_changes_nothing_and_goes_well_when_there_is_room(call: str, tmp_path: Path) -> None:
+def test_a_call_on_a_full_disk_changes_nothing_and_succeeds_once_there_is_space(call: str, tmp_path: Path) -> None:
     needs("ext4")
     make_image("ext4", tmp_path / "disk.image", 5 << 20)
     with mounted("ext4", tmp_path / "disk.image") as mount:
-        # a broker's: its checkpoints are rewritten, too
+        # the data directory of a broker, whose checkpoints are also rewritten
         (mount / "meta.properties").write_text("version=1\n")
         path = mount / "orders-0"
         config = cw.LogConfig(segment_bytes=1000, index_interval_bytes=100)

@@ -1,7 +1,7 @@
 """Jobs over whole directories: `segments`, `count`, `resolve_offsets`, `export`.
 
-Each is a function here and a command of `python -m cordwood.spark`. They take the options of the source by name, for
-example `isolationLevel="read_committed"`. Records never pass through the driver.
+Each is a function here and a command of `python -m cordwood.spark`. They take the options of the source as keywords,
+for example `isolationLevel="read_committed"`. Records never pass through the driver.
 """
 
 from cordwood.spark.jobs.counting import count

@@ -36,7 +36,7 @@ app = typer.Typer(
 )
 
 _Path = Annotated[
-    str, typer.Argument(help="A data directory, a partition's directory, or a quoted glob of them.", show_default=False)
+    str, typer.Argument(help="A data directory, a partition directory, or a quoted glob of them.", show_default=False)
 ]
 _Options = Annotated[
     list[str] | None,

@@ -17,7 +17,7 @@ from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, St
 
 import cordwood as cw
 from cordwood.spark.batch import LogPartition, LogReader, partitions_of
-from cordwood.spark.bounds import coded, open_log, resolve
+from cordwood.spark.bounds import open_log, resolve, with_codes
 from cordwood.spark.jobs.reading import Option, Paths, checked, load
 from cordwood.spark.offset_gaps import offsets_in_gaps
 from cordwood.spark.options import SparkLogOptions
@@ -149,7 +149,7 @@ class _RecountReader(_CountReader):
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Suppress warnings, in a process that does nothing else meanwhile."""
+    """Suppress warnings of this process, which does nothing else in the meantime."""
     logger = logging.getLogger("cordwood")
     was, logger.disabled = logger.disabled, True
     try:
@@ -164,7 +164,7 @@ def _offset_gap(piece: Piece, options: SparkLogOptions) -> int:
         return 0
     # the log as it was when it was counted
     log = open_log(piece.directory, options, refresh=False)
-    return coded(piece.directory, partial(offsets_in_gaps, log, start, end))
+    return with_codes(piece.directory, partial(offsets_in_gaps, log, start, end))
 
 
 def records_of(piece: Piece, options: SparkLogOptions) -> int:
@@ -179,7 +179,7 @@ def records_of(piece: Piece, options: SparkLogOptions) -> int:
         # a skipped batch would be counted by its header
         return _scanned(piece, options)
     records = 0
-    unsure: list[tuple[int, int]] = []
+    inexact: list[tuple[int, int]] = []
     # if the range may begin later than planned, the first batch may have lost records
     is_whole = options.fail_on_data_loss
     for batch in read_pieces((piece,), replace(options, table="batches"), _HEADERS):
@@ -191,10 +191,10 @@ def records_of(piece: Piece, options: SparkLogOptions) -> int:
             exact = pc.and_(exact, pc.greater(first, first[0]))
             is_whole = True
         records += pc.sum(count.filter(pc.and_not(exact, is_control)), min_count=0).as_py()
-        # control batches may be included, which joins the ranges beside them; a scan skips them
+        # control batches may be included, which joins the ranges on both sides; a scan skips them
         rest = pc.invert(exact)
-        unsure += zip(first.filter(rest).to_pylist(), last.filter(rest).to_pylist(), strict=True)
-    parts = (part_of(piece.split, max(low, start), min(high, end), 0) for low, high in _joined(unsure))
+        inexact += zip(first.filter(rest).to_pylist(), last.filter(rest).to_pylist(), strict=True)
+    parts = (part_of(piece.split, max(low, start), min(high, end), 0) for low, high in _joined(inexact))
     return records + sum(_scanned(narrowed(piece, part), options) for part in parts)
 
 

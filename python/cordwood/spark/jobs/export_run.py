@@ -85,19 +85,19 @@ def carry_out(
     *write* writes a step's files into a new directory; *count* counts a step's records independently.
     *Errors*: `ExportError` if the counts differ; what *write* and *count* raise.
     """
-    begun = time.monotonic()
+    start = time.monotonic()
     finished = journal.recover()
     skipped = [step for step in plan.steps if step.number in finished]
 
-    def tell() -> None:
+    def report() -> None:
         done = sum(step.size for step in plan.steps if step.number in finished)
-        now = done - sum(step.size for step in skipped)
+        done_here = done - sum(step.size for step in skipped)
         rows = sum(file.rows for record in finished.values() for file in record.files)
         whole = sum(step.size for step in plan.steps)
-        rate = now / (time.monotonic() - begun) if now else 0.0
+        rate = done_here / (time.monotonic() - start) if done_here else 0.0
         progress(Progress(len(finished), len(plan.steps), done, whole, rows, rate))
 
-    tell()
+    report()
     for step in plan.steps:
         if step.number in finished:
             continue
@@ -113,14 +113,14 @@ def carry_out(
             staging,
         )
         finished[step.number] = journal.finish(step, staging, files, counts)
-        tell()
-    rows, size, in_sight = _checked(journal, finished.values())
+        report()
+    rows, size, files_found = _checked(journal, finished.values())
     exported = sum(len(step.ranges) for step in plan.steps)
     already = sum(len(step.ranges) for step in skipped)
     return Export(
         str(journal.output),
         rows,
-        in_sight,
+        files_found,
         size,
         exported - already,
         already,
@@ -140,14 +140,14 @@ def _checked(journal: Journal, finished: Iterable[Finished]) -> tuple[int, int, 
     seen = journal.files()
     for path in seen:
         if path not in recorded:
-            message = f"{path} is not of this export, and readers would take its rows for exported ones: move it away"
+            message = f"{path} is not part of this export, but readers would include its rows: move it away"
             raise ExportError(message, code="export_foreign_file", file=str(path))
     missing = sorted(recorded - set(seen))
     files = _footers(seen)
     changed = "files were changed"
     if missing:
         changed = f"{missing[0]} is missing" + (f", and {len(missing) - 1} more" if len(missing) > 1 else "")
-    advice = f"{changed}; put back what was there, or export again to another output"
+    advice = f"{changed}; restore the files, or export again to another output"
     _compare(wanted, _records(files), f"in {journal.output}: {advice}", journal.output)
     if missing:
         raise ExportError(advice, code="export_missing_file", file=str(missing[0]))

@@ -42,7 +42,7 @@ _SAME_ROWS = (
     "io",
 )
 
-# these may be set at a later start, for the remaining steps: planned data may be deleted or damaged meanwhile
+# these may be set at a later start, for the remaining steps: planned data may have been deleted or damaged since
 _RELAXED = {"failOnDataLoss": "false", "mode": "DROPMALFORMED"}
 
 _WRITER = {
@@ -194,7 +194,7 @@ def _relaxed(plan: Plan, options: SparkLogOptions, output: Path) -> dict[str, st
     for folder, was in plan.topic_ids.items():
         now = _topic_ids([folder]).get(folder)
         if now is not None and now != was:
-            message = f"{folder} belongs to another topic now: its id was {was} when the export began, and is {now}"
+            message = f"{folder} now belongs to another topic: its id was {was} when the export began, and is {now}"
             raise ExportError(message, code="export_source_changed", file=folder, expected=was, found=now)
     return relaxed
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from cordwood._core import _has_segments
+from cordwood import classify
 from cordwood.spark.jobs.errors import OutputError
 from cordwood.spark.partitions import local_path
 
@@ -31,10 +31,10 @@ def local_output(output: str | os.PathLike[str], source: Iterable[str]) -> Path:
     real = target.resolve()
     for path in source:
         if real.is_relative_to(Path(path).resolve()):
-            message = f"{target} is inside {path}, and nothing is ever written there: choose another output"
+            message = f"{target} is inside {path}, where nothing is ever written: choose another output"
             raise OutputError(message, code="export_output", file=str(target))
     for folder in (real, *real.parents):
-        if _is_kafkas(folder):
+        if _is_kafka_directory(folder):
             message = f"{target} is inside Kafka's {folder}, where nothing is ever written: choose another output"
             raise OutputError(message, code="export_output", file=str(target))
     return target
@@ -49,7 +49,7 @@ def new_output(output: str, source: Iterable[str]) -> None:
         return
     target = local_output(output, source)
     if os.path.lexists(target):
-        message = f"{target} is there already, and nothing is replaced: choose a new directory"
+        message = f"{target} exists, and is not replaced: choose a new directory"
         raise OutputError(message, code="export_foreign", file=str(target))
 
 
@@ -58,21 +58,24 @@ def _scheme(text: str) -> str | None:
     return None if scheme is None or scheme[1] == "file" else scheme[1]
 
 
-def _is_kafkas(folder: Path) -> bool:
-    """Whether a directory is a partition or a data directory. A broker stops if it finds an unknown directory there."""
-    try:
-        if _has_segments(str(folder)):
-            return True
-        names = [entry.name for entry in folder.iterdir()]
-        is_marked = ".lock" in names or any(name.endswith("-checkpoint") for name in names)
-        return "meta.properties" in names or (is_marked and any(_holds_segments(folder / name) for name in names))
-    except OSError:
-        # it does not exist yet, or cannot be read
-        return False
+def _is_kafka_directory(folder: Path) -> bool:
+    """Whether a directory is a partition or a broker's data directory.
+
+    A broker does not start if it finds an unknown directory in its data directory. `classify` also reports a data
+    directory for copied partitions without a broker's files, and for a file `.lock` alone, which other programs use,
+    too: an output next to those is allowed.
+    """
+    kind = _kind(folder)
+    if kind != "data_directory":
+        return kind == "partition"
+    kinds = {_kind(entry) for entry in folder.iterdir()}
+    is_of_broker = "offset_checkpoint" in kinds or (folder / ".lock").exists()
+    return "meta_properties" in kinds or ("partition" in kinds and is_of_broker)
 
 
-def _holds_segments(folder: Path) -> bool:
+def _kind(path: Path) -> str | None:
     try:
-        return folder.is_dir() and _has_segments(str(folder))
+        return classify(path).kind
     except OSError:
-        return False
+        # it does not exist, or cannot be read
+        return None

@@ -19,9 +19,9 @@ from cordwood.spark.jobs.export_run import Progress
 
 __all__ = ["ExportWatch", "tasks_watched"]
 
-_QUIET_SECONDS = 2.0
+_BAR_DELAY_SECONDS = 2.0
 _LINE_SECONDS = 10.0
-_LOOK_SECONDS = 0.5
+_REFRESH_SECONDS = 0.5
 _MINUTE, _HOUR = 60, 3600
 
 
@@ -32,24 +32,24 @@ class _Watch:
         self._bar: Bar | None = None
         if sys.stderr.isatty():
             columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-            # rows may be printed to the terminal meanwhile; they are not redirected
+            # the bar must not redirect rows that are printed to the terminal
             self._bar = Bar(
                 *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
             )
             self._task = self._bar.add_task("")
-        self._begun = self._said = time.monotonic()
+        self._start = self._last_line = time.monotonic()
         self._shown = False
 
     def show(self, text: str, done: float, whole: float) -> None:
         """Show the progress."""
         now = time.monotonic()
         if self._bar is None:
-            if now - self._said >= _LINE_SECONDS:
-                self._said = now
+            if now - self._last_line >= _LINE_SECONDS:
+                self._last_line = now
                 say(text)
             return
         self._bar.update(self._task, description=text, completed=done, total=whole or None)
-        if not self._shown and now - self._begun > _QUIET_SECONDS:
+        if not self._shown and now - self._start > _BAR_DELAY_SECONDS:
             self._shown = True
             self._bar.start()
 
@@ -60,10 +60,10 @@ class _Watch:
 
 
 class ExportWatch:
-    """Shows the `Progress` of an export: a context manager, called with each progress."""
+    """Shows the `Progress` of an export. It is a context manager, and is called with each new progress."""
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start the thread that refreshes the display."""
         self._watch = _Watch()
         self._last: Progress | None = None
         self._over = threading.Event()
@@ -72,7 +72,7 @@ class ExportWatch:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """Stop the thread and remove the display."""
         self._over.set()
         self._thread.join()
         self._watch.end()
@@ -83,7 +83,7 @@ class ExportWatch:
 
     def _repeat(self) -> None:
         # refreshed between steps, so that the time advances
-        while not self._over.wait(_LOOK_SECONDS):
+        while not self._over.wait(_REFRESH_SECONDS):
             last = self._last
             if last is not None:
                 self._watch.show(_in_words(last), last.size_done, last.size)
@@ -116,7 +116,7 @@ def tasks_watched(spark: SparkSession) -> Iterator[None]:
     over = threading.Event()
 
     def look() -> None:
-        while not over.wait(_LOOK_SECONDS):
+        while not over.wait(_REFRESH_SECONDS):
             try:
                 tracker = spark.sparkContext.statusTracker()
             except PySparkException:

@@ -36,8 +36,8 @@ class Range:
         """Topic and partition. *Errors*: `ConfigError` if the directory is not named topic-partition."""
         if self.topic is None or self.partition is None:
             raise ConfigError(
-                f"{self.path}: offsets are written by topic and partition: expected a directory named topic-partition, "
-                "such as orders-0"
+                f"{self.path}: expected a directory named topic-partition, such as orders-0, because offsets are "
+                "given by topic and partition"
             )
         return self.topic, self.partition
 

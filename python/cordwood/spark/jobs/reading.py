@@ -46,7 +46,7 @@ class JobsDataSource(LogDataSource):
         return "cordwood_jobs"
 
 
-_known: dict[type[LogDataSource], WeakSet[SparkSession]] = {}
+_registered: dict[type[LogDataSource], WeakSet[SparkSession]] = {}
 
 
 def segments(spark: SparkSession, path: Paths, **options: Option) -> DataFrame:
@@ -108,10 +108,10 @@ def ranges_of(options: SparkLogOptions) -> list[Range]:
 
 def load(spark: SparkSession, options: SparkLogOptions, source: type[LogDataSource] = JobsDataSource) -> DataFrame:
     """Return the DataFrame of a read."""
-    knowing = _known.setdefault(source, WeakSet())
-    if spark not in knowing:
+    sessions = _registered.setdefault(source, WeakSet())
+    if spark not in sessions:
         spark.dataSource.register(source)
-        knowing.add(spark)
+        sessions.add(spark)
     return spark.read.format(source.name()).options(**options.to_options()).load()
 
 

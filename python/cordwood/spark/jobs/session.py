@@ -52,23 +52,23 @@ def start(name: str, master: str | None = None, settings: Mapping[str, str] | No
 
 @contextmanager
 def _chatter_left_out() -> Iterator[None]:
-    """Filter the stderr of the processes that are started meanwhile: startup messages are dropped."""
+    """Filter the stderr of the processes that are started in the block: startup messages are dropped."""
     sys.stderr.flush()
-    ours = os.dup(2)
-    end_of_reading, end_of_writing = os.pipe()
-    os.dup2(end_of_writing, 2)
-    os.close(end_of_writing)
-    thread = threading.Thread(target=_pass_on, args=(os.fdopen(end_of_reading, "rb"), os.dup(ours)), daemon=True)
+    stderr = os.dup(2)
+    read_end, write_end = os.pipe()
+    os.dup2(write_end, 2)
+    os.close(write_end)
+    thread = threading.Thread(target=_copy_lines, args=(os.fdopen(read_end, "rb"), os.dup(stderr)), daemon=True)
     thread.start()
     try:
         yield
     finally:
         sys.stderr.flush()
-        os.dup2(ours, 2)
-        os.close(ours)
+        os.dup2(stderr, 2)
+        os.close(stderr)
 
 
-def _pass_on(lines: BinaryIO, to: int) -> None:
+def _copy_lines(lines: BinaryIO, to: int) -> None:
     with lines, os.fdopen(to, "wb", buffering=0) as out:
         for line in lines:
             if not _CHATTER.fullmatch(line.rstrip(b"\r\n")):
