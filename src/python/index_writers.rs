@@ -160,7 +160,7 @@ writer_class!(
             let entry = match (aborted, numbers.map(|(_, number)| number)) {
                 (Some(aborted), [None, None, None, None]) => {
                     let entry = aborted.cast::<PyAbortedTransaction>();
-                    entry.map_err(|_| wrong_type("aborted", "an AbortedTransaction", aborted))?.get().into()
+                    entry.map_err(|_| wrong_type("aborted", "an AbortedTransaction", aborted))?.get().0
                 }
                 (None, [Some(producer), Some(first), Some(last), Some(stable)]) => {
                     aborted_transaction(producer, first, last, stable)?

@@ -277,7 +277,7 @@ impl PyLog {
 fn split_of(given: &Bound<'_, PyAny>) -> PyResult<Split> {
     let split =
         given.cast::<PySplit>().map_err(|_| wrong_type("split", "a Split, as plan() makes it", given))?;
-    Ok(split.get().clone().into())
+    Ok(split.get().0.clone())
 }
 
 fn table<'py, const N: usize>(

@@ -33,6 +33,7 @@ mod retention;
 mod scan;
 mod segment;
 mod split;
+mod value_class;
 mod writer;
 
 use pyo3::prelude::*;

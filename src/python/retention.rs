@@ -6,38 +6,12 @@ use super::arguments::{self, wrong_type};
 use super::config::config_of;
 use super::log::PyLog;
 use super::record::now as system_time;
+use super::value_class::value_class;
 use crate::log::retention::{self, RetentionPlan};
 
-#[doc = stub_doc!(RetentionPlan)]
-#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "RetentionPlan")]
-#[derive(PartialEq, Eq, Hash)]
-pub(super) struct PyRetentionPlan {
-    #[doc = stub_doc!(RetentionPlan.log_start_offset)]
-    log_start_offset: i64,
-    #[doc = stub_doc!(RetentionPlan.segments)]
-    segments: Vec<i64>,
-    #[doc = stub_doc!(RetentionPlan.bytes)]
-    bytes: u64,
-    #[doc = stub_doc!(RetentionPlan.rolls)]
-    rolls: bool,
-}
-
-impl From<RetentionPlan> for PyRetentionPlan {
-    fn from(plan: RetentionPlan) -> Self {
-        let RetentionPlan { log_start_offset, segments, bytes, rolls } = plan;
-        Self { log_start_offset, segments, bytes, rolls }
-    }
-}
-
-#[pymethods]
-impl PyRetentionPlan {
-    fn __repr__(&self) -> String {
-        let Self { log_start_offset, segments, bytes, rolls } = self;
-        let rolls = if *rolls { "True" } else { "False" };
-        format!(
-            "RetentionPlan(log_start_offset={log_start_offset}, segments={segments:?}, bytes={bytes}, rolls={rolls})"
-        )
-    }
+value_class! {
+    "RetentionPlan", PyRetentionPlan(RetentionPlan),
+    repr { log_start_offset: i64, segments: Vec<i64>, bytes: u64, rolls: bool }
 }
 
 #[doc = stub_doc!(plan_retention)]

@@ -20,6 +20,7 @@ use super::record::now;
 use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
+use super::value_class::value_class;
 use super::{arrow_import, error};
 use crate::arrow::NewRecords;
 use crate::error::{Error, Result};
@@ -28,35 +29,9 @@ use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, Writ
 
 const NAME: &str = "LogWriter";
 
-#[doc = stub_doc!(Appended)]
-#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Appended")]
-#[derive(PartialEq, Eq, Hash)]
-pub(super) struct PyAppended {
-    #[doc = stub_doc!(Appended.first_offset)]
-    first_offset: i64,
-    #[doc = stub_doc!(Appended.last_offset)]
-    last_offset: i64,
-    #[doc = stub_doc!(Appended.max_timestamp)]
-    max_timestamp: i64,
-    #[doc = stub_doc!(Appended.durable)]
-    durable: bool,
-}
-
-impl From<Appended> for PyAppended {
-    fn from(Appended { first_offset, last_offset, max_timestamp, durable }: Appended) -> Self {
-        Self { first_offset, last_offset, max_timestamp, durable }
-    }
-}
-
-#[pymethods]
-impl PyAppended {
-    fn __repr__(&self) -> String {
-        let Self { first_offset, last_offset, max_timestamp, durable } = self;
-        let durable = if *durable { "True" } else { "False" };
-        format!(
-            "Appended(first_offset={first_offset}, last_offset={last_offset}, max_timestamp={max_timestamp}, durable={durable})"
-        )
-    }
+value_class! {
+    "Appended", PyAppended(Appended),
+    repr { first_offset: i64, last_offset: i64, max_timestamp: i64, durable: bool }
 }
 
 /// What is given back when the log is closed: files, mappings, memory.

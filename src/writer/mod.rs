@@ -55,7 +55,7 @@ pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Ve
 }
 
 /// The result of an append. Kafka: `LogAppendInfo`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Appended {
     /// The offset of the first record.
     pub first_offset: i64,
