@@ -18,6 +18,8 @@
 //! | `key_size`, `value_size` | int32 | −1 where null |
 //! | `error` | struct of the fields of [`DamagedRange`](crate::log::DamagedRange) | null for records; only with [`OnDamage::Report`](crate::log::OnDamage::Report) |
 
+#[cfg(feature = "python")]
+mod append;
 mod batches;
 mod columns;
 mod damage;
@@ -31,6 +33,8 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
+#[cfg(feature = "python")]
+pub(crate) use append::{append_stream, unreadable};
 #[cfg(feature = "python")]
 pub(crate) use headers::java_string;
 #[cfg(feature = "python")]

@@ -181,9 +181,7 @@ impl Partition {
         let mut append = |builder: &mut BatchBuilder, batch: &[NewRecord<'_>]| {
             let appended = self.append_built(builder, batch, most, &validation)?;
             builder.clear();
-            all.last_offset = appended.last_offset;
-            all.max_timestamp = all.max_timestamp.max(appended.max_timestamp);
-            all.durable = false;
+            all = all.followed_by(appended);
             Ok(())
         };
         let (mut done, mut start) = (Ok(()), 0);
@@ -224,8 +222,7 @@ impl Partition {
         let front = self.append_built(builder, front, most, validation)?;
         fill(builder, back)?;
         let back = self.append_built(builder, back, most, validation)?;
-        let max_timestamp = front.max_timestamp.max(back.max_timestamp);
-        Ok(Appended { first_offset: front.first_offset, max_timestamp, ..back })
+        Ok(front.followed_by(back))
     }
 
     fn append_batches(&mut self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {

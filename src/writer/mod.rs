@@ -67,6 +67,15 @@ pub struct Appended {
     pub durable: bool,
 }
 
+impl Appended {
+    /// The result of this append and a later one together.
+    pub(crate) fn followed_by(self, later: Self) -> Self {
+        let is_empty = self.last_offset < self.first_offset;
+        let first_offset = if is_empty { later.first_offset } else { self.first_offset };
+        Self { first_offset, max_timestamp: self.max_timestamp.max(later.max_timestamp), ..later }
+    }
+}
+
 /// The state that a writer shares with its appenders.
 #[derive(Debug)]
 struct Shared {
