@@ -42,7 +42,7 @@ pub(crate) use lookups::{Located, Timed};
 pub use new_records::{HeaderPair, NewRecords};
 pub use reader::{Progress, Reader, ReaderOptions};
 
-use crate::config::nearest;
+use crate::config::suggestion;
 use crate::error::{Error, Result};
 
 /// A column of a scan.
@@ -122,8 +122,7 @@ impl Column {
             return Ok(*column);
         }
         let names = || Self::NAMES.iter().map(|(known, _)| *known);
-        let hint =
-            nearest(name, names()).map(|meant| format!(" (did you mean {meant:?}?)")).unwrap_or_default();
+        let hint = suggestion(name, names());
         let all = names().collect::<Vec<_>>().join(", ");
         Err(Error::config("columns", format!("one of {all}{hint}"), format!("{name:?}")))
     }

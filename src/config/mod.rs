@@ -18,10 +18,10 @@ mod value;
 
 pub use properties::PropertySource;
 pub use settings::{Setting, Synonym, settings};
-#[cfg(feature = "arrow")]
-pub(crate) use suggestions::nearest;
 #[cfg(feature = "python")]
 pub(crate) use suggestions::nearest_within;
+#[cfg(feature = "arrow")]
+pub(crate) use suggestions::suggestion;
 pub use value::Allowed;
 #[cfg(feature = "python")]
 pub(crate) use value::Value;

@@ -1,8 +1,8 @@
-//! What retention would delete, and what it deleted.
+//! `RetentionPlan`, and its computation without a writer.
 
 use pyo3::prelude::*;
 
-use super::arguments::{self, wrong_type};
+use super::arguments::{self, optional, wrong_type};
 use super::config::config_of;
 use super::log::PyLog;
 use super::record::now as system_time;
@@ -25,6 +25,6 @@ pub(super) fn plan_retention(
 ) -> PyResult<PyRetentionPlan> {
     let log = log.cast::<PyLog>().map_err(|_| wrong_type("log", "a Log", log))?;
     let config = config_of(config)?;
-    let now = now.map_or_else(|| Ok(system_time()), |given| arguments::time("now", given))?;
-    log.get().ask(py, |log| retention::plan(&log, &config, now)).map(Into::into)
+    let now = optional("now", now, arguments::time)?.unwrap_or_else(system_time);
+    log.get().read(py, |log| retention::plan(&log, &config, now)).map(Into::into)
 }

@@ -6,7 +6,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyTuple};
 
-use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
+use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional, wrong_type};
 use super::results::PRODUCER_ID;
 use super::value_class::{value_class, wrapped};
 use crate::log::{AbortedRange, PlannedSegment, Split};
@@ -46,9 +46,9 @@ value_class! {
                 path: arguments::path(path)?,
                 start_offset: arguments::offset("start_offset", start_offset)?,
                 end_offset: arguments::offset("end_offset", end_offset)?,
-                start_time: start_time.map(|given| arguments::time("start_time", given)).transpose()?,
-                end_time: end_time.map(|given| arguments::time("end_time", given)).transpose()?,
-                size: size.or(0, |given| arguments::whole("size", BYTES, given))?,
+                start_time: optional("start_time", start_time, arguments::time)?,
+                end_time: optional("end_time", end_time, arguments::time)?,
+                size: size.or("size", 0, bytes)?,
                 aborted: aborted.map(aborted_ranges).transpose()?,
                 segments: segments.map_or_else(|| Ok(Vec::new()), planned_segments)?,
             }))
@@ -76,12 +76,12 @@ value_class! {
             first_batch_crc: Option<&Bound<'_, PyAny>>,
             is_last: Defaulted<'_, '_>,
         ) -> PyResult<Self> {
-            let crc = |given| arguments::whole("first_batch_crc", "a checksum, 0 to 4294967295", given);
+            let crc = |name, given: &_| arguments::whole(name, "a checksum, 0 to 4294967295", given);
             Ok(Self(PlannedSegment {
                 base_offset: arguments::offset("base_offset", base_offset)?,
-                size: arguments::whole("size", BYTES, size)?,
-                first_batch_crc: first_batch_crc.map(crc).transpose()?,
-                is_last: is_last.flag("is_last")?,
+                size: bytes("size", size)?,
+                first_batch_crc: optional("first_batch_crc", first_batch_crc, crc)?,
+                is_last: is_last.or("is_last", false, flag)?,
             }))
         }
 
@@ -92,7 +92,9 @@ value_class! {
     }
 }
 
-const BYTES: &str = "a size in bytes, 0 or more";
+fn bytes(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<u64> {
+    arguments::whole(argument, "a size in bytes, 0 or more", given)
+}
 
 fn aborted_ranges(given: &Bound<'_, PyAny>) -> PyResult<Vec<AbortedRange>> {
     let mut ranges = Vec::new();

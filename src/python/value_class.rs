@@ -1,7 +1,7 @@
 //! Classes of results: frozen values with attributes, equality, a hash and a `repr`.
 
-/// Defines a class that wraps a struct of the core. An attribute is the field of this name, or what its function computes from the
-/// struct. `repr()` shows the attributes of the first list, unless `methods` has an own `__repr__` (then the list is `attributes`).
+/// Defines a class that wraps a struct of the core. An attribute is the field with this name, or the result of a function of the
+/// struct. `__repr__` shows the attributes of the list `repr`. A class that defines `__repr__` itself has a list `attributes` instead.
 macro_rules! value_class {
     (
         $name:literal, $class:ident($core:ident),

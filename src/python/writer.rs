@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::arguments::{self, Defaulted, EPOCH, LEFT_OUT};
+use super::arguments::{self, Defaulted, LEFT_OUT, epoch, flag, optional};
 use super::config::config_of;
 use super::enter::{SIGNALS, enter};
 use super::flush_mode;
@@ -52,7 +52,7 @@ enum State {
     /// Each call has a clone while it runs.
     Open(Arc<Open>),
     Closed,
-    /// Closing failed for this reason. The core's writer, which has it too, is dropped to release its files.
+    /// Closing failed. A copy of the core's reason: the core's writer is dropped, which releases its files.
     Failed(String),
 }
 
@@ -140,7 +140,10 @@ impl PyLogWriter {
         topic_id: Option<&Bound<'_, PyAny>>,
         leader_epoch: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let refused = |wrong| error::to_python(py, wrong);
+        let id = |name, given: &Bound<'_, PyAny>| {
+            let id = arguments::text(name, "a str of 22 letters, as Kafka prints a topic's id", given)?;
+            id.parse::<TopicId>().map_err(|wrong| error::to_python(py, wrong))
+        };
         let path = arguments::path(path)?;
         let defaults = WriterOptions::default();
         let config = match config {
@@ -149,16 +152,9 @@ impl PyLogWriter {
         };
         let options = WriterOptions {
             config: config_of(Some(&config))?,
-            flush: flush.or(defaults.flush, flush_mode::flush)?,
-            topic_id: topic_id
-                .map(|given| {
-                    let wanted = "a str of 22 letters, as Kafka prints a topic's id";
-                    arguments::text("topic_id", wanted, given)?.parse::<TopicId>().map_err(refused)
-                })
-                .transpose()?,
-            leader_epoch: leader_epoch
-                .map(|given| arguments::whole("leader_epoch", EPOCH, given))
-                .transpose()?,
+            flush: flush.or("flush", defaults.flush, flush_mode::flush)?,
+            topic_id: optional("topic_id", topic_id, id)?,
+            leader_epoch: optional("leader_epoch", leader_epoch, epoch)?,
             interrupt: SIGNALS,
             ..defaults
         };
@@ -242,7 +238,7 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter.end_offset_for)]
     fn end_offset_for(&self, py: Python<'_>, epoch: &Bound<'_, PyAny>) -> PyResult<Option<(i32, i64)>> {
-        let epoch = arguments::whole("epoch", EPOCH, epoch)?;
+        let epoch = arguments::epoch("epoch", epoch)?;
         self.with_writer(py, |writer| {
             Ok(writer.leader_epochs().end_offset_for(epoch, writer.log_end_offset()))
         })
@@ -277,7 +273,7 @@ impl PyLogWriter {
         self.open(py)?;
         let mut stream = arrow_import::stream(table)?;
         let appended = self.append_with(py, |appender| append_stream(appender, &mut stream, now, SIGNALS));
-        // the signal rather than the error of a stream that it ended
+        // a signal may be the cause of the stream's error
         py.check_signals()?;
         appended.map(Into::into)
     }
@@ -290,7 +286,7 @@ impl PyLogWriter {
         raw: &Bound<'_, PyAny>,
         keep_offsets: Defaulted<'_, '_>,
     ) -> PyResult<PyAppended> {
-        let (raw, keep_offsets) = (Blob::raw("raw", raw)?, keep_offsets.flag("keep_offsets")?);
+        let (raw, keep_offsets) = (Blob::raw("raw", raw)?, keep_offsets.or("keep_offsets", false, flag)?);
         self.append_with(py, |appender| appender.append_batches(raw.as_slice(), keep_offsets)).map(Into::into)
     }
 
@@ -331,7 +327,7 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.apply_retention)]
     #[pyo3(signature = (now=None))]
     fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
-        let now = now.map(|given| arguments::time("now", given)).transpose()?;
+        let now = optional("now", now, arguments::time)?;
         Ok(self.with_writer(py, |writer| writer.apply_retention(now))?.into())
     }
 
