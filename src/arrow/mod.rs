@@ -28,6 +28,8 @@ mod headers;
 mod lookups;
 mod new_records;
 mod reader;
+#[cfg(feature = "python")]
+mod targets;
 
 use std::sync::Arc;
 
@@ -41,6 +43,8 @@ pub(crate) use headers::java_string;
 pub(crate) use lookups::{Located, Timed};
 pub use new_records::{HeaderPair, NewRecords};
 pub use reader::{Progress, Reader, ReaderOptions};
+#[cfg(feature = "python")]
+pub(crate) use targets::{NO_TARGET, NoTargets, read_targets};
 
 use crate::config::suggestion;
 use crate::error::{Error, Result};
