@@ -17,6 +17,8 @@ mod suggestions;
 mod value;
 
 pub use properties::PropertySource;
+#[cfg(feature = "python")]
+pub(crate) use settings::TIMESTAMP_TYPES;
 pub use settings::{Setting, Synonym, settings};
 #[cfg(feature = "python")]
 pub(crate) use suggestions::nearest_within;
