@@ -18,6 +18,8 @@
 //! | `key_size`, `value_size` | int32 | −1 if null |
 //! | `error` | struct of the fields of [`DamagedRange`](crate::log::DamagedRange) | null for records; only with [`OnDamage::Report`](crate::log::OnDamage::Report) |
 
+#[cfg(feature = "python")]
+mod append;
 mod batches;
 mod columns;
 mod damage;
@@ -26,19 +28,25 @@ mod headers;
 mod lookups;
 mod new_records;
 mod reader;
+#[cfg(feature = "python")]
+mod targets;
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 #[cfg(feature = "python")]
+pub(crate) use append::{append_stream, unreadable};
+#[cfg(feature = "python")]
 pub(crate) use headers::java_string;
 #[cfg(feature = "python")]
 pub(crate) use lookups::{Located, Timed};
 pub use new_records::{HeaderPair, NewRecords};
 pub use reader::{Progress, Reader, ReaderOptions};
+#[cfg(feature = "python")]
+pub(crate) use targets::{NO_TARGET, NoTargets, read_targets};
 
-use crate::config::nearest;
+use crate::config::suggestion;
 use crate::error::{Error, Result};
 
 /// A column of a scan.
@@ -118,8 +126,7 @@ impl Column {
             return Ok(*column);
         }
         let names = || Self::NAMES.iter().map(|(known, _)| *known);
-        let hint =
-            nearest(name, names()).map(|meant| format!(" (did you mean {meant:?}?)")).unwrap_or_default();
+        let hint = suggestion(name, names());
         let all = names().collect::<Vec<_>>().join(", ");
         Err(Error::config("columns", format!("one of {all}{hint}"), format!("{name:?}")))
     }

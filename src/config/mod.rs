@@ -17,11 +17,13 @@ mod suggestions;
 mod value;
 
 pub use properties::PropertySource;
+#[cfg(feature = "python")]
+pub(crate) use settings::TIMESTAMP_TYPES;
 pub use settings::{Setting, Synonym, settings};
-#[cfg(feature = "arrow")]
-pub(crate) use suggestions::nearest;
 #[cfg(feature = "python")]
 pub(crate) use suggestions::nearest_within;
+#[cfg(feature = "arrow")]
+pub(crate) use suggestions::suggestion;
 pub use value::Allowed;
 #[cfg(feature = "python")]
 pub(crate) use value::Value;

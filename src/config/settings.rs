@@ -109,7 +109,9 @@ macro_rules! flag {
 const DELETE: &str = "delete";
 const COMPACT: &str = "compact";
 
-const TIMESTAMP_TYPES: [TimestampType; 2] = [TimestampType::CreateTime, TimestampType::LogAppendTime];
+/// The types that a log can have.
+pub(crate) const TIMESTAMP_TYPES: [TimestampType; 2] =
+    [TimestampType::CreateTime, TimestampType::LogAppendTime];
 const COMPRESSION_TYPES: [CompressionType; 6] = [
     CompressionType::Uncompressed,
     CompressionType::Zstd,
@@ -230,10 +232,12 @@ static SETTINGS: [Setting; 26] = [
         name: "message.timestamp.type",
         synonyms: &[synonym("log.message.timestamp.type")],
         allowed: Allowed::OneOf(&["CreateTime", "LogAppendTime"]),
-        get: |config| Value::Word(config.message_timestamp_type.name()),
+        get: |config| Value::TimestampType(config.message_timestamp_type),
         set: |config, value| {
-            let word = value.word()?;
-            let found = TIMESTAMP_TYPES.into_iter().find(|kind| kind.name() == word);
+            let found = match value {
+                Value::TimestampType(kind) => Some(*kind),
+                value => TIMESTAMP_TYPES.into_iter().find(|kind| value.word() == Some(kind.name())),
+            };
             found.map(|kind| config.message_timestamp_type = kind)
         },
     },

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::types::TimestampType;
+
 /// A setting's value, of any type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value {
@@ -12,6 +14,7 @@ pub(crate) enum Value {
     Word(&'static str),
     /// Some of the allowed words, in the order of the allowed words.
     Words(Vec<&'static str>),
+    TimestampType(TimestampType),
 }
 
 impl Value {
@@ -45,6 +48,7 @@ impl fmt::Display for Value {
             Self::Flag(flag) => flag.fmt(formatter),
             Self::Word(word) => word.fmt(formatter),
             Self::Words(words) => words.join(",").fmt(formatter),
+            Self::TimestampType(kind) => kind.name().fmt(formatter),
         }
     }
 }
@@ -112,6 +116,7 @@ impl Allowed {
             (Self::Ratio, Value::Ratio(ratio)) => (0.0..=1.0).contains(ratio),
             (Self::Flag, Value::Flag(_)) => true,
             (Self::OneOf(words), Value::Word(word)) => words.contains(word),
+            (Self::OneOf(words), Value::TimestampType(kind)) => words.contains(&kind.name()),
             (Self::ListOf(words), Value::Words(given)) => given.iter().all(|word| words.contains(word)),
             _ => false,
         }

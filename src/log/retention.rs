@@ -5,7 +5,7 @@ use crate::config::LogConfig;
 use crate::error::Result;
 
 /// The segments that retention would delete.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RetentionPlan {
     /// The log start offset afterwards.
     pub log_start_offset: i64,

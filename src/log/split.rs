@@ -9,7 +9,7 @@ use crate::fs::names::{FileKind, segment_file};
 use crate::segment::{Change, PlannedSegment};
 
 /// A part of a log: [`Log::plan`] creates it, [`Log::scan_split`] reads it. It is small, and valid in every process.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Split {
     /// The partition directory, absolute.
     pub path: PathBuf,

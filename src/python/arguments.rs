@@ -1,6 +1,5 @@
-//! Arguments from Python. Each is taken as it was given and converted here under its name, so that an error names the
-//! argument, what is wanted and what was found: a `TypeError` for a wrong type, a `ConfigError` for a value that is not
-//! allowed. `PyO3`'s own conversions say neither.
+//! Arguments from Python. The functions here convert them, rather than `PyO3`, so that an error has the argument's name, what is
+//! wanted and what was found: a `TypeError` for a wrong type, a `ConfigError` for a value that is not allowed.
 
 use std::convert::Infallible;
 use std::fmt::Display;
@@ -9,7 +8,7 @@ use std::path::PathBuf;
 use arrow_schema::TimeUnit;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyUnicodeEncodeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyInt, PySequence, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDateTime, PyDelta, PyInt, PySequence, PyString, PyTzInfo};
 
 use super::error;
 use crate::arrow::{Column, HeaderKeys};
@@ -19,17 +18,11 @@ use crate::index::Method;
 use crate::log::OnDamage;
 use crate::types::{Io, IsolationLevel};
 
-/// What an offset may be.
-pub(super) const OFFSET: &str = "an offset from 0 to 2^63 - 1";
-/// What a leader epoch may be.
-pub(super) const EPOCH: &str = "an epoch from 0 to 2^31 - 1";
-
-/// What a time in whole numbers may be.
+const OFFSET: &str = "an offset from 0 to 2^63 - 1";
 const MILLISECONDS: &str = "milliseconds within 64 bits";
-/// The types of a time.
 const TIME: &str = "int milliseconds, an aware datetime or a text such as \"2024-05-01T10:00Z\" or \"-2h\"";
 
-/// An argument with a default. `None` of Python is a value that was given.
+/// An argument with a default other than `None`.
 #[derive(Clone, Copy)]
 pub(super) struct Defaulted<'a, 'py>(Option<Borrowed<'a, 'py, PyAny>>);
 
@@ -45,25 +38,24 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Defaulted<'a, 'py> {
 }
 
 impl<'py> Defaulted<'_, 'py> {
-    /// The argument, or its default where it was left out.
+    /// The converted argument, or its default if it was left out.
     pub(super) fn or<T>(
         self,
+        argument: &'static str,
         default: T,
-        convert: impl FnOnce(&Bound<'py, PyAny>) -> PyResult<T>,
+        convert: impl FnOnce(&'static str, &Bound<'py, PyAny>) -> PyResult<T>,
     ) -> PyResult<T> {
-        self.0.map_or(Ok(default), |given| convert(&given))
+        self.0.map_or(Ok(default), |given| convert(argument, &given))
     }
+}
 
-    /// A truth value; false where it was left out.
-    pub(super) fn flag(self, argument: &str) -> PyResult<bool> {
-        // NumPy's, too
-        self.or(false, |given| given.extract().map_err(|_| wrong_type(argument, "a bool", given)))
-    }
-
-    /// A count that must be at least one.
-    pub(super) fn positive(self, argument: &str, default: usize) -> PyResult<usize> {
-        self.or(default, |given| positive(argument, given))
-    }
+/// The converted argument, or `None` for Python's `None`, which is its default.
+pub(super) fn optional<'py, T>(
+    argument: &'static str,
+    given: Option<&Bound<'py, PyAny>>,
+    convert: impl FnOnce(&'static str, &Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Option<T>> {
+    given.map(|given| convert(argument, given)).transpose()
 }
 
 /// The error for an argument of another type.
@@ -76,15 +68,15 @@ pub(super) fn not_allowed(argument: impl Display + Copy, wanted: &str, given: &B
     error::to_python(given.py(), Error::config(argument.to_string(), wanted, shown(given)))
 }
 
-/// A value as it is written; its class where Python cannot write it, as a number of too many digits.
+/// A value as an error shows it: its text, or its class if Python refuses to write it (an int with too many digits).
 pub(super) fn shown(given: &Bound<'_, PyAny>) -> String {
     if let Ok(text) = given.cast::<PyString>() {
         return format!("{:?}", text.to_string_lossy());
     }
-    // a number of NumPy's is written with its class by repr()
-    let is_number = given.hasattr("__index__").unwrap_or_default();
-    let written = if is_number { given.str() } else { given.repr() };
-    written.map_or_else(|_| class_name(given), |text| text.to_string_lossy().into_owned())
+    // repr() of a NumPy integer includes its class
+    let is_integer = given.hasattr("__index__").unwrap_or_default();
+    let text = if is_integer { given.str() } else { given.repr() };
+    text.map_or_else(|_| class_name(given), |text| text.to_string_lossy().into_owned())
 }
 
 /// The name of a value's class.
@@ -108,32 +100,46 @@ pub(super) fn text(
     })
 }
 
-/// A whole number; `wanted` says which.
+/// Whether a value is an integer of any class; `bool` is none here. An array of `NumPy` has `__index__` too, and raises a `TypeError`.
+pub(super) fn is_whole(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // the first test is for speed
+    Ok(given.is_exact_instance_of::<PyInt>()
+        || !given.is_instance_of::<PyBool>() && given.hasattr("__index__")?)
+}
+
+/// An integer; `wanted` says which.
 pub(super) fn whole<T: TryFrom<i64>>(
     argument: impl Display + Copy,
     wanted: &str,
     given: &Bound<'_, PyAny>,
 ) -> PyResult<T> {
-    // an int itself is the usual case, and needs no other question
-    let is_number = given.is_exact_instance_of::<PyInt>()
-        || !given.is_instance_of::<PyBool>() && given.hasattr("__index__")?;
-    if !is_number {
+    if !is_whole(given)? {
         return Err(wrong_type(argument, wanted, given));
     }
     let number = match given.extract::<i64>() {
-        // an array of NumPy's has the method, too, and raises this
+        Ok(number) => T::try_from(number).ok(),
+        Err(wrong) if wrong.is_instance_of::<PyOverflowError>(given.py()) => None,
         Err(wrong) if wrong.is_instance_of::<PyTypeError>(given.py()) => {
             return Err(wrong_type(argument, wanted, given));
         }
-        Err(wrong) if !wrong.is_instance_of::<PyOverflowError>(given.py()) => return Err(wrong),
-        number => number.ok(),
+        Err(wrong) => return Err(wrong),
     };
-    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| not_allowed(argument, wanted, given))
+    number.ok_or_else(|| not_allowed(argument, wanted, given))
+}
+
+/// A bool, also of `NumPy`.
+pub(super) fn flag(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    given.extract().map_err(|_| wrong_type(argument, "a bool", given))
 }
 
 /// An offset.
 pub(super) fn offset(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
     whole(argument, OFFSET, given)
+}
+
+/// A leader epoch.
+pub(super) fn epoch(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i32> {
+    whole(argument, "an epoch from 0 to 2^31 - 1", given)
 }
 
 /// A count that must be at least one.
@@ -143,35 +149,30 @@ pub(super) fn positive(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<usi
     if count == 0 { Err(not_allowed(argument, wanted, given)) } else { Ok(count) }
 }
 
-/// Milliseconds since the epoch, from an int, an aware datetime or a text. A fraction of a millisecond is rounded up: no
-/// record is between, so a bound selects the same records.
+/// Milliseconds since the epoch, from an int, an aware datetime or a text. A fraction of a millisecond is rounded up: records have
+/// whole milliseconds, so a bound selects the same records.
 pub(super) fn time(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = given.py();
-    if given.is_exact_instance_of::<PyInt>() {
+    if is_whole(given)? {
         return whole(argument, MILLISECONDS, given);
     }
     if given.is_instance_of::<PyString>() {
-        return time_in_words(argument, given);
+        return time_of_text(argument, given);
     }
-    let datetime = py.import("datetime")?;
-    if !given.is_instance(&datetime.getattr("datetime")?)? {
-        if given.is_instance_of::<PyBool>() || !given.hasattr("__index__")? {
-            return Err(wrong_type(argument, TIME, given));
-        }
-        return whole(argument, MILLISECONDS, given);
+    if !given.is_instance_of::<PyDateTime>() {
+        return Err(wrong_type(argument, TIME, given));
     }
     if given.call_method0("utcoffset")?.is_none() {
         return Err(not_allowed(argument, "a datetime with a time zone, such as tzinfo=datetime.UTC", given));
     }
-    let since = given
-        .sub(datetime.getattr("datetime")?.call_method1("fromtimestamp", (0, datetime.getattr("UTC")?))?)?;
-    // timedelta(days, seconds, microseconds)
-    let unit = datetime.getattr("timedelta")?.call1((0, 0, 1000))?;
-    since.neg()?.floor_div(unit)?.neg()?.extract()
+    let epoch = PyDateTime::from_timestamp(py, 0.0, Some(&*PyTzInfo::utc(py)?))?;
+    let millisecond = PyDelta::new(py, 0, 0, 1000, false)?;
+    // the floor of the negative, so that it is rounded up
+    given.sub(epoch)?.neg()?.floor_div(millisecond)?.neg()?.extract()
 }
 
-/// A time as a text; `cordwood.times` has the one parser.
-fn time_in_words(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+/// A time as a text. The parser is that of `cordwood.times`.
+fn time_of_text(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyResult<i64> {
     let py = given.py();
     let times = py.import("cordwood.times")?;
     let parsed = times.call_method1("parse", (given,));
@@ -202,7 +203,7 @@ pub(super) fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     Ok(path)
 }
 
-/// Names in a list; text alone would be a list of its letters.
+/// Names in a list. A text is not taken for a list of its letters.
 pub(super) fn names(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let is_one = given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>();
     let list = given.cast::<PySequence>().ok().filter(|_| !is_one);
@@ -211,20 +212,20 @@ pub(super) fn names(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> P
     items.map(|(place, name)| text(format_args!("{argument}[{place}]"), "a str", &name?)).collect()
 }
 
-/// One of a few words.
+/// A conversion to the value that a table has for a word.
 pub(super) fn one_of<T: Copy>(
-    argument: &str,
-    given: &Bound<'_, PyAny>,
-    allowed: &[(&str, T)],
-) -> PyResult<T> {
-    let words: Vec<_> = allowed.iter().map(|(word, _)| format!("{word:?}")).collect();
-    let wanted = words.join(" or ");
-    let word = text(argument, &wanted, given)?;
-    let found = allowed.iter().find(|(allowed, _)| *allowed == word);
-    found.map(|(_, value)| *value).ok_or_else(|| not_allowed(argument, &wanted, given))
+    allowed: &[(&'static str, T)],
+) -> impl Fn(&'static str, &Bound<'_, PyAny>) -> PyResult<T> {
+    move |argument, given| {
+        let words: Vec<_> = allowed.iter().map(|(word, _)| format!("{word:?}")).collect();
+        let wanted = words.join(" or ");
+        let word = text(argument, &wanted, given)?;
+        let found = allowed.iter().find(|(allowed, _)| *allowed == word);
+        found.map(|(_, value)| *value).ok_or_else(|| not_allowed(argument, &wanted, given))
+    }
 }
 
-/// The word for a value of a table.
+/// The word that a table has for a value.
 pub(super) fn word_of<T: Copy + PartialEq>(words: &[(&'static str, T)], value: T) -> &'static str {
     words.iter().find(|(_, known)| *known == value).map_or("", |(word, _)| word)
 }
@@ -241,17 +242,13 @@ pub(super) const HEADER_KEYS: [(&str, HeaderKeys); 2] =
 pub(super) const TIMESTAMP_UNITS: [(&str, TimeUnit); 2] =
     [("ms", TimeUnit::Millisecond), ("us", TimeUnit::Microsecond)];
 
-pub(super) fn io(given: Defaulted<'_, '_>) -> PyResult<Io> {
-    given.or(Io::Auto, |given| one_of("io", given, &IO))
-}
-
-/// `None` takes the best.
+/// `None` is the default method.
 pub(super) fn method(given: Option<&Bound<'_, PyAny>>) -> PyResult<Method> {
     let methods = [("binary", Method::Binary), ("warm", Method::Warm)];
-    given.map_or(Ok(Method::default()), |given| one_of("method", given, &methods))
+    Ok(optional("method", given, one_of(&methods))?.unwrap_or_default())
 }
 
-/// The states of partitions that are on their way in or out, and their names.
+/// The states of partition directories that are not live.
 pub(super) const PARTITION_STATES: [(&str, PartitionState); 3] = [
     ("delete", PartitionState::Delete),
     ("future", PartitionState::Future),
@@ -261,13 +258,9 @@ pub(super) const PARTITION_STATES: [(&str, PartitionState); 3] = [
 pub(super) fn partition_states(given: &Bound<'_, PyAny>) -> PyResult<Vec<PartitionState>> {
     let wanted = "a list of \"delete\", \"future\" or \"stray\"";
     let names = names("include", wanted, given)?;
-    names
-        .iter()
-        .map(|name| {
-            let known = PARTITION_STATES.iter().find(|(known, _)| known == name);
-            known.map(|(_, state)| *state).ok_or_else(|| not_allowed("include", wanted, given))
-        })
-        .collect()
+    let state = |name: &String| PARTITION_STATES.iter().find(|(known, _)| known == name);
+    let states = names.iter().map(|name| state(name).map(|(_, state)| *state));
+    states.collect::<Option<_>>().ok_or_else(|| not_allowed("include", wanted, given))
 }
 
 pub(super) fn columns(given: &Bound<'_, PyAny>) -> PyResult<Vec<Column>> {

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -14,29 +14,28 @@ use super::enter::log_warnings;
 use super::error;
 use crate::error::Error;
 
-/// A stream capsule that gives what `reader` gives.
+/// A capsule with a stream of the batches of `reader`.
 pub(super) fn stream_capsule(
     py: Python<'_>,
     reader: impl RecordBatchReader + Send + 'static,
 ) -> PyResult<Bound<'_, PyCapsule>> {
-    let stream = FFI_ArrowArrayStream::new(Box::new(Guarded(Some(reader))));
+    let stream = FFI_ArrowArrayStream::new(Box::new(Guarded(reader)));
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
-/// The stream is called from C, which a panic must not reach: it becomes the stream's error.
-struct Guarded<R>(Option<R>);
+/// A reader whose panics become errors of the stream: a panic must not reach the C code that calls it.
+struct Guarded<R>(R);
 
 impl<R: RecordBatchReader> Iterator for Guarded<R> {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let reader = self.0.as_mut()?;
-        let next = catch_unwind(AssertUnwindSafe(|| reader.next())).unwrap_or_else(|_| {
+        let next = catch_unwind(AssertUnwindSafe(|| self.0.next())).unwrap_or_else(|_| {
             let defect = "a defect of cordwood, please report it".to_owned();
             Some(Err(ArrowError::CDataInterface(defect)))
         });
         log_warnings();
-        // the consumer makes an error of its own of this, and Python is not at hand to print an exception
+        // a consumer takes the text of the error, and that of a Python exception needs the interpreter
         if let Some(Err(ArrowError::ExternalError(error))) = &next
             && let Some(Error::Interrupted(_)) = error.downcast_ref()
         {
@@ -48,11 +47,11 @@ impl<R: RecordBatchReader> Iterator for Guarded<R> {
 
 impl<R: RecordBatchReader> RecordBatchReader for Guarded<R> {
     fn schema(&self) -> SchemaRef {
-        self.0.as_ref().map_or_else(|| Schema::empty().into(), RecordBatchReader::schema)
+        self.0.schema()
     }
 }
 
-/// One record batch, as any Arrow library imports it.
+/// A record batch that any Arrow library can import.
 #[pyclass(frozen, module = "cordwood")]
 struct ArrowBatch(RecordBatch);
 
@@ -74,7 +73,7 @@ impl ArrowBatch {
     }
 }
 
-/// Record batches in memory, as any Arrow library imports them.
+/// Record batches in memory that any Arrow library can import.
 #[pyclass(frozen, module = "cordwood")]
 pub(super) struct ArrowBatches {
     pub(super) schema: SchemaRef,
@@ -95,7 +94,7 @@ impl ArrowBatches {
     }
 }
 
-/// A schema, as any Arrow library imports it.
+/// A schema that any Arrow library can import.
 #[pyclass(frozen, module = "cordwood")]
 struct ArrowSchema(SchemaRef);
 
@@ -123,12 +122,12 @@ pub(super) fn table(
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
 ) -> PyResult<Bound<'_, PyAny>> {
-    // pyarrow.table() would import pandas, for a third of a second
+    // pyarrow.table() would import pandas, which takes a third of a second
     let reader = error::import(py, "pyarrow", "arrow")?.getattr("RecordBatchReader")?;
     reader.call_method1("from_stream", (ArrowBatches { schema, batches },))?.call_method0("read_all")
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "given to map_err")]
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
 fn refused(error: ArrowError) -> PyErr {
     PyValueError::new_err(error.to_string())
 }

@@ -1,15 +1,14 @@
 //! Columns from Python through the Arrow `PyCapsule` interface.
 
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_schema::ArrowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 
 use super::arguments::wrong_type;
 use super::error;
-use crate::error::Error;
+use crate::arrow::unreadable;
 
-/// The stream that an object gives: a `pyarrow` table or reader, a dataframe, a scan.
+/// The stream that an object exports: a `pyarrow` table or reader, a dataframe, a scan.
 pub(super) fn stream(given: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
     if !given.hasattr("__arrow_c_stream__")? {
         let wanted = "something with __arrow_c_stream__ (a pyarrow Table or RecordBatchReader, a Polars DataFrame, a scan)";
@@ -26,12 +25,7 @@ pub(super) fn stream(given: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamRead
     }
     #[expect(unsafe_code, reason = "moving a C stream out of its capsule; S5 of SAFETY.md")]
     // SAFETY: S5: a capsule of this name holds an initialised `ArrowArrayStream`, or a released one, by the Arrow PyCapsule
-    // interface; it is alive, and no Python code runs while the stream is moved out, which leaves a released one behind.
+    // interface; it is alive, and no Python code runs while the stream is moved out, which leaves a released stream in it.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr()) };
-    RecordBatchStreamReader::try_new(stream).map_err(|wrong| error::to_python(given.py(), refused(&wrong)))
-}
-
-/// A stream that ended in an error of its own.
-pub(super) fn refused(wrong: &ArrowError) -> Error {
-    Error::config("table", "a stream of record batches that can be read to its end", wrong.to_string())
+    RecordBatchStreamReader::try_new(stream).map_err(|wrong| error::to_python(given.py(), unreadable(&wrong)))
 }

@@ -1,4 +1,4 @@
-//! `LogConfig` between the two languages. The class is Python's; the table of settings is the core's.
+//! Conversions of `LogConfig`: the class is in Python, the table of settings in the core.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyString, PyType};
 
-use super::arguments::class_name;
+use super::arguments::{class_name, is_whole, one_of, optional};
 use super::error;
-use crate::config::{Allowed, LogConfig, PropertySource, Setting, Value, settings};
+use super::record::{timestamp_type, timestamp_types};
+use crate::config::{Allowed, LogConfig, PropertySource, Setting, TIMESTAMP_TYPES, Value, settings};
 use crate::error::Error;
 
-/// The configuration of an object with `to_properties()`; the default one of `None`.
+/// The settings of an object with `to_properties()`; the defaults for `None`.
 pub(super) fn config_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<LogConfig> {
     let Some(given) = given else { return Ok(LogConfig::default()) };
     let refused = || {
@@ -33,18 +34,15 @@ pub(super) fn config_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<LogConfig>
 #[doc = stub_doc!(_log_config_from_properties)]
 #[pyfunction]
 #[pyo3(name = "_log_config_from_properties", signature = (properties, kind=None, overrides=None))]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 passes a value")]
 pub(super) fn from_properties<'py>(
     py: Python<'py>,
     properties: BTreeMap<String, String>,
-    kind: Option<&str>,
+    kind: Option<&Bound<'py, PyAny>>,
     overrides: Option<BTreeMap<String, String>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let source = match kind {
-        Some("broker") => Some(PropertySource::Broker),
-        Some(_) => Some(PropertySource::Topic),
-        None => None,
-    };
+    let sources = [("broker", PropertySource::Broker), ("topic", PropertySource::Topic)];
+    let source = optional("kind", kind, one_of(&sources))?;
     let config = LogConfig::from_properties(&properties, source)
         .and_then(|config| config.with_overrides(&overrides.unwrap_or_default()))
         .map_err(|wrong| error::to_python(py, wrong))?;
@@ -72,7 +70,6 @@ fn config_of_fields(fields: &Bound<'_, PyDict>) -> PyResult<LogConfig> {
         let Some(given) = fields.get_item(setting.field())? else { continue };
         let value = value_of(setting, &given)?.filter(|value| setting.allowed.admits(value));
         if value.and_then(|value| setting.store(&mut config, &value)).is_none() {
-            // Python cannot write a number of very many digits
             let found = given.repr().map_or_else(|_| class_name(&given), |text| text.to_string());
             let wrong = Error::config(setting.field(), setting.allowed.to_string(), found);
             return Err(error::to_python(py, wrong));
@@ -82,12 +79,11 @@ fn config_of_fields(fields: &Bound<'_, PyDict>) -> PyResult<LogConfig> {
     Ok(config)
 }
 
-/// The value that a field has in Python; `None` where it is of another type.
+/// The value of a field; `None` if it has another type.
 fn value_of(setting: &Setting, given: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     let is_bool = given.is_instance_of::<PyBool>();
     Ok(match setting.allowed {
-        // an array of NumPy has __index__, too, and raises
-        Allowed::Integer { .. } | Allowed::IntegerOr { .. } if !is_bool && given.hasattr("__index__")? => {
+        Allowed::Integer { .. } | Allowed::IntegerOr { .. } if is_whole(given)? => {
             given.extract().ok().map(Value::Integer)
         }
         Allowed::Ratio
@@ -99,10 +95,9 @@ fn value_of(setting: &Setting, given: &Bound<'_, PyAny>) -> PyResult<Option<Valu
         Allowed::OneOf(_) | Allowed::ListOf(_) if given.is_instance_of::<PyString>() => {
             given.extract().ok().and_then(|text: String| setting.allowed.parse(&text))
         }
-        Allowed::OneOf(_)
-            if is_timestamp_type(setting) && given.is_instance(&timestamp_type(given.py())?)? =>
-        {
-            setting.allowed.parse(&given.getattr("name")?.extract::<String>()?)
+        Allowed::OneOf(_) if given.is_instance(&timestamp_types(given.py())?)? => {
+            let id: i8 = given.extract()?;
+            TIMESTAMP_TYPES.into_iter().find(|kind| kind.id() == id).map(Value::TimestampType)
         }
         _ => None,
     })
@@ -116,21 +111,10 @@ fn fields_of<'py>(py: Python<'py>, config: &LogConfig) -> PyResult<Bound<'py, Py
             Value::Integer(number) => fields.set_item(field, number)?,
             Value::Ratio(ratio) => fields.set_item(field, ratio)?,
             Value::Flag(flag) => fields.set_item(field, flag)?,
-            Value::Word(word) if is_timestamp_type(setting) => {
-                fields.set_item(field, timestamp_type(py)?.get_item(word)?)?;
-            }
             Value::Word(word) => fields.set_item(field, word)?,
+            Value::TimestampType(kind) => fields.set_item(field, timestamp_type(py, kind)?)?,
             words @ Value::Words(_) => fields.set_item(field, words.to_string())?,
         }
     }
     Ok(fields)
-}
-
-/// Whether a setting's words are the names of `TimestampType`, an enum of Python.
-fn is_timestamp_type(setting: &Setting) -> bool {
-    setting.name == "message.timestamp.type"
-}
-
-fn timestamp_type(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("cordwood.types")?.getattr("TimestampType")
 }

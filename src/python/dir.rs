@@ -1,13 +1,15 @@
 //! `LogDir`.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList};
 
-use super::arguments::{self, Defaulted, LEFT_OUT};
+use super::arguments::{self, Defaulted, LEFT_OUT, optional};
 use super::enter::enter;
 use super::error;
 use super::handle::{DirHandle, log_options};
@@ -15,7 +17,7 @@ use super::keywords::Keywords;
 use super::log::PyLog;
 use super::scan::{PyScan, Source};
 use crate::arrow::Column;
-use crate::config::nearest;
+use crate::config::suggestion;
 use crate::dir::LogDir;
 use crate::error::Error;
 
@@ -28,22 +30,21 @@ impl PyLogDir {
         Ok(enter(py, || self.0.directory.log(name))?.map(PyLog::of))
     }
 
-    /// The topics that are named or match a glob, by the rules of Python's `fnmatch`. No topic's name has a wildcard in it.
+    /// The topics that match a name or a glob, by the rules of Python's `fnmatch`, sorted. A topic's name has no wildcard.
     fn matching_topics(&self, py: Python<'_>, wanted: &[String]) -> PyResult<Vec<String>> {
         let matches = py.import("fnmatch")?.getattr("fnmatchcase")?;
         let known = self.topics();
-        let mut chosen = Vec::new();
+        let mut chosen = BTreeSet::new();
         for (place, name) in wanted.iter().enumerate() {
-            let before = chosen.len();
+            let mut is_known = false;
             for topic in &known {
                 if topic == name || matches.call1((topic, name))?.is_truthy()? {
-                    chosen.push(topic.clone());
+                    chosen.insert(topic.clone());
+                    is_known = true;
                 }
             }
-            if chosen.len() == before {
-                let hint = nearest(name, known.iter().map(String::as_str))
-                    .map(|meant| format!(" (did you mean {meant:?}?)"))
-                    .unwrap_or_default();
+            if !is_known {
+                let hint = suggestion(name, known.iter().map(String::as_str));
                 let expected = if known.is_empty() {
                     "a topic of this data directory, which has no partition".to_owned()
                 } else {
@@ -53,9 +54,7 @@ impl PyLogDir {
                 return Err(error::to_python(py, wrong));
             }
         }
-        chosen.sort();
-        chosen.dedup();
-        Ok(chosen)
+        Ok(chosen.into_iter().collect())
     }
 
     fn view<'py>(this: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
@@ -91,11 +90,8 @@ impl PyLogDir {
     #[doc = stub_doc!(LogDir.topics)]
     #[getter]
     fn topics(&self) -> Vec<String> {
-        let mut topics: Vec<_> =
-            self.0.directory.partitions().values().map(|name| name.topic.clone()).collect();
-        topics.sort();
-        topics.dedup();
-        topics
+        let topics = self.0.directory.partitions().values().map(|name| name.topic.clone());
+        topics.collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     #[doc = stub_doc!(LogDir.scan)]
@@ -109,9 +105,10 @@ impl PyLogDir {
         topics: Option<&Bound<'_, PyAny>>,
         keywords: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<PyScan> {
-        let wanted = "a list of topics or globs, such as [\"orders\", \"logs-*\"]";
-        let topics = topics.map(|given| arguments::names("topics", wanted, given)).transpose()?;
-        let topics = topics.map(|names| self.matching_topics(py, &names)).transpose()?;
+        let topics = optional("topics", topics, |argument, given| {
+            let wanted = "a list of topics or globs, such as [\"orders\", \"logs-*\"]";
+            self.matching_topics(py, &arguments::names(argument, wanted, given)?)
+        })?;
         let keywords = Keywords::new("LogDir.scan", keywords);
         let options = keywords.columns(&Column::WITH_ORIGIN)?;
         keywords.finish()?;
@@ -144,7 +141,7 @@ impl PyLogDir {
         default: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.open(py, &partition_name(key)?)? {
-            Some(log) => Ok(Some(Bound::new(py, log)?.into_any())),
+            Some(log) => log.into_bound_py_any(py).map(Some),
             None => Ok(default),
         }
     }
@@ -173,7 +170,6 @@ impl PyLogDir {
     }
 }
 
-/// What a log is found by.
 fn partition_name(key: &Bound<'_, PyAny>) -> PyResult<String> {
     arguments::text("key", "the name of a partition directory, a str", key)
 }

@@ -1,5 +1,4 @@
-//! The one door from Python into the core: other Python threads run meanwhile, errors become exceptions, a panic becomes
-//! one that `except Exception` catches, and Ctrl-C is seen.
+//! Calls of the core, with errors and panics as exceptions, and with checks for signals (Ctrl-C).
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,9 +10,9 @@ use super::error;
 use crate::error::Result;
 use crate::types::{Interrupt, OnWarning};
 
-/// Does the work detached from the interpreter.
-pub(super) fn enter<T: Send>(py: Python<'_>, work: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    let result = py.detach(|| catch_unwind(AssertUnwindSafe(work)));
+/// Calls the core detached from the interpreter, so that other Python threads run.
+pub(super) fn enter<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    let result = py.detach(|| catch_unwind(AssertUnwindSafe(call)));
     log_warnings();
     match result {
         Ok(Ok(value)) => Ok(value),
@@ -52,23 +51,23 @@ pub(super) fn logger(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     py.import("logging")?.call_method1("getLogger", ("cordwood",))
 }
 
-/// Lets the core ask whether a signal (Ctrl-C) has come.
+/// Interrupts the core after a signal whose handler raised an exception.
 pub(super) const SIGNALS: Interrupt = Interrupt(check_signals);
 
-/// Asking takes the interpreter's lock, so it is asked now and then only.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The time between two checks of a thread: a check takes the interpreter's lock.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 thread_local! {
-    static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
+    static LAST_CHECK: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
 fn check_signals() -> std::result::Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let now = Instant::now();
-    match ASKED.get() {
-        Some(asked) if now.duration_since(asked) < PAUSE => return Ok(()),
-        _ => ASKED.set(Some(now)),
+    if LAST_CHECK.get().is_some_and(|last| now.duration_since(last) < CHECK_INTERVAL) {
+        return Ok(());
     }
-    // where the interpreter is going away there is nobody to interrupt for
+    LAST_CHECK.set(Some(now));
+    // while the interpreter shuts down it cannot be attached to, and no handler runs
     #[expect(
         clippy::redundant_closure_for_method_calls,
         reason = "the method itself is not general enough in its lifetime"

@@ -47,12 +47,12 @@ pub(super) fn to_python(py: Python<'_>, error: Error) -> PyErr {
 
 /// The exception for a panic: a defect of cordwood.
 pub(super) fn internal(py: Python<'_>, panic: &(dyn Any + Send)) -> PyErr {
-    let words = panic
+    let text = panic
         .downcast_ref::<String>()
         .map(String::as_str)
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("a panic without a message");
-    let message = format!("a defect of cordwood, please report it: {words}");
+    let message = format!("a defect of cordwood, please report it: {text}");
     make(py, "InternalError", &message, None).unwrap_or_else(|failed| failed)
 }
 
@@ -64,7 +64,7 @@ pub(super) fn closed(py: Python<'_>, handle: &'static str) -> PyErr {
 /// Imports a module of an extra.
 ///
 /// # Errors
-/// `ImportError` that names the extra where the module is not installed; any other exception of the import unchanged.
+/// `ImportError` that names the extra if the module is not installed; any other exception of the import unchanged.
 pub(super) fn import<'py>(py: Python<'py>, module: &str, extra: &str) -> PyResult<Bound<'py, PyModule>> {
     py.import(module).map_err(|error| {
         if !is_missing(py, &error, module) {
@@ -78,7 +78,7 @@ pub(super) fn import<'py>(py: Python<'py>, module: &str, extra: &str) -> PyResul
     })
 }
 
-/// Whether an import failed because this module is not installed, rather than one that it imports.
+/// Whether an import failed because this module, and not one that it imports, is not installed.
 fn is_missing(py: Python<'_>, error: &PyErr, module: &str) -> bool {
     let name = || error.value(py).getattr("name")?.extract::<String>();
     error.is_instance_of::<PyModuleNotFoundError>(py) && name().is_ok_and(|name| name == module)
@@ -103,10 +103,10 @@ fn make(py: Python<'_>, class: &str, message: &str, error: Option<&Error>) -> Py
     Ok(PyErr::from_value(class.call((message,), Some(&attributes))?))
 }
 
-/// What to do next, in terms of the Python interface.
+/// What to do about an error, in terms of the Python interface.
 fn advice(error: &Error) -> Option<&'static str> {
     match error {
-        // a scan skips damage in a segment only
+        // a scan skips damage only in a `.log`
         Error::Corrupt { place, .. }
             if place.file.extension().is_some_and(|extension| extension == "log") =>
         {
@@ -128,7 +128,7 @@ fn advice(error: &Error) -> Option<&'static str> {
     }
 }
 
-/// The system's text for an error number, as Python's own exceptions have it.
+/// The text of an error number, the same as in Python's exceptions.
 fn strerror(py: Python<'_>, number: i32) -> PyResult<String> {
     py.import("os")?.call_method1("strerror", (number,))?.extract()
 }

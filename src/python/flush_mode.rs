@@ -1,9 +1,8 @@
 //! `FlushMode`.
 
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 
-use super::arguments::{self, Defaulted, LEFT_OUT, whole, wrong_type};
+use super::arguments::{Defaulted, LEFT_OUT, optional, positive, text, whole};
 use super::error;
 use crate::writer::FlushMode;
 
@@ -18,10 +17,10 @@ impl PyFlushMode {
     #[staticmethod]
     #[pyo3(signature = (ms=LEFT_OUT, bytes=LEFT_OUT), text_signature = "(ms=2, bytes=1048576)")]
     fn group(ms: Defaulted<'_, '_>, bytes: Defaulted<'_, '_>) -> PyResult<Self> {
-        let number = |name, given: &Bound<'_, PyAny>| whole::<u64>(name, "a whole number, 0 or more", given);
+        let number = |name, given: &Bound<'_, PyAny>| whole(name, "a whole number, 0 or more", given);
         Ok(Self(FlushMode::Group {
-            ms: ms.or(2, |given| number("ms", given))?,
-            bytes: bytes.or(1 << 20, |given| number("bytes", given))?,
+            ms: ms.or("ms", FlushMode::GROUP_MS, number)?,
+            bytes: bytes.or("bytes", FlushMode::GROUP_BYTES, number)?,
         }))
     }
 
@@ -29,10 +28,10 @@ impl PyFlushMode {
     #[staticmethod]
     #[pyo3(signature = (messages=None, ms=None))]
     fn interval(messages: Option<&Bound<'_, PyAny>>, ms: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let number = |name, given| arguments::positive(name, given).map(|number| number as u64);
+        let number = |name, given: &_| positive(name, given).map(|number| number as u64);
         Ok(Self(FlushMode::Interval {
-            messages: messages.map(|given| number("messages", given)).transpose()?,
-            ms: ms.map(|given| number("ms", given)).transpose()?,
+            messages: optional("messages", messages, number)?,
+            ms: optional("ms", ms, number)?,
         }))
     }
 
@@ -43,7 +42,7 @@ impl PyFlushMode {
             FlushMode::Interval { messages, ms } => {
                 (class.getattr("interval")?, (messages, ms)).into_pyobject(py)?
             }
-            // the class makes no other
+            // the class cannot make these
             FlushMode::Always | FlushMode::None => return Ok(py.None().into_bound(py)),
         };
         Ok(recipe.into_any())
@@ -58,15 +57,11 @@ impl PyFlushMode {
     }
 }
 
-/// The argument `flush`: a `FlushMode`, or a text such as `"always"`.
-pub(super) fn flush(given: &Bound<'_, PyAny>) -> PyResult<FlushMode> {
+/// A `FlushMode`, or a text such as `"always"`.
+pub(super) fn flush(argument: &'static str, given: &Bound<'_, PyAny>) -> PyResult<FlushMode> {
     if let Ok(mode) = given.cast::<PyFlushMode>() {
         return Ok(mode.get().0);
     }
-    if !given.is_instance_of::<PyString>() {
-        let wanted = "\"always\", \"none\", FlushMode.group(...) or FlushMode.interval(...)";
-        return Err(wrong_type("flush", wanted, given));
-    }
-    let text = arguments::text("flush", "a str", given)?;
-    text.parse().map_err(|wrong| error::to_python(given.py(), wrong))
+    let wanted = "\"always\", \"none\", FlushMode.group(...) or FlushMode.interval(...)";
+    text(argument, wanted, given)?.parse().map_err(|wrong| error::to_python(given.py(), wrong))
 }

@@ -1,20 +1,21 @@
-//! What stands behind `Log` and `LogDir`: the core's handle, and the recipe by which another process opens it again.
+//! The handles of `Log` and `LogDir`: how each was opened, so that pickle and a forked child can open it again.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arguments::{self, Defaulted, IO, PARTITION_STATES, word_of};
+use super::arguments::{Defaulted, IO, PARTITION_STATES, one_of, positive, word_of};
 use super::enter::{SIGNALS, WARNINGS};
 use crate::dir::LogDir;
 use crate::error::Result;
 use crate::fs::names::PartitionState;
 use crate::log::{Log, LogOptions};
 
-/// A log and how it was opened, so that a forked child can open it again: threads that held its locks do not exist there.
+/// A log and how it was opened. A forked child opens it again: the threads that held its locks do not exist there.
 #[derive(Debug)]
 pub(super) struct LogHandle {
     path: PathBuf,
@@ -45,7 +46,7 @@ impl LogHandle {
         Ok(log)
     }
 
-    /// How to open the log again, as pickle wants it.
+    /// The value of `__reduce__`: a function that opens the log again, and its arguments.
     pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let LogOptions { io, log_start_offset, topic, partition, max_open_files, .. } = &self.options;
         let keywords = PyDict::new(py);
@@ -54,17 +55,16 @@ impl LogHandle {
         keywords.set_item("topic", topic)?;
         keywords.set_item("partition", partition)?;
         keywords.set_item("max_open_files", max_open_files)?;
-        let open = py.import("cordwood.recipes")?.getattr("open_log")?;
-        (open, (self.path.as_os_str().to_owned(), keywords)).into_pyobject(py).map(Bound::into_any)
+        recipe(py, "open_log", (self.path.as_os_str(), keywords))
     }
 }
 
-/// What a log is opened with, from Python.
+/// The options that `Log` and `LogDir` share.
 pub(super) fn log_options(io: Defaulted<'_, '_>, max_open_files: Defaulted<'_, '_>) -> PyResult<LogOptions> {
     let options = LogOptions::default();
     Ok(LogOptions {
-        io: arguments::io(io)?,
-        max_open_files: max_open_files.positive("max_open_files", options.max_open_files)?,
+        io: io.or("io", options.io, one_of(&IO))?,
+        max_open_files: max_open_files.or("max_open_files", options.max_open_files, positive)?,
         interrupt: SIGNALS,
         on_warning: WARNINGS,
         ..options
@@ -79,7 +79,7 @@ pub(super) struct DirHandle {
 }
 
 impl DirHandle {
-    /// How to open it again, as pickle wants it.
+    /// The value of `__reduce__`: a function that opens the directory again, and its arguments.
     pub(super) fn recipe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let LogOptions { io, max_open_files, .. } = self.directory.options();
         let included = PARTITION_STATES.iter().filter(|(_, state)| self.include.contains(state));
@@ -87,9 +87,16 @@ impl DirHandle {
         keywords.set_item("io", word_of(&IO, *io))?;
         keywords.set_item("max_open_files", max_open_files)?;
         keywords.set_item("include", included.map(|(name, _)| *name).collect::<Vec<_>>())?;
-        let open = py.import("cordwood.recipes")?.getattr("open_directory")?;
-        (open, (self.directory.path().as_os_str().to_owned(), keywords))
-            .into_pyobject(py)
-            .map(Bound::into_any)
+        recipe(py, "open_directory", (self.directory.path().as_os_str(), keywords))
     }
+}
+
+/// The value of `__reduce__`: a function of `cordwood.recipes`, and its arguments.
+pub(super) fn recipe<'py>(
+    py: Python<'py>,
+    function: &str,
+    arguments: impl IntoPyObject<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let function = py.import("cordwood.recipes")?.getattr(function)?;
+    (function, arguments.into_bound_py_any(py)?).into_bound_py_any(py)
 }

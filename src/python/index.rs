@@ -1,4 +1,4 @@
-//! `OffsetIndex`, `TimeIndex` and `TransactionIndex`. `index_writers` has the classes that write.
+//! `OffsetIndex`, `TimeIndex` and `TransactionIndex`. The module `index_writers` has the classes that write.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -14,14 +14,13 @@ use crate::index::{
     OffsetIndex, OffsetIndexWriter, TimeIndex, TimeIndexWriter, TransactionIndex, TransactionIndexWriter,
 };
 
-pub(super) fn given_base(base_offset: Option<&Bound<'_, PyAny>>) -> PyResult<Option<i64>> {
-    base_offset.map(|given| arguments::offset("base_offset", given)).transpose()
+pub(super) fn optional_base_offset(base_offset: Option<&Bound<'_, PyAny>>) -> PyResult<Option<i64>> {
+    arguments::optional("base_offset", base_offset, arguments::offset)
 }
 
-/// Makes the n-th entry.
+/// Returns the n-th entry.
 type EntryOf = dyn Fn(Python<'_>, u64) -> PyResult<Py<PyAny>> + Send + Sync;
 
-/// Entries, one at a time.
 #[pyclass(frozen, module = "cordwood")]
 struct EntryIterator {
     next: AtomicU64,
@@ -41,8 +40,7 @@ impl EntryIterator {
     }
 }
 
-/// The methods that the three classes share. PyO3 takes one block of methods for a class, so a macro writes it. `$close` ends
-/// a writer.
+/// Defines an index class with the methods that all three have: `PyO3` allows one block of methods for a class. `$close` closes a writer.
 macro_rules! index_class {
     ($class:ident, $name:literal, $index:ident, $writer:ident, $entry:ident, $close:expr, { $($methods:tt)* }) => {
         #[doc = stub_doc!($index)]
@@ -68,8 +66,8 @@ macro_rules! index_class {
                 path: &Bound<'_, PyAny>,
                 base_offset: Option<&Bound<'_, PyAny>>,
             ) -> PyResult<Self> {
-                let (path, base_offset) = (arguments::path(path)?, given_base(base_offset)?);
-                // another process may shorten the file, so it is not mapped
+                let (path, base_offset) = (arguments::path(path)?, optional_base_offset(base_offset)?);
+                // not mapped: another process may shorten the file
                 enter(py, || $index::open(&path, base_offset, false)).map(|index| Self::of(Arc::new(index)))
             }
 
@@ -145,11 +143,11 @@ macro_rules! index_class {
 
             fn __repr__(&self, py: Python<'_>) -> String {
                 let class = self.0.class();
-                let words = |index: &$index| {
+                let shown = |index: &$index| {
                     Ok(format!("<{class} {} with {} entries>", index.path().display(), index.entries()))
                 };
-                match self.0.get(py).map(|index| index.read(py, words)) {
-                    Ok(Ok(words)) => words,
+                match self.0.get(py).map(|index| index.read(py, shown)) {
+                    Ok(Ok(shown)) => shown,
                     Ok(Err(_)) => format!("<{class} of the parent process>"),
                     Err(_) => format!("<{class}, closed>"),
                 }
@@ -160,9 +158,10 @@ macro_rules! index_class {
     };
 }
 
-/// The methods that an offset and a time index share as well: they have a file of full size.
-macro_rules! preallocated_class {
-    ($class:ident, $name:literal, $index:ident, $writer:ident, $entry:ident, { $($methods:tt)* }) => {
+/// The methods that an offset and a time index share too: they have a preallocated file and a search. `$target` converts the target of a
+/// search.
+macro_rules! searched_class {
+    ($class:ident, $name:literal, $index:ident, $writer:ident, $entry:ident, $target:path, { $($methods:tt)* }) => {
         index_class!($class, $name, $index, $writer, $entry, $writer::close, {
             #[doc = stub_doc!($index.max_entries)]
             #[getter]
@@ -188,106 +187,80 @@ macro_rules! preallocated_class {
                 self.0.read(py, |index| Ok(index.last_entry())).map(Into::into)
             }
 
+            #[doc = stub_doc!($index.lookup)]
+            #[pyo3(signature = (target, method=None))]
+            fn lookup(
+                &self,
+                py: Python<'_>,
+                target: &Bound<'_, PyAny>,
+                method: Option<&Bound<'_, PyAny>>,
+            ) -> PyResult<$entry> {
+                let (target, method) = ($target("target", target)?, arguments::method(method)?);
+                self.0.read(py, |index| index.lookup(target, method)).map(Into::into)
+            }
+
+            #[doc = stub_doc!($index.slot_range)]
+            #[pyo3(signature = (target, method=None))]
+            fn slot_range(
+                &self,
+                py: Python<'_>,
+                target: &Bound<'_, PyAny>,
+                method: Option<&Bound<'_, PyAny>>,
+            ) -> PyResult<(i64, i64)> {
+                let (target, method) = ($target("target", target)?, arguments::method(method)?);
+                self.0.read(py, |index| index.slot_range(target, method))
+            }
+
+            #[doc = stub_doc!($index.trace)]
+            #[pyo3(signature = (target, method=None))]
+            fn trace(
+                &self,
+                py: Python<'_>,
+                target: &Bound<'_, PyAny>,
+                method: Option<&Bound<'_, PyAny>>,
+            ) -> PyResult<Vec<u64>> {
+                let (target, method) = ($target("target", target)?, arguments::method(method)?);
+                self.0.read(py, |index| index.trace(target, method))
+            }
+
             $($methods)*
         });
     };
 }
 
-/// Kafka's positions and sizes are of this width.
-pub(super) const POSITION: &str = "a whole number of bytes within 32 bits";
-
-/// Any key may be searched for.
-fn offset_key(target: &Bound<'_, PyAny>) -> PyResult<i64> {
-    arguments::whole("target", "a whole number within 64 bits", target)
+/// A position or a size: Kafka has 32 bits for it.
+pub(super) fn position(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i32> {
+    arguments::whole(argument, "a whole number of bytes within 32 bits", given)
 }
 
-preallocated_class!(PyOffsetIndex, "OffsetIndex", OffsetIndex, OffsetIndexWriter, PyOffsetPosition, {
-    #[doc = stub_doc!(OffsetIndex.lookup)]
-    #[pyo3(signature = (target, method=None))]
-    fn lookup(
-        &self,
-        py: Python<'_>,
-        target: &Bound<'_, PyAny>,
-        method: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyOffsetPosition> {
-        let (target, method) = (offset_key(target)?, arguments::method(method)?);
-        self.0.read(py, |index| index.lookup(target, method)).map(Into::into)
-    }
+/// The target of a search of an offset index, which may be negative.
+fn any_offset(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<i64> {
+    arguments::whole(argument, "a whole number within 64 bits", given)
+}
 
-    #[doc = stub_doc!(OffsetIndex.slot_range)]
-    #[pyo3(signature = (target, method=None))]
-    fn slot_range(
-        &self,
-        py: Python<'_>,
-        target: &Bound<'_, PyAny>,
-        method: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(i64, i64)> {
-        let (target, method) = (offset_key(target)?, arguments::method(method)?);
-        self.0.read(py, |index| index.slot_range(target, method))
+searched_class!(
+    PyOffsetIndex,
+    "OffsetIndex",
+    OffsetIndex,
+    OffsetIndexWriter,
+    PyOffsetPosition,
+    any_offset,
+    {
+        #[doc = stub_doc!(OffsetIndex.fetch_upper_bound)]
+        fn fetch_upper_bound(
+            &self,
+            py: Python<'_>,
+            position: &Bound<'_, PyAny>,
+            fetch_size: &Bound<'_, PyAny>,
+        ) -> PyResult<Option<PyOffsetPosition>> {
+            let (position, fetch_size) =
+                (self::position("position", position)?, self::position("fetch_size", fetch_size)?);
+            Ok(self.0.read(py, |index| index.fetch_upper_bound(position, fetch_size))?.map(Into::into))
+        }
     }
+);
 
-    #[doc = stub_doc!(OffsetIndex.trace)]
-    #[pyo3(signature = (target, method=None))]
-    fn trace(
-        &self,
-        py: Python<'_>,
-        target: &Bound<'_, PyAny>,
-        method: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<u64>> {
-        let (target, method) = (offset_key(target)?, arguments::method(method)?);
-        self.0.read(py, |index| index.trace(target, method))
-    }
-
-    #[doc = stub_doc!(OffsetIndex.fetch_upper_bound)]
-    fn fetch_upper_bound(
-        &self,
-        py: Python<'_>,
-        position: &Bound<'_, PyAny>,
-        fetch_size: &Bound<'_, PyAny>,
-    ) -> PyResult<Option<PyOffsetPosition>> {
-        let position = arguments::whole("position", POSITION, position)?;
-        let fetch_size = arguments::whole("fetch_size", POSITION, fetch_size)?;
-        Ok(self.0.read(py, |index| index.fetch_upper_bound(position, fetch_size))?.map(Into::into))
-    }
-});
-
-preallocated_class!(PyTimeIndex, "TimeIndex", TimeIndex, TimeIndexWriter, PyTimestampOffset, {
-    #[doc = stub_doc!(TimeIndex.lookup)]
-    #[pyo3(signature = (target, method=None))]
-    fn lookup(
-        &self,
-        py: Python<'_>,
-        target: &Bound<'_, PyAny>,
-        method: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<PyTimestampOffset> {
-        let (target, method) = (arguments::time("target", target)?, arguments::method(method)?);
-        self.0.read(py, |index| index.lookup(target, method)).map(Into::into)
-    }
-
-    #[doc = stub_doc!(TimeIndex.slot_range)]
-    #[pyo3(signature = (target, method=None))]
-    fn slot_range(
-        &self,
-        py: Python<'_>,
-        target: &Bound<'_, PyAny>,
-        method: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(i64, i64)> {
-        let (target, method) = (arguments::time("target", target)?, arguments::method(method)?);
-        self.0.read(py, |index| index.slot_range(target, method))
-    }
-
-    #[doc = stub_doc!(TimeIndex.trace)]
-    #[pyo3(signature = (target, method=None))]
-    fn trace(
-        &self,
-        py: Python<'_>,
-        target: &Bound<'_, PyAny>,
-        method: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<u64>> {
-        let (target, method) = (arguments::time("target", target)?, arguments::method(method)?);
-        self.0.read(py, |index| index.trace(target, method))
-    }
-});
+searched_class!(PyTimeIndex, "TimeIndex", TimeIndex, TimeIndexWriter, PyTimestampOffset, arguments::time, {});
 
 index_class!(
     PyTransactionIndex,

@@ -1,4 +1,4 @@
-//! The state of an index class: an index that is read, or one that is written.
+//! The state of an index class: an index or a writer, open or closed.
 
 use std::ops::Deref;
 use std::path::PathBuf;
@@ -12,26 +12,17 @@ use crate::error::{Error, Result};
 use crate::fs::Directory;
 use crate::index::Exclusive;
 
-/// An index that can be closed: `R` reads; `W` writes, and is an `R` as well.
+/// An index that can be closed. `R` is the index, and `W` its writer, which reads too.
 pub(super) struct IndexHandle<R, W> {
     /// The name of the Python class.
     class: &'static str,
-    opened: Mutex<Option<Opened<R, W>>>,
+    /// `None` once it is closed. Each call has a clone while it runs.
+    opened: Mutex<Option<Arc<Opened<R, W>>>>,
 }
 
-/// An open index. Clones share it.
 pub(super) enum Opened<R, W> {
     Reading(Arc<R>),
     Writing(Arc<WriterHandle<W>>),
-}
-
-impl<R, W> Clone for Opened<R, W> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Reading(index) => Self::Reading(Arc::clone(index)),
-            Self::Writing(writer) => Self::Writing(Arc::clone(writer)),
-        }
-    }
 }
 
 impl<R: Send + Sync, W: Send + Deref<Target = R>> Opened<R, W> {
@@ -50,24 +41,24 @@ impl<R: Send + Sync, W: Send + Deref<Target = R>> Opened<R, W> {
 
 impl<R: Send + Sync, W: Send + Deref<Target = R>> IndexHandle<R, W> {
     pub(super) fn reading(class: &'static str, index: Arc<R>) -> Self {
-        Self { class, opened: Mutex::new(Some(Opened::Reading(index))) }
+        Self { class, opened: Mutex::new(Some(Arc::new(Opened::Reading(index)))) }
     }
 
     pub(super) fn writing(writer: &Arc<WriterHandle<W>>) -> Self {
         let opened = Opened::Writing(Arc::clone(writer));
-        Self { class: writer.class, opened: Mutex::new(Some(opened)) }
+        Self { class: writer.class, opened: Mutex::new(Some(Arc::new(opened))) }
     }
 
     pub(super) fn class(&self) -> &'static str {
         self.class
     }
 
-    fn opened(&self) -> MutexGuard<'_, Option<Opened<R, W>>> {
+    fn opened(&self) -> MutexGuard<'_, Option<Arc<Opened<R, W>>>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The open index. *Errors*: that of a closed one.
-    pub(super) fn get(&self, py: Python<'_>) -> PyResult<Opened<R, W>> {
+    /// The open index. *Errors*: once it is closed.
+    pub(super) fn get(&self, py: Python<'_>) -> PyResult<Arc<Opened<R, W>>> {
         self.opened().clone().ok_or_else(|| error::closed(py, self.class))
     }
 
@@ -80,17 +71,17 @@ impl<R: Send + Sync, W: Send + Deref<Target = R>> IndexHandle<R, W> {
         self.get(py)?.read(py, read)
     }
 
-    /// Closes the index; a writer by `close`.
+    /// Closes the index. `close` closes a writer.
     pub(super) fn close(&self, py: Python<'_>, close: impl FnOnce(W) -> Result<()> + Send) -> PyResult<()> {
         let opened = self.opened().take();
-        match opened {
+        match opened.as_deref() {
             Some(Opened::Writing(writer)) => writer.close(py, close),
             Some(Opened::Reading(_)) | None => Ok(()),
         }
     }
 }
 
-/// A writer that threads share. A forked child has the same file open and must not use it.
+/// A writer that threads share. A forked child must not use it: the parent writes the same file.
 pub(super) struct WriterHandle<W> {
     class: &'static str,
     /// `None` once it is closed.
@@ -99,7 +90,7 @@ pub(super) struct WriterHandle<W> {
 }
 
 impl<W: Send> WriterHandle<W> {
-    /// Opens a writer; `open` gets the directory, the file's name and the base offset.
+    /// Opens a writer. `open` gets the directory, the file's name and the base offset.
     pub(super) fn open(
         py: Python<'_>,
         class: &'static str,
@@ -127,7 +118,7 @@ impl<W: Send> WriterHandle<W> {
         written.ok_or_else(|| error::closed(py, self.class))
     }
 
-    /// In a forked child this does nothing: the file is the parent's.
+    /// Does nothing in a forked child: the file is the parent's.
     fn close(&self, py: Python<'_>, close: impl FnOnce(W) -> Result<()> + Send) -> PyResult<()> {
         enter(py, || {
             if self.check_process().is_err() {
@@ -138,7 +129,7 @@ impl<W: Send> WriterHandle<W> {
         })
     }
 
-    /// Comes before the mutex: in a child it may be locked by a thread that does not exist there.
+    /// To be called before the mutex is locked: in a forked child the thread that holds it may not exist.
     fn check_process(&self) -> Result<()> {
         if self.process == std::process::id() { Ok(()) } else { Err(Error::Forked { handle: self.class }) }
     }

@@ -1,24 +1,22 @@
-//! `OffsetIndexWriter`, `TimeIndexWriter` and `TransactionIndexWriter`: each is a subclass of its index.
+//! `OffsetIndexWriter`, `TimeIndexWriter` and `TransactionIndexWriter`, each a subclass of its index.
 
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
-use super::index::{POSITION, PyOffsetIndex, PyTimeIndex, PyTransactionIndex, given_base};
+use super::arguments::{self, Defaulted, LEFT_OUT, flag, wrong_type};
+use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex, optional_base_offset, position};
 use super::index_handle::WriterHandle;
 use super::results::{PyAbortedTransaction, aborted_transaction};
+use crate::config::LogConfig;
 use crate::index::{OffsetIndexWriter, TimeIndexWriter, TransactionIndexWriter};
 
-/// Kafka's default for `segment.index.bytes`.
-const MAX_INDEX_SIZE: u64 = 10 << 20;
-
-fn index_size(given: &Bound<'_, PyAny>) -> PyResult<u64> {
-    arguments::whole("max_index_size", "0 or more bytes", given)
+fn index_size(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<u64> {
+    arguments::whole(argument, "0 or more bytes", given)
 }
 
-/// The methods that the three classes share.
+/// Defines a writer with the methods that all three have.
 macro_rules! writer_class {
     ($class:ident, $name:literal, $writer:ident, $index:ident, { $($methods:tt)* }) => {
         #[doc = stub_doc!($writer)]
@@ -48,7 +46,7 @@ macro_rules! writer_class {
     };
 }
 
-/// The methods that the writers of an offset and a time index share as well.
+/// The methods that the writers of an offset and a time index share too.
 macro_rules! preallocated_class {
     ($class:ident, $name:literal, $writer:ident, $index:ident, { $($methods:tt)* }) => {
         writer_class!($class, $name, $writer, $index, {
@@ -61,9 +59,10 @@ macro_rules! preallocated_class {
                 base_offset: Option<&Bound<'_, PyAny>>,
                 max_index_size: Defaulted<'_, '_>,
             ) -> PyResult<PyClassInitializer<Self>> {
-                let place = (arguments::path(path)?, given_base(base_offset)?);
-                let size = max_index_size.or(MAX_INDEX_SIZE, index_size)?;
-                let writer = WriterHandle::open(py, $name, place, |directory, name, base_offset| {
+                let file = (arguments::path(path)?, optional_base_offset(base_offset)?);
+                let default = LogConfig::default().segment_index_bytes;
+                let size = max_index_size.or("max_index_size", default.into(), index_size)?;
+                let writer = WriterHandle::open(py, $name, file, |directory, name, base_offset| {
                     $writer::open(directory, name, base_offset, size)
                 })?;
                 Ok(PyClassInitializer::from($index::of_writer(&writer)).add_subclass(Self(writer)))
@@ -71,7 +70,7 @@ macro_rules! preallocated_class {
 
             #[doc = stub_doc!($writer.resize)]
             fn resize(&self, py: Python<'_>, max_index_size: &Bound<'_, PyAny>) -> PyResult<bool> {
-                let size = index_size(max_index_size)?;
+                let size = index_size("max_index_size", max_index_size)?;
                 self.0.write(py, |index| index.resize(size))
             }
 
@@ -89,7 +88,7 @@ preallocated_class!(PyOffsetIndexWriter, "OffsetIndexWriter", OffsetIndexWriter,
     #[doc = stub_doc!(OffsetIndexWriter.append)]
     fn append(&self, py: Python<'_>, offset: &Bound<'_, PyAny>, position: &Bound<'_, PyAny>) -> PyResult<()> {
         let offset = arguments::offset("offset", offset)?;
-        let position = arguments::whole("position", POSITION, position)?;
+        let position = self::position("position", position)?;
         self.0.write(py, |index| index.append(offset, position))
     }
 });
@@ -107,7 +106,7 @@ preallocated_class!(PyTimeIndexWriter, "TimeIndexWriter", TimeIndexWriter, PyTim
     ) -> PyResult<bool> {
         let timestamp = arguments::time("timestamp", timestamp)?;
         let offset = arguments::offset("offset", offset)?;
-        let skip_full_check = skip_full_check.flag("skip_full_check")?;
+        let skip_full_check = skip_full_check.or("skip_full_check", false, flag)?;
         self.0.write(py, |index| index.maybe_append(timestamp, offset, skip_full_check))
     }
 });
@@ -125,9 +124,9 @@ writer_class!(
             path: &Bound<'_, PyAny>,
             base_offset: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<PyClassInitializer<Self>> {
-            let place = (arguments::path(path)?, given_base(base_offset)?);
+            let file = (arguments::path(path)?, optional_base_offset(base_offset)?);
             let writer =
-                WriterHandle::open(py, "TransactionIndexWriter", place, |directory, name, base_offset| {
+                WriterHandle::open(py, "TransactionIndexWriter", file, |directory, name, base_offset| {
                     TransactionIndexWriter::open(directory, name, base_offset)
                 })?;
             Ok(PyClassInitializer::from(PyTransactionIndex::of_writer(&writer)).add_subclass(Self(writer)))
@@ -154,13 +153,13 @@ writer_class!(
             let refused = |argument: &str, found: &str| {
                 PyTypeError::new_err(format!(
                     "{argument}: expected an AbortedTransaction, or producer_id=, first_offset=, last_offset= and \
-                 last_stable_offset=, found {found}"
+                     last_stable_offset=, found {found}"
                 ))
             };
             let entry = match (aborted, numbers.map(|(_, number)| number)) {
                 (Some(aborted), [None, None, None, None]) => {
                     let entry = aborted.cast::<PyAbortedTransaction>();
-                    entry.map_err(|_| wrong_type("aborted", "an AbortedTransaction", aborted))?.get().into()
+                    entry.map_err(|_| wrong_type("aborted", "an AbortedTransaction", aborted))?.get().0
                 }
                 (None, [Some(producer), Some(first), Some(last), Some(stable)]) => {
                     aborted_transaction(producer, first, last, stable)?

@@ -1,4 +1,4 @@
-//! The keyword arguments that `scan`, `records`, `batches` and `plan` share: one conversion for each.
+//! The keyword arguments that `scan`, `records`, `batches` and `plan` share.
 
 use std::cell::RefCell;
 
@@ -7,27 +7,27 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arguments::{
-    self, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, one_of, positive, whole, wrong_type,
+    self, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, flag, one_of, positive, whole,
 };
 use crate::arrow::{Column, ReaderOptions};
-use crate::config::nearest;
-use crate::log::{Ranges, ScanOptions};
+use crate::config::suggestion;
+use crate::log::{OnDamage, Ranges, ScanOptions};
 
-/// The keyword arguments of one call. Each is taken once; [`Keywords::finish`] refuses the rest.
+/// The keyword arguments of one call. The methods take them out one by one; [`Keywords::finish`] refuses the rest.
 pub(super) struct Keywords<'a, 'py> {
     call: &'static str,
     given: Option<&'a Bound<'py, PyDict>>,
-    /// The names that the call has.
+    /// The names that were taken, for suggestions.
     known: RefCell<Vec<&'static str>>,
 }
 
 impl<'a, 'py> Keywords<'a, 'py> {
-    /// `call`: the name of the method, for the error of an unknown keyword. `given`: the call's own dict, which is emptied.
+    /// `call`: the name of the method, for the error of an unknown keyword. `given`: the call's dict, which is emptied.
     pub(super) fn new(call: &'static str, given: Option<&'a Bound<'py, PyDict>>) -> Self {
         Self { call, given, known: RefCell::default() }
     }
 
-    /// An argument; `default` where it is left out.
+    /// An argument, or `default` if it was left out.
     fn or<T>(
         &self,
         name: &'static str,
@@ -41,7 +41,7 @@ impl<'a, 'py> Keywords<'a, 'py> {
         convert(name, &value)
     }
 
-    /// An argument of which `None` is the default.
+    /// An argument whose default is `None`.
     pub(super) fn optional<T>(
         &self,
         name: &'static str,
@@ -71,31 +71,30 @@ impl<'a, 'py> Keywords<'a, 'py> {
         let default = ScanOptions::default();
         Ok(ScanOptions {
             ranges: self.ranges()?,
-            isolation_level: self.or("isolation_level", default.isolation_level, |name, given| {
-                one_of(name, given, &ISOLATION_LEVELS)
-            })?,
+            isolation_level: self.or(
+                "isolation_level",
+                default.isolation_level,
+                one_of(&ISOLATION_LEVELS),
+            )?,
             ..default
         })
     }
 
+    fn on_damage(&self) -> PyResult<OnDamage> {
+        self.or("on_damage", OnDamage::default(), one_of(&ON_DAMAGE))
+    }
+
     /// A range of batches, and what to do about damage.
     pub(super) fn batches(&self) -> PyResult<ScanOptions> {
-        let default = ScanOptions::default();
-        let on_damage =
-            self.or("on_damage", default.on_damage, |name, given| one_of(name, given, &ON_DAMAGE))?;
-        Ok(ScanOptions { ranges: self.ranges()?, on_damage, batches_only: true, ..default })
+        let (ranges, on_damage) = (self.ranges()?, self.on_damage()?);
+        Ok(ScanOptions { ranges, on_damage, batches_only: true, ..ScanOptions::default() })
     }
 
     /// A range of records, and which of them.
     pub(super) fn records(&self) -> PyResult<ScanOptions> {
-        let default = ScanOptions::default();
         Ok(ScanOptions {
-            include_control: self.or("include_control", default.include_control, |name, given| {
-                // NumPy's bool, too
-                given.extract().map_err(|_| wrong_type(name, "a bool", given))
-            })?,
-            on_damage: self
-                .or("on_damage", default.on_damage, |name, given| one_of(name, given, &ON_DAMAGE))?,
+            include_control: self.or("include_control", false, flag)?,
+            on_damage: self.on_damage()?,
             ..self.committed_ranges()?
         })
     }
@@ -103,33 +102,28 @@ impl<'a, 'py> Keywords<'a, 'py> {
     /// A range of records as columns; `columns`: the default ones.
     pub(super) fn columns(&self, columns: &[Column]) -> PyResult<ReaderOptions> {
         let default = ReaderOptions::default();
+        let records = |name, given: &Bound<'_, PyAny>| whole(name, "a number of records, 0 or more", given);
         Ok(ReaderOptions {
             scan: self.records()?,
             columns: self
                 .optional("columns", |_, given| arguments::columns(given))?
                 .unwrap_or_else(|| columns.to_vec()),
-            header_keys: self
-                .or("header_keys", default.header_keys, |name, given| one_of(name, given, &HEADER_KEYS))?,
-            timestamp_unit: self.or("timestamp_unit", default.timestamp_unit, |name, given| {
-                one_of(name, given, &TIMESTAMP_UNITS)
-            })?,
+            header_keys: self.or("header_keys", default.header_keys, one_of(&HEADER_KEYS))?,
+            timestamp_unit: self.or("timestamp_unit", default.timestamp_unit, one_of(&TIMESTAMP_UNITS))?,
             max_rows: self.or("max_rows", default.max_rows, positive)?,
             max_bytes: self.or("max_bytes", default.max_bytes, positive)?,
             threads: self.or("threads", default.threads, positive)?,
-            limit: self
-                .optional("limit", |name, given| whole(name, "a number of records, 0 or more", given))?,
+            limit: self.optional("limit", records)?,
         })
     }
 
-    /// Refuses a keyword that the call does not have, once all others were taken.
+    /// Refuses a keyword that was not taken: the call does not have it.
     pub(super) fn finish(self) -> PyResult<()> {
         let Some(unknown) = self.given.and_then(|keywords| keywords.keys().iter().next()) else {
             return Ok(());
         };
         let name = unknown.to_string();
-        let hint = nearest(&name, self.known.take())
-            .map(|meant| format!(" (did you mean {meant:?}?)"))
-            .unwrap_or_default();
+        let hint = suggestion(&name, self.known.take());
         Err(PyTypeError::new_err(format!(
             "{}() got an unexpected keyword argument '{name}'{hint}",
             self.call

@@ -3,11 +3,10 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
+use super::arguments::{self, Defaulted, LEFT_OUT, optional, wrong_type};
 use super::enter::enter;
 use super::handle::{LogHandle, log_options};
 use super::keywords::Keywords;
@@ -15,7 +14,7 @@ use super::results::{PyLocation, PyOffsetGap, PyTimestampOffset};
 use super::scan::{PyRecords, PyScan, Source};
 use super::segment::PySegments;
 use super::split::PySplit;
-use super::{arrow_export, error, lookup_targets};
+use super::{arrow_export, lookup_targets};
 use crate::arrow::{Column, Located, ReaderOptions, Timed};
 use crate::error::{Error, Result};
 use crate::log::{Log, LogOptions, Split};
@@ -31,12 +30,13 @@ impl PyLog {
         Self { handle: Arc::new(LogHandle::new(log)) }
     }
 
-    pub(super) fn ask<T: Send>(
+    /// Reads from the log of this process, detached from the interpreter.
+    pub(super) fn read<T: Send>(
         &self,
         py: Python<'_>,
-        question: impl FnOnce(Log) -> Result<T> + Send,
+        read: impl FnOnce(Log) -> Result<T> + Send,
     ) -> PyResult<T> {
-        enter(py, || question(self.handle.log()?))
+        enter(py, || read(self.handle.log()?))
     }
 }
 
@@ -56,13 +56,13 @@ impl PyLog {
         max_open_files: Defaulted<'_, '_>,
     ) -> PyResult<Self> {
         let path = arguments::path(path)?;
-        let number = |given| arguments::whole("partition", "a partition's number, 0 to 2^31 - 1", given);
+        let number = |name, given: &_| arguments::whole(name, "a partition's number, 0 to 2^31 - 1", given);
         let options = LogOptions {
-            log_start_offset: log_start_offset
-                .map(|given| arguments::offset("log_start_offset", given))
-                .transpose()?,
-            topic: topic.map(|given| arguments::text("topic", "a topic's name, a str", given)).transpose()?,
-            partition: partition.map(number).transpose()?,
+            log_start_offset: optional("log_start_offset", log_start_offset, arguments::offset)?,
+            topic: optional("topic", topic, |name, given| {
+                arguments::text(name, "a topic's name, a str", given)
+            })?,
+            partition: optional("partition", partition, number)?,
             ..log_options(io, max_open_files)?
         };
         enter(py, || Log::open(path, options)).map(Self::of)
@@ -77,43 +77,43 @@ impl PyLog {
     #[doc = stub_doc!(Log.topic)]
     #[getter]
     fn topic(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.ask(py, |log| Ok(log.topic().map(str::to_owned)))
+        self.read(py, |log| Ok(log.topic().map(str::to_owned)))
     }
 
     #[doc = stub_doc!(Log.partition)]
     #[getter]
     fn partition(&self, py: Python<'_>) -> PyResult<Option<i32>> {
-        self.ask(py, |log| Ok(log.partition()))
+        self.read(py, |log| Ok(log.partition()))
     }
 
     #[doc = stub_doc!(Log.log_start_offset)]
     #[getter]
     fn log_start_offset(&self, py: Python<'_>) -> PyResult<i64> {
-        self.ask(py, |log| Ok(log.log_start_offset()))
+        self.read(py, |log| Ok(log.log_start_offset()))
     }
 
     #[doc = stub_doc!(Log.log_end_offset)]
     #[getter]
     fn log_end_offset(&self, py: Python<'_>) -> PyResult<i64> {
-        self.ask(py, |log| log.log_end_offset())
+        self.read(py, |log| log.log_end_offset())
     }
 
     #[doc = stub_doc!(Log.last_stable_offset)]
     #[getter]
     fn last_stable_offset(&self, py: Python<'_>) -> PyResult<i64> {
-        self.ask(py, |log| log.last_stable_offset())
+        self.read(py, |log| log.last_stable_offset())
     }
 
     #[doc = stub_doc!(Log.topic_id)]
     #[getter]
     fn topic_id(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.ask(py, |log| Ok(log.topic_id().map(|id| id.to_string())))
+        self.read(py, |log| Ok(log.topic_id().map(|id| id.to_string())))
     }
 
     #[doc = stub_doc!(Log.size)]
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        self.ask(py, |log| log.size())
+        self.read(py, |log| log.size())
     }
 
     #[doc = stub_doc!(Log.segments)]
@@ -125,7 +125,7 @@ impl PyLog {
     #[doc = stub_doc!(Log.warnings)]
     #[getter]
     fn warnings(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        self.ask(py, |log| match log.log_end_offset() {
+        self.read(py, |log| match log.log_end_offset() {
             Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),
             _ => Ok(log.warnings()),
         })
@@ -134,7 +134,7 @@ impl PyLog {
     #[doc = stub_doc!(Log.is_compacted)]
     #[getter]
     fn is_compacted(&self, py: Python<'_>) -> PyResult<bool> {
-        self.ask(py, |log| log.is_compacted())
+        self.read(py, |log| log.is_compacted())
     }
 
     #[doc = stub_doc!(Log.offset_gaps)]
@@ -145,14 +145,14 @@ impl PyLog {
         start_offset: Option<&Bound<'_, PyAny>>,
         end_offset: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<PyOffsetGap>> {
-        let start = start_offset.map_or(Ok(0), |given| arguments::offset("start_offset", given))?;
-        let end = end_offset.map_or(Ok(i64::MAX), |given| arguments::offset("end_offset", given))?;
-        Ok(self.ask(py, |log| log.offset_gaps(start..end))?.into_iter().map(Into::into).collect())
+        let start = optional("start_offset", start_offset, arguments::offset)?.unwrap_or(0);
+        let end = optional("end_offset", end_offset, arguments::offset)?.unwrap_or(i64::MAX);
+        Ok(self.read(py, |log| log.offset_gaps(start..end))?.into_iter().map(Into::into).collect())
     }
 
     #[doc = stub_doc!(Log.refresh)]
     fn refresh(slf: Bound<'_, Self>) -> PyResult<Py<Self>> {
-        let changed = slf.get().ask(slf.py(), |log| {
+        let changed = slf.get().read(slf.py(), |log| {
             let refreshed = log.refresh()?;
             Ok((!refreshed.is_same(&log)).then_some(refreshed))
         })?;
@@ -165,14 +165,14 @@ impl PyLog {
     #[doc = stub_doc!(Log.locate)]
     fn locate(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PyLocation>> {
         let offset = arguments::offset("offset", offset)?;
-        Ok(self.ask(py, |log| log.locate(offset))?.map(Into::into))
+        Ok(self.read(py, |log| log.locate(offset))?.map(Into::into))
     }
 
     #[doc = stub_doc!(Log.locate_many)]
     fn locate_many<'py>(&self, py: Python<'py>, offsets: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let offsets = lookup_targets::offsets(offsets)?;
-        let located = self.ask(py, |log| Located::read(&log, &offsets))?;
-        table(py, located.into_columns())
+        let batch = self.read(py, |log| Located::read(&log, &offsets)?.into_batch())?;
+        arrow_export::table(py, batch.schema(), vec![batch])
     }
 
     #[doc = stub_doc!(Log.offset_for_time)]
@@ -182,7 +182,7 @@ impl PyLog {
         timestamp: &Bound<'_, PyAny>,
     ) -> PyResult<Option<PyTimestampOffset>> {
         let timestamp = arguments::time("timestamp", timestamp)?;
-        Ok(self.ask(py, |log| log.offset_for_time(timestamp))?.map(Into::into))
+        Ok(self.read(py, |log| log.offset_for_time(timestamp))?.map(Into::into))
     }
 
     #[doc = stub_doc!(Log.offsets_for_times)]
@@ -192,8 +192,8 @@ impl PyLog {
         timestamps: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let timestamps = lookup_targets::times(timestamps)?;
-        let timed = self.ask(py, |log| Timed::read(&log, &timestamps))?;
-        table(py, timed.into_columns())
+        let batch = self.read(py, |log| Timed::read(&log, &timestamps)?.into_batch())?;
+        arrow_export::table(py, batch.schema(), vec![batch])
     }
 
     #[doc = stub_doc!(Log.scan)]
@@ -209,7 +209,7 @@ impl PyLog {
         if let Some(split) = &split {
             options.scan.ranges = split.ranges().intersection(options.scan.ranges);
         }
-        self.ask(py, |log| {
+        self.read(py, |log| {
             split.iter().try_for_each(|split| log.check_split(split))?;
             log.check(&options.scan.ranges)
         })?;
@@ -226,7 +226,7 @@ impl PyLog {
         let keywords = Keywords::new("Log.records", keywords);
         let options = keywords.records()?;
         keywords.finish()?;
-        self.ask(py, |log| log.scan(options)).map(PyRecords::new)
+        self.read(py, |log| log.scan(options)).map(PyRecords::new)
     }
 
     #[doc = stub_doc!(Log.batches)]
@@ -237,7 +237,7 @@ impl PyLog {
         let keywords = Keywords::new("Log.batches", keywords);
         let scan = keywords.batches()?;
         keywords.finish()?;
-        self.ask(py, |log| log.check(&scan.ranges))?;
+        self.read(py, |log| log.check(&scan.ranges))?;
         let options = ReaderOptions { scan, ..ReaderOptions::default() };
         Ok(PyScan::new(Source::Log(Arc::clone(&self.handle)), options))
     }
@@ -256,7 +256,7 @@ impl PyLog {
         let keywords = Keywords::new("Log.plan", keywords);
         let options = keywords.committed_ranges()?;
         keywords.finish()?;
-        Ok(self.ask(py, |log| log.plan(max_bytes, &options))?.into_iter().map(Into::into).collect())
+        Ok(self.read(py, |log| log.plan(max_bytes, &options))?.into_iter().map(Into::into).collect())
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -264,7 +264,7 @@ impl PyLog {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        self.ask(py, |log| {
+        self.read(py, |log| {
             let (path, start) = (log.path().display(), log.log_start_offset());
             Ok(match log.log_end_offset() {
                 Ok(end) => format!("<Log {path} offsets {start} to {end} (exclusive)>"),
@@ -277,16 +277,5 @@ impl PyLog {
 fn split_of(given: &Bound<'_, PyAny>) -> PyResult<Split> {
     let split =
         given.cast::<PySplit>().map_err(|_| wrong_type("split", "a Split, as plan() makes it", given))?;
-    Ok(split.get().clone().into())
-}
-
-fn table<'py, const N: usize>(
-    py: Python<'py>,
-    columns: [(&str, ArrayRef); N],
-) -> PyResult<Bound<'py, PyAny>> {
-    let columns = columns.into_iter().map(|(name, column)| (name, column, true));
-    let batch = RecordBatch::try_from_iter_with_nullable(columns).map_err(|wrong| {
-        error::to_python(py, Error::config("columns", "columns of one length", wrong.to_string()))
-    })?;
-    arrow_export::table(py, batch.schema(), vec![batch])
+    Ok(split.get().0.clone())
 }

@@ -1,198 +1,122 @@
-//! What many look-ups at once ask for: offsets or times, from a list, an array or a column, whoever made it.
+//! The targets of many look-ups: offsets or times, from a list, an array or a column of any library.
 //!
-//! `pyarrow` converts what it can, which is everything that a program usually has. What it refuses is taken item by item, so
-//! that a number beyond 64 bits is one that nothing answers to, and what is no number is named with its place.
+//! `pyarrow` converts almost everything. What it refuses is converted item by item, so that an integer outside 64 bits is a target
+//! without a result, and the error for an item of another type has its place.
 
-use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyByteArray, PyBytes, PyDict, PyFrozenSet, PyInt, PySet, PySlice, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyDateTime, PyDict, PyFrozenSet, PyInt, PyList, PySet, PyString};
 
-use super::arguments::{self, class_name};
-use super::error;
+use super::arguments::{self, class_name, is_whole};
+use super::enter::enter;
+use super::{arrow_import, error};
+use crate::arrow::{NO_TARGET, NoTargets, read_targets};
 use crate::error::Error;
 
-/// A target that nothing answers to.
-const NOTHING: i64 = -1;
+/// An argument that has the targets.
+struct Targets {
+    argument: &'static str,
+    wanted: &'static str,
+    /// What to do about a single target.
+    single: &'static str,
+    with_times: bool,
+}
 
-/// Offsets.
+const LIST: &str = "give a list, a NumPy array, or a column of Arrow, pandas or Polars";
+const CONVERT: &str = "convert them to int64, for example with .astype(\"int64\") or .cast(\"int64\")";
+
+/// The offsets of `locate_many`.
 pub(super) fn offsets(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    Kind::Offsets.read(given)
+    let single = "for a single offset there is locate()";
+    Targets { argument: "offsets", wanted: "integers", single, with_times: false }.read(given)
 }
 
-/// Times, ms: integers or datetimes with a zone.
+/// The times of `offsets_for_times`, ms: integers, or datetimes with a time zone.
 pub(super) fn times(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    Kind::Timestamps.read(given)
+    let wanted = "integers (ms since the epoch) or datetimes with a time zone";
+    let single = "for a single time there is offset_for_time()";
+    Targets { argument: "timestamps", wanted, single, with_times: true }.read(given)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Offsets,
-    Timestamps,
-}
-
-impl Kind {
-    fn argument(self) -> &'static str {
-        match self {
-            Self::Offsets => "offsets",
-            Self::Timestamps => "timestamps",
-        }
-    }
-
-    fn wanted(self) -> &'static str {
-        match self {
-            Self::Offsets => "integers",
-            Self::Timestamps => "integers (ms since the epoch) or datetimes with a time zone",
-        }
-    }
-
-    fn read(self, given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+impl Targets {
+    fn read(&self, given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         let py = given.py();
-        if is_no_column(given) {
-            return Err(self.refused(&class_name(given), self.advice_for(given)));
+        let is_column = given.hasattr("__len__")? || is_arrow(given)?;
+        if is_text_or_unordered(given) || !is_column && !given.hasattr("__iter__")? {
+            let advice = if given.is_instance_of::<PyInt>() { self.single } else { LIST };
+            return Err(self.refused(&class_name(given), advice));
         }
         let arrow = error::import(py, "pyarrow", "arrow")?;
-        let given = native(given)?;
-        // an iterator can be gone through only once
-        let is_column = given.hasattr("__len__")? || is_arrow(&given)?;
-        let given = if is_column { given } else { self.listed(&given)? };
+        let given = if is_column {
+            in_native_byte_order(given)?
+        } else {
+            // an iterator can be read only once
+            py.get_type::<PyList>().call1((given,))?
+        };
         match column(&arrow, &given) {
-            Ok(column) => self.of_column(&arrow, column),
-            Err(refused) if is_of_pyarrow(&refused, &arrow)? => self.one_by_one(&given, refused),
+            Ok(column) => self.of_column(&arrow, &column),
+            Err(refused) if is_refusal(&refused, &arrow)? => self.of_items(&given, refused),
             Err(other) => Err(other),
         }
     }
 
-    fn of_column<'py>(
-        self,
-        arrow: &Bound<'py, PyModule>,
-        mut array: Bound<'py, PyAny>,
-    ) -> PyResult<Vec<i64>> {
-        let types = arrow.getattr("types")?;
-        let mut kind = array.getattr("type")?;
-        let is = |name: &str, kind: &Bound<'py, PyAny>| types.call_method1(name, (kind,))?.is_truthy();
-        let is_time =
-            |kind: &Bound<'py, PyAny>| PyResult::Ok(self == Self::Timestamps && is("is_timestamp", kind)?);
-        if is("is_dictionary", &kind)? {
-            // each value once, and which of them each row has: a categorical column
-            let value = kind.getattr("value_type")?;
-            if is("is_integer", &value)? || is_time(&value)? {
-                array = array.call_method1("cast", (&value,))?;
-                kind = value;
+    fn of_column(&self, arrow: &Bound<'_, PyModule>, column: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+        let py = column.py();
+        let table = arrow.getattr("Table")?.call_method1("from_arrays", ([column], ["targets"]))?;
+        let targets = match arrow_import::stream(&table) {
+            Ok(stream) => enter(py, || Ok(read_targets(stream, self.with_times)))?,
+            // arrow-rs lacks some types of pyarrow
+            Err(_) => Err(NoTargets::Type),
+        };
+        let kind = column.getattr("type")?;
+        targets.map_err(|wrong| match wrong {
+            NoTargets::NoTimeZone => {
+                let expected = "datetimes with a time zone (or integers: ms since the epoch)";
+                error::to_python(
+                    py,
+                    Error::config(self.argument, expected, format!("{kind}, which has none")),
+                )
             }
-        }
-        if is_time(&kind)? {
-            array = self.milliseconds(arrow, array, &kind)?;
-        } else if !is("is_integer", &kind)? && !is("is_null", &kind)? {
-            let advice = if is("is_struct", &kind)? { "give one of its columns" } else { ADVICE };
-            return Err(self.refused(&kind.to_string(), advice));
-        }
-        // what is 2^63 or above wraps below zero, where nothing answers either
-        array = array.call_method1("cast", ("int64", false))?;
-        if array.getattr("null_count")?.is_truthy()? {
-            array = array.call_method1("fill_null", (NOTHING,))?;
-        }
-        if array.hasattr("combine_chunks")? {
-            array = array.call_method0("combine_chunks")?;
-            // one chunk or none, by release of pyarrow
-            if array.hasattr("chunks")? {
-                array = arrow.call_method1("concat_arrays", (array.getattr("chunks")?,))?;
-            }
-        }
-        numbers(&array)
+            NoTargets::Struct => self.refused(&kind.to_string(), "give one of its columns"),
+            NoTargets::Type => self.refused(&kind.to_string(), CONVERT),
+        })
     }
 
-    /// A column of datetimes as one of ms; a part of one counts as a whole one.
-    fn milliseconds<'py>(
-        self,
-        arrow: &Bound<'py, PyModule>,
-        mut array: Bound<'py, PyAny>,
-        kind: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = array.py();
-        if kind.getattr("tz")?.is_none() {
-            let expected = "datetimes with a time zone (or integers: ms since the epoch)";
-            let wrong = Error::config(self.argument(), expected, format!("{kind}, which has none"));
-            return Err(error::to_python(py, wrong));
-        }
-        let compute = py.import("pyarrow.compute")?;
-        if kind.getattr("unit")?.eq("s")? {
-            // what overflows in ms has no answer: it is later than every record, or below zero
-            array = array.call_method1("cast", ("int64",))?;
-            for (beyond, bound) in [("greater", i64::MAX / 1000), ("less", 0)] {
-                let is_beyond = compute.call_method1(beyond, (&array, bound))?;
-                array = compute.call_method1("if_else", (is_beyond, NOTHING, array))?;
-            }
-            return compute.call_method1("multiply", (array, 1000));
-        }
-        let unit = arrow.call_method1("timestamp", ("ms", kind.getattr("tz")?))?;
-        array = compute.call_method1("ceil_temporal", (array, 1, "millisecond"))?;
-        array.call_method1("cast", (unit, false))
-    }
-
-    /// What pyarrow does not convert, for the reason given.
-    fn one_by_one(self, given: &Bound<'_, PyAny>, refused: PyErr) -> PyResult<Vec<i64>> {
-        let py = given.py();
-        let mut targets = Vec::new();
+    /// Converts what pyarrow refused for this reason.
+    fn of_items(&self, given: &Bound<'_, PyAny>, reason: PyErr) -> PyResult<Vec<i64>> {
         let items = given.try_iter().map_err(|_| {
-            let wrong = self.refused(&class_name(given), ADVICE);
-            wrong.set_cause(py, Some(refused));
-            wrong
+            let refused = self.refused(&class_name(given), CONVERT);
+            refused.set_cause(given.py(), Some(reason));
+            refused
         })?;
-        for (place, item) in items.enumerate() {
-            targets.push(self.one(place, &item?)?);
-        }
-        Ok(targets)
+        items.enumerate().map(|(place, item)| self.of_item(place, &item?)).collect()
     }
 
-    fn one(self, place: usize, item: &Bound<'_, PyAny>) -> PyResult<i64> {
-        let py = item.py();
-        let class = class_name(item);
-        if item.is_none() || matches!(class.as_str(), "NAType" | "NaTType") {
-            return Ok(NOTHING);
+    fn of_item(&self, place: usize, item: &Bound<'_, PyAny>) -> PyResult<i64> {
+        if item.is_none() || is_missing_in_pandas(item)? {
+            return Ok(NO_TARGET);
         }
-        let is_number = !item.is_instance_of::<PyBool>() && item.hasattr("__index__")?;
-        if is_number {
-            return match item.extract::<i64>() {
-                Err(beyond) if beyond.is_instance_of::<PyOverflowError>(py) => Ok(NOTHING),
-                Err(_) => Err(self.refused(&format!("{class} at place {place}"), ADVICE)),
-                number => number,
-            };
+        if self.with_times && item.is_instance_of::<PyDateTime>() {
+            return arguments::time(format_args!("{}[{place}]", self.argument), item);
         }
-        let datetime = py.import("datetime")?.getattr("datetime")?;
-        if self == Self::Timestamps && item.is_instance(&datetime)? {
-            return arguments::time(format_args!("{}[{place}]", self.argument()), item);
-        }
-        Err(self.refused(&format!("{class} at place {place}"), ADVICE))
-    }
-
-    fn listed<'py>(self, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if !given.hasattr("__iter__")? {
-            return Err(self.refused(&class_name(given), self.advice_for(given)));
-        }
-        given.py().import("builtins")?.call_method1("list", (given,))
-    }
-
-    fn advice_for(self, given: &Bound<'_, PyAny>) -> &'static str {
-        match self {
-            Self::Offsets if given.is_instance_of::<PyInt>() => "for a single offset there is locate()",
-            Self::Timestamps if given.is_instance_of::<PyInt>() => {
-                "for a single time there is offset_for_time()"
+        if is_whole(item)? {
+            match item.extract() {
+                Ok(number) => return Ok(number),
+                Err(wrong) if wrong.is_instance_of::<PyOverflowError>(item.py()) => return Ok(NO_TARGET),
+                Err(_) => {}
             }
-            _ => "give a list, a NumPy array, or a column of Arrow, pandas or Polars",
         }
+        Err(self.refused(&format!("{} at place {place}", class_name(item)), CONVERT))
     }
 
-    fn refused(self, found: &str, advice: &str) -> PyErr {
-        let (argument, wanted) = (self.argument(), self.wanted());
+    fn refused(&self, found: &str, advice: &str) -> PyErr {
+        let Self { argument, wanted, .. } = self;
         PyTypeError::new_err(format!("{argument}: expected {wanted}, found {found}; {advice}"))
     }
 }
 
-const ADVICE: &str = "convert them to int64, for example with .astype(\"int64\") or .cast(\"int64\")";
-
-/// Bytes and text, whose items are not what they are meant for, and what has no order that answers could have.
-fn is_no_column(given: &Bound<'_, PyAny>) -> bool {
+/// Whether the items are letters, bytes or keys, or have no order that the results could follow.
+fn is_text_or_unordered(given: &Bound<'_, PyAny>) -> bool {
     given.is_instance_of::<PyString>()
         || given.is_instance_of::<PyBytes>()
         || given.is_instance_of::<PyByteArray>()
@@ -205,10 +129,10 @@ fn is_arrow(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(given.hasattr("__arrow_c_stream__")? || given.hasattr("__arrow_c_array__")?)
 }
 
-/// Arrow knows the machine's own order of bytes only: arrays of the other are `NumPy`'s to convert.
-fn native<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+/// Arrow has only the machine's byte order; `NumPy` converts arrays of the other.
+fn in_native_byte_order<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let Ok(dtype) = given.getattr("dtype") else { return Ok(given.clone()) };
-    // those of pandas say `isnative`, too
+    // a dtype of pandas has `isnative` and no `newbyteorder`
     if !dtype.hasattr("newbyteorder")? || dtype.getattr("isnative")?.is_truthy()? {
         return Ok(given.clone());
     }
@@ -216,7 +140,7 @@ fn native<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 fn column<'py>(arrow: &Bound<'py, PyModule>, given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    // both calls that are left out where they have nothing to do would import pandas, for a third of a second
+    // these need no conversion, and pyarrow.array() would import pandas, which takes a third of a second
     if given.is_instance(&arrow.getattr("Array")?)? || given.is_instance(&arrow.getattr("ChunkedArray")?)? {
         return Ok(given.clone());
     }
@@ -224,36 +148,19 @@ fn column<'py>(arrow: &Bound<'py, PyModule>, given: &Bound<'py, PyAny>) -> PyRes
     arrow.call_method1(make, (given,))
 }
 
-/// Whether pyarrow says that it cannot convert something; what else is raised is the caller's own.
-fn is_of_pyarrow(raised: &PyErr, arrow: &Bound<'_, PyModule>) -> PyResult<bool> {
+/// Whether pyarrow cannot convert something; any other exception is the caller's.
+fn is_refusal(raised: &PyErr, arrow: &Bound<'_, PyModule>) -> PyResult<bool> {
     let py = arrow.py();
-    let arrows = arrow.getattr("lib")?.getattr("ArrowException")?;
-    Ok(raised.is_instance(py, &arrows)
-        || raised.is_instance_of::<PyTypeError>(py)
+    Ok(raised.is_instance_of::<PyTypeError>(py)
         || raised.is_instance_of::<PyValueError>(py)
-        || raised.is_instance_of::<PyOverflowError>(py))
+        || raised.is_instance_of::<PyOverflowError>(py)
+        || raised.is_instance(py, &arrow.getattr("lib")?.getattr("ArrowException")?))
 }
 
-/// The numbers of an int64 array without nulls.
-fn numbers(array: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
-    const SIZE: usize = size_of::<i64>();
-    let py = array.py();
-    let (start, length): (usize, usize) = (array.getattr("offset")?.extract()?, array.len()?);
-    let bytes = array.call_method0("buffers")?.get_item(1)?;
-    if length == 0 || bytes.is_none() {
-        return Ok(vec![NOTHING; length]);
-    }
-    let bytes = py.import("builtins")?.call_method1("memoryview", (bytes,))?;
-    let bytes =
-        bytes.get_item(PySlice::new(py, as_place(start * SIZE), as_place((start + length) * SIZE), 1))?;
-    if let Ok(numbers) = PyBuffer::<i64>::get(&bytes.call_method1("cast", ("q",))?) {
-        return numbers.to_vec(py);
-    }
-    // a column that was made of a NumPy array lies where that lies, which may be at any address
-    let bytes = PyBuffer::<u8>::get(&bytes.call_method1("cast", ("B",))?)?.to_vec(py)?;
-    Ok(bytes.as_chunks().0.iter().copied().map(i64::from_ne_bytes).collect())
-}
-
-fn as_place(at: usize) -> isize {
-    isize::try_from(at).unwrap_or(isize::MAX)
+/// Whether an item is `pandas.NA` or `pandas.NaT`. No program has one without the import of pandas.
+fn is_missing_in_pandas(item: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let modules = item.py().import("sys")?.getattr("modules")?;
+    let Ok(pandas) = modules.get_item("pandas") else { return Ok(false) };
+    let is = |name| pandas.getattr_opt(name).map(|value| value.is_some_and(|value| item.is(&value)));
+    Ok(is("NA")? || is("NaT")?)
 }

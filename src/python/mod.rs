@@ -1,12 +1,13 @@
-//! The extension module `cordwood._core`: frozen classes whose methods convert, [`enter`](enter::enter), convert.
+//! The extension module `cordwood._core`. A method converts its arguments, calls the core by [`enter`](enter::enter), and converts the
+//! result.
 
 #![allow(
     clippy::doc_markdown,
     clippy::doc_link_with_quotes,
-    reason = "the docstrings are Python's: *word* is an argument there, and [\"word\"] a list"
+    reason = "the docstrings are written for Python"
 )]
 
-// the docstrings of `_core.pyi`, for the modules below: `stub_doc!(Log.scan)`
+// `stub_doc!(Log.scan)` is the docstring of `Log.scan` in the stub
 include!(concat!(env!("OUT_DIR"), "/stub_doc.rs"));
 
 mod arguments;
@@ -33,6 +34,7 @@ mod retention;
 mod scan;
 mod segment;
 mod split;
+mod value_class;
 mod writer;
 
 use pyo3::prelude::*;

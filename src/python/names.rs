@@ -1,8 +1,9 @@
-//! The names of files and directories, and near misses of a name: the core's rules for Python.
+//! `PathInfo`, and the core's rules for the names of files and directories, and for suggestions.
 
 use std::ffi::OsString;
 
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use super::arguments::{self, PARTITION_STATES, word_of};
 use super::enter::enter;
@@ -54,12 +55,10 @@ fn stage_name(stage: Stage) -> &'static str {
 impl PyPathInfo {
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let Self { kind, topic, partition, base_offset, state } = self;
-        let fields = (topic, partition, base_offset, state).into_pyobject(py)?;
-        let mut words = vec![format!("kind='{kind}'")];
-        for (name, value) in ["topic", "partition", "base_offset", "state"].iter().zip(fields.try_iter()?) {
-            words.push(format!("{name}={}", value?.repr()?));
-        }
-        Ok(format!("PathInfo({})", words.join(", ")))
+        let format = "PathInfo(kind={!r}, topic={!r}, partition={!r}, base_offset={!r}, state={!r})";
+        PyString::new(py, format)
+            .call_method1("format", (kind, topic, partition, base_offset, state))?
+            .extract()
     }
 }
 
@@ -81,7 +80,7 @@ pub(super) fn has_segments(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<
 #[doc = stub_doc!(_partition_name)]
 #[pyfunction]
 #[pyo3(name = "_partition_name")]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 passes a value")]
 pub(super) fn partition_name(name: OsString) -> Option<(String, i32)> {
     name.to_str().and_then(dir::live_partition)
 }
@@ -89,7 +88,7 @@ pub(super) fn partition_name(name: OsString) -> Option<(String, i32)> {
 #[doc = stub_doc!(_is_segment_file)]
 #[pyfunction]
 #[pyo3(name = "_is_segment_file")]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 passes a value")]
 pub(super) fn is_segment_file(name: OsString) -> bool {
     name.to_str().and_then(SegmentFileName::parse).is_some()
 }
@@ -97,7 +96,7 @@ pub(super) fn is_segment_file(name: OsString) -> bool {
 #[doc = stub_doc!(_nearest)]
 #[pyfunction]
 #[pyo3(name = "_nearest", signature = (name, known, letters=3))]
-#[expect(clippy::needless_pass_by_value, reason = "PyO3 hands it over")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 passes a value")]
 pub(super) fn nearest(name: &str, known: Vec<String>, letters: usize) -> Option<String> {
     nearest_within(name, known.iter().map(String::as_str), letters).map(str::to_owned)
 }

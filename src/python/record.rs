@@ -1,4 +1,4 @@
-//! `Record`: as a reading gives it, and as a program makes it to append.
+//! `Record`: from a scan, or made by a program to be appended.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -9,11 +9,11 @@ use super::arguments::{Defaulted, LEFT_OUT};
 use super::record_input::{Blob, GivenHeaders, GivenRecord, name_text};
 use crate::types::TimestampType;
 
-/// A record as the core hands it over: owned, and not yet Python's.
+/// A record of a scan, before it is converted.
 pub(super) struct OwnedRecord {
     pub(super) offset: i64,
     pub(super) timestamp: i64,
-    pub(super) timestamp_type: i8,
+    pub(super) timestamp_type: TimestampType,
     pub(super) key: Option<Vec<u8>>,
     pub(super) value: Option<Vec<u8>>,
     pub(super) headers: Vec<(String, Option<Vec<u8>>)>,
@@ -43,14 +43,14 @@ impl PyRecord {
         Ok(Self {
             offset: record.offset,
             timestamp: record.timestamp,
-            timestamp_type: timestamp_type(py, record.timestamp_type)?,
+            timestamp_type: timestamp_type(py, record.timestamp_type)?.unbind(),
             key: bytes(record.key),
             value: bytes(record.value),
             headers: PyList::new(py, headers.collect::<Vec<_>>())?.unbind(),
         })
     }
 
-    /// What a writer appends of it.
+    /// The fields that a writer appends.
     pub(super) fn given(&self, py: Python<'_>) -> PyResult<GivenRecord> {
         let blob = |bytes: &Option<Py<PyBytes>>| {
             bytes.as_ref().map(|bytes| Blob::Bytes(bytes.bind(py).clone().into()))
@@ -66,8 +66,13 @@ impl PyRecord {
     }
 }
 
-fn timestamp_type(py: Python<'_>, id: i8) -> PyResult<Py<PyAny>> {
-    Ok(py.import("cordwood.types")?.getattr("TimestampType")?.call1((id,))?.unbind())
+/// The enum `TimestampType` of Python.
+pub(super) fn timestamp_types(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("cordwood.types")?.getattr("TimestampType")
+}
+
+pub(super) fn timestamp_type(py: Python<'_>, kind: TimestampType) -> PyResult<Bound<'_, PyAny>> {
+    timestamp_types(py)?.call1((kind.id(),))
 }
 
 /// The system's clock, ms since the epoch.
@@ -96,7 +101,7 @@ impl PyRecord {
         Ok(Self {
             offset: -1,
             timestamp: timestamp.unwrap_or_else(now),
-            timestamp_type: timestamp_type(py, TimestampType::CreateTime.id())?,
+            timestamp_type: timestamp_type(py, TimestampType::CreateTime)?.unbind(),
             key: bytes(&key),
             value: bytes(&value),
             headers: PyList::new(py, headers.collect::<PyResult<Vec<_>>>()?)?.unbind(),

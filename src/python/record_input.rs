@@ -1,4 +1,4 @@
-//! What a program gives to be appended: bytes of several kinds, headers, records.
+//! Records to append, from Python: bytes of several kinds, headers, records.
 
 use std::fmt::Display;
 
@@ -7,13 +7,14 @@ use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyList, PyMapping, PyMemoryView, PyString, PyTuple};
 
-use super::arguments::{self, Defaulted, class_name, not_allowed, wrong_type};
+use super::arguments::{self, Defaulted, class_name, not_allowed, optional, wrong_type};
 use super::error;
 use super::record::PyRecord;
+use crate::arrow::HeaderPair;
 use crate::error::Error;
 use crate::record::NewRecord;
 
-/// Bytes, or text as UTF-8; held where they are where Python's object cannot change, else copied.
+/// Bytes, or text as UTF-8. Those of an immutable object are borrowed, others copied.
 pub(super) enum Blob {
     Bytes(PyBackedBytes),
     Text(PyBackedStr),
@@ -26,10 +27,7 @@ impl Blob {
             Self::Text(text) => text.as_bytes(),
         }
     }
-}
 
-impl Blob {
-    /// `wanted` says what it may be.
     fn of(argument: impl Display + Copy, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(bytes) = given.cast::<PyBytes>() {
             return Ok(Self::Bytes(bytes.to_owned().into()));
@@ -40,8 +38,7 @@ impl Blob {
             });
         }
         let view = PyMemoryView::from(given).map_err(|_| wrong_type(argument, wanted, given))?;
-        // a NumPy number has bytes, too, and an array of them as many as its item size says. The view of a NumPy date has
-        // one dimension; the date itself, as every scalar of NumPy, has none
+        // a scalar of NumPy has a buffer too, but no dimension; the view of a date has one, so the date itself is checked as well
         let format: String = view.getattr("format")?.extract()?;
         let item = format.trim_start_matches(['@', '=', '<', '>', '!']);
         if !matches!(item, "B" | "b" | "c") || has_no_dimension(&view)? || has_no_dimension(given)? {
@@ -68,7 +65,7 @@ impl Blob {
     }
 }
 
-/// Whether it is a scalar, as NumPy has them.
+/// Whether it is a scalar of `NumPy`.
 fn has_no_dimension(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     given.getattr_opt("ndim")?.map_or(Ok(false), |dimensions| dimensions.eq(0))
 }
@@ -78,7 +75,7 @@ fn has_no_dimension(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub(super) struct GivenHeaders(pub(super) Vec<(Blob, Option<Blob>)>);
 
 impl GivenHeaders {
-    /// `None` is none.
+    /// `None` of Python is no header.
     pub(super) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if given.is_none() {
             return Ok(Self::default());
@@ -106,9 +103,13 @@ impl GivenHeaders {
         }
         Ok(Self(headers))
     }
+
+    fn pairs(&self) -> Vec<HeaderPair<'_>> {
+        self.0.iter().map(|(name, value)| (name.as_slice(), value.as_ref().map(Blob::as_slice))).collect()
+    }
 }
 
-/// A record to append, held by this side while the core, detached from the interpreter, reads it.
+/// A record to append. It owns or borrows bytes that the core reads while it is detached from the interpreter.
 pub(super) struct GivenRecord {
     pub(super) value: Option<Blob>,
     pub(super) key: Option<Blob>,
@@ -118,7 +119,7 @@ pub(super) struct GivenRecord {
 }
 
 impl GivenRecord {
-    /// Of the arguments that a record is made of.
+    /// A record of its fields.
     pub(super) fn of_fields(
         value: Option<&Bound<'_, PyAny>>,
         key: Option<&Bound<'_, PyAny>>,
@@ -128,8 +129,8 @@ impl GivenRecord {
         Ok(Self {
             value: Blob::nullable("value", value)?,
             key: Blob::nullable("key", key)?,
-            headers: headers.or(GivenHeaders::default(), GivenHeaders::of)?,
-            timestamp: timestamp.map(|given| arguments::time("timestamp", given)).transpose()?,
+            headers: headers.or("headers", GivenHeaders::default(), |_, given| GivenHeaders::of(given))?,
+            timestamp: optional("timestamp", timestamp, arguments::time)?,
         })
     }
 
@@ -150,40 +151,23 @@ impl GivenRecords {
         Self(vec![record])
     }
 
-    /// Does something with the records as the core wants them. `now`: what a record gets that has no time.
+    /// Calls `work` with the records. `now`: the timestamp of a record without one.
     pub(super) fn with<T>(&self, now: i64, work: impl FnOnce(&[NewRecord<'_>]) -> T) -> T {
-        let pairs: Vec<_> = self
-            .0
-            .iter()
-            .flat_map(|record| &record.headers.0)
-            .map(|(name, value)| (name.as_slice(), value.as_ref().map(Blob::as_slice)))
-            .collect();
-        let mut rest = pairs.as_slice();
-        let record = |given: &'_ GivenRecord| {
-            let (headers, others) = rest.split_at_checked(given.headers.0.len()).unwrap_or((rest, &[]));
-            rest = others;
-            (given.timestamp.unwrap_or(now), headers)
-        };
-        let heads: Vec<_> = self.0.iter().map(record).collect();
-        let records: Vec<_> = self
-            .0
-            .iter()
-            .zip(heads)
-            .map(|(given, (timestamp, headers))| NewRecord {
-                timestamp,
-                key: given.key.as_ref().map(Blob::as_slice),
-                value: given.value.as_ref().map(Blob::as_slice),
-                headers,
-            })
-            .collect();
-        work(&records)
+        let headers: Vec<_> = self.0.iter().map(|given| given.headers.pairs()).collect();
+        let records = self.0.iter().zip(&headers).map(|(given, headers)| NewRecord {
+            timestamp: given.timestamp.unwrap_or(now),
+            key: given.key.as_ref().map(Blob::as_slice),
+            value: given.value.as_ref().map(Blob::as_slice),
+            headers,
+        });
+        work(&records.collect::<Vec<_>>())
     }
 }
 
-/// What `append_many` takes; the wrong one of them is named by its place.
+/// The argument of `append_many`. An error names the place of the wrong item.
 pub(super) fn records(given: &Bound<'_, PyAny>) -> PyResult<GivenRecords> {
     let wanted = "an iterable of Record or bytes";
-    // their items are letters and numbers
+    // the items of a text are letters, and those of bytes are numbers
     if given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err(format!(
             "records: expected {wanted}, found one {}; append takes a single value",
@@ -191,7 +175,7 @@ pub(super) fn records(given: &Bound<'_, PyAny>) -> PyResult<GivenRecords> {
         )));
     }
     if given.cast::<PyMapping>().is_ok() {
-        // its keys alone would be appended
+        // the items are the keys
         return Err(wrong_type("records", wanted, given));
     }
     let items = given.try_iter().map_err(|wrong| {
@@ -208,7 +192,7 @@ pub(super) fn records(given: &Bound<'_, PyAny>) -> PyResult<GivenRecords> {
     Ok(GivenRecords(records))
 }
 
-/// Text that has to be UTF-8: a header's name.
+/// The name of a header, which has to be UTF-8.
 pub(super) fn name_text(py: Python<'_>, name: &Blob) -> PyResult<String> {
     std::str::from_utf8(name.as_slice())
         .map(str::to_owned)

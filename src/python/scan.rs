@@ -1,4 +1,4 @@
-//! `Scan`, and what iterating over one or over `Log.records` gives.
+//! `Scan` and `Records`, and the iterator of a scan.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -11,25 +11,25 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use super::arguments::{HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, word_of};
 use super::enter::enter;
-use super::handle::{DirHandle, LogHandle};
+use super::handle::{DirHandle, LogHandle, recipe};
 use super::record::{OwnedRecord, PyRecord};
 use super::results::{PyDamagedRange, PyScanStats};
 use super::split::PySplit;
 use super::{arrow_export, error};
 use crate::arrow::{Progress, Reader, ReaderOptions, java_string};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::log::{Ranges, Scan, ScanStep, Split};
 
-/// The rows that a notebook shows.
+/// The number of rows that a notebook shows.
 const PREVIEW_ROWS: usize = 5;
 
-/// What a scan reads.
+/// The log or directory that a scan reads.
 #[derive(Clone)]
 pub(super) enum Source {
     Log(Arc<LogHandle>),
-    /// A split of a log; the ranges of the options are inside it.
+    /// A split of a log. The ranges of the options are within it.
     Split(Arc<LogHandle>, Split),
-    /// A data directory and the topics that are wanted (`None`: all).
+    /// A data directory and its topics; `None`: all.
     Dir(Arc<DirHandle>, Option<Vec<String>>),
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Source {
 pub(super) struct PyScan {
     source: Source,
     options: ReaderOptions,
-    /// Of the last reading.
+    /// The progress of the last run.
     progress: Mutex<Progress>,
 }
 
@@ -47,34 +47,29 @@ impl PyScan {
         Self { source, options, progress: Mutex::default() }
     }
 
-    /// A reading from the beginning.
+    /// Starts a run from the beginning.
     fn start(&self, py: Python<'_>) -> PyResult<Reader> {
         let progress = Progress::default();
-        *self.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress.clone();
+        *self.lock_progress() = progress.clone();
         let options = self.options.clone();
-        Ok(match &self.source {
-            Source::Log(handle) => {
-                let log = enter(py, || handle.log())?;
-                Reader::new(std::iter::once(Ok(log)), options, progress)
-            }
-            Source::Split(handle, split) => {
-                let log = enter(py, || handle.log()?.for_split(split))?;
-                Reader::new(std::iter::once(Ok(log)), options, progress)
-            }
+        let log = match &self.source {
+            Source::Log(handle) => enter(py, || handle.log())?,
+            Source::Split(handle, split) => enter(py, || handle.log()?.for_split(split))?,
             Source::Dir(directory, topics) => {
                 let logs = Arc::clone(&directory.directory).logs(topics.as_deref());
-                Reader::new(logs, options, progress)
+                return Ok(Reader::new(logs, options, progress));
             }
-        })
+        };
+        Ok(Reader::new(std::iter::once(Ok(log)), options, progress))
     }
 
-    /// Everything, in memory.
+    /// Reads everything into memory.
     fn collect(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
         let mut reader = self.start(py)?;
         enter(py, move || std::iter::from_fn(|| reader.next_batch().transpose()).collect())
     }
 
-    /// The keyword arguments that make this scan again.
+    /// The keyword arguments of an equal scan.
     fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ReaderOptions { scan, columns, header_keys, timestamp_unit, max_rows, max_bytes, threads, limit } =
             &self.options;
@@ -102,8 +97,12 @@ impl PyScan {
         Ok(keywords)
     }
 
+    fn lock_progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn progress(&self) -> Progress {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock_progress().clone()
     }
 }
 
@@ -165,7 +164,7 @@ impl PyScan {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // another schema is the consumer's wish, which it casts to itself
+        // a producer may ignore it; the consumer casts then
         drop(requested_schema);
         arrow_export::stream_capsule(py, self.start(py)?)
     }
@@ -176,16 +175,14 @@ impl PyScan {
             Source::Dir(directory, _) => directory.directory.path(),
         };
         let Ranges { start_offset, end_offset, start_time, end_time } = self.options.scan.ranges;
-        let bound = |word: &str, value: Option<i64>| value.map(|value| format!(" {word} {value}"));
-        let range: String = [
-            bound("offset >=", start_offset),
-            bound("offset <", end_offset),
-            bound("timestamp >=", start_time),
-            bound("timestamp <", end_time),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+        let bounds = [
+            ("offset >=", start_offset),
+            ("offset <", end_offset),
+            ("timestamp >=", start_time),
+            ("timestamp <", end_time),
+        ];
+        let bound = |(text, value): (&str, Option<i64>)| Some(format!(" {text} {}", value?));
+        let range: String = bounds.into_iter().filter_map(bound).collect();
         let topics = match &self.source {
             Source::Dir(_, Some(topics)) => format!(" topics {}", topics.join(" ")),
             _ => String::new(),
@@ -205,24 +202,20 @@ impl PyScan {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let keywords = self.keywords(py)?;
-        let recipes = py.import("cordwood.recipes")?;
-        let recipe = match &self.source {
+        match &self.source {
             Source::Log(handle) if self.options.scan.batches_only => {
-                (recipes.getattr("scan_batches")?, (handle.recipe(py)?, keywords)).into_pyobject(py)?
+                recipe(py, "scan_batches", (handle.recipe(py)?, keywords))
             }
             Source::Log(handle) | Source::Split(handle, _) => {
-                (recipes.getattr("scan_log")?, (handle.recipe(py)?, keywords)).into_pyobject(py)?
+                recipe(py, "scan_log", (handle.recipe(py)?, keywords))
             }
             Source::Dir(directory, topics) => {
-                let arguments = (directory.recipe(py)?, topics.clone(), keywords);
-                (recipes.getattr("scan_directory")?, arguments).into_pyobject(py)?
+                recipe(py, "scan_directory", (directory.recipe(py)?, topics, keywords))
             }
-        };
-        Ok(recipe.into_any())
+        }
     }
 }
 
-/// Record batches, one at a time.
 #[pyclass(frozen, module = "cordwood")]
 pub(super) struct PyBatchIterator(Mutex<Reader>);
 
@@ -238,37 +231,39 @@ impl PyBatchIterator {
     }
 }
 
-/// How many records are taken from the core at a time.
-const PORTION: usize = 256;
+/// The number of records that one call of the core reads, fewer if one is large: a call per record would cost more than the record.
+const READ_AHEAD: usize = 256;
+/// Bytes of a value that ends the reading ahead.
+const LARGE_VALUE: usize = 64 << 10;
 
 #[doc = stub_doc!(Records)]
 #[pyclass(frozen, module = "cordwood", name = "Records")]
 pub(super) struct PyRecords {
-    portions: Mutex<Portions>,
+    reading: Mutex<Reading>,
     path: PathBuf,
 }
 
-struct Portions {
+struct Reading {
     scan: Scan,
     in_batch: bool,
     ready: VecDeque<OwnedRecord>,
-    /// Met while a portion was made; raised after its records.
-    error: Option<crate::error::Error>,
+    /// Found after the records in `ready`, and raised after them.
+    error: Option<Error>,
 }
 
 impl PyRecords {
     pub(super) fn new(scan: Scan) -> Self {
         let path = scan.log().path().to_owned();
-        let portions = Portions { scan, in_batch: false, ready: VecDeque::new(), error: None };
-        Self { portions: Mutex::new(portions), path }
+        let reading = Reading { scan, in_batch: false, ready: VecDeque::new(), error: None };
+        Self { reading: Mutex::new(reading), path }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Portions> {
-        self.portions.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Reading> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Portions {
+impl Reading {
     fn next(&mut self) -> Result<Option<OwnedRecord>> {
         if self.ready.is_empty() && self.error.is_none() {
             self.error = self.fill().err();
@@ -280,7 +275,7 @@ impl Portions {
     }
 
     fn fill(&mut self) -> Result<()> {
-        while self.ready.len() < PORTION {
+        while self.ready.len() < READ_AHEAD {
             if !self.in_batch {
                 match self.scan.next_step()? {
                     None => return Ok(()),
@@ -293,11 +288,11 @@ impl Portions {
                 continue;
             };
             let owned = |bytes: Option<&[u8]>| bytes.map(<[u8]>::to_vec);
-            let large = record.value.is_some_and(|value| value.len() > 64 << 10);
+            let is_large = record.value.is_some_and(|value| value.len() > LARGE_VALUE);
             self.ready.push_back(OwnedRecord {
                 offset: record.offset,
                 timestamp: record.timestamp,
-                timestamp_type: record.timestamp_type.id(),
+                timestamp_type: record.timestamp_type,
                 key: owned(record.key),
                 value: owned(record.value),
                 headers: record
@@ -305,7 +300,7 @@ impl Portions {
                     .map(|(key, value)| (java_string(key).into_owned(), owned(value)))
                     .collect(),
             });
-            if large {
+            if is_large {
                 return Ok(());
             }
         }
@@ -318,8 +313,8 @@ impl PyRecords {
     #[doc = stub_doc!(Records.damaged_ranges)]
     #[getter]
     fn damaged_ranges(&self, py: Python<'_>) -> PyResult<Vec<PyDamagedRange>> {
-        let gaps = enter(py, || Ok(self.lock().scan.damaged_ranges().to_vec()))?;
-        Ok(gaps.into_iter().map(Into::into).collect())
+        let ranges = enter(py, || Ok(self.lock().scan.damaged_ranges().to_vec()))?;
+        Ok(ranges.into_iter().map(Into::into).collect())
     }
 
     #[doc = stub_doc!(Records.stats)]

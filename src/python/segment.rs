@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyList, PySlice};
 
 use super::arguments::{self, shown, wrong_type};
 use super::enter::enter;
+use super::error;
 use super::handle::LogHandle;
 use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
 use crate::error::{Error, Result};
@@ -26,16 +28,31 @@ impl PySegments {
         Self { handle: Arc::clone(handle) }
     }
 
-    fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(&Segments) -> T + Send) -> PyResult<T> {
-        enter(py, || Ok(question(self.handle.log()?.segments())))
+    /// Reads from the segments of the log of this process, detached from the interpreter.
+    fn read<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&Segments) -> T + Send) -> PyResult<T> {
+        enter(py, || Ok(read(self.handle.log()?.segments())))
     }
 
-    fn wrap(&self, base_offset: i64) -> PySegment {
+    fn segment(&self, base_offset: i64) -> PySegment {
         PySegment { handle: Arc::clone(&self.handle), base_offset }
     }
 
-    fn bases(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
-        self.ask(py, |segments| segments.iter().map(|segment| segment.base_offset()).collect())
+    fn base_offsets(&self, py: Python<'_>) -> PyResult<Vec<i64>> {
+        self.read(py, |segments| segments.iter().map(|segment| segment.base_offset()).collect())
+    }
+
+    fn list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        PyList::new(py, self.base_offsets(py)?.into_iter().map(|base_offset| self.segment(base_offset)))
+    }
+
+    /// The place of a segment; `None` for anything else.
+    fn place(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
+        let Ok(segment) = value.cast::<PySegment>() else { return Ok(None) };
+        let PySegment { handle, base_offset } = segment.get();
+        if handle.path() != self.handle.path() {
+            return Ok(None);
+        }
+        Ok(self.base_offsets(py)?.iter().position(|other| other == base_offset))
     }
 }
 
@@ -44,15 +61,15 @@ impl PySegments {
     #[doc = stub_doc!(Segments.floor)]
     fn floor(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PySegment>> {
         let offset = arguments::offset("offset", offset)?;
-        let base = self.ask(py, |segments| segments.floor(offset).map(|segment| segment.base_offset()))?;
-        Ok(base.map(|base| self.wrap(base)))
+        let found = self.read(py, |segments| segments.floor(offset).map(|segment| segment.base_offset()))?;
+        Ok(found.map(|base_offset| self.segment(base_offset)))
     }
 
     #[doc = stub_doc!(Segments.higher)]
     fn higher(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PySegment>> {
         let offset = arguments::offset("offset", offset)?;
-        let base = self.ask(py, |segments| segments.higher(offset).map(|segment| segment.base_offset()))?;
-        Ok(base.map(|base| self.wrap(base)))
+        let found = self.read(py, |segments| segments.higher(offset).map(|segment| segment.base_offset()))?;
+        Ok(found.map(|base_offset| self.segment(base_offset)))
     }
 
     #[doc = stub_doc!(Segments.between)]
@@ -65,41 +82,38 @@ impl PySegments {
         let (start, end) = (arguments::offset("start", start)?, arguments::offset("end", end)?);
         if end < start {
             let wrong = Error::config("end", format!("{start} or more"), end.to_string());
-            return Err(super::error::to_python(py, wrong));
+            return Err(error::to_python(py, wrong));
         }
-        let bases: Vec<i64> = self.ask(py, |segments| {
+        let found: Vec<i64> = self.read(py, |segments| {
             segments.between(start, end).map(|segment| segment.base_offset()).collect()
         })?;
-        Ok(bases.into_iter().map(|base| self.wrap(base)).collect())
+        Ok(found.into_iter().map(|base_offset| self.segment(base_offset)).collect())
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.ask(py, Segments::len)
+        self.read(py, Segments::len)
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if let Ok(slice) = key.cast::<PySlice>() {
-            let all = self.bases(py)?.into_iter().map(|base| self.wrap(base));
-            let all =
-                PyList::new(py, all.map(|segment| Py::new(py, segment)).collect::<PyResult<Vec<_>>>()?)?;
-            return all.as_any().get_item(slice);
+        if key.is_instance_of::<PySlice>() {
+            return self.list(py)?.as_any().get_item(key);
         }
-        let no_place = || wrong_type("key", "a segment's place, an int, or a slice", key);
+        let wrong_key = || wrong_type("key", "a segment's place, an int, or a slice", key);
         if !key.hasattr("__index__")? {
-            return Err(no_place());
+            return Err(wrong_key());
         }
         let length = self.__len__(py)?;
         let outside = || PyIndexError::new_err(format!("segment {} of {length}", shown(key)));
         let index: isize = key.extract().map_err(|wrong: PyErr| match wrong {
             wrong if wrong.is_instance_of::<PyOverflowError>(py) => outside(),
-            wrong if wrong.is_instance_of::<PyTypeError>(py) => no_place(),
+            wrong if wrong.is_instance_of::<PyTypeError>(py) => wrong_key(),
             wrong => wrong,
         })?;
-        let place = if index < 0 { index.checked_add_unsigned(length) } else { Some(index) };
-        let place = place.and_then(|place| usize::try_from(place).ok()).unwrap_or(length);
-        let base = self.ask(py, |segments| segments.get(place).map(|segment| segment.base_offset()))?;
-        let base = base.ok_or_else(outside)?;
-        Ok(Bound::new(py, self.wrap(base))?.into_any())
+        let place = if index < 0 { length.checked_add_signed(index) } else { Some(index.unsigned_abs()) };
+        let found = self.read(py, |segments| {
+            place.and_then(|place| segments.get(place)).map(|segment| segment.base_offset())
+        })?;
+        self.segment(found.ok_or_else(outside)?).into_bound_py_any(py)
     }
 
     fn __contains__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -107,13 +121,13 @@ impl PySegments {
     }
 
     fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        let segments = self.bases(py)?.into_iter().map(|base| Py::new(py, self.wrap(base)));
-        PyList::new(py, segments.collect::<PyResult<Vec<_>>>()?)?.try_iter()
+        self.list(py)?.try_iter()
     }
 
     fn __reversed__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        let segments = self.bases(py)?.into_iter().rev().map(|base| Py::new(py, self.wrap(base)));
-        PyList::new(py, segments.collect::<PyResult<Vec<_>>>()?)?.try_iter()
+        let list = self.list(py)?;
+        list.reverse()?;
+        list.try_iter()
     }
 
     #[doc = stub_doc!(Segments.index)]
@@ -127,18 +141,7 @@ impl PySegments {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<Segments {:?}>", self.bases(py)?))
-    }
-}
-
-impl PySegments {
-    fn place(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Option<usize>> {
-        let Ok(segment) = value.cast::<PySegment>() else { return Ok(None) };
-        if segment.get().handle.path() != self.handle.path() {
-            return Ok(None);
-        }
-        let base = segment.get().base_offset;
-        Ok(self.bases(py)?.iter().position(|other| *other == base))
+        Ok(format!("<Segments {:?}>", self.base_offsets(py)?))
     }
 }
 
@@ -162,26 +165,18 @@ impl std::hash::Hash for PySegment {
 }
 
 impl PySegment {
-    fn ask<T: Send>(
-        &self,
-        py: Python<'_>,
-        question: impl FnOnce(&Segment) -> Result<T> + Send,
-    ) -> PyResult<T> {
+    /// Reads from the segment in the log of this process, detached from the interpreter.
+    fn read<T: Send>(&self, py: Python<'_>, read: impl FnOnce(&Segment) -> Result<T> + Send) -> PyResult<T> {
         enter(py, || {
             let log = self.handle.log()?;
-            // a child that opened the log again may find that the segment has gone
-            match log
-                .segments()
-                .floor(self.base_offset)
-                .filter(|found| found.base_offset() == self.base_offset)
-            {
-                Some(segment) => question(segment),
-                None => Err(Error::LogChanged {
-                    file: log.path().to_owned(),
-                    expected: format!("a segment with base offset {}", self.base_offset),
-                    found: "none".to_owned(),
-                }),
-            }
+            let floor = log.segments().floor(self.base_offset);
+            // a forked child opens the log again, perhaps without the segment
+            let found = floor.filter(|segment| segment.base_offset() == self.base_offset);
+            read(found.ok_or_else(|| Error::LogChanged {
+                file: log.path().to_owned(),
+                expected: format!("a segment with base offset {}", self.base_offset),
+                found: "none".to_owned(),
+            })?)
         })
     }
 }
@@ -197,49 +192,49 @@ impl PySegment {
     #[doc = stub_doc!(Segment.end_offset)]
     #[getter]
     fn end_offset(&self, py: Python<'_>) -> PyResult<i64> {
-        self.ask(py, Segment::end_offset)
+        self.read(py, Segment::end_offset)
     }
 
     #[doc = stub_doc!(Segment.size)]
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        self.ask(py, Segment::size)
+        self.read(py, Segment::size)
     }
 
     #[doc = stub_doc!(Segment.largest_timestamp)]
     #[getter]
     fn largest_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
-        self.ask(py, Segment::largest_timestamp)
+        self.read(py, Segment::largest_timestamp)
     }
 
     #[doc = stub_doc!(Segment.largest_record_timestamp)]
     #[getter]
     fn largest_record_timestamp(&self, py: Python<'_>) -> PyResult<i64> {
-        self.ask(py, Segment::largest_record_timestamp)
+        self.read(py, Segment::largest_record_timestamp)
     }
 
     #[doc = stub_doc!(Segment.path)]
     #[getter]
     fn path(&self, py: Python<'_>) -> PyResult<OsString> {
-        self.ask(py, |segment| Ok(segment.path().into()))
+        self.read(py, |segment| Ok(segment.path().into()))
     }
 
     #[doc = stub_doc!(Segment.offset_index)]
     #[getter]
     fn offset_index(&self, py: Python<'_>) -> PyResult<Option<PyOffsetIndex>> {
-        Ok(self.ask(py, Segment::offset_index)?.map(PyOffsetIndex::of))
+        Ok(self.read(py, Segment::offset_index)?.map(PyOffsetIndex::of))
     }
 
     #[doc = stub_doc!(Segment.time_index)]
     #[getter]
     fn time_index(&self, py: Python<'_>) -> PyResult<Option<PyTimeIndex>> {
-        Ok(self.ask(py, Segment::time_index)?.map(PyTimeIndex::of))
+        Ok(self.read(py, Segment::time_index)?.map(PyTimeIndex::of))
     }
 
     #[doc = stub_doc!(Segment.transaction_index)]
     #[getter]
     fn transaction_index(&self, py: Python<'_>) -> PyResult<Option<PyTransactionIndex>> {
-        Ok(self.ask(py, Segment::transaction_index)?.map(PyTransactionIndex::of))
+        Ok(self.read(py, Segment::transaction_index)?.map(PyTransactionIndex::of))
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

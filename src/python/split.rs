@@ -1,160 +1,100 @@
-//! `Split` and `PlannedSegment`: what `plan()` gives, and what crosses to the process that reads it.
+//! `Split` and `PlannedSegment`: the results of `plan()`, which other processes read.
 
 use std::ffi::OsString;
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PySequence, PyTuple};
 
-use super::arguments::{self, Defaulted, LEFT_OUT, wrong_type};
+use super::arguments::{self, Defaulted, LEFT_OUT, flag, optional, wrong_type};
 use super::results::PRODUCER_ID;
+use super::value_class::{value_class, wrapped};
 use crate::log::{AbortedRange, PlannedSegment, Split};
 
-#[doc = stub_doc!(Split)]
-#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Split")]
-#[derive(PartialEq, Eq, Hash, Clone)]
-pub(super) struct PySplit {
-    #[doc = stub_doc!(Split.path)]
-    path: OsString,
-    #[doc = stub_doc!(Split.start_offset)]
-    start_offset: i64,
-    #[doc = stub_doc!(Split.end_offset)]
-    end_offset: i64,
-    #[doc = stub_doc!(Split.start_time)]
-    start_time: Option<i64>,
-    #[doc = stub_doc!(Split.end_time)]
-    end_time: Option<i64>,
-    #[doc = stub_doc!(Split.size)]
-    size: u64,
-    #[doc = stub_doc!(Split.aborted)]
-    aborted: Option<Vec<AbortedRange>>,
-    #[doc = stub_doc!(Split.segments)]
-    segments: Vec<PyPlannedSegment>,
-}
+value_class! {
+    "Split", PySplit(Split),
+    repr {
+        path: OsString = |split| split.path.clone().into(),
+        start_offset: i64,
+        end_offset: i64,
+        size: u64,
+    }
+    more {
+        start_time: Option<i64>,
+        end_time: Option<i64>,
+        aborted: Option<Vec<AbortedRange>>,
+        segments: Vec<PyPlannedSegment> = |split| wrapped(&split.segments),
+    }
+    methods {
+        #[new]
+        #[pyo3(signature = (path, start_offset, end_offset, start_time=None, end_time=None, size=LEFT_OUT, aborted=None,
+            segments=None),
+            text_signature = "(path, start_offset, end_offset, start_time=None, end_time=None, size=0, aborted=None, \
+                segments=None)")]
+        #[expect(clippy::too_many_arguments, reason = "they are Python's")]
+        fn new(
+            path: &Bound<'_, PyAny>,
+            start_offset: &Bound<'_, PyAny>,
+            end_offset: &Bound<'_, PyAny>,
+            start_time: Option<&Bound<'_, PyAny>>,
+            end_time: Option<&Bound<'_, PyAny>>,
+            size: Defaulted<'_, '_>,
+            aborted: Option<&Bound<'_, PyAny>>,
+            segments: Option<&Bound<'_, PyAny>>,
+        ) -> PyResult<Self> {
+            Ok(Self(Split {
+                path: arguments::path(path)?,
+                start_offset: arguments::offset("start_offset", start_offset)?,
+                end_offset: arguments::offset("end_offset", end_offset)?,
+                start_time: optional("start_time", start_time, arguments::time)?,
+                end_time: optional("end_time", end_time, arguments::time)?,
+                size: size.or("size", 0, bytes)?,
+                aborted: aborted.map(aborted_ranges).transpose()?,
+                segments: segments.map_or_else(|| Ok(Vec::new()), planned_segments)?,
+            }))
+        }
 
-impl From<Split> for PySplit {
-    fn from(split: Split) -> Self {
-        let Split { path, start_offset, end_offset, start_time, end_time, size, aborted, segments } = split;
-        let segments = segments.into_iter().map(Into::into).collect();
-        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size, aborted, segments }
+        fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+            let Split { start_offset, end_offset, start_time, end_time, size, .. } = self.0;
+            let (aborted, segments) = (self.aborted(), self.segments());
+            let arguments = (self.path(), start_offset, end_offset, start_time, end_time, size, aborted, segments);
+            (py.get_type::<Self>(), arguments).into_bound_py_any(py)
+        }
     }
 }
 
-impl From<PySplit> for Split {
-    fn from(split: PySplit) -> Self {
-        let PySplit { path, start_offset, end_offset, start_time, end_time, size, aborted, segments } = split;
-        let segments = segments.into_iter().map(Into::into).collect();
-        Self { path: path.into(), start_offset, end_offset, start_time, end_time, size, aborted, segments }
+value_class! {
+    "PlannedSegment", PyPlannedSegment(PlannedSegment),
+    repr { base_offset: i64, size: u64, first_batch_crc: Option<u32>, is_last: bool }
+    methods {
+        #[new]
+        #[pyo3(signature = (base_offset, size, first_batch_crc=None, is_last=LEFT_OUT),
+            text_signature = "(base_offset, size, first_batch_crc=None, is_last=False)")]
+        fn new(
+            base_offset: &Bound<'_, PyAny>,
+            size: &Bound<'_, PyAny>,
+            first_batch_crc: Option<&Bound<'_, PyAny>>,
+            is_last: Defaulted<'_, '_>,
+        ) -> PyResult<Self> {
+            let crc = |name, given: &_| arguments::whole(name, "a checksum, 0 to 4294967295", given);
+            Ok(Self(PlannedSegment {
+                base_offset: arguments::offset("base_offset", base_offset)?,
+                size: bytes("size", size)?,
+                first_batch_crc: optional("first_batch_crc", first_batch_crc, crc)?,
+                is_last: is_last.or("is_last", false, flag)?,
+            }))
+        }
+
+        fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+            let PlannedSegment { base_offset, size, first_batch_crc, is_last } = self.0;
+            (py.get_type::<Self>(), (base_offset, size, first_batch_crc, is_last)).into_bound_py_any(py)
+        }
     }
 }
 
-#[pymethods]
-impl PySplit {
-    #[new]
-    #[pyo3(signature = (path, start_offset, end_offset, start_time=None, end_time=None, size=LEFT_OUT, aborted=None,
-        segments=None),
-        text_signature = "(path, start_offset, end_offset, start_time=None, end_time=None, size=0, aborted=None, \
-            segments=None)")]
-    #[expect(clippy::too_many_arguments, reason = "they are Python's")]
-    fn new(
-        path: &Bound<'_, PyAny>,
-        start_offset: &Bound<'_, PyAny>,
-        end_offset: &Bound<'_, PyAny>,
-        start_time: Option<&Bound<'_, PyAny>>,
-        end_time: Option<&Bound<'_, PyAny>>,
-        size: Defaulted<'_, '_>,
-        aborted: Option<&Bound<'_, PyAny>>,
-        segments: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        Ok(Self {
-            path: arguments::path(path)?.into_os_string(),
-            start_offset: arguments::offset("start_offset", start_offset)?,
-            end_offset: arguments::offset("end_offset", end_offset)?,
-            start_time: start_time.map(|given| arguments::time("start_time", given)).transpose()?,
-            end_time: end_time.map(|given| arguments::time("end_time", given)).transpose()?,
-            size: size.or(0, |given| arguments::whole("size", BYTES, given))?,
-            aborted: aborted.map(aborted_ranges).transpose()?,
-            segments: segments.map_or_else(|| Ok(Vec::new()), planned_segments)?,
-        })
-    }
-
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Self { path, start_offset, end_offset, start_time, end_time, size, aborted, segments } =
-            self.clone();
-        let arguments = (path, start_offset, end_offset, start_time, end_time, size, aborted, segments);
-        (py.get_type::<Self>(), arguments).into_pyobject(py).map(Bound::into_any)
-    }
-
-    fn __repr__(&self) -> String {
-        let Self { start_offset, end_offset, size, .. } = self;
-        let path = self.path.to_string_lossy();
-        format!("Split(path={path:?}, start_offset={start_offset}, end_offset={end_offset}, size={size})")
-    }
+fn bytes(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<u64> {
+    arguments::whole(argument, "a size in bytes, 0 or more", given)
 }
-
-#[doc = stub_doc!(PlannedSegment)]
-#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "PlannedSegment")]
-#[derive(PartialEq, Eq, Hash, Clone, Copy)]
-pub(super) struct PyPlannedSegment {
-    #[doc = stub_doc!(PlannedSegment.base_offset)]
-    base_offset: i64,
-    #[doc = stub_doc!(PlannedSegment.size)]
-    size: u64,
-    #[doc = stub_doc!(PlannedSegment.first_batch_crc)]
-    first_batch_crc: Option<u32>,
-    #[doc = stub_doc!(PlannedSegment.is_last)]
-    is_last: bool,
-}
-
-impl From<PlannedSegment> for PyPlannedSegment {
-    fn from(segment: PlannedSegment) -> Self {
-        let PlannedSegment { base_offset, size, first_batch_crc, is_last } = segment;
-        Self { base_offset, size, first_batch_crc, is_last }
-    }
-}
-
-impl From<PyPlannedSegment> for PlannedSegment {
-    fn from(segment: PyPlannedSegment) -> Self {
-        let PyPlannedSegment { base_offset, size, first_batch_crc, is_last } = segment;
-        Self { base_offset, size, first_batch_crc, is_last }
-    }
-}
-
-#[pymethods]
-impl PyPlannedSegment {
-    #[new]
-    #[pyo3(signature = (base_offset, size, first_batch_crc=None, is_last=LEFT_OUT),
-        text_signature = "(base_offset, size, first_batch_crc=None, is_last=False)")]
-    fn new(
-        base_offset: &Bound<'_, PyAny>,
-        size: &Bound<'_, PyAny>,
-        first_batch_crc: Option<&Bound<'_, PyAny>>,
-        is_last: Defaulted<'_, '_>,
-    ) -> PyResult<Self> {
-        let crc = |given| arguments::whole("first_batch_crc", "a checksum, 0 to 4294967295", given);
-        Ok(Self {
-            base_offset: arguments::offset("base_offset", base_offset)?,
-            size: arguments::whole("size", BYTES, size)?,
-            first_batch_crc: first_batch_crc.map(crc).transpose()?,
-            is_last: is_last.flag("is_last")?,
-        })
-    }
-
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = (self.base_offset, self.size, self.first_batch_crc, self.is_last);
-        (py.get_type::<Self>(), arguments).into_pyobject(py).map(Bound::into_any)
-    }
-
-    fn __repr__(&self) -> String {
-        let Self { base_offset, size, first_batch_crc, is_last } = self;
-        let crc = first_batch_crc.map_or_else(|| "None".to_owned(), |crc| crc.to_string());
-        let is_last = if *is_last { "True" } else { "False" };
-        format!(
-            "PlannedSegment(base_offset={base_offset}, size={size}, first_batch_crc={crc}, is_last={is_last})"
-        )
-    }
-}
-
-const BYTES: &str = "a size in bytes, 0 or more";
 
 fn aborted_ranges(given: &Bound<'_, PyAny>) -> PyResult<Vec<AbortedRange>> {
     let mut ranges = Vec::new();
@@ -170,11 +110,11 @@ fn aborted_ranges(given: &Bound<'_, PyAny>) -> PyResult<Vec<AbortedRange>> {
     Ok(ranges)
 }
 
-fn planned_segments(given: &Bound<'_, PyAny>) -> PyResult<Vec<PyPlannedSegment>> {
+fn planned_segments(given: &Bound<'_, PyAny>) -> PyResult<Vec<PlannedSegment>> {
     let mut segments = Vec::new();
     for (argument, item) in items("segments", "a list of PlannedSegment", given)? {
         let segment = item.cast::<PyPlannedSegment>();
-        segments.push(*segment.map_err(|_| wrong_type(&argument, "a PlannedSegment", &item))?.get());
+        segments.push(segment.map_err(|_| wrong_type(&argument, "a PlannedSegment", &item))?.get().0);
     }
     Ok(segments)
 }

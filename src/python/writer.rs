@@ -1,17 +1,17 @@
 //! `LogWriter`.
 //!
-//! Appends go through the core's `Appender`, which many threads share: one that waits for the disk holds nothing of this
-//! side. What changes the log's structure takes the writer, under a lock that is waited for detached from the interpreter.
+//! Appends go through the core's `Appender`, which many threads share: a thread that waits for the disk holds no lock of the binding.
+//! Changes of the log's structure lock the writer; a thread waits for that lock detached from the interpreter.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arc_swap::ArcSwap;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
-use super::arguments::{self, Defaulted, EPOCH, LEFT_OUT};
+use super::arguments::{self, Defaulted, LEFT_OUT, epoch, flag, optional};
 use super::config::config_of;
 use super::enter::{SIGNALS, WARNINGS, enter};
 use super::flush_mode;
@@ -20,46 +20,21 @@ use super::record::now;
 use super::record_input::{self, Blob, GivenRecord, GivenRecords};
 use super::recovery::{self, PyRecoveryPlan};
 use super::retention::PyRetentionPlan;
+use super::value_class::value_class;
 use super::{arrow_import, error};
-use crate::arrow::NewRecords;
+use crate::arrow::append_stream;
 use crate::error::{Error, Result};
 use crate::state::partition_metadata::TopicId;
 use crate::writer::{Appended, Appender, FlushMode, LogWriter, RecoveryPlan, WriterOptions};
 
 const NAME: &str = "LogWriter";
 
-#[doc = stub_doc!(Appended)]
-#[pyclass(frozen, eq, hash, get_all, module = "cordwood", name = "Appended")]
-#[derive(PartialEq, Eq, Hash)]
-pub(super) struct PyAppended {
-    #[doc = stub_doc!(Appended.first_offset)]
-    first_offset: i64,
-    #[doc = stub_doc!(Appended.last_offset)]
-    last_offset: i64,
-    #[doc = stub_doc!(Appended.max_timestamp)]
-    max_timestamp: i64,
-    #[doc = stub_doc!(Appended.durable)]
-    durable: bool,
+value_class! {
+    "Appended", PyAppended(Appended),
+    repr { first_offset: i64, last_offset: i64, max_timestamp: i64, durable: bool }
 }
 
-impl From<Appended> for PyAppended {
-    fn from(Appended { first_offset, last_offset, max_timestamp, durable }: Appended) -> Self {
-        Self { first_offset, last_offset, max_timestamp, durable }
-    }
-}
-
-#[pymethods]
-impl PyAppended {
-    fn __repr__(&self) -> String {
-        let Self { first_offset, last_offset, max_timestamp, durable } = self;
-        let durable = if *durable { "True" } else { "False" };
-        format!(
-            "Appended(first_offset={first_offset}, last_offset={last_offset}, max_timestamp={max_timestamp}, durable={durable})"
-        )
-    }
-}
-
-/// What is given back when the log is closed: files, mappings, memory.
+/// What a close releases: files, mappings, memory.
 #[derive(Debug)]
 struct Open {
     appender: Appender,
@@ -73,29 +48,36 @@ impl Open {
 }
 
 #[derive(Debug)]
+enum State {
+    /// Each call has a clone while it runs.
+    Open(Arc<Open>),
+    Closed,
+    /// Closing failed. A copy of the core's reason: the core's writer is dropped, which releases its files.
+    Failed(String),
+}
+
+#[derive(Debug)]
 struct Handle {
-    /// Each call has a clone while it lasts, so that none is waited for under this lock.
-    open: Mutex<Option<Arc<Open>>>,
+    /// Without a lock: in a forked child the thread that held it may not exist.
+    state: ArcSwap<State>,
     process: u32,
-    is_closed: AtomicBool,
-    /// Why closing failed.
-    failure: OnceLock<String>,
 }
 
 impl Handle {
-    fn open(&self) -> MutexGuard<'_, Option<Arc<Open>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Fails where closing has failed.
-    fn check_failure(&self, py: Python<'_>) -> PyResult<()> {
-        let poisoned = |reason: &String| error::to_python(py, Error::Poisoned { reason: reason.clone() });
-        self.failure.get().map_or(Ok(()), |reason| Err(poisoned(reason)))
-    }
-
-    /// Before any lock: a thread that held one may not exist in a forked child.
     fn is_of_another_process(&self) -> bool {
         std::process::id() != self.process
+    }
+
+    /// `None` once the log is closed. *Errors*: in a forked child, and after a close that failed.
+    fn open(&self, py: Python<'_>) -> PyResult<Option<Arc<Open>>> {
+        if self.is_of_another_process() {
+            return Err(error::to_python(py, Error::Forked { handle: NAME }));
+        }
+        match &**self.state.load() {
+            State::Open(open) => Ok(Some(Arc::clone(open))),
+            State::Closed => Ok(None),
+            State::Failed(reason) => Err(error::to_python(py, Error::Poisoned { reason: reason.clone() })),
+        }
     }
 }
 
@@ -113,7 +95,7 @@ pub(super) struct PyLogWriter {
 impl Drop for PyLogWriter {
     fn drop(&mut self) {
         if self.handle.is_of_another_process() {
-            // nothing of the parent's is closed, flushed or unmapped here
+            // a forked child must not close, flush or unmap what is the parent's
             std::mem::forget(Arc::clone(&self.handle));
         }
     }
@@ -121,17 +103,10 @@ impl Drop for PyLogWriter {
 
 impl PyLogWriter {
     fn open(&self, py: Python<'_>) -> PyResult<Arc<Open>> {
-        if self.handle.is_of_another_process() {
-            return Err(error::to_python(py, Error::Forked { handle: NAME }));
-        }
-        let open = self.handle.open().clone().filter(|_| !self.closed());
-        if open.is_none() {
-            self.handle.check_failure(py)?;
-        }
-        open.ok_or_else(|| error::closed(py, NAME))
+        self.handle.open(py)?.ok_or_else(|| error::closed(py, NAME))
     }
 
-    /// From many threads at once.
+    /// Calls the appender, from any number of threads at once.
     fn append_with<T: Send>(
         &self,
         py: Python<'_>,
@@ -141,14 +116,14 @@ impl PyLogWriter {
         enter(py, || append(&open.appender))
     }
 
-    /// One at a time.
+    /// Calls the writer, one thread at a time.
     fn with_writer<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
+        call: impl FnOnce(&mut LogWriter) -> Result<T> + Send,
     ) -> PyResult<T> {
         let open = self.open(py)?;
-        enter(py, || work(&mut open.writer()))
+        enter(py, || call(&mut open.writer()))
     }
 }
 
@@ -165,7 +140,10 @@ impl PyLogWriter {
         topic_id: Option<&Bound<'_, PyAny>>,
         leader_epoch: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let refused = |wrong| error::to_python(py, wrong);
+        let id = |name, given: &Bound<'_, PyAny>| {
+            let id = arguments::text(name, "a str of 22 letters, as Kafka prints a topic's id", given)?;
+            id.parse::<TopicId>().map_err(|wrong| error::to_python(py, wrong))
+        };
         let path = arguments::path(path)?;
         let defaults = WriterOptions::default();
         let config = match config {
@@ -174,16 +152,9 @@ impl PyLogWriter {
         };
         let options = WriterOptions {
             config: config_of(Some(&config))?,
-            flush: flush.or(defaults.flush, flush_mode::flush)?,
-            topic_id: topic_id
-                .map(|given| {
-                    let wanted = "a str of 22 letters, as Kafka prints a topic's id";
-                    arguments::text("topic_id", wanted, given)?.parse::<TopicId>().map_err(refused)
-                })
-                .transpose()?,
-            leader_epoch: leader_epoch
-                .map(|given| arguments::whole("leader_epoch", EPOCH, given))
-                .transpose()?,
+            flush: flush.or("flush", defaults.flush, flush_mode::flush)?,
+            topic_id: optional("topic_id", topic_id, id)?,
+            leader_epoch: optional("leader_epoch", leader_epoch, epoch)?,
             interrupt: SIGNALS,
             on_warning: WARNINGS,
             ..defaults
@@ -193,16 +164,12 @@ impl PyLogWriter {
         let path = writer.path().to_owned();
         let recovery = writer.recovery().cloned();
         if let Some(plan) = &recovery {
-            // a handler that fails must not lose the writer
+            // an error of a logging handler must not drop the writer
             recovery::log(py, plan).unwrap_or_else(|error| error.write_unraisable(py, None));
         }
         let open = Open { appender: writer.appender(), writer: Mutex::new(writer) };
-        let handle = Handle {
-            open: Mutex::new(Some(Arc::new(open))),
-            process: std::process::id(),
-            is_closed: AtomicBool::new(false),
-            failure: OnceLock::new(),
-        };
+        let state = ArcSwap::from_pointee(State::Open(Arc::new(open)));
+        let handle = Handle { state, process: std::process::id() };
         Ok(Self { handle: Arc::new(handle), path, config: config.unbind(), flush_mode, recovery })
     }
 
@@ -243,7 +210,7 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.closed)]
     #[getter]
     fn closed(&self) -> bool {
-        self.handle.is_closed.load(Ordering::Acquire)
+        !matches!(**self.handle.state.load(), State::Open(_))
     }
 
     #[doc = stub_doc!(LogWriter.log_start_offset)]
@@ -272,7 +239,7 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter.end_offset_for)]
     fn end_offset_for(&self, py: Python<'_>, epoch: &Bound<'_, PyAny>) -> PyResult<Option<(i32, i64)>> {
-        let epoch = arguments::whole("epoch", EPOCH, epoch)?;
+        let epoch = arguments::epoch("epoch", epoch)?;
         self.with_writer(py, |writer| {
             Ok(writer.leader_epochs().end_offset_for(epoch, writer.log_end_offset()))
         })
@@ -290,46 +257,26 @@ impl PyLogWriter {
         timestamp: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyAppended> {
         let record = GivenRecords::one(GivenRecord::of_fields(value, key, headers, timestamp)?);
-        let appended =
-            self.append_with(py, |appender| record.with(now(), |records| appender.append_many(records)))?;
-        Ok(appended.into())
+        self.append_with(py, |appender| record.with(now(), |records| appender.append_many(records)))
+            .map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.append_many)]
     fn append_many(&self, py: Python<'_>, records: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
         let records = record_input::records(records)?;
-        let appended =
-            self.append_with(py, |appender| records.with(now(), |records| appender.append_many(records)))?;
-        Ok(appended.into())
+        self.append_with(py, |appender| records.with(now(), |records| appender.append_many(records)))
+            .map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.append_arrow)]
     fn append_arrow(&self, py: Python<'_>, table: &Bound<'_, PyAny>) -> PyResult<PyAppended> {
+        // before the stream is taken out of its capsule
         self.open(py)?;
         let mut stream = arrow_import::stream(table)?;
-        NewRecords::check(&arrow_array::RecordBatchReader::schema(&stream))
-            .map_err(|wrong| error::to_python(py, wrong))?;
-        // where no row comes, it says where the next would go
-        let mut all = self.append_with(py, |appender| appender.append_many(&[]))?;
-        let mut is_first = true;
-        loop {
-            let next = enter(py, || stream.next().transpose().map_err(|wrong| arrow_import::refused(&wrong)));
-            // a signal may be why the stream broke off
-            py.check_signals()?;
-            let Some(batch) = next? else { return Ok(all.into()) };
-            if batch.num_rows() == 0 {
-                continue;
-            }
-            let appended = self.append_with(py, |appender| {
-                let records = NewRecords::of(&batch)?;
-                let headers = records.headers()?;
-                appender.append_many(&records.records(&headers, now()))
-            })?;
-            let max_timestamp = all.max_timestamp.max(appended.max_timestamp);
-            let first_offset = if is_first { appended.first_offset } else { all.first_offset };
-            is_first = false;
-            all = Appended { first_offset, max_timestamp, ..appended };
-        }
+        let appended = self.append_with(py, |appender| append_stream(appender, &mut stream, now, SIGNALS));
+        // a signal may be the cause of the stream's error
+        py.check_signals()?;
+        appended.map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.append_batches)]
@@ -340,10 +287,8 @@ impl PyLogWriter {
         raw: &Bound<'_, PyAny>,
         keep_offsets: Defaulted<'_, '_>,
     ) -> PyResult<PyAppended> {
-        let (raw, keep_offsets) = (Blob::raw("raw", raw)?, keep_offsets.flag("keep_offsets")?);
-        let appended =
-            self.append_with(py, |appender| appender.append_batches(raw.as_slice(), keep_offsets))?;
-        Ok(appended.into())
+        let (raw, keep_offsets) = (Blob::raw("raw", raw)?, keep_offsets.or("keep_offsets", false, flag)?);
+        self.append_with(py, |appender| appender.append_batches(raw.as_slice(), keep_offsets)).map(Into::into)
     }
 
     #[doc = stub_doc!(LogWriter.flush)]
@@ -383,7 +328,7 @@ impl PyLogWriter {
     #[doc = stub_doc!(LogWriter.apply_retention)]
     #[pyo3(signature = (now=None))]
     fn apply_retention(&self, py: Python<'_>, now: Option<&Bound<'_, PyAny>>) -> PyResult<PyRetentionPlan> {
-        let now = now.map(|given| arguments::time("now", given)).transpose()?;
+        let now = optional("now", now, arguments::time)?;
         Ok(self.with_writer(py, |writer| writer.apply_retention(now))?.into())
     }
 
@@ -394,22 +339,15 @@ impl PyLogWriter {
 
     #[doc = stub_doc!(LogWriter.close)]
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        if self.handle.is_of_another_process() {
-            return Err(error::to_python(py, Error::Forked { handle: NAME }));
-        }
-        let Some(open) = self.handle.open().clone() else { return self.handle.check_failure(py) };
+        let Some(open) = self.handle.open(py)? else { return Ok(()) };
         enter(py, || {
             let closed = open.writer().close();
-            if let Err(error) = &closed {
-                let reason = match error {
-                    Error::Poisoned { reason } => reason.clone(),
-                    error => error.to_string(),
-                };
-                let _ = self.handle.failure.set(reason);
-            }
-            self.handle.is_closed.store(true, Ordering::Release);
-            self.handle.open().take();
-            // the files go here, unless another thread is still told that it came too late
+            self.handle.state.store(Arc::new(match &closed {
+                Ok(()) => State::Closed,
+                Err(Error::Poisoned { reason }) => State::Failed(reason.clone()),
+                Err(error) => State::Failed(error.to_string()),
+            }));
+            // closes the files, unless a call of another thread still uses them
             drop(open);
             closed
         })
@@ -430,7 +368,7 @@ impl PyLogWriter {
     ) -> PyResult<()> {
         let _ = (exc_value, traceback);
         match self.close(py) {
-            // what ended the block is what went wrong, and closing would only repeat it or hide it
+            // the exception that ended the block is not replaced by the error of the close
             Err(_) if exc_type.is_some() => Ok(()),
             closed => closed,
         }

@@ -183,9 +183,7 @@ impl Partition {
         let mut append = |builder: &mut BatchBuilder, batch: &[NewRecord<'_>]| {
             let appended = self.append_built(builder, batch, max_bytes, &validation)?;
             builder.clear();
-            total.last_offset = appended.last_offset;
-            total.max_timestamp = total.max_timestamp.max(appended.max_timestamp);
-            total.durable = false;
+            total = total.followed_by(appended);
             Ok(())
         };
         let (mut result, mut start) = (Ok(()), 0);
@@ -226,8 +224,7 @@ impl Partition {
         let front = self.append_built(builder, front, max_bytes, validation)?;
         fill(builder, back)?;
         let back = self.append_built(builder, back, max_bytes, validation)?;
-        let max_timestamp = front.max_timestamp.max(back.max_timestamp);
-        Ok(Appended { first_offset: front.first_offset, max_timestamp, ..back })
+        Ok(front.followed_by(back))
     }
 
     fn append_batches(&mut self, raw: &[u8], keep_offsets: bool) -> Result<Appended> {

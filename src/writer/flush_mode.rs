@@ -30,6 +30,13 @@ pub enum FlushMode {
     None,
 }
 
+impl FlushMode {
+    /// The default of `ms` of [`FlushMode::Group`].
+    pub(crate) const GROUP_MS: u64 = 2;
+    /// The default of `bytes` of [`FlushMode::Group`].
+    pub(crate) const GROUP_BYTES: u64 = 1 << 20;
+}
+
 impl fmt::Display for FlushMode {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -90,7 +97,10 @@ impl FromStr for FlushMode {
         }
         let [first, second] = values;
         Ok(match name {
-            "group" => Self::Group { ms: first.unwrap_or(2), bytes: second.unwrap_or(1 << 20) },
+            "group" => Self::Group {
+                ms: first.unwrap_or(Self::GROUP_MS),
+                bytes: second.unwrap_or(Self::GROUP_BYTES),
+            },
             _ => Self::Interval { messages: first, ms: second },
         })
     }

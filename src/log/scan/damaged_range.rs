@@ -6,7 +6,7 @@ use crate::error::Malformed;
 use crate::segment::{Batch, DamagedSpan, Segment};
 
 /// A damaged range of a segment, which a scan left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct DamagedRange {
     /// The `.log`.
     pub file: PathBuf,

@@ -1,7 +1,7 @@
 //! What a scan did.
 
 /// What a scan did so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ScanStats {
     /// Records returned.
     pub records: u64,

@@ -1,0 +1,137 @@
+//! The targets of many look-ups, from a column of any library: offsets, or times in ms.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, RecordBatchReader, new_empty_array};
+use arrow_schema::{DataType, TimeUnit};
+
+/// A target that has no result: a null, or a number outside 64 bits.
+pub(crate) const NO_TARGET: i64 = -1;
+
+/// Why a column has no targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoTargets {
+    /// Its timestamps have no time zone.
+    NoTimeZone,
+    /// It is a struct.
+    Struct,
+    /// It has another type.
+    Type,
+}
+
+/// The targets in the first column of a stream. `with_times`: timestamps are targets too.
+pub(crate) fn read_targets(stream: impl RecordBatchReader, with_times: bool) -> Result<Vec<i64>, NoTargets> {
+    let schema = stream.schema();
+    let field = schema.fields().first().ok_or(NoTargets::Type)?;
+    // an extension type gives its integers another meaning
+    if field.extension_type_name().is_some() {
+        return Err(NoTargets::Type);
+    }
+    // a stream without a batch has a type too
+    let mut all = targets(&new_empty_array(field.data_type()), with_times)?;
+    for batch in stream {
+        let batch = batch.map_err(|_| NoTargets::Type)?;
+        all.append(&mut targets(batch.column(0), with_times)?);
+    }
+    Ok(all)
+}
+
+fn targets(column: &dyn Array, with_times: bool) -> Result<Vec<i64>, NoTargets> {
+    if let Some(dictionary) = column.as_any_dictionary_opt() {
+        let values = targets(dictionary.values(), with_times)?;
+        let keys = if values.is_empty() { vec![0; column.len()] } else { dictionary.normalized_keys() };
+        let target = |(row, key): (usize, &usize)| {
+            values.get(*key).copied().filter(|_| column.is_valid(row)).unwrap_or(NO_TARGET)
+        };
+        return Ok(keys.iter().enumerate().map(target).collect());
+    }
+    Ok(match column.data_type() {
+        DataType::Null => vec![NO_TARGET; column.len()],
+        DataType::Int8 => integers::<Int8Type>(column),
+        DataType::Int16 => integers::<Int16Type>(column),
+        DataType::Int32 => integers::<Int32Type>(column),
+        DataType::Int64 => integers::<Int64Type>(column),
+        DataType::UInt8 => integers::<UInt8Type>(column),
+        DataType::UInt16 => integers::<UInt16Type>(column),
+        DataType::UInt32 => integers::<UInt32Type>(column),
+        DataType::UInt64 => integers::<UInt64Type>(column),
+        DataType::Timestamp(unit, Some(_)) if with_times => match unit {
+            TimeUnit::Second => converted::<TimestampSecondType>(column, |time| time.checked_mul(1000)),
+            TimeUnit::Millisecond => converted::<TimestampMillisecondType>(column, Some),
+            TimeUnit::Microsecond => converted::<TimestampMicrosecondType>(column, |time| ceil(time, 1000)),
+            TimeUnit::Nanosecond => {
+                converted::<TimestampNanosecondType>(column, |time| ceil(time, 1_000_000))
+            }
+        },
+        DataType::Timestamp(_, None) if with_times => return Err(NoTargets::NoTimeZone),
+        DataType::Struct(_) => return Err(NoTargets::Struct),
+        _ => return Err(NoTargets::Type),
+    })
+}
+
+fn integers<T: ArrowPrimitiveType<Native: TryInto<i64>>>(column: &dyn Array) -> Vec<i64> {
+    converted::<T>(column, |number| number.try_into().ok())
+}
+
+fn converted<T: ArrowPrimitiveType>(
+    column: &dyn Array,
+    convert: impl Fn(T::Native) -> Option<i64>,
+) -> Vec<i64> {
+    let target = |value: Option<T::Native>| value.and_then(&convert).unwrap_or(NO_TARGET);
+    column.as_primitive::<T>().iter().map(target).collect()
+}
+
+/// A time in ms. A fraction of a millisecond is rounded up: no record is between, so the same record is found.
+#[expect(clippy::unnecessary_wraps, reason = "a conversion for `converted`")]
+fn ceil(time: i64, units: i64) -> Option<i64> {
+    Some(time.div_euclid(units) + i64::from(time.rem_euclid(units) > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{
+        ArrayRef, DictionaryArray, Int64Array, NullArray, StringArray, TimestampMicrosecondArray,
+        TimestampSecondArray, UInt64Array,
+    };
+
+    use super::*;
+
+    #[test]
+    fn what_has_no_result_is_no_target() {
+        let numbers = UInt64Array::from(vec![Some(5), None, Some(1 << 63), Some(u64::MAX)]);
+        assert_eq!(targets(&numbers, false), Ok(vec![5, -1, -1, -1]));
+        assert_eq!(targets(&NullArray::new(2), false), Ok(vec![-1, -1]));
+        let seconds = TimestampSecondArray::from(vec![2, i64::MAX]).with_timezone("UTC");
+        assert_eq!(targets(&seconds, true), Ok(vec![2000, -1]));
+    }
+
+    #[test]
+    fn a_fraction_of_a_millisecond_is_rounded_up() {
+        let times = TimestampMicrosecondArray::from(vec![0, 1, 1000, 1001, -1, -1000, -1001]);
+        let times = times.with_timezone("UTC");
+        assert_eq!(targets(&times, true), Ok(vec![0, 1, 1, 2, 0, -1, -1]));
+        assert_eq!(targets(&times, false), Err(NoTargets::Type));
+    }
+
+    #[test]
+    fn a_dictionary_has_the_targets_of_its_values() {
+        let dictionary = |keys: Vec<Option<i8>>, values: ArrayRef| {
+            DictionaryArray::new(arrow_array::Int8Array::from(keys), values)
+        };
+        let values = Arc::new(Int64Array::from(vec![Some(7), None]));
+        assert_eq!(
+            targets(&dictionary(vec![Some(0), None, Some(1), Some(0)], values), false),
+            Ok(vec![7, -1, -1, 7])
+        );
+        let empty = Arc::new(Int64Array::new_null(0));
+        assert_eq!(targets(&dictionary(vec![None], empty), false), Ok(vec![-1]));
+        let texts = Arc::new(StringArray::from(vec!["7"]));
+        assert_eq!(targets(&dictionary(vec![Some(0)], texts), false), Err(NoTargets::Type));
+    }
+}
