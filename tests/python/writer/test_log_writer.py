@@ -142,6 +142,14 @@ def test_invalid_records_are_refused_before_anything_is_written(writer: cw.LogWr
     assert writer.log_end_offset == 0
 
 
+def test_a_record_with_an_invalid_timestamp_is_refused_before_any_record_is_appended(path: Path) -> None:
+    """The records before it fill several batches."""
+    with cw.LogWriter(path, config=cw.LogConfig(max_message_bytes=200)) as writer:
+        with pytest.raises(cw.ConfigError, match="timestamp"):
+            writer.append_many([*[cw.Record(b"y" * 100)] * 4, cw.Record(b"x", timestamp=-5)])
+        assert writer.log_end_offset == 0
+
+
 def test_an_exception_of_an_iterator_is_passed_on_and_nothing_is_written(writer: cw.LogWriter) -> None:
     def broken() -> Iterator[bytes]:
         yield b"one"
