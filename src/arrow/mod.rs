@@ -28,7 +28,7 @@ mod headers;
 mod lookups;
 mod new_records;
 mod reader;
-#[cfg(feature = "python")]
+#[cfg(any(feature = "python", test))]
 mod targets;
 
 use std::sync::Arc;

@@ -93,45 +93,72 @@ fn ceil(time: i64, units: i64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
     use std::sync::Arc;
 
     use arrow_array::{
-        ArrayRef, DictionaryArray, Int64Array, NullArray, StringArray, TimestampMicrosecondArray,
-        TimestampSecondArray, UInt64Array,
+        ArrayRef, DictionaryArray, Int8Array, Int64Array, NullArray, RecordBatch, RecordBatchIterator,
+        StringArray, StructArray, TimestampMicrosecondArray, TimestampSecondArray, UInt64Array,
     };
+    use arrow_schema::{Field, Schema};
 
     use super::*;
+
+    fn read(column: impl Array + 'static, with_times: bool) -> Result<Vec<i64>, NoTargets> {
+        let batch = RecordBatch::try_from_iter([("targets", Arc::new(column) as ArrayRef)]).unwrap();
+        let schema = batch.schema();
+        read_targets(RecordBatchIterator::new([Ok(batch.clone()), Ok(batch)], schema), with_times).map(
+            |mut twice| {
+                let again = twice.split_off(twice.len() / 2);
+                assert_eq!(twice, again);
+                twice
+            },
+        )
+    }
 
     #[test]
     fn what_has_no_result_is_no_target() {
         let numbers = UInt64Array::from(vec![Some(5), None, Some(1 << 63), Some(u64::MAX)]);
-        assert_eq!(targets(&numbers, false), Ok(vec![5, -1, -1, -1]));
-        assert_eq!(targets(&NullArray::new(2), false), Ok(vec![-1, -1]));
+        assert_eq!(read(numbers, false), Ok(vec![5, -1, -1, -1]));
+        assert_eq!(read(NullArray::new(2), false), Ok(vec![-1, -1]));
         let seconds = TimestampSecondArray::from(vec![2, i64::MAX]).with_timezone("UTC");
-        assert_eq!(targets(&seconds, true), Ok(vec![2000, -1]));
+        assert_eq!(read(seconds, true), Ok(vec![2000, -1]));
     }
 
     #[test]
     fn a_fraction_of_a_millisecond_is_rounded_up() {
         let times = TimestampMicrosecondArray::from(vec![0, 1, 1000, 1001, -1, -1000, -1001]);
         let times = times.with_timezone("UTC");
-        assert_eq!(targets(&times, true), Ok(vec![0, 1, 1, 2, 0, -1, -1]));
-        assert_eq!(targets(&times, false), Err(NoTargets::Type));
+        assert_eq!(read(times.clone(), true), Ok(vec![0, 1, 1, 2, 0, -1, -1]));
+        assert_eq!(read(times, false), Err(NoTargets::Type));
     }
 
     #[test]
     fn a_dictionary_has_the_targets_of_its_values() {
-        let dictionary = |keys: Vec<Option<i8>>, values: ArrayRef| {
-            DictionaryArray::new(arrow_array::Int8Array::from(keys), values)
-        };
+        let dictionary =
+            |keys: Vec<Option<i8>>, values: ArrayRef| DictionaryArray::new(Int8Array::from(keys), values);
         let values = Arc::new(Int64Array::from(vec![Some(7), None]));
-        assert_eq!(
-            targets(&dictionary(vec![Some(0), None, Some(1), Some(0)], values), false),
-            Ok(vec![7, -1, -1, 7])
-        );
+        let keys = vec![Some(0), None, Some(1), Some(0)];
+        assert_eq!(read(dictionary(keys, values), false), Ok(vec![7, -1, -1, 7]));
         let empty = Arc::new(Int64Array::new_null(0));
-        assert_eq!(targets(&dictionary(vec![None], empty), false), Ok(vec![-1]));
+        assert_eq!(read(dictionary(vec![None], empty), false), Ok(vec![-1]));
         let texts = Arc::new(StringArray::from(vec!["7"]));
-        assert_eq!(targets(&dictionary(vec![Some(0)], texts), false), Err(NoTargets::Type));
+        assert_eq!(read(dictionary(vec![Some(0)], texts), false), Err(NoTargets::Type));
+    }
+
+    #[test]
+    fn other_columns_are_refused_by_their_type() {
+        let naive = TimestampSecondArray::from(vec![5]);
+        assert_eq!(read(naive.clone(), true), Err(NoTargets::NoTimeZone));
+        assert_eq!(read(naive, false), Err(NoTargets::Type));
+        let fields = StructArray::new_empty_fields(1, None);
+        assert_eq!(read(fields, false), Err(NoTargets::Struct));
+        let schema = |field| Arc::new(Schema::new(vec![field]));
+        let empty = |field| read_targets(RecordBatchIterator::new([], schema(field)), false);
+        assert_eq!(empty(Field::new("targets", DataType::Int64, true)), Ok(vec![]));
+        assert_eq!(empty(Field::new("targets", DataType::Utf8, true)), Err(NoTargets::Type));
+        let period = ("ARROW:extension:name".to_owned(), "pandas.period".to_owned());
+        let extension = Field::new("targets", DataType::Int64, true).with_metadata(HashMap::from([period]));
+        assert_eq!(empty(extension), Err(NoTargets::Type));
     }
 }
