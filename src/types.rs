@@ -88,9 +88,11 @@ pub enum Io {
     Pread,
 }
 
-/// A function that receives each warning of a [`Log`](crate::log::Log) once, when a call finds it. It runs in the thread of that
-/// call, and must not use the log. [`OnWarning::IGNORE`] does nothing; the warnings are also in
+/// A function that receives each warning of a [`Log`](crate::log::Log) once, when a call finds it. Warnings about the listing of the
+/// directory are given at the opening, and not again at a refresh. All of them are also in
 /// [`Log::warnings`](crate::log::Log::warnings).
+///
+/// The function runs in the thread of that call, and must not use the log. [`OnWarning::IGNORE`] does nothing.
 ///
 /// It is a plain function, as [`Interrupt`] is.
 #[derive(Debug, Clone, Copy)]

@@ -131,8 +131,9 @@ impl Opening<'_> {
             Some(earlier) => earlier.segments().refreshed(loaded),
             None => Segments::new(loaded),
         };
-        for warning in &opening {
-            self.lookups.report(warning);
+        // not by a refresh: beside a writer that deletes records, each one may hide others below the log start
+        if self.earlier.is_none() {
+            opening.iter().for_each(|warning| self.lookups.report(warning));
         }
         Ok(Log {
             inner: Arc::new(Inner {

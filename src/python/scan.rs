@@ -247,6 +247,8 @@ struct Reading {
     scan: Scan,
     in_batch: bool,
     ready: VecDeque<OwnedRecord>,
+    /// The offset of the last record that was returned.
+    last_returned: i64,
     /// Found after the records in `ready`, and raised after them.
     error: Option<Error>,
 }
@@ -254,7 +256,8 @@ struct Reading {
 impl PyRecords {
     pub(super) fn new(scan: Scan) -> Self {
         let path = scan.log().path().to_owned();
-        let reading = Reading { scan, in_batch: false, ready: VecDeque::new(), error: None };
+        let reading =
+            Reading { scan, in_batch: false, ready: VecDeque::new(), last_returned: -1, error: None };
         Self { reading: Mutex::new(reading), path }
     }
 
@@ -269,7 +272,10 @@ impl Reading {
             self.error = self.fill().err();
         }
         match self.ready.pop_front() {
-            Some(record) => Ok(Some(record)),
+            Some(record) => {
+                self.last_returned = record.offset;
+                Ok(Some(record))
+            }
             None => self.error.take().map_or(Ok(None), Err),
         }
     }
@@ -328,7 +334,9 @@ impl PyRecords {
     fn first_uncommitted(&self, py: Python<'_>) -> PyResult<Option<(OsString, i64)>> {
         enter(py, || {
             let reading = self.lock();
-            let offset = reading.scan.first_uncommitted()?;
+            // not a record that was read ahead
+            let found = reading.scan.first_uncommitted()?;
+            let offset = found.filter(|offset| *offset <= reading.last_returned);
             Ok(offset.map(|offset| (reading.scan.log().path().as_os_str().to_owned(), offset)))
         })
     }

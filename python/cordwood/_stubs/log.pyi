@@ -106,7 +106,9 @@ class Log:
     def warnings(self) -> list[str]:
         """Faults that do not affect the results, one sentence each.
 
-        Examples: a wrong index entry, a torn tail, an ignored checkpoint. Look-ups can add warnings.
+        Examples: a wrong index entry, a torn tail, an ignored checkpoint. Look-ups can add warnings. Each is also
+        logged once by the logger `cordwood`, when it is found; those about the directory at the opening, and not at
+        a refresh.
         """
     @property
     def is_compacted(self) -> bool:

@@ -70,7 +70,7 @@ class Records(Iterator[Record]):
         """The counters so far. They include the records read ahead."""
     @property
     def first_uncommitted(self) -> tuple[str, int] | None:
-        """As `Scan.first_uncommitted`, of the records that were read so far, those read ahead included."""
+        """As `Scan.first_uncommitted`, of the records returned so far."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cordwood import DamagedRange, Record, Records, Scan
+from cordwood import DamagedRange, Records, Scan
 from cordwood.cli.exit_codes import FAILED, UsageError, say
 from cordwood.cli.formats import (
     OTHER_COLUMNS,
@@ -108,25 +108,21 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     }
     # larger values do not fit the argument, and no log has more records
     limit = None if limit is None else min(limit, sys.maxsize)
-    written = _Written(limit)
     names = tuple(chosen or RECORD_COLUMNS)
     # without pyarrow; the scan refuses a repeated column
     is_plain = set(names) <= set(RECORD_COLUMNS) and len(set(names)) == len(names)
     if written_format == "jsonl" and on_damage == "raise" and is_plain:
         records = log.records(**request)
-        rows = (rows_of_record(record, names) for record in written.records(records))
+        rows = (rows_of_record(record, names) for record in itertools.islice(records, limit))
         with target.opened(binary=False) as out:
             write_jsonl(counted(rows, _one, to_file=target.path is not None), out)
         if isolation is None:
-            _name_uncommitted(records, written)
+            _name_uncommitted(records)
         return
-    # `_Written` needs the offsets, also if that column is not selected
-    is_added = limit is not None and chosen is not None and "offset" not in chosen
-    scan = log.scan(columns=[*(chosen or ()), "offset"] if is_added else chosen, **request)
-    schema = scan.schema.remove(scan.schema.get_field_index("offset")) if is_added else scan.schema
+    scan = log.scan(columns=chosen, limit=limit, **request)
+    schema = scan.schema
     with target.opened(binary=written_format in {"arrow", "parquet"}) as out:
-        selected = (batch.select(schema.names) for batch in written.batches(scan))
-        batches = counted(selected, _row_count, to_file=target.path is not None)
+        batches = counted(scan, _row_count, to_file=target.path is not None)
         match written_format:
             case "jsonl":
                 write_jsonl(_rows(batches), out)
@@ -138,7 +134,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
             case "parquet":
                 write_parquet(schema, batches, out)
     if isolation is None:
-        _name_uncommitted(scan, written)
+        _name_uncommitted(scan)
     _name_damage(scan.damaged_ranges)
 
 
@@ -159,39 +155,9 @@ def _times(since: str | None, until: str | None) -> dict[str, int | None]:
     return {"start_time": start, "end_time": end}
 
 
-class _Written:
-    """Limits the rows that are written, and keeps the offset of the last one."""
-
-    def __init__(self, limit: int | None) -> None:
-        self.limit = limit
-        self.last = -1
-
-    def records(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Yield the records that are written."""
-        for record in itertools.islice(records, self.limit):
-            self.last = record.offset
-            yield record
-
-    def batches(self, scan: Scan) -> Iterator["pa.RecordBatch"]:
-        """Yield the batches that are written; with a limit they must have the column `offset`."""
-        left = sys.maxsize if self.limit is None else self.limit
-        for batch in scan if left else ():
-            part = batch.slice(0, left)
-            if self.limit is not None:
-                self.last = part.column("offset")[-1].as_py()
-            yield part
-            left -= part.num_rows
-            if left <= 0:
-                return
-
-    def contains(self, offset: int) -> bool:
-        """Whether a record that was read is also written: more is read than written."""
-        return self.limit is None or offset <= self.last
-
-
-def _name_uncommitted(reading: Records | Scan, written: _Written) -> None:
+def _name_uncommitted(reading: Records | Scan) -> None:
     found = reading.first_uncommitted
-    if found is not None and written.contains(found[1]):
+    if found is not None:
         say(
             f"{found[0]}: the output contains records of transactions that were aborted or have not ended, the first "
             f"at offset {found[1]}; --isolation read_committed leaves them out"

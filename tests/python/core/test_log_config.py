@@ -67,7 +67,10 @@ def test_a_brokers_file_has_the_same_meaning_as_in_kafka(case: dict[str, Any]) -
         ({"node.id": "1", "log.roll.ms": "5"}, {"segment_ms": 5}),
         ({"process.roles": "broker"}, {}),
         ({"segment.ms": "5"}, {"segment_ms": 5}),
-        ({"message.max.bytes": "5"}, "message.max.bytes is a broker setting, and the topic setting is max.message.bytes"),
+        (
+            {"message.max.bytes": "5"},
+            "message.max.bytes is a broker setting, and the topic setting is max.message.bytes",
+        ),
         ({"segmnt.bytes": "5"}, "the nearest is segment.bytes"),
         ({"RETENTION.MS": "5"}, "the nearest is retention.ms"),
         ({"on.damage": "5"}, "expected a topic setting, found"),

@@ -128,3 +128,17 @@ def test_records_whose_marker_may_be_damaged_are_uncommitted(copied: Callable[..
     left_out = {offset for offset in given if offset not in seen and offset < marker["baseOffset"]}
     assert left_out
     assert scan.first_uncommitted == (str(path), min(left_out))
+
+
+def test_a_record_that_was_read_ahead_and_not_returned_does_not_count() -> None:
+    """One call of the core reads many records."""
+    log = cw.Log(corpus.GOLDEN / "11-transactions" / "payments-0")
+    first = log.scan()
+    first.to_arrow()
+    assert first.first_uncommitted is not None
+    offset = first.first_uncommitted[1]
+    records = log.records()
+    for record in records:
+        assert (records.first_uncommitted is None) == (record.offset < offset)
+        if record.offset == offset:
+            break

@@ -77,7 +77,7 @@ def test_an_invalid_config_is_refused_with_advice(writer: Any, path: Path) -> No
 def test_indexes_too_small_for_an_entry_are_refused_by_their_setting(path: Path, size: int) -> None:
     # Kafka allows it, and its files can be read
     config = cw.LogConfig.from_properties({"segment.index.bytes": size})
-    with pytest.raises(cw.ConfigError, match=rf"^segment\.index\.bytes: expected 12 or more.*, found {size}"):
+    with pytest.raises(cw.ConfigError, match=rf"^segment\.index\.bytes: expected at least 12 .*, found {size}"):
         cw.LogWriter(path, config=config)
     assert not path.exists()
     with cw.LogWriter(path, config=cw.LogConfig(segment_index_bytes=12)) as writer:
