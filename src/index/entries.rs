@@ -28,6 +28,7 @@ pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
 
     /// The bytes of the slot.
     ///
+    /// # Errors
     /// [`Error::Config`](crate::Error::Config) if the offset is not 0 to 2^31 - 1 above the base offset.
     fn encode(&self, base_offset: i64) -> Result<[u8; SIZE]>;
 
@@ -39,6 +40,7 @@ pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
 
     /// Compares the key of the last entry with that of the first, for indexes in which Kafka does.
     ///
+    /// # Errors
     /// The value that the format requires, and the one found.
     fn check_last(&self, _first: &Self) -> Result<(), Malformed> {
         Ok(())

@@ -20,6 +20,7 @@ impl<W> Exclusive<W> {
     /// Takes the locks, then calls `open` with the directory, the file's name and the base offset: `base_offset` if given,
     /// else the digits at the start of the name.
     ///
+    /// # Errors
     /// [`Error::Locked`] if another writer or a broker runs; [`Error::LogNotFound`] if there is no directory;
     /// [`Error::Config`] for a base offset that is negative or missing; errors of `open`.
     pub fn open(
@@ -50,7 +51,8 @@ impl<W> Exclusive<W> {
 
     /// Ends the writer with `close`, then releases the locks.
     ///
-    /// Errors of `close`.
+    /// # Errors
+    /// Those of `close`.
     pub fn close(self, close: impl FnOnce(W) -> Result<()>) -> Result<()> {
         let Self { writer, _locks } = self;
         close(writer)

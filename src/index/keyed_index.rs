@@ -27,6 +27,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     ///
     /// *Cost*: the last page; with a zero tail, a bisection.
     ///
+    /// # Errors
     /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or a negative
     /// one is; [`Error::Io`](crate::Error::Io); [`Error::LogChanged`](crate::Error::LogChanged) if the file is cut
     /// meanwhile.
@@ -103,6 +104,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     ///
     /// *Source*: `OffsetIndex.entry`, `TimeIndex.entry`.
     ///
+    /// # Errors
     /// [`Error::Config`](crate::Error::Config) if `n` is not below [`Index::entries`]; [`Error::Io`](crate::Error::Io),
     /// [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn entry(&self, n: u64) -> Result<E> {
@@ -122,6 +124,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     ///
     /// *Source*: `OffsetIndex.sanityCheck`, `TimeIndex.sanityCheck`.
     ///
+    /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if a check fails; [`Error::Io`](crate::Error::Io),
     /// [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn sanity_check(&self) -> Result<()> {

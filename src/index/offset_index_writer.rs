@@ -27,6 +27,7 @@ impl OffsetIndexWriter {
     /// Creates a file of `max_index_size` bytes, rounded down to whole entries of 8: 67 bytes give 64. It has no blocks
     /// before its first entry. `base_offset`: the segment's.
     ///
+    /// # Errors
     /// [`Error::Config`] if not even one entry fits, or `base_offset` is negative; [`Error::Io`], also if the name exists.
     /// No file is left.
     pub fn create(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
@@ -39,6 +40,7 @@ impl OffsetIndexWriter {
     /// including zeros that a crash left, so it is full until it is resized. `max_index_size` (bytes) is the size that
     /// [`OffsetIndexWriter::reset`] restores.
     ///
+    /// # Errors
     /// [`Error::Config`] if `base_offset` is negative, or if a file must be created and not even one entry fits;
     /// [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
@@ -53,6 +55,7 @@ impl OffsetIndexWriter {
     /// *Cost*: one system call.
     /// *Source*: `OffsetIndex.append`.
     ///
+    /// # Errors
     /// [`Error::Config`] if the index is full; if `offset` is not above [`OffsetIndexWriter::last_offset`] of an index with
     /// entries; if it is below the base offset or more than 2³¹ − 1 above it. [`Error::Io`]. On an error the entry is not
     /// added.
@@ -110,6 +113,7 @@ impl OffsetIndexWriter {
     ///
     /// *Source*: `OffsetIndex.truncateTo`.
     ///
+    /// # Errors
     /// [`Error::Io`]. If the entries were dropped before the error, the next call that writes the file overwrites their
     /// slots with zeros.
     pub fn truncate_to(&mut self, offset: i64) -> Result<()> {
@@ -132,6 +136,7 @@ impl OffsetIndexWriter {
     ///
     /// *Source*: `AbstractIndex.resize`; Kafka also accepts a size that is too small for the entries, and breaks.
     ///
+    /// # Errors
     /// [`Error::Config`] if the entries do not fit; [`Error::Io`]. On an error the index is unchanged.
     pub fn resize(&mut self, max_index_size: u64) -> Result<bool> {
         self.index.slots.preallocated_mut().map_or(Ok(false), |slots| slots.resize(max_index_size))
@@ -160,6 +165,7 @@ impl OffsetIndexWriter {
 
     /// Makes contents and size durable. The name is durable after [`Directory::sync`].
     ///
+    /// # Errors
     /// [`Error::Io`]: data that was not durable yet may be lost, even if a later flush succeeds.
     pub fn flush(&mut self) -> Result<()> {
         self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::flush)

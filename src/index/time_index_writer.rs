@@ -26,6 +26,7 @@ impl TimeIndexWriter {
     /// Creates a file of `max_index_size` bytes, rounded down to whole entries of 12: 67 bytes give 60. It has no blocks
     /// before its first entry. `base_offset`: the segment's.
     ///
+    /// # Errors
     /// [`Error::Config`] if not even one entry fits, or `base_offset` is negative; [`Error::Io`], also if the name exists.
     /// No file is left.
     pub fn create(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
@@ -38,6 +39,7 @@ impl TimeIndexWriter {
     /// including zeros that a crash left, so it is full until it is resized. `max_index_size` (bytes) is the size that
     /// [`TimeIndexWriter::reset`] restores.
     ///
+    /// # Errors
     /// [`Error::Config`] if `base_offset` is negative, or if a file must be created and not even one entry fits;
     /// [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64, max_index_size: u64) -> Result<Self> {
@@ -56,6 +58,7 @@ impl TimeIndexWriter {
     /// *Cost*: one system call.
     /// *Source*: `TimeIndex.maybeAppend`.
     ///
+    /// # Errors
     /// [`Error::Config`] if the index is full; if an index with entries has a last offset above `offset` or a last
     /// timestamp above `timestamp`; if an entry would be added whose offset is below the base offset or more than 2³¹ − 1
     /// above it. [`Error::Io`]. On an error the entry is not added.
@@ -144,6 +147,7 @@ impl TimeIndexWriter {
     ///
     /// *Source*: `AbstractIndex.resize`; Kafka also accepts a size that is too small for the entries, and breaks.
     ///
+    /// # Errors
     /// [`Error::Config`] if the entries do not fit; [`Error::Io`]. On an error the index is unchanged.
     pub fn resize(&mut self, max_index_size: u64) -> Result<bool> {
         self.index.slots.preallocated_mut().map_or(Ok(false), |slots| slots.resize(max_index_size))
@@ -172,6 +176,7 @@ impl TimeIndexWriter {
 
     /// Makes contents and size durable. The name is durable after [`Directory::sync`].
     ///
+    /// # Errors
     /// [`Error::Io`]: data that was not durable yet may be lost, even if a later flush succeeds.
     pub fn flush(&mut self) -> Result<()> {
         self.index.slots.preallocated_mut().map_or(Ok(()), Preallocated::flush)

@@ -36,6 +36,7 @@ impl TransactionIndex {
     /// Opens a file for reading, mapped if `map` is true. Reads nothing yet. `base_offset`: the segment's; if `None`, the
     /// digits at the start of the file's name.
     ///
+    /// # Errors
     /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or a negative
     /// one is; [`Error::Io`](crate::Error::Io).
     pub fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<Self> {
@@ -74,6 +75,7 @@ impl TransactionIndex {
 
     /// The entry in slot `n`, counted from 0.
     ///
+    /// # Errors
     /// [`Error::Config`](crate::Error::Config) if `n` is not below [`TransactionIndex::entries`];
     /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) if the entry's version is above 0,
     /// [`Error::Corrupt`](crate::Error::Corrupt) if it is below; [`Error::Io`](crate::Error::Io),
@@ -105,6 +107,7 @@ impl TransactionIndex {
     ///
     /// *Source*: `TransactionIndex.sanityCheck`.
     ///
+    /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt) if one does; errors of [`TransactionIndex::entry`].
     pub fn sanity_check(&self) -> Result<()> {
         for (n, entry) in (0..).zip(self.iter()) {

@@ -25,6 +25,7 @@ impl TransactionIndexWriter {
     /// Opens a file; if there is none, the first append creates it. `base_offset`: the segment's. Bytes after the last
     /// whole entry are ignored, and the next append overwrites them.
     ///
+    /// # Errors
     /// [`Error::Config`] if `base_offset` is negative; [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
@@ -37,6 +38,7 @@ impl TransactionIndexWriter {
     /// *Source*: `TransactionIndex.append`; Kafka compares only with entries appended since it opened the file, this also
     /// with existing ones.
     ///
+    /// # Errors
     /// [`Error::Config`] if its last offset is not above that of the last entry; errors of
     /// [`TransactionIndex::last_entry`]; [`Error::Io`]. On an error no entry is added.
     pub fn append(&mut self, aborted: AbortedTransaction) -> Result<()> {
@@ -83,6 +85,7 @@ impl TransactionIndexWriter {
 
     /// Makes contents and size durable, if there is a file. Its name is durable after [`Directory::sync`].
     ///
+    /// # Errors
     /// [`Error::Io`]: data that was not durable yet may be lost, even if a later flush succeeds.
     pub fn flush(&mut self) -> Result<()> {
         self.index.slots.appended_mut().map_or(Ok(()), |slots| slots.flush())

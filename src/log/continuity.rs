@@ -54,6 +54,7 @@ impl Log {
     ///
     /// *Cost*: finds the end of each segment in the range, once per log.
     ///
+    /// # Errors
     /// [`Error::LogChanged`] if a gap now contains a segment; [`Error::Io`].
     pub fn offset_gaps(&self, offsets: Range<i64>) -> Result<Vec<OffsetGap>> {
         let start = offsets.start.max(self.log_start_offset());

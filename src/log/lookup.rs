@@ -10,6 +10,7 @@ impl Log {
     ///
     /// *Cost*: an index search and the headers of one index interval.
     ///
+    /// # Errors
     /// [`Error::OffsetOutOfRange`] outside `log_start_offset..log_end_offset`; [`Error::Corrupt`] if the result depends on
     /// a damaged batch; [`Error::Io`], [`Error::LogChanged`].
     ///
@@ -42,6 +43,7 @@ impl Log {
     /// *Cost*: skips segments by their time index, which is confirmed once; then two index searches and a walk. Finds the
     /// end of the segment before the result's once.
     ///
+    /// # Errors
     /// [`Error::Config`] for a negative timestamp; [`Error::Corrupt`] if the result depends on a damaged batch;
     /// [`Error::Io`], [`Error::LogChanged`].
     ///

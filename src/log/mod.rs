@@ -143,6 +143,7 @@ impl Log {
     /// The offset that the next record gets: the exclusive end of the log. *Cost*: the first call opens the last segment and
     /// reads its end.
     ///
+    /// # Errors
     /// [`Error::Io`]; [`Error::LogChanged`] if the last segment is not the file it was when the log was opened.
     pub fn log_end_offset(&self) -> Result<i64> {
         let start = self.log_start_offset();
@@ -167,6 +168,7 @@ impl Log {
     /// The exclusive end of what a committed reader sees: the first offset of the oldest open transaction, or the log end
     /// offset. *Cost*: the first call walks all headers of the log.
     ///
+    /// # Errors
     /// [`Error::Corrupt`] if damage may have destroyed a transaction's marker; [`Error::Io`].
     pub fn last_stable_offset(&self) -> Result<i64> {
         let transactions = self.transactions()?;

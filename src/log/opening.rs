@@ -20,6 +20,7 @@ impl Log {
     /// segment's file is fixed here. The end of its data is found at its first use: in a preallocated file that may include
     /// batches that were appended in between.
     ///
+    /// # Errors
     /// [`Error::LogNotFound`] if there is no directory, or no segment in it; [`Error::Io`].
     ///
     /// *Source*: Kafka's `LogLoader.load`, without its repairs.
@@ -54,6 +55,7 @@ impl Log {
     ///
     /// *Cost*: a listing of the directory, and a system call for each segment that was read.
     ///
+    /// # Errors
     /// As [`Log::open`]; [`Error::LogNotFound`] if every segment is gone.
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
@@ -133,7 +135,9 @@ impl Opening<'_> {
         };
         // not by a refresh: beside a writer that deletes records, each one may hide others below the log start
         if self.earlier.is_none() {
-            opening.iter().for_each(|warning| self.lookups.report(warning));
+            for warning in &opening {
+                self.lookups.report(warning);
+            }
         }
         Ok(Log {
             inner: Arc::new(Inner {

@@ -20,6 +20,7 @@ impl Log {
     /// *Cost*: takes the cuts from the offset index, each confirmed by the batch it points to; reads no record. Segments
     /// whose largest timestamp is below the start time are left out.
     ///
+    /// # Errors
     /// As [`Log::scan`]; [`Error::Config`] if `max_bytes` is 0. Damage is not an error here: the scan reports it.
     pub fn plan(&self, max_bytes: u64, options: &ScanOptions) -> Result<Vec<Split>> {
         if max_bytes == 0 {

@@ -24,6 +24,7 @@ pub struct RetentionPlan {
 /// A segment's age is that of its largest timestamp, which is read from the log, or of its file if no record has a
 /// timestamp. An empty last segment stays.
 ///
+/// # Errors
 /// [`Error::Io`](crate::Error::Io); [`Error::Corrupt`](crate::Error::Corrupt) if a segment's times have to be read and
 /// are damaged.
 ///

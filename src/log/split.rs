@@ -48,6 +48,7 @@ impl Log {
     /// [`Log::scan`] of a split, within the ranges of the options. A committed scan takes the aborted transactions from the
     /// split if it has them, and opens only the split's segments.
     ///
+    /// # Errors
     /// [`Error::LogChanged`] if a segment that the split was planned from is gone, shortened or replaced; else as
     /// [`Log::scan`].
     pub fn scan_split(&self, split: &Split, options: ScanOptions) -> Result<Scan> {
@@ -89,6 +90,7 @@ impl Log {
     /// *Cost*: one `stat` and the header of the first batch for each segment of the split; the log end offset if the split
     /// includes the last segment.
     ///
+    /// # Errors
     /// [`Error::Io`]; [`Error::LogChanged`] if a file changes during the comparison.
     pub fn change_since(&self, split: &Split) -> Result<Option<(PlannedSegment, Change)>> {
         for planned in &split.segments {

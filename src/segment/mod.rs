@@ -160,6 +160,7 @@ impl Segment {
     /// whole batch, such as the zeros of a preallocated file. The value is fixed when the log is opened for the last
     /// segment, and at the first call for others.
     ///
+    /// # Errors
     /// [`Error::Io`]; [`Error::LogChanged`] if the file is gone.
     ///
     /// *Source*: `LogSegment.size`.
@@ -346,6 +347,7 @@ impl Segment {
     /// The largest timestamp of the segment's records, ms since the epoch; the file's modification time if no record has a
     /// timestamp. Kafka: `LogSegment.largestTimestamp`.
     ///
+    /// # Errors
     /// [`Error::Corrupt`] if it has to be read from the log and the log is damaged; [`Error::Io`].
     pub fn largest_timestamp(&self) -> Result<i64> {
         match self.largest_record_timestamp()? {

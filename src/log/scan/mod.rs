@@ -62,6 +62,7 @@ enum Decision {
 impl Log {
     /// Starts a scan.
     ///
+    /// # Errors
     /// [`Error::OffsetOutOfRange`] for a start below the log start or above the log end offset; [`Error::Config`] for a
     /// start above its end or a negative time; for a committed scan those of [`Log::last_stable_offset`].
     pub fn scan(&self, options: ScanOptions) -> Result<Scan> {
@@ -150,6 +151,7 @@ impl Scan {
 
     /// The next record in the range, of the batch that [`Scan::next_step`] returned; `None` after the last.
     ///
+    /// # Errors
     /// [`Error::Corrupt`] if a record breaks the format (with [`OnDamage::Raise`]; else the rest of the batch becomes a
     /// damaged range).
     #[inline]

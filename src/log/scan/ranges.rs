@@ -53,7 +53,8 @@ impl Ranges {
 impl Log {
     /// Checks a range, as [`Log::scan`] does.
     ///
-    /// Errors of [`Log::scan`] about the range.
+    /// # Errors
+    /// Those of [`Log::scan`] about the range.
     pub fn check(&self, ranges: &Ranges) -> Result<()> {
         self.resolve(ranges).map(|_| ())
     }
