@@ -19,6 +19,7 @@ from pathlib import Path
 
 import corpus
 import pytest
+from batches import Rec, batch, crc32c, write_partition
 from core.test_read_only import MUTATING, SHARED_WRITE
 from scripts import BECOME_NOBODY, Command, run, write_script
 
@@ -370,3 +371,58 @@ def test_an_index_without_a_log_is_named_as_such(tmp_path: Path) -> None:
     with cw.LogWriter(path) as writer:
         assert writer.recovery is not None
         assert writer.recovery.file_changes == [change]
+
+
+def opened_as_planned(path: Path) -> cw.RecoveryPlan:
+    """The plan of an opening, which then does what the plan states."""
+    plan = cw.LogWriter.plan_recovery(path)
+    with cw.LogWriter(path) as writer:
+        assert writer.recovery == plan
+        assert (writer.log_start_offset, writer.log_end_offset) == (plan.log_start_offset, plan.log_end_offset)
+    for change in plan.file_changes:
+        if change.new_file is not None:
+            assert not Path(change.file).exists()
+            assert Path(change.new_file).exists()
+    assert [int(log.stem) for log in sorted(path.glob("*.log"))] == plan.segments
+    assert cw.LogWriter.plan_recovery(path).is_clean
+    return plan
+
+
+def test_a_plan_names_the_parts_of_a_segment_that_is_split(tmp_path: Path) -> None:
+    far = 2**31 + 5
+    raws = [batch(0, [Rec(value=b"a")]), batch(far, [Rec(value=b"b"), Rec(value=b"c")])]
+    path = write_partition(tmp_path / "orders-0", [(0, raws)])
+    plan = opened_as_planned(path)
+    [split] = plan.splits
+    assert (split.file, split.base_offsets) == (str(path / f"{0:020d}.log"), [0, far])
+    assert plan.segments == [0, far]
+    assert [file.read_bytes() for file in sorted(path.glob("*.log"))] == raws
+    assert cw.Log(path).scan().to_arrow()["offset"].to_pylist() == [0, far, far + 1]
+
+
+def test_a_plan_completes_the_removal_of_all_records(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    written(path)
+    lines = "0\nended-at 20\nlog-start-offset 30\nrecovery-point 30\nstarting-at 30\n"
+    checkpoint = f"{lines}crc32c {crc32c(lines.encode()):08x}\n"
+    (path / ".cordwood.checkpoint").write_text(checkpoint)
+    (path / ".cordwood.clean").unlink()
+    segments = {str(file) for file in path.iterdir() if file.suffix in {".log", ".index", ".timeindex"}}
+    plan = opened_as_planned(path)
+    assert (plan.log_start_offset, plan.log_end_offset, plan.segments) == (30, 30, [30])
+    assert {change.file for change in plan.file_changes} == segments
+    assert {(change.new_file, change.reason) for change in plan.file_changes} == {(None, "emptied")}
+    assert (plan.cuts, plan.splits) == ([], [])
+
+
+def test_a_plan_keeps_what_a_replacement_covers_only_in_part(tmp_path: Path) -> None:
+    """A `.swap` file of compaction ends inside the second segment, whose other records no file would have."""
+    raws = [batch(offset, [Rec(value=b"x")]) for offset in range(6)]
+    path = write_partition(tmp_path / "orders-0", [(0, raws[:2]), (2, raws[2:4]), (4, raws[4:])])
+    (path / f"{0:020d}.log.swap").write_bytes(b"".join(raws[:3]))
+    plan = opened_as_planned(path)
+    [cut] = plan.cuts
+    assert (cut.file, cut.start_offset) == (str(path / f"{2:020d}.log"), 2)
+    assert cut.quarantine is not None
+    assert Path(cut.quarantine).read_bytes() == b"".join(raws[2:4])
+    assert cw.Log(path).scan().to_arrow()["offset"].to_pylist() == [0, 1, 2, 4, 5]
