@@ -6,6 +6,7 @@
 //!   (cloned: appends)                     └─ GroupCommit      which thread syncs, and the durable offset
 //! ```
 
+mod appended;
 mod appender;
 mod close;
 mod ends;
@@ -22,7 +23,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::state::data_directory::DataDirectory;
+pub use appended::Appended;
 pub use appender::Appender;
 pub use flush_mode::FlushMode;
 use group_commit::GroupCommit;
@@ -40,6 +41,7 @@ use crate::log::live_segments::LiveSegments;
 use crate::log::retention::{self, RetentionPlan};
 use crate::log::{Log, LogOptions};
 use crate::record::NewRecord;
+use crate::state::data_directory::DataDirectory;
 use crate::state::leader_epochs::LeaderEpochs;
 pub use crate::state::partition_metadata::TopicId;
 use crate::types::Interrupt;
@@ -52,28 +54,6 @@ pub(crate) fn derived_indexes(log: &Log, config: &LogConfig) -> Result<(i64, [Ve
     let end_offset = scanned.end_offset;
     let indexes = scanned.into_indexes();
     Ok((end_offset, [indexes.offset_index, indexes.time_index]))
-}
-
-/// The result of an append. Kafka: `LogAppendInfo`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Appended {
-    /// The offset of the first record.
-    pub first_offset: i64,
-    /// The offset of the last record, inclusive; below `first_offset` if there was no record to append.
-    pub last_offset: i64,
-    /// The largest timestamp as it was stored, ms; −1 if no record has one.
-    pub max_timestamp: i64,
-    /// Whether the records survive a power loss.
-    pub durable: bool,
-}
-
-impl Appended {
-    /// The result of this append and a later one together.
-    pub(crate) fn followed_by(self, later: Self) -> Self {
-        let is_empty = self.last_offset < self.first_offset;
-        let first_offset = if is_empty { later.first_offset } else { self.first_offset };
-        Self { first_offset, max_timestamp: self.max_timestamp.max(later.max_timestamp), ..later }
-    }
 }
 
 /// The state that a writer shares with its appenders.
