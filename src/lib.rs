@@ -56,7 +56,7 @@ pub mod bench {
 
     use crate::error::{Error, Result};
     use crate::fs::Directory;
-    use crate::index::entries::EntryRule;
+    use crate::index::due_entries::EntryRule;
     use crate::record::BatchHeader;
     use crate::segment::{SegmentAppender, SegmentLayout};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::entries::Entry;
+use super::entry::Entry;
 use super::search::{Method, Search};
 use super::slots::{PageTrace, Slots};
 use crate::error::{Malformed, Result};

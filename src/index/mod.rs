@@ -80,7 +80,8 @@
 //! the pages 10, 11, 12 with [`Method::Warm`].
 
 mod appended;
-pub(crate) mod entries;
+pub(crate) mod due_entries;
+mod entry;
 mod exclusive;
 mod keyed_index;
 mod offset_index;
@@ -98,7 +99,7 @@ mod tests;
 
 use std::path::Path;
 
-pub use entries::Entry;
+pub use entry::Entry;
 pub use exclusive::Exclusive;
 pub use keyed_index::Index;
 pub use offset_index::OffsetIndex;

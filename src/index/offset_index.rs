@@ -1,6 +1,6 @@
 //! `.index`: from an offset to the position of a batch at or before it.
 
-use super::entries::Entry;
+use super::entry::Entry;
 use super::keyed_index::Index;
 use super::relative;
 use super::search::Method;

@@ -1,6 +1,6 @@
 //! `.timeindex`: from a timestamp to an offset below which no record has a later one.
 
-use super::entries::Entry;
+use super::entry::Entry;
 use super::keyed_index::Index;
 use super::offset_index::absolute;
 use super::relative;

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::entries::Entry;
+use super::entry::Entry;
 use super::preallocated::Preallocated;
 use super::slots::Slots;
 use super::{TimeIndex, checked_base_offset, full};

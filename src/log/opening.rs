@@ -59,7 +59,7 @@ impl Log {
     /// As [`Log::open`]; [`Error::LogNotFound`] if every segment is gone.
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
-        inner.open_files.check_for_broker();
+        inner.open_files.mapping.check_for_broker(&inner.open_files.directory);
         Self::load(&inner.open_files, inner.options.clone(), &inner.lookups, Some(self), inner.live.clone())
     }
 

@@ -24,6 +24,7 @@
 //!
 //! Kafka: `DefaultRecordBatch`, `DefaultRecord`, `LegacyRecord`, `AbstractLegacyRecordBatch`.
 
+mod append_validation;
 mod attributes;
 mod builder;
 pub mod codec;
@@ -35,9 +36,9 @@ mod payload;
 mod record_ref;
 mod records;
 mod stamp;
-mod validate;
 pub mod varint;
 
+pub use append_validation::{Analyzed, Origin, Validation, analyze};
 pub use attributes::{Attributes, Codec};
 pub use builder::{BatchBuilder, BatchOptions, NewRecord};
 pub use header::BatchHeader;
@@ -45,7 +46,6 @@ pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};
 pub use records::Records;
 pub use stamp::{stamp, stamp_log_append_time, stamp_timestamps};
-pub use validate::{Analyzed, Origin, Validation, analyze};
 
 /// Bytes before the part that `length` counts.
 pub const LOG_OVERHEAD: usize = 12;

@@ -1,6 +1,7 @@
 //! The leader epochs of a segment, and whether it was compacted, from its batch headers.
 
-use super::walk::{Preceding, Step};
+use super::damage::Preceding;
+use super::walk::Step;
 use super::{Batch, SCAN_READ, Segment};
 use crate::error::Result;
 

@@ -7,6 +7,7 @@ mod appender;
 mod batch_table;
 mod buckets;
 mod cuts;
+mod damage;
 mod file_budget;
 mod file_slots;
 mod identity;
@@ -14,6 +15,7 @@ mod index_reach;
 mod lazy_table;
 mod leader_epochs;
 mod log_file;
+mod mapping;
 mod open_files;
 mod planned;
 mod resync;
@@ -42,6 +44,7 @@ pub(crate) use appender::{SegmentAppender, SegmentLayout, SegmentState, remove_s
 use batch_table::BatchTable;
 pub(crate) use batch_table::{FoundBatch, OffsetLookups};
 pub(crate) use buckets::{Bucket, Buckets};
+pub(crate) use damage::{Bounds, Damage, Preceding};
 pub(crate) use file_budget::with_descriptors;
 use file_slots::{FileSlots, Slot};
 use lazy_table::LazyTable;
@@ -56,7 +59,7 @@ pub(crate) use tail::Tail;
 pub(crate) use time_table::TimeLookups;
 use time_table::TimeTable;
 pub use walk::Batch;
-pub(crate) use walk::{Bounds, Damage, Preceding, Step, Walk};
+pub(crate) use walk::{Step, Walk};
 pub(crate) use warnings::Warnings;
 
 /// Bytes that a look-up reads at a time if the file is not mapped: enough for an index interval of small batches.
@@ -187,7 +190,7 @@ impl Segment {
                 {
                     return Err(self.changed("a different file with that name"));
                 }
-                FileBytes::new(file, Some(identity.size), self.open_files.should_map(self.is_last()))
+                FileBytes::new(file, Some(identity.size), self.open_files.mapping.should_map(self.is_last()))
             },
         )
     }
@@ -268,7 +271,7 @@ impl Segment {
         let Some(name) = name else { return Ok(None) };
         let opened = self.open_files.get(&self.slots, slot, kind, || {
             let file = self.open_files.directory.open_file(name)?;
-            open(FileBytes::new(file, None, self.open_files.should_map(self.is_last()))?)
+            open(FileBytes::new(file, None, self.open_files.mapping.should_map(self.is_last()))?)
         });
         match opened {
             Ok(opened) => Ok(Some(opened)),

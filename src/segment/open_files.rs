@@ -1,11 +1,12 @@
 //! The open files and mappings of a partition. They are opened on first use, and a limited number is kept open.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::file_budget::{Pool, with_descriptors};
 use super::file_slots::{FileSlots, Slot};
 use super::lazy_table::Budget;
+use super::mapping::Mapping;
 use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, SystemFile};
@@ -20,8 +21,7 @@ pub(crate) struct OpenFiles {
     pub(crate) interrupt: Interrupt,
     /// The memory for tables of segments.
     pub(crate) tables: Arc<Budget>,
-    io: Io,
-    is_broker_running: AtomicBool,
+    pub(crate) mapping: Mapping,
     limit: usize,
     opened: AtomicU64,
     kept: Arc<Pool>,
@@ -30,33 +30,15 @@ pub(crate) struct OpenFiles {
 
 impl OpenFiles {
     pub(crate) fn new(directory: Directory, io: Io, limit: usize, interrupt: Interrupt) -> Self {
-        let open_files = Self {
+        Self {
+            mapping: Mapping::new(io, &directory),
             directory,
             interrupt,
             tables: Arc::default(),
-            io,
-            is_broker_running: AtomicBool::new(false),
             limit: limit.max(1),
             opened: AtomicU64::new(0),
             kept: Pool::new(),
             truncations: OnceLock::new(),
-        };
-        open_files.check_for_broker();
-        open_files
-    }
-
-    /// Checks whether another process has locked the data directory. If so, files opened from now on are not mapped.
-    pub(crate) fn check_for_broker(&self) {
-        let runs = self.io == Io::Auto && self.directory.is_locked();
-        self.is_broker_running.store(runs, Ordering::Relaxed);
-    }
-
-    /// Whether to map files of the last segment (or of an earlier one), by the setting `io`.
-    pub(crate) fn should_map(&self, is_last: bool) -> bool {
-        match self.io {
-            Io::Mmap => true,
-            Io::Pread => false,
-            Io::Auto => !self.is_broker_running.load(Ordering::Relaxed) && !is_last,
         }
     }
 

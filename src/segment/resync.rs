@@ -15,7 +15,8 @@
 //! All this work is charged to the walk's budget. When that is used up, the rest of the segment counts as damaged.
 
 use super::Segment;
-use super::walk::{Batch, Damage, Walk};
+use super::damage::Damage;
+use super::walk::{Batch, Walk};
 use crate::error::Result;
 use crate::index::OffsetIndex;
 use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, crc};

@@ -4,8 +4,9 @@
 //! starts at the last entry that the log confirms, verifies every batch after it, and accepts an end only if no valid
 //! batch follows.
 
+use super::damage::{Bounds, Damage};
 use super::search::partition_point;
-use super::walk::{Batch, Bounds, Damage, Step};
+use super::walk::{Batch, Step};
 use super::{LOOKUP_READ, Segment, Walk};
 use crate::error::Result;
 use crate::index::OffsetIndex;

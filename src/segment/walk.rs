@@ -5,8 +5,8 @@
 //! one ends with the file. A step therefore compares three headers. If two contradict each other, [`first_is_damaged`]
 //! decides which one is damaged, so that a flipped bit affects only its own batch.
 
+use super::damage::{Bounds, Damage, Preceding, first_is_damaged, follows};
 use super::log_file::LogFile;
-use super::roll::is_relative;
 use crate::error::{Malformed, Result};
 use crate::record::{BatchHeader, V2_HEADER};
 
@@ -44,47 +44,6 @@ pub(crate) enum Step {
     Batch(Batch),
     Damage(Damage),
     End,
-}
-
-/// A place where the log breaks the format.
-#[derive(Debug, Clone)]
-pub(crate) struct Damage {
-    pub(crate) position: u64,
-    /// The first offset that may be missing.
-    pub(crate) offset: i64,
-    pub(crate) malformed: Malformed,
-}
-
-/// The state that the next batch is checked against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Preceding {
-    pub(crate) last_offset: i64,
-    /// The highest leader epoch; −1 if no batch had one.
-    pub(crate) leader_epoch: i32,
-}
-
-/// The bounds of a segment's batches, which its name and the next segment's name set.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
-    /// The segment's base offset: no batch starts below it.
-    pub(crate) base_offset: i64,
-    /// The next segment's base offset: every batch ends below it.
-    pub(crate) upper: i64,
-    /// The position after the last byte that is data.
-    pub(crate) end: u64,
-}
-
-impl Bounds {
-    /// The state before the first batch.
-    pub(crate) fn before_first(&self, leader_epoch: i32) -> Preceding {
-        Preceding { last_offset: self.base_offset - 1, leader_epoch }
-    }
-
-    /// Whether a batch has offsets more than 2^31 - 1 above the base, to which no index can refer. Kafka reads such
-    /// batches, which old versions of its cleaner left; a flipped bit of a base offset looks the same.
-    fn is_far(&self, header: &BatchHeader) -> bool {
-        !is_relative(header.last_offset, self.base_offset)
-    }
 }
 
 /// Walks from one batch to the next.
@@ -146,7 +105,7 @@ impl Walk {
             Ok(header) => header,
             Err(malformed) => return Ok(Step::Damage(self.damage(malformed))),
         };
-        if let Err(malformed) = self.fits(&header) {
+        if let Err(malformed) = self.bounds.check(&header, self.before) {
             return Ok(Step::Damage(self.damage(malformed)));
         }
         let batch = Batch { position: self.position, header };
@@ -287,70 +246,5 @@ impl Walk {
         }
         self.oldest = (self.oldest + 1) % self.read_ahead.len();
         Ok(Ok(header))
-    }
-
-    /// Whether a header is valid at the walk's position.
-    fn fits(&self, header: &BatchHeader) -> std::result::Result<(), Malformed> {
-        let Bounds { base_offset, upper, .. } = self.bounds;
-        if header.base_offset < base_offset || header.last_offset >= upper {
-            return Err(Malformed::new(
-                format!("offsets from {base_offset} to {}, by the segments' names", upper - 1),
-                format!("offsets {} to {}", header.base_offset, header.last_offset),
-            ));
-        }
-        self.before.map_or(Ok(()), |before| follows(before.last_offset, before.leader_epoch, header))
-    }
-}
-
-/// Whether a batch may follow a last offset and an epoch. A forward gap is legal: compaction and aborted producers
-/// leave them.
-fn follows(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> std::result::Result<(), Malformed> {
-    if header.base_offset <= last_offset {
-        return Err(Malformed::new(
-            format!("a batch that starts above offset {last_offset}"),
-            format!("base offset {}", header.base_offset),
-        ));
-    }
-    // batches without an epoch (−1: old formats, written by tools) are not compared
-    if header.leader_epoch >= 0 && header.leader_epoch < leader_epoch {
-        return Err(Malformed::new(
-            format!("a leader epoch of {leader_epoch} or more"),
-            format!("leader epoch {}", header.leader_epoch),
-        ));
-    }
-    Ok(())
-}
-
-/// `second` cannot follow `first`. True if `first` is the damaged one, false if it is `second`.
-///
-/// The evidence, strongest first. An undamaged batch usually starts one above its predecessor. If the first batch's
-/// offset or epoch jumped up, the third batch contradicts it; if the second batch's fell, it does not. The damaged
-/// batch must fit, with its length in offsets, at its original place: the first before the second, or the second before
-/// the third. Without evidence it is the second, as a reader without lookahead would decide.
-fn first_is_damaged(
-    before: Option<Preceding>,
-    first: &BatchHeader,
-    second: &BatchHeader,
-    third: Option<&BatchHeader>,
-) -> bool {
-    if second.base_offset <= first.last_offset {
-        // both headers are well-formed, so no last offset is `i64::MAX` and the additions cannot overflow
-        let span = |header: &BatchHeader| header.last_offset - header.base_offset + 1;
-        let room_before_second = before.map(|before| second.base_offset - (before.last_offset + 1));
-        if let Some(before) = before {
-            match room_before_second {
-                _ if first.base_offset == before.last_offset + 1 => return false,
-                Some(room) if room == span(first) => return true,
-                _ => {}
-            }
-        }
-        let Some(third) = third else { return false };
-        let first_fits = room_before_second.is_some_and(|room| room >= span(first));
-        let second_fits = third.base_offset - (first.last_offset + 1) >= span(second);
-        return third.base_offset <= first.last_offset || first_fits && !second_fits;
-    }
-    match third {
-        Some(third) if third.leader_epoch >= 0 => third.leader_epoch < first.leader_epoch,
-        _ => before.is_some_and(|before| second.leader_epoch >= before.leader_epoch),
     }
 }

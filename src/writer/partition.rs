@@ -10,7 +10,7 @@ use crate::config::LogConfig;
 use crate::error::{Error, Result, SizeLimit};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, Staged, WritableFile};
-use crate::index::entries::EntryRule;
+use crate::index::due_entries::EntryRule;
 use crate::log::live_segments::LiveSegments;
 use crate::record::{BatchBuilder, BatchHeader};
 use crate::segment::{RollParams, SegmentAppender, SegmentLayout, is_relative, remove_segment, should_roll};

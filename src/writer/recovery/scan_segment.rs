@@ -3,7 +3,8 @@
 use super::preconditions::{refuse_missing_end, refuse_producer};
 use crate::error::Result;
 use crate::fs::names::FileKind;
-use crate::index::entries::{DueEntries, Entry, EntryRule};
+use crate::index::Entry;
+use crate::index::due_entries::{DueEntries, EntryRule};
 use crate::segment::{Batch, Bounds, Damage, SCAN_READ, Segment, SegmentState, Step, Walk, is_relative};
 use crate::types::{Interrupt, OffsetPosition, TimestampOffset};
 

@@ -1,4 +1,4 @@
-//! Entries of the offset index and the time index: when one is due, and whether there is room for it. Kafka: `LogSegment.append`, `recover`.
+//! When an entry of the offset index and the time index is due. Kafka: `LogSegment.append`, `recover`.
 //!
 //! An entry is due for a batch when more than `index.interval.bytes` lie between the start of the last batch with an entry (or
 //! of the segment) and the start of this one. The offset index gets the last offset and the position of the batch, the time index
@@ -6,58 +6,8 @@
 //!
 //! Appends and recovery both use this module, so that a rebuilt index has the bytes of the one that an append wrote.
 
-use std::fmt;
-
-use crate::error::{Malformed, Result};
 use crate::record::BatchHeader;
 use crate::types::TimestampOffset;
-
-/// An entry of an [`Index`](super::Index): `SIZE` bytes, sorted by a key that is their first part. Offsets are relative to the segment's
-/// base offset in the file, and absolute in the entry.
-pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
-    /// Bytes of the key: 4 (an `i32`) or 8 (an `i64`), big-endian.
-    const KEY_BYTES: u64;
-    /// The number of slots reserved while a segment is appended to.
-    const RESERVED_SLOTS: u64;
-
-    /// The result of a search that finds no entry.
-    fn before_first(base_offset: i64) -> Self;
-
-    /// Decodes the bytes of a slot.
-    fn decode(slot: &[u8; SIZE], base_offset: i64) -> Self;
-
-    /// The bytes of the slot.
-    ///
-    /// # Errors
-    /// [`Error::Config`](crate::Error::Config) if the offset is not 0 to 2^31 - 1 above the base offset.
-    fn encode(&self, base_offset: i64) -> Result<[u8; SIZE]>;
-
-    /// The absolute key of a stored key. Targets are compared with absolute keys, so they need not be narrowed to 32 bits.
-    fn absolute_key(stored: i64, base_offset: i64) -> i64;
-
-    /// The absolute offset.
-    fn offset(&self) -> i64;
-
-    /// Compares the key of the last entry with that of the first, for indexes in which Kafka does.
-    ///
-    /// # Errors
-    /// The value that the format requires, and the one found.
-    fn check_last(&self, _first: &Self) -> Result<(), Malformed> {
-        Ok(())
-    }
-
-    /// The number of entries of a file of this size.
-    fn max_entries(bytes: u64) -> u64 {
-        bytes / SIZE as u64
-    }
-
-    /// Whether an index has a slot for another entry. `is_closing`: for the entry that closes a segment, which may use a
-    /// reserved slot. Kafka: `AbstractIndex.isFull`, `TimeIndex.isFull`.
-    fn has_slot(entries: u64, max_entries: u64, is_closing: bool) -> bool {
-        let reserved = if is_closing { 0 } else { Self::RESERVED_SLOTS };
-        entries.saturating_add(reserved) < max_entries
-    }
-}
 
 /// How the indexes of a segment are filled.
 #[derive(Debug, Clone, Copy)]
@@ -109,7 +59,7 @@ mod tests {
 
     use super::*;
     use crate::record::{BatchBuilder, BatchOptions, Codec, NewRecord};
-    use crate::types::{OffsetPosition, TimestampType};
+    use crate::types::TimestampType;
 
     /// The header of a batch with one record.
     fn header(offset: i64, timestamp: i64, value: usize) -> BatchHeader {
@@ -153,14 +103,6 @@ mod tests {
                 let offset = if largest < 0 { 0 } else { first.last_offset };
                 prop_assert_eq!(found[number], (is_due, TimestampOffset { timestamp: largest, offset }));
             }
-        }
-
-        #[test]
-        fn a_file_has_slots_for_whole_entries_only(entries in 0_u64..40, bytes in 0_u64..400) {
-            let fits = |count: u64, size: u64| count * size <= bytes;
-            prop_assert_eq!(OffsetPosition::has_slot(entries, OffsetPosition::max_entries(bytes), false), fits(entries + 1, 8));
-            prop_assert_eq!(TimestampOffset::has_slot(entries, TimestampOffset::max_entries(bytes), true), fits(entries + 1, 12));
-            prop_assert_eq!(TimestampOffset::has_slot(entries, TimestampOffset::max_entries(bytes), false), fits(entries + 2, 12));
         }
     }
 }
