@@ -88,11 +88,10 @@ pub enum Io {
     Pread,
 }
 
-/// A function that receives each warning of a [`Log`](crate::log::Log) once, when a call finds it. Warnings about the listing of the
-/// directory are given at the opening, and not again at a refresh. All of them are also in
-/// [`Log::warnings`](crate::log::Log::warnings).
+/// A function that receives each warning of a [`Log`](crate::log::Log) once, when a call finds it. All of them are also in
+/// [`Log::warnings`](crate::log::Log::warnings), which also says if records are hidden below the log start offset.
 ///
-/// The function runs in the thread of that call, and must not use the log. [`OnWarning::IGNORE`] does nothing.
+/// The function runs in the thread that found the warning, during the call, and must not use the log. [`OnWarning::IGNORE`] does nothing.
 ///
 /// It is a plain function, as [`Interrupt`] is.
 #[derive(Debug, Clone, Copy)]

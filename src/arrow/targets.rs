@@ -9,7 +9,7 @@ use arrow_array::types::{
 use arrow_array::{Array, RecordBatchReader, new_empty_array};
 use arrow_schema::{DataType, TimeUnit};
 
-/// A target that has no result: a null, or a number outside 64 bits.
+/// A target that has no result: a null, a number outside 64 bits, or a time that is outside 64 bits in ms.
 pub(crate) const NO_TARGET: i64 = -1;
 
 /// Why a column has no targets.
@@ -20,21 +20,21 @@ pub(crate) enum NoTargets {
     /// It is a struct.
     Struct,
     /// It has another type.
-    Type,
+    UnsupportedType,
 }
 
 /// The targets in the first column of a stream. `with_times`: timestamps are targets too.
 pub(crate) fn read_targets(stream: impl RecordBatchReader, with_times: bool) -> Result<Vec<i64>, NoTargets> {
     let schema = stream.schema();
-    let field = schema.fields().first().ok_or(NoTargets::Type)?;
+    let field = schema.fields().first().ok_or(NoTargets::UnsupportedType)?;
     // an extension type gives its integers another meaning
     if field.extension_type_name().is_some() {
-        return Err(NoTargets::Type);
+        return Err(NoTargets::UnsupportedType);
     }
     // a stream without a batch has a type too
     let mut all = targets(&new_empty_array(field.data_type()), with_times)?;
     for batch in stream {
-        let batch = batch.map_err(|_| NoTargets::Type)?;
+        let batch = batch.map_err(|_| NoTargets::UnsupportedType)?;
         all.append(&mut targets(batch.column(0), with_times)?);
     }
     Ok(all)
@@ -69,7 +69,7 @@ fn targets(column: &dyn Array, with_times: bool) -> Result<Vec<i64>, NoTargets> 
         },
         DataType::Timestamp(_, None) if with_times => return Err(NoTargets::NoTimeZone),
         DataType::Struct(_) => return Err(NoTargets::Struct),
-        _ => return Err(NoTargets::Type),
+        _ => return Err(NoTargets::UnsupportedType),
     })
 }
 
@@ -130,7 +130,7 @@ mod tests {
         let times = TimestampMicrosecondArray::from(vec![0, 1, 1000, 1001, -1, -1000, -1001]);
         let times = times.with_timezone("UTC");
         assert_eq!(read(times.clone(), true), Ok(vec![0, 1, 1, 2, 0, -1, -1]));
-        assert_eq!(read(times, false), Err(NoTargets::Type));
+        assert_eq!(read(times, false), Err(NoTargets::UnsupportedType));
     }
 
     #[test]
@@ -143,22 +143,22 @@ mod tests {
         let empty = Arc::new(Int64Array::new_null(0));
         assert_eq!(read(dictionary(vec![None], empty), false), Ok(vec![-1]));
         let texts = Arc::new(StringArray::from(vec!["7"]));
-        assert_eq!(read(dictionary(vec![Some(0)], texts), false), Err(NoTargets::Type));
+        assert_eq!(read(dictionary(vec![Some(0)], texts), false), Err(NoTargets::UnsupportedType));
     }
 
     #[test]
     fn other_columns_are_refused_by_their_type() {
         let naive = TimestampSecondArray::from(vec![5]);
         assert_eq!(read(naive.clone(), true), Err(NoTargets::NoTimeZone));
-        assert_eq!(read(naive, false), Err(NoTargets::Type));
+        assert_eq!(read(naive, false), Err(NoTargets::UnsupportedType));
         let fields = StructArray::new_empty_fields(1, None);
         assert_eq!(read(fields, false), Err(NoTargets::Struct));
         let schema = |field| Arc::new(Schema::new(vec![field]));
         let empty = |field| read_targets(RecordBatchIterator::new([], schema(field)), false);
         assert_eq!(empty(Field::new("targets", DataType::Int64, true)), Ok(vec![]));
-        assert_eq!(empty(Field::new("targets", DataType::Utf8, true)), Err(NoTargets::Type));
+        assert_eq!(empty(Field::new("targets", DataType::Utf8, true)), Err(NoTargets::UnsupportedType));
         let period = ("ARROW:extension:name".to_owned(), "pandas.period".to_owned());
         let extension = Field::new("targets", DataType::Int64, true).with_metadata(HashMap::from([period]));
-        assert_eq!(empty(extension), Err(NoTargets::Type));
+        assert_eq!(empty(extension), Err(NoTargets::UnsupportedType));
     }
 }

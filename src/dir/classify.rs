@@ -93,7 +93,7 @@ fn of_directory(directory: &Directory) -> Result<PathInfo> {
     if is_partition(names()) {
         return Ok(PathInfo::of(PathKind::Partition, directory.path()));
     }
-    if is_data_directory(directory, "")? || has_partition(directory, names())? {
+    if is_data_directory(directory, "")? || holds_partition(directory, names()) {
         return Ok(PathInfo { kind: PathKind::DataDirectory, ..other });
     }
     // a partition that Kafka has just created has no file
@@ -102,21 +102,13 @@ fn of_directory(directory: &Directory) -> Result<PathInfo> {
     Ok(if is_new { PathInfo::of(PathKind::Partition, directory.path()) } else { other })
 }
 
-/// Whether one of these names is that of a partition directory.
-fn has_partition<'a>(directory: &Directory, names: impl Iterator<Item = &'a str>) -> Result<bool> {
-    for name in names.filter(|name| PartitionName::parse(name).is_some()) {
-        let opened = Directory::open(&directory.path_of(name), "give the path of a data directory");
-        let entries = match opened.and_then(|partition| partition.entries()) {
-            Ok(entries) => entries,
-            // a file, or a partition that was deleted in the meantime
-            Err(Error::LogNotFound { .. }) => continue,
-            Err(error) => return Err(error),
-        };
-        if is_partition(entries.iter().map(|(name, _)| name.as_str())) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+/// Whether one of these names is that of a partition directory. One that cannot be listed does not count.
+fn holds_partition<'a>(directory: &Directory, mut names: impl Iterator<Item = &'a str>) -> bool {
+    names.any(|name| {
+        let entries = || Directory::open(&directory.path_of(name), "")?.entries();
+        PartitionName::parse(name).is_some()
+            && entries().is_ok_and(|entries| is_partition(entries.iter().map(|(name, _)| name.as_str())))
+    })
 }
 
 fn of_file(path: &Path) -> PathInfo {

@@ -91,7 +91,7 @@ trait Handle: Debug + Send + Sync {
     /// Extends the file to `size` by zeros with allocated blocks.
     fn allocate(&self, size: u64) -> io::Result<()>;
     /// Allocates blocks for `length` bytes at a position, also beyond the end of the file, without changing its size.
-    /// This is only advice; returns whether the system took it.
+    /// The call may be ignored; returns whether it succeeded.
     fn reserve(&self, position: u64, length: u64) -> bool {
         let _ = (position, length);
         false

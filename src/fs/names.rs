@@ -101,6 +101,12 @@ pub fn segment_file(base_offset: i64, kind: FileKind) -> String {
     SegmentFileName { base_offset, kind, stage: Stage::Live }.to_string()
 }
 
+/// The names of the live files of a segment, the `.log` last.
+pub(crate) fn segment_files_of(base_offset: i64) -> [String; 4] {
+    [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex, FileKind::Log]
+        .map(|kind| segment_file(base_offset, kind))
+}
+
 /// A partition directory's state, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PartitionState {

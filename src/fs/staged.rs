@@ -34,7 +34,7 @@ impl Staged {
 impl Drop for Staged {
     fn drop(&mut self) {
         if !self.is_put {
-            // it may be as large as a segment, and the disk may be full; if it cannot be removed, it does no harm
+            // it may be as large as a segment, and the disk may be full; if it cannot be removed, readers and recovery ignore it
             let _ = self.directory.remove(&self.from);
         }
     }

@@ -85,7 +85,7 @@ impl WritableFile {
     }
 
     /// Allocates blocks for `length` bytes at `position`, so that writes there are faster. The file's size does not change;
-    /// [`WritableFile::set_size`] frees the blocks beyond it. This is only advice; returns whether the system took it.
+    /// [`WritableFile::set_size`] frees the blocks beyond it. The call may be ignored; returns whether it succeeded.
     pub fn reserve(&self, position: u64, length: u64) -> bool {
         self.handle.reserve(position, length)
     }

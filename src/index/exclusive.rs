@@ -40,12 +40,12 @@ impl<W> Exclusive<W> {
         let exists = || directory.identity_of(name).map(|identity| identity.is_some());
         let lock_file = || Lock::exclusive(&directory, name).map(Some);
         let mut partition = PartitionLocks::take_shared(&directory)?;
+        partition.renew(&directory)?;
         // taking a lock creates the file
         let file = if exists()? { lock_file()? } else { None };
         let writer = open(&directory, name, base_offset)?;
         // a transaction index has no file before its first entry
         let file = if file.is_none() && exists()? { lock_file()? } else { file };
-        partition.renew(&directory)?;
         Ok(Self { writer, _locks: (partition, file) })
     }
 

@@ -30,7 +30,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or a negative
     /// one is; [`Error::Io`](crate::Error::Io); [`Error::LogChanged`](crate::Error::LogChanged) if the file is cut
-    /// meanwhile.
+    /// during the call.
     pub fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<Self> {
         let (bytes, base_offset) = super::open(path, base_offset, map)?;
         Self::from_bytes(bytes, base_offset)

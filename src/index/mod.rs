@@ -79,10 +79,10 @@
 //! index of 13 full pages a look-up of the newest entry reads the pages 0, 6, 9, 11, 12 with [`Method::Binary`], and
 //! the pages 10, 11, 12 with [`Method::Warm`].
 
-mod appended;
 pub(crate) mod due_entries;
 mod entry;
 mod exclusive;
+mod growing;
 mod keyed_index;
 mod offset_index;
 mod offset_index_writer;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use super::appended::Appended;
+use super::growing::Growing;
 use super::preallocated::Preallocated;
 use crate::error::{Error, Malformed, Result};
 use crate::fs::FileBytes;
@@ -32,7 +32,7 @@ enum SlotSource<const SIZE: usize> {
     /// An offset or time index that is being written.
     Preallocated(Preallocated<SIZE>),
     /// A transaction index that is being written.
-    Appended(Appended<SIZE>),
+    Growing(Growing<SIZE>),
 }
 
 impl<const SIZE: usize> Slots<SIZE> {
@@ -54,8 +54,8 @@ impl<const SIZE: usize> Slots<SIZE> {
     }
 
     /// The slots of a transaction index that is being written.
-    pub(super) fn appended(slots: Appended<SIZE>) -> Self {
-        Self(SlotSource::Appended(slots))
+    pub(super) fn growing(slots: Growing<SIZE>) -> Self {
+        Self(SlotSource::Growing(slots))
     }
 
     /// The writing half; `None` for a file that is only read.
@@ -69,8 +69,8 @@ impl<const SIZE: usize> Slots<SIZE> {
     }
 
     /// The writing half; `None` for a file that is only read.
-    pub(super) fn appended_mut(&mut self) -> Option<&mut Appended<SIZE>> {
-        if let SlotSource::Appended(slots) = &mut self.0 { Some(slots) } else { None }
+    pub(super) fn growing_mut(&mut self) -> Option<&mut Growing<SIZE>> {
+        if let SlotSource::Growing(slots) = &mut self.0 { Some(slots) } else { None }
     }
 
     /// The path by which the file was opened.
@@ -78,7 +78,7 @@ impl<const SIZE: usize> Slots<SIZE> {
         match &self.0 {
             SlotSource::Opened { bytes, .. } => bytes.path(),
             SlotSource::Preallocated(slots) => slots.path(),
-            SlotSource::Appended(slots) => slots.path(),
+            SlotSource::Growing(slots) => slots.path(),
         }
     }
 
@@ -87,7 +87,7 @@ impl<const SIZE: usize> Slots<SIZE> {
         match &self.0 {
             SlotSource::Opened { bytes, .. } => bytes.size(),
             SlotSource::Preallocated(slots) => slots.file_size(),
-            SlotSource::Appended(slots) => slots.file_size(),
+            SlotSource::Growing(slots) => slots.file_size(),
         }
     }
 
@@ -157,7 +157,7 @@ impl<const SIZE: usize> Slots<SIZE> {
     fn read<const N: usize>(&self, position: u64) -> Result<[u8; N]> {
         let found = match &self.0 {
             SlotSource::Preallocated(slots) => slots.read(position)?,
-            SlotSource::Appended(slots) => Some(slots.read(position)?),
+            SlotSource::Growing(slots) => Some(slots.read(position)?),
             SlotSource::Opened { bytes, pages } => match bytes.mapped() {
                 Some(map) => chunk_at(map, position),
                 None if pages.is_empty() => {

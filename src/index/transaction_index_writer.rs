@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::appended::Appended;
+use super::growing::Growing;
 use super::slots::Slots;
 use super::transaction_index::encode;
 use super::{AbortedTransaction, TransactionIndex, checked_base_offset};
@@ -29,7 +29,7 @@ impl TransactionIndexWriter {
     /// [`Error::Config`] if `base_offset` is negative; [`Error::Io`].
     pub fn open(directory: &Directory, name: &str, base_offset: i64) -> Result<Self> {
         let base_offset = checked_base_offset(base_offset)?;
-        let slots = Slots::appended(Appended::open(directory, name)?);
+        let slots = Slots::growing(Growing::open(directory, name)?);
         Ok(Self { index: TransactionIndex::of(slots, base_offset), last_offset: None })
     }
 
@@ -51,7 +51,7 @@ impl TransactionIndexWriter {
             let expected = format!("above {last}, the last offset of the last entry");
             return Err(Error::config("last_offset", expected, aborted.last_offset.to_string()));
         }
-        if let Some(slots) = self.index.slots.appended_mut() {
+        if let Some(slots) = self.index.slots.growing_mut() {
             slots.append(&encode(aborted))?;
         }
         self.last_offset = Some(aborted.last_offset);
@@ -88,12 +88,12 @@ impl TransactionIndexWriter {
     /// # Errors
     /// [`Error::Io`]: data that was not durable yet may be lost, even if a later flush succeeds.
     pub fn flush(&mut self) -> Result<()> {
-        self.index.slots.appended_mut().map_or(Ok(()), |slots| slots.flush())
+        self.index.slots.growing_mut().map_or(Ok(()), |slots| slots.flush())
     }
 
     fn keep(&mut self, entries: u64) -> Result<()> {
         self.last_offset = None;
-        self.index.slots.appended_mut().map_or(Ok(()), |slots| slots.truncate(entries))
+        self.index.slots.growing_mut().map_or(Ok(()), |slots| slots.truncate(entries))
     }
 }
 

@@ -175,7 +175,7 @@ impl Log {
                 return Ok(());
             }
         }
-        segment.warn(format!(
+        segment.warn(&format!(
             "{}: offsets {end} to {} are missing: the segment ends at offset {end}, and the next one, {}, begins at {high}. \
              Unless the log is compacted, a segment is missing or was cut",
             segment.path().display(),

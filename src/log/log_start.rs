@@ -63,8 +63,8 @@ pub(super) fn log_start(
     last: &Segment,
     path: &Path,
     warnings: &mut Vec<String>,
-) -> Result<i64> {
-    let ClaimedStart { offset: Some(claimed), is_from_writer } = claimed else { return Ok(first) };
+) -> Result<(i64, Option<String>)> {
+    let ClaimedStart { offset: Some(claimed), is_from_writer } = claimed else { return Ok((first, None)) };
     // the end is read only if the last segment's base offset does not decide
     let outside = match claimed {
         _ if claimed < first => Some(format!("starts at offset {first}")),
@@ -79,15 +79,15 @@ pub(super) fn log_start(
             "{}: log start offset {claimed} is outside the log, which {outside}; ignored",
             path.display()
         ));
-        return Ok(first);
+        return Ok((first, None));
     }
-    if claimed > first {
-        warnings.push(format!(
+    let hidden = (claimed > first).then(|| {
+        format!(
             "{}: offsets {first} to {} are hidden below the log start offset {claimed}; a log that is opened with log \
              start offset {first} shows those that remain",
             path.display(),
             claimed - 1
-        ));
-    }
-    Ok(claimed)
+        )
+    });
+    Ok((claimed, hidden))
 }

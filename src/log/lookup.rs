@@ -38,7 +38,7 @@ impl Log {
     }
 
     /// The first record at or above the log start offset whose timestamp is at or above `timestamp` (ms since the epoch),
-    /// whatever the order of times; control records count. `None` if there is none.
+    /// in any order of timestamps; control records count. `None` if there is none.
     ///
     /// *Cost*: skips segments by their time index, which is confirmed once; then two index searches and a walk. Finds the
     /// end of the segment before the result's once.

@@ -17,7 +17,7 @@ const GROUP: usize = 64;
 /// group began.
 type Step<P> = (usize, Option<P>);
 
-/// The number of no part.
+/// The number for a target that belongs to no part.
 const NO_PART: usize = usize::MAX;
 
 impl Log {

@@ -13,7 +13,7 @@ impl Log {
     /// *Source*: `PartitionMetadataFile.read`.
     pub fn topic_id(&self) -> Option<TopicId> {
         TopicId::read(&self.inner.open_files.directory).unwrap_or_else(|error| {
-            self.inner.lookups.add(format!("{error}; ignored"));
+            self.inner.lookups.add(&format!("{error}; ignored"));
             None
         })
     }

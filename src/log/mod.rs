@@ -95,7 +95,7 @@ struct Inner {
     claimed_start: ClaimedStart,
     /// Read when the log was opened; `None` for the reader of a writer in this process.
     synced: Option<Synced>,
-    /// The warning that the log ends before that, known once the log end offset is.
+    /// The warning that the log ends before that; computed with the log end offset.
     lost_end: OnceLock<Option<String>>,
     open_files: Arc<OpenFiles>,
     /// The warnings of the opening.
@@ -225,7 +225,7 @@ impl Log {
 
     /// Warnings about conditions that are not errors: a tail that is not data, an end below the offset up to which the log
     /// was synced, an index entry that the log does not confirm, records hidden below the log start offset. Look-ups add to
-    /// them. Finds the end of the log first; if that fails, the error is one of the lines.
+    /// them. Finds the end of the log first; if that fails, the error is one of the warnings.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = self.inner.opening.clone();
         let torn = self.segments().last().and_then(|last| match last.torn_tail() {
@@ -233,7 +233,7 @@ impl Log {
             Err(error) => Some(error.to_string()),
         });
         warnings.extend(torn);
-        // an error of the end is one of the lines already
+        // an error is one of the warnings already
         let _ = self.log_end_offset();
         warnings.extend(self.inner.lost_end.get().cloned().flatten());
         warnings.extend(self.inner.lookups.all());

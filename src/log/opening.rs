@@ -73,7 +73,7 @@ impl Log {
             && self.is_continuity_current(segments)
     }
 
-    /// Opens the log; repeats that a few times if files vanish or shrink meanwhile because a writer rolls or deletes.
+    /// Opens the log; repeats that a few times if files vanish or shrink during the call because a writer rolls or deletes.
     fn load(
         open_files: &Arc<OpenFiles>,
         options: LogOptions,
@@ -114,7 +114,7 @@ impl Opening<'_> {
         let named = path.file_name().and_then(|name| PartitionName::parse(name.to_str()?));
         let topic = options.topic.clone().or_else(|| named.as_ref().map(|named| named.topic.clone()));
         let partition = options.partition.or_else(|| named.as_ref().map(|named| named.partition));
-        // before the listing: the log may only grow meanwhile, so appends during the listing cause no warning
+        // before the listing: appends during the listing only make the log longer, and cause no warning
         let synced = match self.live.strong_count() {
             0 => Synced::read(&open_files.directory, topic.as_deref().zip(partition)),
             _ => None,
@@ -125,7 +125,13 @@ impl Opening<'_> {
         };
         last.pin_identity()?;
         let claimed_start = claimed_start(open_files, options, topic.as_deref(), partition, &mut opening);
-        let log_start_offset = log_start(claimed_start, first.base_offset(), last, &path, &mut opening)?;
+        let (log_start_offset, hidden) =
+            log_start(claimed_start, first.base_offset(), last, &path, &mut opening)?;
+        for warning in &opening {
+            self.lookups.report(warning);
+        }
+        // not reported: it is the usual state after retention and deletions
+        opening.extend(hidden);
         let segments = match self.earlier {
             Some(earlier) if earlier.is_current(&loaded, claimed_start, &opening) => {
                 return Ok(earlier.clone());
@@ -133,12 +139,6 @@ impl Opening<'_> {
             Some(earlier) => earlier.segments().refreshed(loaded),
             None => Segments::new(loaded),
         };
-        // not by a refresh: beside a writer that deletes records, each one may hide others below the log start
-        if self.earlier.is_none() {
-            for warning in &opening {
-                self.lookups.report(warning);
-            }
-        }
         Ok(Log {
             inner: Arc::new(Inner {
                 options: options.clone(),

@@ -100,14 +100,14 @@ pub(super) fn text(
     })
 }
 
-/// Whether a value is an integer of any class; `bool` is none here. An array of `NumPy` has `__index__` too, and raises a `TypeError`.
+/// Whether a value is an integer of any class; `bool` does not count. An array of `NumPy` has `__index__` too, and raises a `TypeError`.
 pub(super) fn is_whole(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     // the first test is for speed
     Ok(given.is_exact_instance_of::<PyInt>()
         || !given.is_instance_of::<PyBool>() && given.hasattr("__index__")?)
 }
 
-/// An integer; `wanted` says which.
+/// An integer; `wanted` describes the allowed values.
 pub(super) fn whole<T: TryFrom<i64>>(
     argument: impl Display + Copy,
     wanted: &str,
@@ -203,7 +203,7 @@ pub(super) fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     Ok(path)
 }
 
-/// Names in a list. A text is not taken for a list of its letters.
+/// Names in a list. A text is not treated as a list of its letters.
 pub(super) fn names(argument: &str, wanted: &str, given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let is_one = given.is_instance_of::<PyString>() || given.is_instance_of::<PyBytes>();
     let list = given.cast::<PySequence>().ok().filter(|_| !is_one);

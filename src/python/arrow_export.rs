@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::enter::log_warnings;
+use super::enter::{has_warnings, log_warnings};
 use super::error;
 use crate::error::Error;
 
@@ -34,8 +34,13 @@ impl<R: RecordBatchReader> Iterator for Guarded<R> {
             let defect = "a defect of cordwood, please report it".to_owned();
             Some(Err(ArrowError::CDataInterface(defect)))
         });
-        log_warnings();
-        // a consumer takes the text of the error, and that of a Python exception needs the interpreter
+        // a stream cannot raise an exception of a logging handler
+        if has_warnings() {
+            Python::try_attach(|py| {
+                log_warnings(py).unwrap_or_else(|error| error.write_unraisable(py, None));
+            });
+        }
+        // consumers format the error without the interpreter, so its text is made here
         if let Some(Err(ArrowError::ExternalError(error))) = &next
             && let Some(Error::Interrupted(_)) = error.downcast_ref()
         {

@@ -1,19 +1,23 @@
 //! Calls of the core, with errors and panics as exceptions, and with checks for signals (Ctrl-C).
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 
 use super::error;
 use crate::error::Result;
 use crate::types::{Interrupt, OnWarning};
 
-/// Calls the core detached from the interpreter, so that other Python threads run.
+/// Calls the core detached from the interpreter, so that other Python threads run. Then logs the warnings that were found.
 pub(super) fn enter<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     let result = py.detach(|| catch_unwind(AssertUnwindSafe(call)));
-    log_warnings();
+    log_warnings(py)?;
     match result {
         Ok(Ok(value)) => Ok(value),
         Ok(Err(wrong)) => Err(error::to_python(py, wrong)),
@@ -21,29 +25,78 @@ pub(super) fn enter<T: Send>(py: Python<'_>, call: impl FnOnce() -> Result<T> + 
     }
 }
 
-/// Keeps the core's warnings until the call is over. A handler of Python's `logging` may use the log, and must not run while
-/// the call holds a lock of it.
-pub(super) const WARNINGS: OnWarning =
-    OnWarning(|warning| PENDING.with_borrow_mut(|pending| pending.push(warning.to_owned())));
+/// Keeps the core's warnings until a call ends. A handler of Python's `logging` may use the log, so it must not run while a call
+/// holds one of the log's locks.
+pub(super) const WARNINGS: OnWarning = OnWarning(|warning| {
+    pending().lock().push(warning.to_owned());
+    HAS_PENDING.store(true, Ordering::Release);
+});
 
-thread_local! {
-    static PENDING: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+/// The warnings that were not logged yet, of all threads: a scan with several threads finds some in threads of its own.
+struct Pending {
+    /// A forked child does not use the queue of its parent, which a thread of the parent may have locked.
+    process: u32,
+    warnings: Mutex<Vec<String>>,
 }
 
-/// Writes the warnings of this thread's call to Python's logger `cordwood`. A call from C makes it after the core's own.
-pub(super) fn log_warnings() {
-    let pending = PENDING.take();
-    if pending.is_empty() {
-        return;
+impl Pending {
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    Python::try_attach(|py| {
-        let written = logger(py).and_then(|logger| {
-            // the text is an argument: a % in a path is no format
-            pending.iter().try_for_each(|text| logger.call_method1("warning", ("%s", text)).map(drop))
-        });
-        // a handler that fails must not lose the answer
-        written.unwrap_or_else(|error| error.write_unraisable(py, None));
+}
+
+static PENDING: ArcSwapOption<Pending> = ArcSwapOption::const_empty();
+/// Whether there may be some. Without it, each call would need the number of the process.
+static HAS_PENDING: AtomicBool = AtomicBool::new(false);
+
+fn pending() -> Arc<Pending> {
+    let process = std::process::id();
+    loop {
+        let current = PENDING.load();
+        if let Some(pending) = current.as_ref().filter(|pending| pending.process == process) {
+            return Arc::clone(pending);
+        }
+        let new = Arc::new(Pending { process, warnings: Mutex::default() });
+        // another thread may have been faster
+        PENDING.compare_and_swap(&current, Some(new));
+    }
+}
+
+/// Whether there may be warnings to log. *Cost*: a load, without the interpreter.
+pub(super) fn has_warnings() -> bool {
+    HAS_PENDING.load(Ordering::Acquire)
+}
+
+/// Writes the warnings to Python's logger `cordwood`.
+///
+/// # Errors
+/// As [`unless_exception`].
+pub(super) fn log_warnings(py: Python<'_>) -> PyResult<()> {
+    if !has_warnings() {
+        return Ok(());
+    }
+    // before they are taken: one that comes after that sets it again
+    HAS_PENDING.store(false, Ordering::Release);
+    let warnings = std::mem::take(&mut *pending().lock());
+    let written = logger(py).and_then(|logger| {
+        // the text is an argument: a % in a path is not a format
+        warnings.iter().try_for_each(|text| logger.call_method1("warning", ("%s", text)).map(drop))
     });
+    unless_exception(py, written)
+}
+
+/// Prints an exception of a logging handler as Python does one that cannot be raised, so that it does not discard a result.
+///
+/// # Errors
+/// An exception that is no `Exception`, such as `KeyboardInterrupt`.
+pub(super) fn unless_exception(py: Python<'_>, written: PyResult<()>) -> PyResult<()> {
+    written.or_else(|error| {
+        if !error.is_instance_of::<PyException>(py) {
+            return Err(error);
+        }
+        error.write_unraisable(py, None);
+        Ok(())
+    })
 }
 
 /// Python's logger `cordwood`.

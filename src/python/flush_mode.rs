@@ -42,7 +42,7 @@ impl PyFlushMode {
             FlushMode::Interval { messages, ms } => {
                 (class.getattr("interval")?, (messages, ms)).into_pyobject(py)?
             }
-            // the class cannot make these
+            // the class has no constructor for these
             FlushMode::Always | FlushMode::None => return Ok(py.None().into_bound(py)),
         };
         Ok(recipe.into_any())

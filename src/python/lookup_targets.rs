@@ -66,11 +66,13 @@ impl Targets {
         let targets = match arrow_import::stream(&table) {
             Ok(stream) => enter(py, || Ok(read_targets(stream, self.with_times)))?,
             // arrow-rs lacks some types of pyarrow
-            Err(_) => Err(NoTargets::Type),
+            Err(_) => Err(NoTargets::UnsupportedType),
         };
         let kind = column.getattr("type")?;
         targets.map_err(|wrong| match wrong {
             NoTargets::NoTimeZone => {
+                // a dictionary has the type of its values
+                let kind = kind.getattr_opt("value_type").ok().flatten().unwrap_or_else(|| kind.clone());
                 let expected = "datetimes with a time zone (or integers: ms since the epoch)";
                 error::to_python(
                     py,
@@ -78,7 +80,7 @@ impl Targets {
                 )
             }
             NoTargets::Struct => self.refused(&kind.to_string(), "give one of its columns"),
-            NoTargets::Type => self.refused(&kind.to_string(), CONVERT),
+            NoTargets::UnsupportedType => self.refused(&kind.to_string(), CONVERT),
         })
     }
 
@@ -115,7 +117,7 @@ impl Targets {
     }
 }
 
-/// Whether the items are letters, bytes or keys, or have no order that the results could follow.
+/// Whether the items are letters, bytes or keys, or have no defined order.
 fn is_text_or_unordered(given: &Bound<'_, PyAny>) -> bool {
     given.is_instance_of::<PyString>()
         || given.is_instance_of::<PyBytes>()
@@ -148,7 +150,7 @@ fn column<'py>(arrow: &Bound<'py, PyModule>, given: &Bound<'py, PyAny>) -> PyRes
     arrow.call_method1(make, (given,))
 }
 
-/// Whether pyarrow cannot convert something; any other exception is the caller's.
+/// Whether pyarrow cannot convert something; any other exception is raised unchanged.
 fn is_refusal(raised: &PyErr, arrow: &Bound<'_, PyModule>) -> PyResult<bool> {
     let py = arrow.py();
     Ok(raised.is_instance_of::<PyTypeError>(py)

@@ -38,7 +38,7 @@ impl Blob {
             });
         }
         let view = PyMemoryView::from(given).map_err(|_| wrong_type(argument, wanted, given))?;
-        // a scalar of NumPy has a buffer too, but no dimension; the view of a date has one, so the date itself is checked as well
+        // a NumPy scalar has a buffer too, but no dimension. The view of a NumPy date has one, so the date is checked as well.
         let format: String = view.getattr("format")?.extract()?;
         let item = format.trim_start_matches(['@', '=', '<', '>', '!']);
         if !matches!(item, "B" | "b" | "c") || has_no_dimension(&view)? || has_no_dimension(given)? {
@@ -75,7 +75,7 @@ fn has_no_dimension(given: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub(super) struct GivenHeaders(pub(super) Vec<(Blob, Option<Blob>)>);
 
 impl GivenHeaders {
-    /// `None` of Python is no header.
+    /// Python's `None` means no headers.
     pub(super) fn of(given: &Bound<'_, PyAny>) -> PyResult<Self> {
         if given.is_none() {
             return Ok(Self::default());
@@ -119,7 +119,7 @@ pub(super) struct GivenRecord {
 }
 
 impl GivenRecord {
-    /// A record of its fields.
+    /// Builds a record from its fields.
     pub(super) fn of_fields(
         value: Option<&Bound<'_, PyAny>>,
         key: Option<&Bound<'_, PyAny>>,

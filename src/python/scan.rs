@@ -69,7 +69,7 @@ impl PyScan {
         enter(py, move || std::iter::from_fn(|| reader.next_batch().transpose()).collect())
     }
 
-    /// The keyword arguments of an equal scan.
+    /// The keyword arguments of a scan with the same result.
     fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ReaderOptions { scan, columns, header_keys, timestamp_unit, max_rows, max_bytes, threads, limit } =
             &self.options;
@@ -233,7 +233,7 @@ impl PyBatchIterator {
 
 /// The number of records that one call of the core reads, fewer if one is large: a call per record would cost more than the record.
 const READ_AHEAD: usize = 256;
-/// Bytes of a value that ends the reading ahead.
+/// Bytes of a value that stops the read-ahead.
 const LARGE_VALUE: usize = 64 << 10;
 
 #[doc = stub_doc!(Records)]

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use super::arguments::{self, Defaulted, LEFT_OUT, epoch, flag, optional};
 use super::config::config_of;
-use super::enter::{SIGNALS, WARNINGS, enter};
+use super::enter::{SIGNALS, WARNINGS, enter, unless_exception};
 use super::flush_mode;
 use super::log::PyLog;
 use super::record::now;
@@ -164,8 +164,7 @@ impl PyLogWriter {
         let path = writer.path().to_owned();
         let recovery = writer.recovery().cloned();
         if let Some(plan) = &recovery {
-            // an error of a logging handler must not drop the writer
-            recovery::log(py, plan).unwrap_or_else(|error| error.write_unraisable(py, None));
+            unless_exception(py, recovery::log(py, plan))?;
         }
         let open = Open { appender: writer.appender(), writer: Mutex::new(writer) };
         let state = ArcSwap::from_pointee(State::Open(Arc::new(open)));

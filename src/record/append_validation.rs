@@ -210,7 +210,7 @@ const RESERVED: i16 = !0x7f;
 
 /// The batch at the start of `bytes`, after all checks except those of its records.
 fn read_batch(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader, &[u8]), Malformed> {
-    let partial = || Malformed::new("read_batch batches", format!("{} bytes of one", bytes.len()));
+    let partial = || Malformed::new("whole batches", format!("{} bytes of one", bytes.len()));
     // checked first: batches of another magic have other fields
     if let Some(magic) = bytes.get(16).filter(|magic| **magic != 2) {
         return Err(Malformed::new("batches of magic 2", format!("magic {magic}")));
@@ -241,7 +241,7 @@ fn read_batch(bytes: &[u8], origin: Origin) -> std::result::Result<(BatchHeader,
         let count = i64::from(header.count.unwrap_or(0));
         if count == 0 || count != header.last_offset + 1 {
             return Err(Malformed::new(
-                "as many records as offsets, and at min_offset one",
+                "as many records as offsets, and at least one",
                 format!("{count} records and last relative offset {}", header.last_offset),
             ));
         }

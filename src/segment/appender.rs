@@ -2,7 +2,7 @@
 
 use super::roll::{RollState, is_relative};
 use crate::error::{Error, Result};
-use crate::fs::names::{FileKind, segment_file};
+use crate::fs::names::{FileKind, segment_file, segment_files_of};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::fs::{Directory, WritableFile};
 use crate::index::Entry;
@@ -19,9 +19,6 @@ const MAX_RESERVED: u64 = 4 << 20;
 /// another process walks at most that far from the last entry in the file.
 const MAX_UNINDEXED_BYTES: u64 = 256 << 10;
 const MAX_UNWRITTEN_ENTRIES: u64 = 512;
-
-/// The index files of a segment.
-const INDEX_KINDS: [FileKind; 3] = [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex];
 
 /// How the files of a segment are created.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +116,7 @@ impl SegmentAppender {
         let mut offset_index =
             OffsetIndexWriter::open(directory, &name(FileKind::OffsetIndex), base_offset, max)?;
         let mut time_index = TimeIndexWriter::open(directory, &name(FileKind::TimeIndex), base_offset, max)?;
-        // if the setting was lowered since, they may hold more entries than it allows: then they are full
+        // if `segment.index.bytes` was lowered, they may have more entries than it allows: then they are full
         offset_index.resize(max.max(offset_index.entries() * offset_index.entry_size()))?;
         time_index.resize(max.max(time_index.entries() * time_index.entry_size()))?;
         Ok(Self {
@@ -309,10 +306,7 @@ impl SegmentAppender {
 
 /// Removes the files of a segment, the `.log` last, so that the segment stays readable after a crash in between.
 pub(crate) fn remove_segment(directory: &Directory, base_offset: i64) -> Result<()> {
-    for kind in INDEX_KINDS {
-        directory.remove(&segment_file(base_offset, kind))?;
-    }
-    directory.remove(&segment_file(base_offset, FileKind::Log))
+    segment_files_of(base_offset).iter().try_for_each(|name| directory.remove(name))
 }
 
 fn truncate(

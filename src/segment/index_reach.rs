@@ -33,7 +33,7 @@ impl Segment {
             }
         }
         if let Some(index) = self.or_warn(self.transaction_index())
-            // an unreadable one is ignored
+            // an index that cannot be read is ignored
             && let Ok(Some(last)) = index.last_entry()
             && last.last_offset >= end_offset
         {
@@ -49,7 +49,7 @@ impl Segment {
         size: u64,
         end_offset: i64,
     ) {
-        self.warn(format!(
+        self.warn(&format!(
             "{index}: the last entry ({entry}) is beyond the end of {}, which has {size} bytes and ends at offset \
              {end_offset}: the log was cut, or the index is damaged",
             self.path().display()

@@ -1,7 +1,7 @@
 //! Tables that are built only after enough look-ups to pay for them, and only within a fixed amount of memory.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
 
 use crate::error::{Error, Result};
 
@@ -73,7 +73,11 @@ impl<T> LazyTable<T> {
     ) -> Result<Option<&T>> {
         if self.table.get().is_none() && self.lookups.fetch_add(1, Ordering::Relaxed) + 1 >= min_lookups {
             // another thread builds it: look-ups are single until then
-            let Ok(_building) = self.building.try_lock() else { return Ok(self.get()) };
+            let _building = match self.building.try_lock() {
+                Ok(building) => building,
+                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                Err(TryLockError::WouldBlock) => return Ok(self.get()),
+            };
             if self.table.get().is_none() {
                 let table = match read() {
                     Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),

@@ -150,7 +150,7 @@ impl Segment {
         &self.open_files
     }
 
-    pub(crate) fn warn(&self, warning: String) {
+    pub(crate) fn warn(&self, warning: &str) {
         self.warnings.add(warning);
     }
 
@@ -284,7 +284,7 @@ impl Segment {
     /// The index, for a look-up that can work without one. If the index cannot be opened, a warning is recorded.
     pub(crate) fn or_warn<T>(&self, index: Result<Option<T>>) -> Option<T> {
         index.unwrap_or_else(|error| {
-            self.warn(format!("{error}; the look-up does not use it"));
+            self.warn(&format!("{error}; the look-up does not use it"));
             None
         })
     }
@@ -309,7 +309,7 @@ impl Segment {
         let second = walk.header_at(u64::from(first.size))?.ok();
         let is_lower = |header: BatchHeader| (0..leader_epoch).contains(&header.leader_epoch);
         if is_lower(first) && second.is_none_or(is_lower) {
-            self.warn(format!(
+            self.warn(&format!(
                 "{}: the first batch has leader epoch {}, and that of the batch before it, {leader_epoch}, is higher; \
                  the latter is damaged",
                 self.path().display(),
@@ -326,7 +326,7 @@ impl Segment {
         if !is_relative(batch.header.last_offset, self.base_offset)
             && !self.has_overflow.swap(true, Ordering::Relaxed)
         {
-            self.warn(format!(
+            self.warn(&format!(
                 "{}: has offsets more than 2^31 - 1 above its base offset, to which no index can refer; a writer splits the \
                  segment when it recovers it",
                 self.path().display()

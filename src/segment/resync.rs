@@ -113,7 +113,7 @@ impl Walk {
     }
 
     /// Rule 3: the end of the damaged batch if only its length is wrong, which is where its checksum matches. Tries every
-    /// position at which a header could start, so batches inside its values do no harm.
+    /// position at which a header could start, so a batch inside a value does not end the search.
     fn end_by_checksum(&mut self, damage: &Damage, known: Option<Batch>) -> Result<Option<u64>> {
         let start = damage.position;
         let goal = known.map_or(self.bounds.end, |batch| batch.position);

@@ -73,7 +73,7 @@ impl Segment {
     }
 
     pub(super) fn warn_of_entry(&self, index: &OffsetIndex, entry: OffsetPosition) {
-        self.warn(format!(
+        self.warn(&format!(
             "{}: the entry (offset {}, position {}) does not agree with the log; the look-up does not use it",
             index.path().display(),
             entry.offset,
@@ -230,7 +230,7 @@ impl Segment {
     }
 
     fn warn_of_time_entry(&self, index: &TimeIndex, entry: TimestampOffset) {
-        self.warn(format!(
+        self.warn(&format!(
             "{}: the entry (timestamp {}, offset {}) does not agree with the log; the look-up does not use it",
             index.path().display(),
             entry.timestamp,

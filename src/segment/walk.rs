@@ -92,7 +92,7 @@ impl Walk {
     /// the header after it.
     ///
     /// Caches and windows are fast for sequential reads. If the next header is read first, each batch costs a cache miss
-    /// that nothing hides, and a window is read twice when a batch crosses its end.
+    /// that overlaps with no other work, and a window is read twice when a batch crosses its end.
     pub(crate) fn step_through(&mut self) -> Result<Step> {
         self.step_by(true)
     }

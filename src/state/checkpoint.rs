@@ -67,7 +67,7 @@ impl Checkpoint {
         parsed.map(Some).map_err(|wrong| {
             let expected = "the recovery point and the log start offset with a valid checksum (restore the file, or remove it: \
                             the next open then reads the whole log, which starts at its first segment, and records \
-                            deleted from that segment reappear)";
+                            deleted from that segment may reappear)";
             Malformed::new(expected, wrong).at(directory.path_of(CHECKPOINT), 0, None)
         })
     }

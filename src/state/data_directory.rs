@@ -44,7 +44,7 @@ impl DataDirectory {
             None if folder.identity_of(META_PROPERTIES)?.is_none() => Ok(None),
             None => {
                 let expected = "the name of a topic, a dash and a number, such as orders-0, because this is a Kafka \
-                                data directory: Kafka deletes or moves directories with some other names, and does not start with the rest";
+                                data directory: Kafka deletes, moves or refuses directories with other names";
                 Err(Error::config("path", expected, folder.path_of(name).display().to_string()))
             }
         }

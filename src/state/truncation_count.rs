@@ -1,4 +1,4 @@
-//! `.cordwood.truncations`: the truncation count of a log, by which readers notice that a writer truncated it.
+//! `.cordwood.truncations`: the truncation count of a log, which readers check to detect that a writer truncated it.
 //!
 //! The count is the size of the file; its bytes have no meaning. A writer creates the file when it opens the log, and extends it
 //! by a byte before and after each truncation. The count is odd during a truncation, and after one that was interrupted.
@@ -38,6 +38,6 @@ pub(crate) fn complete(directory: &Directory) -> Result<()> {
     if file.size % 2 == 1 {
         increment(directory)?;
     }
-    // no reader survives a power loss, but the count must not change after this point
+    // synced, so that the count cannot fall after a crash
     directory.open_writable(TRUNCATIONS)?.sync()
 }

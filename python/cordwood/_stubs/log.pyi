@@ -107,8 +107,8 @@ class Log:
         """Faults that do not affect the results, one sentence each.
 
         Examples: a wrong index entry, a torn tail, an ignored checkpoint. Look-ups can add warnings. Each is also
-        logged once by the logger `cordwood`, when it is found; those about the directory at the opening, and not at
-        a refresh.
+        logged once, as a warning of the logger `cordwood`, when it is found. Records that are hidden below the log
+        start offset are named only here: that is the usual state after deletions.
         """
     @property
     def is_compacted(self) -> bool:
@@ -181,7 +181,7 @@ class Log:
         """Find the first record whose timestamp is at or after `timestamp`; `None` if there is none.
 
         The search starts at the log start offset and includes control records, as in Kafka. The result is exact,
-        whatever the order of the timestamps. *timestamp*: as the times of `scan`.
+        in any order of the timestamps. *timestamp*: as the times of `scan`.
 
         *Errors*: `ConfigError` for a negative time and for a datetime without a time zone; `CorruptLogError` if damage
         hides the record.
@@ -230,7 +230,7 @@ class Log:
 
         *start_offset*, *start_time* (inclusive), *end_offset*, *end_time* (exclusive): a record must be in both
         ranges. By default a range has no limits. An end above the log end offset is allowed. A record without a
-        timestamp is in no time range. A time range is exact, whatever the order of the timestamps. A time is an int in
+        timestamp is in no time range. A time range is exact, in any order of the timestamps. A time is an int in
         ms since the epoch, a datetime with a time zone, or a text: `"2024-05-01T10:00Z"`, `"2024-05-01"` (midnight
         UTC), `"-2h"` (two hours ago), `"now"`.
 

@@ -39,8 +39,8 @@ class LogWriter:
     *Errors*: `LockedError` if another writer or a broker has the log; `CorruptLogError` if there is damage other than a
     torn last write, or a segment is missing (nothing is changed then); `UnsupportedFormatError` if batches have
     producer ids; `ConfigError`, also for a directory name that Kafka would delete or refuse, in a broker's data
-    directory. After a write, a flush or a `close()` has failed, later calls are a `PoisonedError`: open the log again.
-    After `close()` they are a `ClosedError`.
+    directory. After a write, a flush or a `close()` has failed, later calls raise `PoisonedError`: open the log again.
+    After `close()` they raise `ClosedError`.
     *Source*: Kafka `UnifiedLog.create`, `LogLoader.load`.
 
     >>> import tempfile
@@ -197,7 +197,7 @@ class LogWriter:
         *Errors*: `OSError`: if the disk is full, nothing has changed. *Source*: Kafka `UnifiedLog.roll`.
         """
     def truncate_to(self, offset: int) -> bool:
-        """Remove all batches with an offset at or above `offset`. The log end offset is `offset` then.
+        """Remove all batches with an offset at or above `offset`. Afterwards the log end offset is `offset`.
 
         A batch that contains `offset` is removed as a whole; readers and the next opening then find the end of the
         batch before it as the log end offset, as in Kafka. Return `False` if the log ended at or below `offset`. The
@@ -208,7 +208,7 @@ class LogWriter:
         *Source*: Kafka `UnifiedLog.truncateTo`.
         """
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove all records. The log start offset and the log end offset are `offset` then.
+        """Remove all records. Afterwards the log start offset and the log end offset are `offset`.
 
         *Errors*: `ConfigError` for an offset outside 0 to 2^63 - 2; `OSError`: if the disk is full, nothing has
         changed. *Source*: Kafka `UnifiedLog.truncateFullyAndStartAt`.

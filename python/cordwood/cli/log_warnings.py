@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from cordwood import Log
+from cordwood import CordwoodError, Log
 from cordwood.cli.terminal import escape
 
 __all__ = ["log_to_stderr", "opened", "silent_log"]
@@ -17,10 +17,19 @@ _LOGGER = logging.getLogger("cordwood")
 
 
 def opened(context: typer.Context, path: Path) -> Log:
-    """Open a log. When the command ends, the end of the log is found, so that its warnings are written in any case."""
+    """Open a log whose warnings are written to stderr when the command ends, if they were not logged before."""
     log = Log(path)
-    context.call_on_close(lambda: log.warnings)
+    context.call_on_close(lambda: _write(log))
     return log
+
+
+def _write(log: Log) -> None:
+    """Log the warnings, except one that is the error that ends the command."""
+    error = sys.exception()
+    error_text = str(error.args[0]) if isinstance(error, CordwoodError) else None
+    for warning in log.warnings:
+        if warning != error_text:
+            _LOGGER.warning("%s", warning)
 
 
 class _Lines(logging.Handler):

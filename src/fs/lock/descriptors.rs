@@ -81,7 +81,7 @@ impl Drop for Descriptor {
 }
 
 fn table() -> MutexGuard<'static, Table> {
-    // no panic leaves the table inconsistent
+    // the table is consistent after a panic
     TABLE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -17,8 +17,8 @@ impl Scan {
     /// Skips damage that the walk found: returns an error, or adds a damaged range, and returns it if the scan reports
     /// them.
     ///
-    /// Damage outside the scan's range is ignored. Damage that covers no offset belongs to the range that ends there:
-    /// otherwise it would belong to no range.
+    /// Damage outside the scan's range is ignored. Damage between two consecutive offsets covers no offset. It is reported
+    /// by the scan whose range ends there, so that of two adjacent scans exactly one reports it.
     pub(super) fn skip_damage(&mut self, damage: &Damage) -> Result<Option<DamagedRange>> {
         let (start, end) = (self.filter.start, self.filter.end);
         if damage.offset > end {
@@ -31,7 +31,7 @@ impl Scan {
         let span = segment.resume(walk, damage)?;
         let end_offset = span.end_offset.unwrap_or(segment.upper());
         self.cursor.next_offset = None;
-        // no range ends at the start of the log: the damage there belongs to the range that begins there
+        // no range ends at the start of the log, so a scan that begins there reports the damage
         let begins_log = self.log.segments().first().is_some_and(|first| start <= first.base_offset());
         if end_offset < start || end_offset == start && !begins_log {
             return Ok(None);
@@ -86,7 +86,7 @@ impl Scan {
         if self.filter.raises() {
             return Ok(None);
         }
-        // a range that ends where the last segment starts does not include it
+        // a range that ends at the base offset of the last segment does not include its tail
         let includes = |end: i64| self.filter.options.ranges.end_offset.is_none_or(|given| given > end);
         let Some(last) = self.log.segments().last().filter(|last| includes(last.base_offset())).cloned()
         else {

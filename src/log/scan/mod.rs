@@ -286,7 +286,7 @@ impl Scan {
         Ok(Decision::Returned)
     }
 
-    /// Records a segment in which a batch shows that the log is compacted. Offsets that damage hides are not missing.
+    /// Records a segment in which a batch shows that the log is compacted. Offsets in a damaged range do not count as missing.
     fn note_compaction(&self, batch: &Batch) {
         let Some(segment) = &self.cursor.segment else { return };
         let is_after_damage = self

@@ -184,7 +184,7 @@ fn finish_replacement(
             let live = SegmentFileName { stage: Stage::Live, ..file.parsed };
             directory.rename(&file.name, &live.to_string())?;
         }
-        // in ascending order: a live segment between two .swap would count as one that they replace
+        // in ascending order: a live segment between two `.swap` segments would be treated as replaced
         directory.sync()?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use super::existing_log::{self, Recovery};
 use super::preconditions;
 use super::recovery_plan::{FileChange, FileChangeReason, RecoveryPlan};
 use crate::error::{Error, NotFound, Result};
-use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::names::{SegmentFileName, segment_files_of};
 use crate::fs::{Directory, STAGED};
 use crate::log::{Log, LogOptions};
 use crate::state::checkpoint::Checkpoint;
@@ -106,13 +106,9 @@ fn plan_new_log(
         preconditions::refuse_written_since(directory, checkpoint)?;
     }
     // not `segment_files`, which leaves out indexes without a `.log`
-    let is_removed = |name: &str| {
-        SegmentFileName::parse(name).is_some_and(|SegmentFileName { base_offset, kind, stage }| {
-            let has_base = base_offset == log_start_offset || bases.contains(&base_offset);
-            stage == Stage::Live && kind != FileKind::Snapshot && has_base
-        })
-    };
-    let names = names_of(directory, is_removed)?;
+    let removed_files: Vec<_> =
+        bases.iter().copied().chain([log_start_offset]).flat_map(segment_files_of).collect();
+    let names = names_of(directory, |name| removed_files.iter().any(|removed| removed == name))?;
     let reason = if starting_at.is_some() { FileChangeReason::Emptied } else { FileChangeReason::Orphaned };
     let report = RecoveryPlan {
         path: directory.path().to_owned(),
@@ -140,10 +136,10 @@ fn staged_files(directory: &Directory) -> Result<Vec<String>> {
     names_of(directory, |name| name.strip_suffix(STAGED).and_then(SegmentFileName::parse).is_some())
 }
 
-/// The names in the directory that are selected, sorted.
+/// The names of the files in the directory that are selected, sorted.
 fn names_of(directory: &Directory, is_selected: impl Fn(&str) -> bool) -> Result<Vec<String>> {
-    let names = directory.entries()?.into_iter().map(|(name, _)| name);
-    let mut names: Vec<_> = names.filter(|name| is_selected(name)).collect();
+    let files = directory.entries()?.into_iter().filter(|(_, file_type)| file_type.is_file());
+    let mut names: Vec<_> = files.map(|(name, _)| name).filter(|name| is_selected(name)).collect();
     names.sort_unstable();
     Ok(names)
 }

@@ -40,7 +40,7 @@ pub(super) fn split(directory: &Directory, base_offset: i64, parts: &[Part]) -> 
     directory.sync()?;
     for part in parts {
         rename(directory, part.base_offset, Stage::Swap, Stage::Live)?;
-        // a live segment between two .swap would count as one that they replace
+        // a live segment between two `.swap` segments would be treated as replaced
         directory.sync()?;
     }
     Ok(())

@@ -167,3 +167,15 @@ def test_ls_of_a_data_directory_notes_the_warnings_of_an_opening(command: Comman
     notes = {line.split()[0]: line for line in out.splitlines()[1:] if line.startswith("cities")}
     assert notes["cities-1"].rstrip().endswith("1 warning")
     assert "warning" not in notes["cities-0"]
+
+
+def test_an_end_that_cannot_be_read_is_a_warning(command: Command, copied: Any) -> None:
+    """The command itself needs only the first segment."""
+    path = copied(PLAIN.path)
+    last = path / f"{PLAIN.bases[-1]:020d}.log"
+    last.unlink()
+    last.symlink_to(last.name)
+    code, out, error = command("cat", path, "--limit", "1", "--end-offset", "3")
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert error.startswith("warning: ")
+    assert str(last) in error

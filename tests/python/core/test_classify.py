@@ -101,3 +101,12 @@ def test_a_writer_refuses_every_data_directory(tmp_path: Path) -> None:
         assert cw.classify(folder).kind == "data_directory", name
         with pytest.raises(cw.ConfigError):
             cw.LogWriter.plan_recovery(folder)
+
+
+def test_an_odd_directory_in_a_data_directory_does_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "loop-0").symlink_to("loop-0")
+    assert cw.classify(tmp_path).kind == "other"
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    (partition / f"{0:020d}.log").touch()
+    assert cw.classify(tmp_path).kind == "data_directory"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import struct
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -214,6 +215,19 @@ def test_the_appended_records_are_read_back(
     writer.close()
     table = cw.Log(path).scan().to_arrow().to_pylist()
     assert [(r["key"], r["value"], r["offset"]) for r in table] == [(k, v, n) for n, (_, k, v, _) in enumerate(wanted)]
+
+
+def test_raw_batches_are_refused_with_what_was_expected(writer: cw.LogWriter) -> None:
+    sparse = bytearray(batches.batch(0, [batches.Rec(b"a", timestamp=T)]))
+    struct.pack_into(">i", sparse, 23, 5)
+    struct.pack_into(">I", sparse, 17, batches.crc32c(bytes(sparse[21:])))
+    for raw, expected in (
+        (bytes(10), "expected whole batches, found 10 bytes"),
+        (bytes(sparse), "expected as many records as offsets, and at least one, found 1 records and"),
+    ):
+        with pytest.raises(cw.CordwoodError, match=expected):
+            writer.append_batches(raw)
+    assert writer.log_end_offset == 0
 
 
 def test_raw_batches_get_the_next_offsets_or_keep_theirs(writer: cw.LogWriter, path: Path) -> None:

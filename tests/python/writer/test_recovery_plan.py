@@ -426,3 +426,14 @@ def test_a_plan_keeps_what_a_replacement_covers_only_in_part(tmp_path: Path) -> 
     assert cut.quarantine is not None
     assert Path(cut.quarantine).read_bytes() == b"".join(raws[2:4])
     assert cw.Log(path).scan().to_arrow()["offset"].to_pylist() == [0, 1, 2, 4, 5]
+
+
+def test_a_plan_names_no_file_that_stays(tmp_path: Path) -> None:
+    """Kafka's names have 20 digits; an opening leaves other files alone."""
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    for name in (f"{0:021d}.index", f"{7:020d}.index", f"{0:020d}.snapshot"):
+        (path / name).write_bytes(bytes(8))
+    assert cw.LogWriter.plan_recovery(path).file_changes == []
+    cw.LogWriter(path).close()
+    assert {file.name for file in path.iterdir()} >= {f"{0:021d}.index", f"{7:020d}.index"}

@@ -7,7 +7,7 @@ use crate::fs::{Directory, WritableFile};
 
 /// A file that grows by one slot at a time. The first append creates it.
 #[derive(Debug)]
-pub(super) struct Appended<const SIZE: usize> {
+pub(super) struct Growing<const SIZE: usize> {
     directory: Directory,
     name: String,
     path: PathBuf,
@@ -16,7 +16,7 @@ pub(super) struct Appended<const SIZE: usize> {
     length: u64,
 }
 
-impl<const SIZE: usize> Appended<SIZE> {
+impl<const SIZE: usize> Growing<SIZE> {
     /// Opens the file if it exists.
     pub(super) fn open(directory: &Directory, name: &str) -> Result<Self> {
         let file = match directory.open_writable(name) {
