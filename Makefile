@@ -16,7 +16,7 @@ CARGO := cargo
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-spark wheel fmt lint rust python interop \
+.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-spark wheel fmt lint rust rust-without-features python interop \
 	oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with this mark, which `make interop`, a part of
@@ -37,7 +37,7 @@ test: prerequisites lint rust python ## before each commit: lints, Rust, Python,
 test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
 # The guarantees are last: their other tests have run before, so `--tests-have-run` runs only the rigs.
-test-rest: interop oldest-spark loom demo ## the tests outside `test`: Kafka, the oldest Spark, loom, the demo, the guarantees' rigs
+test-rest: interop oldest-spark rust-without-features loom demo ## the tests outside `test`: Kafka, the oldest Spark, loom, the demo, the guarantees' rigs
 	$(BIN)/python tests/guarantees.py --tests-have-run
 	@echo "make test-rest: all of it passed"
 
@@ -51,8 +51,10 @@ lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the
 	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml cordwood._core
 
 rust: ## Rust tests and doc examples; the layer check is one of them
-	$(CARGO) test --locked --no-default-features --lib
 	$(CARGO) test --locked --features arrow,crash-disk
+
+rust-without-features: ## the Rust unit tests without compression and Arrow
+	$(CARGO) test --locked --no-default-features --lib
 
 python: extension ## Python tests except `make interop`, and the examples of the README, the stub and the docstrings
 	$(PYTEST) $(IN_PARALLEL) -m "not ($(LATER))"

@@ -8,6 +8,7 @@ use crate::fs::names::{FileKind, PartitionName, SegmentFileName, Stage};
 use crate::fs::names::{PartitionState, is_topic};
 use crate::fs::{Directory, META_PROPERTIES, is_data_directory};
 use crate::segment::with_descriptors;
+use crate::state::data_directory::{holds_partition, is_partition};
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::offset_checkpoint::{CLEANED_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::state::partition_metadata::PARTITION_METADATA;
@@ -102,15 +103,6 @@ fn of_directory(directory: &Directory) -> Result<PathInfo> {
     Ok(if is_new { PathInfo::of(PathKind::Partition, directory.path()) } else { other })
 }
 
-/// Whether one of these names is that of a partition directory. One that cannot be listed does not count.
-fn holds_partition<'a>(directory: &Directory, mut names: impl Iterator<Item = &'a str>) -> bool {
-    names.any(|name| {
-        let entries = || Directory::open(&directory.path_of(name), "")?.entries();
-        PartitionName::parse(name).is_some()
-            && entries().is_ok_and(|entries| is_partition(entries.iter().map(|(name, _)| name.as_str())))
-    })
-}
-
 fn of_file(path: &Path) -> PathInfo {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let directory = path.parent().unwrap_or(path);
@@ -135,14 +127,6 @@ fn of_file(path: &Path) -> PathInfo {
 
 fn partition_name(directory: &Path) -> Option<PartitionName> {
     PartitionName::parse(directory.file_name()?.to_str()?)
-}
-
-/// Whether a directory with these files is a partition directory.
-pub(super) fn is_partition<'a>(mut names: impl Iterator<Item = &'a str>) -> bool {
-    names.any(|name| {
-        SegmentFileName::parse(name).is_some()
-            || [PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT].contains(&name)
-    })
 }
 
 /// Whether a directory has a segment: a `.log`, or one that Kafka would rename to it.

@@ -15,7 +15,7 @@ use crate::fs::Directory;
 use crate::fs::names::{PartitionName, PartitionState, SegmentFileName};
 use crate::log::{Log, LogOptions};
 use crate::segment::with_descriptors;
-use crate::state::data_directory;
+use crate::state::data_directory::{self, is_partition};
 
 /// A data directory, listed when it was opened. Its partitions are opened on request.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl LogDir {
         let advice = "give the path of a broker's data directory (its log.dirs)";
         let directory = with_descriptors(|| Directory::open(path.as_ref(), advice))?;
         let entries = with_descriptors(|| directory.entries())?;
-        if classify::is_partition(entries.iter().map(|(name, _)| name.as_str())) {
+        if is_partition(entries.iter().map(|(name, _)| name.as_str())) {
             let found = format!("{}, which is a partition directory: use Log", directory.path().display());
             return Err(Error::config("path", "a broker's data directory (its log.dirs)", found));
         }

@@ -22,6 +22,13 @@ impl FileKind {
     const ALL: [Self; 5] =
         [Self::Log, Self::OffsetIndex, Self::TimeIndex, Self::TransactionIndex, Self::Snapshot];
 
+    /// The kind of a file by its suffix, whatever precedes it; `None` if the suffix is not one of Kafka's.
+    pub(crate) fn of_name(name: &str) -> Option<Self> {
+        let staged = Stage::ALL.iter().filter(|stage| **stage != Stage::Live);
+        let name = staged.into_iter().find_map(|stage| name.strip_suffix(stage.suffix())).unwrap_or(name);
+        Self::ALL.into_iter().find(|kind| name.ends_with(kind.suffix()))
+    }
+
     /// The file name suffix, with its dot.
     pub fn suffix(self) -> &'static str {
         match self {

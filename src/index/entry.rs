@@ -4,10 +4,13 @@
 use std::fmt;
 
 use crate::error::{Malformed, Result};
+use crate::fs::names::FileKind;
 
 /// An entry of an [`Index`](super::Index): `SIZE` bytes, sorted by a key that is their first part. Offsets are relative to the segment's
 /// base offset in the file, and absolute in the entry.
 pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
+    /// The kind of the files that have such entries.
+    const KIND: FileKind;
     /// Bytes of the key: 4 (an `i32`) or 8 (an `i64`), big-endian.
     const KEY_BYTES: u64;
     /// The number of slots reserved while a segment is appended to.

@@ -3,8 +3,9 @@
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
 
-use super::{base_offset_of, checked_base_offset};
+use super::{base_offset_of, checked_base_offset, refuse_other_kind};
 use crate::error::{Error, IoAction, Result};
+use crate::fs::names::FileKind;
 use crate::fs::{Directory, Lock, PartitionLocks};
 
 /// A writer of one index file, and its locks, which exclude brokers, writers of the partition's log and other writers
@@ -25,6 +26,7 @@ impl<W> Exclusive<W> {
     /// [`Error::Config`] for a base offset that is negative or missing; errors of `open`.
     pub fn open(
         path: &Path,
+        kind: FileKind,
         base_offset: Option<i64>,
         open: impl FnOnce(&Directory, &str, i64) -> Result<W>,
     ) -> Result<Self> {
@@ -34,6 +36,7 @@ impl<W> Exclusive<W> {
             .and_then(|name| name.to_str())
             .ok_or_else(|| Error::config("path", "a file whose name is UTF-8", path.display().to_string()))?;
         // checked before a lock creates a file
+        refuse_other_kind(&path, kind)?;
         let base_offset = base_offset.map_or_else(|| base_offset_of(&path), checked_base_offset)?;
         let parent = path.parent().unwrap_or(Path::new("/"));
         let directory = Directory::open(parent, "an index file is created in an existing directory")?;

@@ -32,7 +32,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     /// one is; [`Error::Io`](crate::Error::Io); [`Error::LogChanged`](crate::Error::LogChanged) if the file is cut
     /// during the call.
     pub fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<Self> {
-        let (bytes, base_offset) = super::open(path, base_offset, map)?;
+        let (bytes, base_offset) = super::open(path, E::KIND, base_offset, map)?;
         Self::from_bytes(bytes, base_offset)
     }
 

@@ -111,16 +111,30 @@ pub use transaction_index::{AbortedTransaction, TransactionIndex};
 pub use transaction_index_writer::TransactionIndexWriter;
 
 use crate::error::{Error, Result};
+use crate::fs::names::FileKind;
 use crate::fs::{FileBytes, SystemFile};
 
 /// The file's bytes, and the base offset: the given one, else the digits at the start of its name.
-fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<(FileBytes, i64)> {
+fn open(path: &Path, kind: FileKind, base_offset: Option<i64>, map: bool) -> Result<(FileBytes, i64)> {
+    refuse_other_kind(path, kind)?;
     let file = SystemFile::open(path)?;
     let base_offset = match base_offset {
         Some(given) => checked_base_offset(given)?,
         None => base_offset_of(path)?,
     };
     Ok((FileBytes::new(file, None, map)?, base_offset))
+}
+
+/// Fails if a file is of another kind by its suffix: its bytes would be read, or overwritten, as entries.
+fn refuse_other_kind(path: &Path, kind: FileKind) -> Result<()> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    match FileKind::of_name(name) {
+        Some(other) if other != kind => {
+            let expected = format!("a {} file", kind.suffix());
+            Err(Error::config("path", expected, format!("{}, a {} file", path.display(), other.suffix())))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn checked_base_offset(given: i64) -> Result<i64> {

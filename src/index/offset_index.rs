@@ -6,6 +6,7 @@ use super::relative;
 use super::search::Method;
 use super::slots::field;
 use crate::error::Result;
+use crate::fs::names::FileKind;
 use crate::types::OffsetPosition;
 
 /// An offset index (`.index`), as it was when it was opened. The module [`index`](crate::index) defines what entries
@@ -16,6 +17,7 @@ use crate::types::OffsetPosition;
 pub type OffsetIndex = Index<OffsetPosition, 8>;
 
 impl Entry<8> for OffsetPosition {
+    const KIND: FileKind = FileKind::OffsetIndex;
     const KEY_BYTES: u64 = 4;
     const RESERVED_SLOTS: u64 = 0;
 

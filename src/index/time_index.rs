@@ -6,6 +6,7 @@ use super::offset_index::absolute;
 use super::relative;
 use super::slots::field;
 use crate::error::{Malformed, Result};
+use crate::fs::names::FileKind;
 use crate::types::TimestampOffset;
 
 /// A time index (`.timeindex`), as it was when it was opened. The module [`index`](crate::index) defines what entries
@@ -16,6 +17,7 @@ use crate::types::TimestampOffset;
 pub type TimeIndex = Index<TimestampOffset, 12>;
 
 impl Entry<12> for TimestampOffset {
+    const KIND: FileKind = FileKind::TimeIndex;
     const KEY_BYTES: u64 = 8;
     const RESERVED_SLOTS: u64 = 1;
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use super::slots::{Slots, field};
 use crate::error::{Malformed, Result};
 use crate::fs::FileBytes;
+use crate::fs::names::FileKind;
 
 /// A transaction that was aborted. Kafka: `AbortedTxn`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,7 +41,7 @@ impl TransactionIndex {
     /// [`Error::Config`](crate::Error::Config) if the name does not start with a number and none is given, or a negative
     /// one is; [`Error::Io`](crate::Error::Io).
     pub fn open(path: &Path, base_offset: Option<i64>, map: bool) -> Result<Self> {
-        let (bytes, base_offset) = super::open(path, base_offset, map)?;
+        let (bytes, base_offset) = super::open(path, FileKind::TransactionIndex, base_offset, map)?;
         Ok(Self::from_bytes(bytes, base_offset))
     }
 

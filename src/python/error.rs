@@ -112,7 +112,7 @@ fn advice(error: &Error) -> Option<&'static str> {
         {
             Some("read what is left with on_damage=\"skip\"")
         }
-        Error::LogChanged { .. } => Some("open the log again or call refresh()"),
+        Error::LogChanged { .. } => Some("open the log again or call refresh(), and plan splits again"),
         Error::LogNotFound { found: NotFound::NoSegment, .. } => {
             Some("for a broker's data directory use LogDir")
         }

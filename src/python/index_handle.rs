@@ -10,6 +10,7 @@ use super::enter::enter;
 use super::error;
 use crate::error::{Error, Result};
 use crate::fs::Directory;
+use crate::fs::names::FileKind;
 use crate::index::Exclusive;
 
 /// An index that can be closed. `R` is the index, and `W` its writer, which reads too.
@@ -94,10 +95,11 @@ impl<W: Send> WriterHandle<W> {
     pub(super) fn open(
         py: Python<'_>,
         class: &'static str,
+        kind: FileKind,
         (path, base_offset): (PathBuf, Option<i64>),
         open: impl FnOnce(&Directory, &str, i64) -> Result<W> + Send,
     ) -> PyResult<Arc<Self>> {
-        let writer = enter(py, || Exclusive::open(&path, base_offset, open))?;
+        let writer = enter(py, || Exclusive::open(&path, kind, base_offset, open))?;
         Ok(Arc::new(Self { class, writer: Mutex::new(Some(writer)), process: std::process::id() }))
     }
 

@@ -10,6 +10,7 @@ use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex, optional_base
 use super::index_handle::WriterHandle;
 use super::results::{PyAbortedTransaction, aborted_transaction};
 use crate::config::LogConfig;
+use crate::fs::names::FileKind;
 use crate::index::{OffsetIndexWriter, TimeIndexWriter, TransactionIndexWriter};
 
 fn index_size(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<u64> {
@@ -48,7 +49,7 @@ macro_rules! writer_class {
 
 /// The methods that the writers of an offset and a time index share too.
 macro_rules! preallocated_class {
-    ($class:ident, $name:literal, $writer:ident, $index:ident, { $($methods:tt)* }) => {
+    ($class:ident, $name:literal, $writer:ident, $index:ident, $kind:ident, { $($methods:tt)* }) => {
         writer_class!($class, $name, $writer, $index, {
             #[new]
             #[pyo3(signature = (path, *, base_offset=None, max_index_size=LEFT_OUT),
@@ -62,7 +63,7 @@ macro_rules! preallocated_class {
                 let file = (arguments::path(path)?, optional_base_offset(base_offset)?);
                 let default = LogConfig::default().segment_index_bytes;
                 let size = max_index_size.or("max_index_size", default.into(), index_size)?;
-                let writer = WriterHandle::open(py, $name, file, |directory, name, base_offset| {
+                let writer = WriterHandle::open(py, $name, FileKind::$kind, file, |directory, name, base_offset| {
                     $writer::open(directory, name, base_offset, size)
                 })?;
                 Ok(PyClassInitializer::from($index::of_writer(&writer)).add_subclass(Self(writer)))
@@ -84,16 +85,28 @@ macro_rules! preallocated_class {
     };
 }
 
-preallocated_class!(PyOffsetIndexWriter, "OffsetIndexWriter", OffsetIndexWriter, PyOffsetIndex, {
-    #[doc = stub_doc!(OffsetIndexWriter.append)]
-    fn append(&self, py: Python<'_>, offset: &Bound<'_, PyAny>, position: &Bound<'_, PyAny>) -> PyResult<()> {
-        let offset = arguments::offset("offset", offset)?;
-        let position = self::position("position", position)?;
-        self.0.write(py, |index| index.append(offset, position))
+preallocated_class!(
+    PyOffsetIndexWriter,
+    "OffsetIndexWriter",
+    OffsetIndexWriter,
+    PyOffsetIndex,
+    OffsetIndex,
+    {
+        #[doc = stub_doc!(OffsetIndexWriter.append)]
+        fn append(
+            &self,
+            py: Python<'_>,
+            offset: &Bound<'_, PyAny>,
+            position: &Bound<'_, PyAny>,
+        ) -> PyResult<()> {
+            let offset = arguments::offset("offset", offset)?;
+            let position = self::position("position", position)?;
+            self.0.write(py, |index| index.append(offset, position))
+        }
     }
-});
+);
 
-preallocated_class!(PyTimeIndexWriter, "TimeIndexWriter", TimeIndexWriter, PyTimeIndex, {
+preallocated_class!(PyTimeIndexWriter, "TimeIndexWriter", TimeIndexWriter, PyTimeIndex, TimeIndex, {
     #[doc = stub_doc!(TimeIndexWriter.maybe_append)]
     #[pyo3(signature = (timestamp, offset, skip_full_check=LEFT_OUT),
         text_signature = "($self, timestamp, offset, skip_full_check=False)")]
@@ -125,10 +138,13 @@ writer_class!(
             base_offset: Option<&Bound<'_, PyAny>>,
         ) -> PyResult<PyClassInitializer<Self>> {
             let file = (arguments::path(path)?, optional_base_offset(base_offset)?);
-            let writer =
-                WriterHandle::open(py, "TransactionIndexWriter", file, |directory, name, base_offset| {
-                    TransactionIndexWriter::open(directory, name, base_offset)
-                })?;
+            let writer = WriterHandle::open(
+                py,
+                "TransactionIndexWriter",
+                FileKind::TransactionIndex,
+                file,
+                TransactionIndexWriter::open,
+            )?;
             Ok(PyClassInitializer::from(PyTransactionIndex::of_writer(&writer)).add_subclass(Self(writer)))
         }
 

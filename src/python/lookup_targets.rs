@@ -54,8 +54,12 @@ impl Targets {
             py.get_type::<PyList>().call1((given,))?
         };
         match column(&arrow, &given) {
+            // pyarrow converts integers and naive datetimes beside a datetime to its type, with another meaning
+            Ok(column) if has_objects(&given)? && is_timestamp(&arrow, &column)? => {
+                self.of_items(&given, None)
+            }
             Ok(column) => self.of_column(&arrow, &column),
-            Err(refused) if is_refusal(&refused, &arrow)? => self.of_items(&given, refused),
+            Err(refused) if is_refusal(&refused, &arrow)? => self.of_items(&given, Some(refused)),
             Err(other) => Err(other),
         }
     }
@@ -84,11 +88,11 @@ impl Targets {
         })
     }
 
-    /// Converts what pyarrow refused for this reason.
-    fn of_items(&self, given: &Bound<'_, PyAny>, reason: PyErr) -> PyResult<Vec<i64>> {
+    /// Converts item by item. `reason`: why pyarrow refused it.
+    fn of_items(&self, given: &Bound<'_, PyAny>, reason: Option<PyErr>) -> PyResult<Vec<i64>> {
         let items = given.try_iter().map_err(|_| {
             let refused = self.refused(&class_name(given), CONVERT);
-            refused.set_cause(given.py(), Some(reason));
+            refused.set_cause(given.py(), reason);
             refused
         })?;
         items.enumerate().map(|(place, item)| self.of_item(place, &item?)).collect()
@@ -148,6 +152,22 @@ fn column<'py>(arrow: &Bound<'py, PyModule>, given: &Bound<'py, PyAny>) -> PyRes
     }
     let make = if given.hasattr("__arrow_c_stream__")? { "chunked_array" } else { "array" };
     arrow.call_method1(make, (given,))
+}
+
+/// Whether the items are Python objects, of which pyarrow infers the type.
+fn has_objects(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match given.getattr_opt("dtype")? {
+        // a dtype of NumPy or pandas; those of Polars have no kind
+        Some(dtype) => match dtype.getattr_opt("kind")? {
+            Some(kind) => kind.eq("O"),
+            None => Ok(false),
+        },
+        None => Ok(!is_arrow(given)?),
+    }
+}
+
+fn is_timestamp(arrow: &Bound<'_, PyModule>, column: &Bound<'_, PyAny>) -> PyResult<bool> {
+    arrow.getattr("types")?.call_method1("is_timestamp", (column.getattr("type")?,))?.is_truthy()
 }
 
 /// Whether pyarrow cannot convert something; any other exception is raised unchanged.

@@ -6,11 +6,13 @@
 use super::checkpoint::{Checkpoint, DURABLE};
 use super::clean_marker::{CLEAN, CleanMarker, durable_offset};
 use crate::error::{Error, Malformed, Result};
-use crate::fs::names::{PartitionName, PartitionState, is_topic};
+use crate::fs::names::{PartitionName, PartitionState, SegmentFileName, is_topic};
 use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, Staged, is_data_directory,
 };
+use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS};
+use crate::state::partition_metadata::PARTITION_METADATA;
 
 /// The file that a broker creates at a clean shutdown and removes at its next start.
 const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
@@ -60,7 +62,10 @@ impl DataDirectory {
 
     /// Fails if the directory is a data directory itself, which holds partitions.
     pub(crate) fn refuse_itself(directory: &Directory) -> Result<()> {
-        if is_data_directory(directory, "")? {
+        let entries = directory.entries()?;
+        let names = || entries.iter().map(|(name, _)| name.as_str());
+        if is_data_directory(directory, "")? || !is_partition(names()) && holds_partition(directory, names())
+        {
             let expected = "a partition directory, such as orders-0 in this Kafka data directory";
             return Err(Error::config("path", expected, directory.path().display().to_string()));
         }
@@ -193,6 +198,23 @@ pub(crate) fn refuse_lost(partition: &Directory, is_live: bool) -> Result<()> {
     }
     let data_directory = if is_live { DataDirectory::around(partition)? } else { None };
     start_without_segments(partition, checkpoint, data_directory.as_ref()).map(drop)
+}
+
+/// Whether a directory with these files is a partition directory.
+pub(crate) fn is_partition<'a>(mut names: impl Iterator<Item = &'a str>) -> bool {
+    names.any(|name| {
+        SegmentFileName::parse(name).is_some()
+            || [PARTITION_METADATA, LEADER_EPOCH_CHECKPOINT].contains(&name)
+    })
+}
+
+/// Whether one of these names is that of a partition directory. One that cannot be listed does not count.
+pub(crate) fn holds_partition<'a>(directory: &Directory, mut names: impl Iterator<Item = &'a str>) -> bool {
+    names.any(|name| {
+        let entries = || Directory::open(&directory.path_of(name), "")?.entries();
+        PartitionName::parse(name).is_some()
+            && entries().is_ok_and(|entries| is_partition(entries.iter().map(|(name, _)| name.as_str())))
+    })
 }
 
 /// Staged replacements of checkpoints.

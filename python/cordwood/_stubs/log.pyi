@@ -243,8 +243,9 @@ class Log:
         transactions. *include_control*: also return control records.
 
         *on_damage*: `"raise"` stops with a `CorruptLogError` that names the place; `"skip"` omits a damaged range and
-        lists it in `damaged_ranges`; `"report"` also returns a row for it, whose column `error`, a struct with the
-        fields of `DamagedRange`, is null for records.
+        lists it in `damaged_ranges`; `"report"` also returns a row for it, whose column `error` is null for
+        records. It is a struct: `file`, `start_position`, `end_position`, `start_offset`, `end_offset`, `reason`. It is
+        added to the given *columns*.
 
         *header_keys*: names of headers as `"utf8"` (invalid bytes become U+FFFD, as in Kafka's client) or `"binary"`.
         *timestamp_unit*: of the column `timestamp`; a timestamp of -1 is null. *max_rows*, *max_bytes*: limits of a

@@ -60,8 +60,10 @@ app.command("append")(stop_when_unread(append.append))
 app.command("recover")(stop_when_unread(recover.recover))
 app.command("truncate")(stop_when_unread(truncate.truncate))
 app.command("apply-retention")(stop_when_unread(apply_retention.apply_retention))
-# a target may be negative
-app.command("trace", context_settings={"ignore_unknown_options": True})(stop_when_unread(trace.trace))
+# a target may be negative, and -2h is a time, not the option -h
+app.command("trace", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})(
+    stop_when_unread(trace.trace)
+)
 
 
 def run(argv: Sequence[str]) -> int:

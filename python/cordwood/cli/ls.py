@@ -94,22 +94,22 @@ def _list_partitions(directory: LogDir, json: bool) -> None:
 def _partition(directory: LogDir, name: str) -> dict[str, Any]:
     try:
         log = directory[name]
+        return {
+            "name": name,
+            "topic": log.topic,
+            "partition": log.partition,
+            "size": log.size,
+            "log_start_offset": log.log_start_offset,
+            "log_end_offset": log.log_end_offset,
+            "segments": len(log.segments),
+            "warnings": log.warnings,
+        }
     except CordwoodError as error:
         # a partition that Kafka has just created has no segment yet
         is_new = _is_without_segment(error)
         return {"name": name, "size": 0, "segments": 0} if is_new else {"name": name, "error": sentence(error)}
     except OSError as error:
         return {"name": name, "error": str(error)}
-    return {
-        "name": name,
-        "topic": log.topic,
-        "partition": log.partition,
-        "size": log.size,
-        "log_start_offset": log.log_start_offset,
-        "log_end_offset": log.log_end_offset,
-        "segments": len(log.segments),
-        "warnings": log.warnings,
-    }
 
 
 def _partition_row(entry: dict[str, Any]) -> list[str]:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -267,3 +268,22 @@ def test_a_reader_that_closes_the_pipe_causes_no_traceback() -> None:
         process.stdout.close()
         error = process.stderr.read()
     assert b"Traceback" not in error
+
+
+def test_the_target_of_trace_may_be_a_time_before_now() -> None:
+    path = corpus.partition("01-plain").path / f"{0:020d}.timeindex"
+    [found] = parsed(ok("trace", path, "-2h", "--json"))
+    assert str(path) in json.dumps(found)
+
+
+def test_ls_lists_the_other_partitions_if_a_file_of_one_cannot_be_opened(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(corpus.GOLDEN / "16-data-dir", data)
+    log = max((data / "cities-0").glob("*.log"))
+    log.unlink()
+    log.symlink_to(log.name)
+    done = cordwood("ls", data)
+    assert done.returncode == 1
+    assert b"cities-1" in done.stdout
+    assert b"1 of " in done.stderr
+    assert b"cities-0" in done.stderr

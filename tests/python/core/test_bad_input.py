@@ -7,11 +7,13 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import corpus
+import numpy as np
+import pandas as pd
 import pytest
 from case_names import plain_repr
 from scripts import BECOME_NOBODY, run, write_script
@@ -381,3 +383,18 @@ def test_segments_are_a_sequence_with_its_errors(log: cw.Log) -> None:
     assert [s.base_offset for s in log.segments] == [s.base_offset for s in list(log.segments)] == [0, 96, 189, 285]
     with pytest.raises(ValueError):
         log.segments.between(10, 5)
+
+
+def test_each_time_of_a_list_means_what_it_means_alone() -> None:
+    """pyarrow gives all items of a list the type of the first ones: an integer beside a datetime would be µs."""
+    log = cw.Log(corpus.partition("01-plain").path)
+    [last] = log.records(start_offset=log.log_end_offset - 1)
+    time = datetime.fromtimestamp(last.timestamp / 1000, UTC)
+    mixed: list[Any] = [time, last.timestamp, None, 0, 2**70]
+    alone = [log.offset_for_time(item) for item in (time, last.timestamp, 0)]
+    expected = [found and found.offset for found in (alone[0], alone[1], None, alone[2], None)]
+    for targets in (mixed, tuple(mixed), iter(mixed), np.array(mixed, dtype=object), pd.Series(mixed, dtype=object)):
+        assert log.offsets_for_times(targets)["offset"].to_pylist() == expected
+    for wrong in ([time, 5.5], [time, datetime(2024, 5, 1)], [time, True]):  # noqa: DTZ001
+        with pytest.raises((TypeError, cw.ConfigError)):
+            log.offsets_for_times(wrong)

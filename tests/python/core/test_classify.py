@@ -110,3 +110,12 @@ def test_an_odd_directory_in_a_data_directory_does_not_matter(tmp_path: Path) ->
     partition.mkdir()
     (partition / f"{0:020d}.log").touch()
     assert cw.classify(tmp_path).kind == "data_directory"
+
+
+def test_a_writer_creates_no_log_in_a_directory_that_holds_partitions(tmp_path: Path) -> None:
+    shutil.copytree(corpus.GOLDEN / "16-data-dir" / "cities-0", tmp_path / "cities-0")
+    assert cw.classify(tmp_path).kind == "data_directory"
+    for refused in (cw.LogWriter, cw.LogWriter.plan_recovery):
+        with pytest.raises(cw.ConfigError, match="expected a partition directory"):
+            refused(tmp_path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["cities-0"]

@@ -255,3 +255,27 @@ def test_a_refused_base_offset_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(cw.ConfigError):
         cw.OffsetIndexWriter(tmp_path / "no-number.index")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", ["log", "index", "timeindex", "txnindex", "snapshot", "log.swap", "index.deleted"])
+@pytest.mark.parametrize(
+    ("reader", "writer", "kind"),
+    [
+        (cw.OffsetIndex, cw.OffsetIndexWriter, "index"),
+        (cw.TimeIndex, cw.TimeIndexWriter, "timeindex"),
+        (cw.TransactionIndex, cw.TransactionIndexWriter, "txnindex"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_and_stays_as_it_is(
+    tmp_path: Path, reader: Any, writer: Any, kind: str, suffix: str
+) -> None:
+    """A writer would cut a `.log` to a multiple of its entry size."""
+    path = tmp_path / f"{0:020d}.{suffix}"
+    path.write_bytes(bytes(range(1, 102)))
+    if suffix.partition(".")[0] == kind:
+        reader(path)
+        return
+    for open_file in (reader, writer):
+        with pytest.raises(cw.ConfigError, match=rf"^path: expected a \.{kind} file, found {path}"):
+            open_file(path)
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {path.name: bytes(range(1, 102))}
