@@ -236,6 +236,11 @@ fn the_base_offset_is_in_the_name_or_given() {
     }
     for name in ["copy.index", ".index", "-5.index", "99999999999999999999.index"] {
         let sample = Sample::new(name, &bytes);
+        let error = OffsetIndex::open(&sample.path, None, true).unwrap_err();
+        assert!(error.to_string().starts_with("base_offset: expected an offset"), "{error}");
+    }
+    for name in ["copy", "-5", "99999999999999999999"] {
+        let sample = Sample::new(name, &bytes);
         for error in [
             OffsetIndex::open(&sample.path, None, true).unwrap_err(),
             TimeIndex::open(&sample.path, None, true).unwrap_err(),
