@@ -121,7 +121,7 @@ def test_appends_succeed_if_the_disk_of_an_index_is_removed(
 
 
 def public_index(kind: type[cw.OffsetIndexWriter | cw.TimeIndexWriter]) -> str:
-    add = "append" if kind is cw.OffsetIndexWriter else "maybe_append"
+    name, add = ("0.index", "append") if kind is cw.OffsetIndexWriter else ("0.timeindex", "maybe_append")
     return f"""
 import errno, os, sys
 from pathlib import Path
@@ -129,7 +129,7 @@ import cordwood as cw
 from writer.loop_devices import shut_down
 
 mount = Path(sys.argv[1])
-index = cw.{kind.__name__}(mount / "0.index")
+index = cw.{kind.__name__}(mount / "{name}")
 for number in range(1, 100):
     index.{add}(number, number)
 index.flush()
@@ -177,7 +177,8 @@ def test_a_disk_removed_at_any_moment_loses_nothing_acknowledged(
                 told += process.stdout.read()
                 words = process.stderr.read().decode()
         assert process.returncode == 0, f"{process.returncode}: {words}"
-        assert "Input/output error" in words, words
+        # ext4 makes itself read-only if the failure is in its journal
+        assert "Input/output error" in words or "Read-only file system" in words, words
         with mounted(kind, image) as mount:
             # a copy: the next generation continues with the contents of this disk
             assert check_recovered(mount / "orders-0", told) > 0
