@@ -13,10 +13,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
+RUST_TESTS := $(CARGO) test --locked --features arrow,crash-disk
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-spark wheel fmt lint rust rust-without-features python interop \
+.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-spark wheel fmt lint compiled rust rust-without-features python interop \
 	oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with this mark, which `make interop`, a part of
@@ -31,7 +32,7 @@ help: ## list the targets
 demo: release ## run the main jobs on real data in the repository
 	@$(BIN)/python tests/demo.py
 
-test: prerequisites lint rust python ## before each commit: lints, Rust, Python, Spark, a short crash search; minutes
+test: prerequisites compiled lint rust python ## before each commit: lints, Rust, Python, Spark, a short crash search; minutes
 	@echo "make test: all of it passed"
 
 test-all: test test-rest ## what CI runs: `test`, then `test-rest`
@@ -51,13 +52,17 @@ lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the
 	$(BIN)/python -m mypy.stubtest --mypy-config-file pyproject.toml cordwood._core
 
 rust: ## Rust tests and doc examples; the layer check is one of them
-	$(CARGO) test --locked --features arrow,crash-disk
+	$(RUST_TESTS)
+
+# Compiles the Rust tests while pip installs the tools: on a bare machine each of them leaves a core idle.
+compiled:
+	@$(RUST_TESTS) --no-run & compiling=$$!; $(MAKE) --no-print-directory $(VENV)/.tools; wait $$compiling
 
 rust-without-features: ## the Rust unit tests without compression and Arrow
 	$(CARGO) test --locked --no-default-features --lib
 
 python: extension ## Python tests except `make interop`, and the examples of the README, the stub and the docstrings
-	$(PYTEST) $(IN_PARALLEL) -m "not ($(LATER))"
+	$(PYTEST) $(IN_PARALLEL) --durations 20 -m "not ($(LATER))"
 	$(BIN)/python tests/doc_examples.py
 
 interop: prerequisites release ## the Python tests that compare with Kafka's own classes and a broker (a JVM, Maven)
