@@ -24,7 +24,7 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel.
 LATER := interop
 PYTEST := $(BIN)/python -m pytest
-IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadgroup --no-loadscope-reorder
+IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -53,7 +53,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
         patch.setenv("PYSPARK_DRIVER_PYTHON", sys.executable)
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        patch.setenv("PYTHONPATH", os.pathsep.join(p for p in sys.path if p))
+        preload = str(Path(__file__).with_name("preload"))
+        patch.setenv("PYTHONPATH", os.pathsep.join([preload, *(p for p in sys.path if p)]))
         builder = SparkSession.builder.master("local[2]").appName("cordwood tests")
         for key, value in OPTIONS.items():
             builder = builder.config(key, value)
