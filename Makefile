@@ -21,10 +21,10 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 	oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with this mark, which `make interop`, a part of
-# `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel.
+# `make test-all`, runs. The tests of a file share a process. There is one process more than cores, because those with Spark wait.
 LATER := interop
 PYTEST := $(BIN)/python -m pytest
-IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder
+IN_PARALLEL := --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,9 +54,11 @@ lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the
 rust: ## Rust tests and doc examples; the layer check is one of them
 	$(RUST_TESTS)
 
-# Compiles the Rust tests while pip installs the tools: on a bare machine each of them leaves a core idle.
+# Compiles the Rust tests while pip installs the tools: on a bare machine each of them leaves a core idle. $(TOOLS) is a variable,
+# because `make -n` executes a recipe line in which it finds $$(MAKE).
+TOOLS := $(MAKE) --no-print-directory $(VENV)/.tools
 compiled:
-	@$(RUST_TESTS) --no-run & compiling=$$!; $(MAKE) --no-print-directory $(VENV)/.tools; wait $$compiling
+	@$(RUST_TESTS) --no-run & compiling=$$!; $(TOOLS) || { wait $$compiling; exit 1; }; wait $$compiling
 
 rust-without-features: ## the Rust unit tests without compression and Arrow
 	$(CARGO) test --locked --no-default-features --lib

@@ -7,7 +7,6 @@
 """
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 
 from cordwood._core import (
     AbortedTransaction,
@@ -42,6 +41,7 @@ from cordwood._core import (
     TimestampOffset,
     TransactionIndex,
     TransactionIndexWriter,
+    __version__,
     classify,
     plan_retention,
 )
@@ -117,8 +117,6 @@ __all__ = [
     "classify",
     "plan_retention",
 ]
-
-__version__ = version("cordwood")
 
 # These Rust classes behave as containers; registering them makes `isinstance` agree.
 Mapping.register(LogDir)

@@ -85,6 +85,7 @@ __all__ = [
     "TimestampOffset",
     "TransactionIndex",
     "TransactionIndexWriter",
+    "__version__",
     "_has_segments",
     "_is_segment_file",
     "_log_config_checked",
@@ -95,6 +96,8 @@ __all__ = [
     "classify",
     "plan_retention",
 ]
+
+__version__: str
 
 def _has_segments(path: FilePath) -> bool:
     """Return whether a directory has a `.log` named by 20 digits, or one with `.swap`, which Kafka would rename."""

@@ -37,8 +37,8 @@ impl Log {
         Ok(None)
     }
 
-    /// The first record at or above the log start offset whose timestamp is at or above `timestamp` (ms since the epoch),
-    /// in any order of timestamps; control records count. `None` if there is none.
+    /// The first record at or above the log start offset whose timestamp is at or above `timestamp` (ms since the epoch);
+    /// `None` if no record has one. Timestamps need not be in order. Control records are included.
     ///
     /// *Cost*: skips segments by their time index, which is confirmed once; then two index searches and a walk. Finds the
     /// end of the segment before the result's once.

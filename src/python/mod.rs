@@ -43,6 +43,13 @@ use pyo3::prelude::*;
 #[pymodule]
 #[pyo3(name = "_core", gil_used = true)]
 mod core_module {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn add_version(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
     #[pymodule_export]
     use super::config::{checked, from_properties, to_properties};
     #[pymodule_export]

@@ -10,7 +10,6 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -34,44 +33,20 @@ from scripts import Command
 
 Copied = Callable[..., Path]
 
-ROOT = Path(__file__).parents[2]
 BIG_BYTES = 512 << 20
 
 
-FIRST_GROUPS = {"spark": 0, "interop": 1}
-"""Groups of files whose tests share one process of pytest-xdist, so that each JVM is started once. They run first,
-because they take longest."""
-
-
 @functools.cache
-def group_of(file: str) -> str:
-    """The group of a test file. The controlling process does not import the tests, so it does not know their marks."""
-    if Path(file).parent.name == "interop":
-        return "interop"
-    return "spark" if "pytest.mark.spark" in (ROOT / file).read_text(encoding="utf-8") else file
+def uses_spark(file: Path) -> bool:
+    return "pytest.mark.spark" in file.read_text(encoding="utf-8")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests with Kafka's classes, and order the tests by group."""
+    """Mark the tests with Kafka's classes, and run the files with Spark first, because they take longest."""
     for item in items:
         if item.path.parent.name == "interop":
             item.add_marker("interop")
-    items.sort(key=lambda item: FIRST_GROUPS.get(group_of(item.nodeid.partition("::")[0]), len(FIRST_GROUPS)))
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give the tests of a group, or of a file, to one process.
-
-    The marks for `--dist loadgroup` have no effect: pytest 9.2 does not show them in the names of tests.
-    """
-    from xdist.scheduler import LoadScopeScheduling
-
-    class GroupScheduling(LoadScopeScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            return group_of(nodeid.partition("::")[0])
-
-    return GroupScheduling(config, log)
+    items.sort(key=lambda item: not uses_spark(item.path))
 
 
 @pytest.fixture

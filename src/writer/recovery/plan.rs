@@ -136,9 +136,9 @@ fn staged_files(directory: &Directory) -> Result<Vec<String>> {
     names_of(directory, |name| name.strip_suffix(STAGED).and_then(SegmentFileName::parse).is_some())
 }
 
-/// The names of the files in the directory that are selected, sorted.
+/// The names in the directory that are selected, sorted. Symbolic links count, because an opening removes them; folders do not.
 fn names_of(directory: &Directory, is_selected: impl Fn(&str) -> bool) -> Result<Vec<String>> {
-    let files = directory.entries()?.into_iter().filter(|(_, file_type)| file_type.is_file());
+    let files = directory.entries()?.into_iter().filter(|(_, file_type)| !file_type.is_dir());
     let mut names: Vec<_> = files.map(|(name, _)| name).filter(|name| is_selected(name)).collect();
     names.sort_unstable();
     Ok(names)

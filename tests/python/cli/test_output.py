@@ -23,9 +23,10 @@ import corpus
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from commands import cordwood, environment
 from scripts import BECOME_NOBODY, run, write_script
 
-from cli.test_commands import cordwood, failed, ok
+from cli.test_commands import failed, ok
 
 SMALL = corpus.partition("01-small")
 OFFSETS = list(range(370))
@@ -128,8 +129,7 @@ def test_a_name_of_standard_output_is_standard_output(tmp_path: Path, name: str)
         file.write(b"before\n")
         file.flush()
         command = [sys.executable, "-m", "cordwood.cli", "cat", str(SMALL.path), "-o", target]
-        paths = os.pathsep.join(p for p in sys.path if p)
-        subprocess.run(command, stdout=file, env={**os.environ, "PYTHONPATH": paths}, check=True, timeout=60)
+        subprocess.run(command, stdout=file, env=environment(), check=True, timeout=60)
     before, _, rest = (tmp_path / "out").read_bytes().partition(b"\n")
     assert before == b"before"
     assert offsets(rest) == OFFSETS

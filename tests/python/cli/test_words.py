@@ -9,13 +9,14 @@ import pty
 import re
 import shutil
 import struct
-import subprocess
-import sys
 import termios
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import corpus
 import pytest
+from commands import environment, run_with
 from scripts import Command
 
 import cordwood as cw
@@ -34,21 +35,22 @@ def on_a_terminal(*arguments: object, columns: int = 80) -> str:
     """The output of a command on a terminal with this number of columns, without colours."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    settings = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "LINES"}}
-    settings |= {"PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "NO_COLOR": "1", "TERM": "xterm"}
-    with subprocess.Popen(
-        [sys.executable, "-m", "cordwood.cli", *map(str, arguments)], stdout=theirs, stderr=theirs, env=settings
-    ) as process:
-        os.close(theirs)
+    settings = {k: v for k, v in environment(TERM="xterm").items() if k not in {"COLUMNS", "LINES"}}
+
+    def read() -> bytes:
         shown = b""
-        try:
+        # an error: the other side was closed
+        with suppress(OSError):
             while chunk := os.read(ours, 65_536):
                 shown += chunk
-        except OSError:
-            # the other side was closed
-            pass
-        assert process.wait(60) == 0, shown
+        return shown
+
+    with ThreadPoolExecutor() as pool:
+        reading = pool.submit(read)
+        code = run_with([os.open(os.devnull, os.O_RDONLY), os.dup(theirs), theirs], arguments, settings)
+        shown = reading.result()
     os.close(ours)
+    assert code == 0, shown
     return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).replace("\r\n", "\n")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import random
 import shutil
 import signal
@@ -14,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import commands
 import corpus
 import pytest
 
@@ -25,18 +25,15 @@ T = 1_700_000_000_000
 
 
 def start(*arguments: object) -> subprocess.Popen[bytes]:
-    paths = os.pathsep.join(p for p in sys.path if p)
-    settings = {**os.environ, "PYTHONPATH": paths, "COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}
     command = [sys.executable, "-m", "cordwood.cli", *map(str, arguments)]
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=settings)
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=commands.environment())
 
 
 def cordwood(*arguments: object, given: bytes = b"") -> tuple[int, str, str]:
-    with start(*arguments) as process:
-        out, error = process.communicate(given, timeout=60)
-    assert b"Traceback" not in error
-    return process.returncode, out.decode(), error.decode()
+    done = commands.cordwood(*arguments, given=given)
+    assert b"Traceback" not in done.stderr
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def ok(*arguments: object, given: bytes = b"") -> str:
@@ -168,11 +165,10 @@ def test_a_line_without_a_key_for_a_compacted_log_is_named(tmp_path: Path) -> No
 
 def test_without_standard_input_nothing_is_created(tmp_path: Path) -> None:
     path = tmp_path / "notes-0"
-    paths = os.pathsep.join(p for p in sys.path if p)
     command = 'exec "$0" -m cordwood.cli append "$1" <&-'
     done = subprocess.run(
         ["/bin/sh", "-c", command, sys.executable, str(path)],
-        env={**os.environ, "PYTHONPATH": paths},
+        env=commands.environment(),
         stderr=subprocess.PIPE,
         check=False,
     )

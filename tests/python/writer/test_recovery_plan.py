@@ -20,6 +20,7 @@ from pathlib import Path
 import corpus
 import pytest
 from batches import Rec, batch, crc32c, write_partition
+from commands import cordwood
 from core.test_read_only import MUTATING, SHARED_WRITE
 from scripts import BECOME_NOBODY, Command, run, write_script
 
@@ -45,9 +46,7 @@ def written(path: Path) -> None:
 
 
 def command(*arguments: object) -> tuple[int, str, str]:
-    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "COLUMNS": "400"}
-    line = [sys.executable, "-m", "cordwood.cli", *map(str, arguments)]
-    done = subprocess.run(line, capture_output=True, env=settings, timeout=60, check=False)
+    done = cordwood(*arguments, COLUMNS="400")
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
@@ -437,3 +436,14 @@ def test_a_plan_names_no_file_that_stays(tmp_path: Path) -> None:
     assert cw.LogWriter.plan_recovery(path).file_changes == []
     cw.LogWriter(path).close()
     assert {file.name for file in path.iterdir()} >= {f"{0:021d}.index", f"{7:020d}.index"}
+
+
+def test_a_plan_names_a_link_that_an_opening_removes(tmp_path: Path) -> None:
+    path = tmp_path / "orders-0"
+    path.mkdir()
+    index = path / f"{0:020d}.index"
+    index.symlink_to(tmp_path / "elsewhere")
+    [change] = cw.LogWriter.plan_recovery(path).file_changes
+    assert (change.reason, Path(change.file)) == ("orphaned", index)
+    cw.LogWriter(path).close()
+    assert not index.is_symlink()
