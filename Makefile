@@ -20,11 +20,12 @@ export PYO3_PYTHON := $(abspath $(BIN))/python
 .PHONY: help demo test test-all test-rest guarantees bench bench-append bench-spark wheel fmt lint compiled rust rust-without-features python interop \
 	oldest-spark loom extension release prerequisites clean
 
-# `make python`, a part of `make test`, runs all Python tests except those with this mark, which `make interop`, a part of
-# `make test-all`, runs. The tests of a file share a process. There is one process more than cores, because those with Spark wait.
-LATER := interop
+# `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
+# `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
+# process more than cores, because the one with Spark often waits.
+LATER := interop or long
 PYTEST := $(BIN)/python -m pytest
-IN_PARALLEL := --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+IN_PARALLEL := --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,7 +68,7 @@ python: extension ## Python tests except `make interop`, and the examples of the
 	$(PYTEST) $(IN_PARALLEL) --durations 20 -m "not ($(LATER))"
 	$(BIN)/python tests/doc_examples.py
 
-interop: prerequisites release ## the Python tests that compare with Kafka's own classes and a broker (a JVM, Maven)
+interop: prerequisites release ## the longest Python tests, and those that compare with Kafka's own classes and a broker (a JVM, Maven)
 	$(PYTEST) -m "$(LATER)"
 
 # `make python` uses the pinned version; this is the oldest that pyproject.toml allows. Its directory is first on the path.

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,20 +34,40 @@ from scripts import Command
 
 Copied = Callable[..., Path]
 
+ROOT = Path(__file__).parents[2]
 BIG_BYTES = 512 << 20
 
 
 @functools.cache
-def uses_spark(file: Path) -> bool:
-    return "pytest.mark.spark" in file.read_text(encoding="utf-8")
+def group_of(file: str) -> str:
+    """The group of a test file: one for all with Spark.
+
+    The controlling process does not import the tests, so it does not know their marks.
+    """
+    return "spark" if "pytest.mark.spark" in (ROOT / file).read_text(encoding="utf-8") else file
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests with Kafka's classes, and run the files with Spark first, because they take longest."""
+    """Mark the tests with Kafka's classes, and run those with Spark first, because they take longest."""
     for item in items:
         if item.path.parent.name == "interop":
             item.add_marker("interop")
-    items.sort(key=lambda item: not uses_spark(item.path))
+    items.sort(key=lambda item: group_of(item.nodeid.partition("::")[0]) != "spark")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give the tests of a group to one process of pytest-xdist, so that one JVM is started.
+
+    `--dist loadgroup` has no effect: pytest-xdist 3.8 stores the group in an attribute that pytest 9.2 does not read.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class GroupScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid.partition("::")[0])
+
+    return GroupScheduling(config, log)
 
 
 @pytest.fixture

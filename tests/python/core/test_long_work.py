@@ -174,6 +174,7 @@ print(rows, bytes_, largest)
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("way", "threads"), [("iterate", 1), ("stream", 1), ("stream", 2)])
 def test_more_than_two_gibibytes_of_values_are_several_record_batches(
     tmp_path: Path, way: str, threads: int, script_environment: dict[str, str]

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from cordwood.spark import errors
 from spark.changes import CHANGES, Change, Found, Values, aged, make
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 TOPICS = {f"topic-{number}": change for number, change in enumerate(CHANGES)}
 REPAIRED = {topic: change for topic, change in TOPICS.items() if len(change.steps) > 1}

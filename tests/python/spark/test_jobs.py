@@ -25,7 +25,7 @@ from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.journal import Journal
 from cordwood.spark.offset_gaps import offsets_in_gaps
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 Everything = tuple[Path, list[Partition]]
 
