@@ -35,62 +35,74 @@ fn failed_operations() -> Tally {
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_ack_before_fsync_is_caught() {
     is_caught(SeededBug::AckBeforeFsync, short_sequences);
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_no_directory_sync_on_create_is_caught() {
     is_caught(SeededBug::NoDirectorySyncOnCreate, short_sequences);
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_no_directory_sync_on_rename_is_caught() {
     is_caught(SeededBug::NoDirectorySyncOnRename, short_sequences);
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_no_directory_sync_on_delete_is_caught() {
     is_caught(SeededBug::NoDirectorySyncOnDelete, short_sequences);
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_swapped_delete_order_is_caught() {
     is_caught(SeededBug::SwappedDeleteOrder, short_sequences);
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_new_segment_before_old_flush_is_caught() {
     is_caught(SeededBug::NewSegmentBeforeOldFlush, short_sequences);
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_recovery_point_before_fsync_is_caught() {
     is_caught(SeededBug::RecoveryPointBeforeFsync, short_sequences);
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_no_truncate_after_short_write_is_caught() {
     is_caught(SeededBug::NoTruncateAfterShortWrite, failed_operations);
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_fsync_retried_after_error_is_caught() {
     is_caught(SeededBug::FsyncRetriedAfterError, failed_operations);
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_length_trusted_past_end_is_caught() {
     is_caught(SeededBug::LengthTrustedPastEnd, || cut(150, 7));
 }
 
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_index_entries_not_written_is_caught() {
     is_caught(SeededBug::IndexEntriesNotWritten, short_sequences);
 }
 
 /// If a checkpoint is lost, deleted records do not reappear; if that cannot be ensured, the log is not opened.
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_empty_checkpoint_is_zero_is_caught() {
     is_caught(SeededBug::EmptyCheckpointIsZero, || {
         let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Killed };
@@ -113,6 +125,7 @@ fn seeded_empty_checkpoint_is_zero_is_caught() {
 
 /// A clean marker of an earlier close, in a log that was appended to and then torn.
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_clean_marker_by_existence_is_caught() {
     is_caught(SeededBug::CleanMarkerByExistence, || {
         let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Closed };
@@ -145,6 +158,7 @@ fn seeded_clean_marker_by_existence_is_caught() {
 
 /// A reader that is refreshed after segments were replaced sees all of the new ones.
 #[test]
+#[ignore = "together they take a minute; `make guarantees` runs them"]
 fn seeded_segments_replaced_one_by_one_is_caught() {
     is_caught(SeededBug::SegmentsReplacedOneByOne, || {
         let setup = Setup { flush: FlushMode::Always, sector: 16, before: Before::Killed };
