@@ -37,6 +37,7 @@ def many(path: Path, count: int, size: int, segment_batches: int = 1 << 30) -> P
 INTERRUPTED = """
 import sys, time
 import cordwood as cw
+import pandas  # pa.table imports it, and would discard an interrupt that arrives meanwhile
 import pyarrow as pa
 
 path, way = sys.argv[1:]
