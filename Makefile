@@ -17,8 +17,8 @@ RUST_TESTS := $(CARGO) test --locked --features arrow,crash-disk
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-spark wheel fmt lint compiled rust rust-without-features python interop \
-	oldest-spark loom extension release prerequisites clean
+.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-python bench-spark wheel fmt lint compiled rust rust-without-features python \
+	interop oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -82,16 +82,16 @@ $(VENV)/spark-%/.installed: $(VENV)/.tools
 	@touch $@
 
 # Tests the shipped skip list and group commit under every interleaving that loom generates. Then a store of the skip list is
-# weakened and a check of the group commit is removed, and loom must detect both; otherwise the first run proves nothing. Each
-# run has its own target directory, because the flags rebuild everything.
-LOOM := CARGO_PROFILE_RELEASE_LTO=off $(CARGO) test --locked --lib --release --no-default-features models
-SEEDED := --cfg loom --cfg seeded_relaxed_publication --cfg seeded_forgotten_truncation
+# weakened and a check of the group commit is removed, and loom must detect both; otherwise the first run proves nothing. The
+# target directory is their own, because the flag rebuilds everything; the wrapper rebuilds the crate alone.
+LOOM := CARGO_TARGET_DIR=$(TARGET)/loom RUSTFLAGS="--cfg loom" $(CARGO) test --locked --lib --no-default-features models
+SEEDED := RUSTC_WORKSPACE_WRAPPER=$(abspath tests/seeded_rustc) $(LOOM)
 loom: ## skip list and group commit under every interleaving; and seeded faults, which must be detected
 	@mkdir -p $(TARGET)/loom
-	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom $(LOOM) 2>&1 | tee $(TARGET)/loom/shipped.log
+	$(LOOM) 2>&1 | tee $(TARGET)/loom/shipped.log
 	@grep -q '^test result: ok\. [1-9]' $(TARGET)/loom/shipped.log || { echo "loom ran no test"; exit 1; }
-	RUSTFLAGS="$(SEEDED)" CARGO_TARGET_DIR=$(TARGET)/loom-seeded $(LOOM) --no-run
-	@RUSTFLAGS="$(SEEDED)" CARGO_TARGET_DIR=$(TARGET)/loom-seeded $(LOOM) > $(TARGET)/loom/seeded.log 2>&1 || true
+	$(SEEDED) --no-run
+	@$(SEEDED) > $(TARGET)/loom/seeded.log 2>&1 || true
 	@for part in skip_list group_commit; do \
 		grep -q "^test .*$$part::models.* FAILED" $(TARGET)/loom/seeded.log || { \
 		cat $(TARGET)/loom/seeded.log; echo "loom did not detect the seeded fault of $$part"; exit 1; }; done
@@ -105,6 +105,17 @@ bench: ## criterion; every answer is asserted
 
 bench-append: ## writing and recovery compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/append.rs
 	$(CARGO) bench --locked --bench append -- $(ARGS)
+
+bench-kafka: ## every read path compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/kafka_rows/arguments.rs
+	$(CARGO) bench --locked --features arrow --bench kafka_rows -- $(ARGS)
+
+# Packages that only this bench needs, in a directory of their own.
+bench-python: release $(VENV)/bench/.installed ## reading from Python compared with other packages; ARGS are those of benches/python/run.py
+	PYTHONPATH=$(abspath $(VENV))/bench $(BIN)/python benches/python/run.py $(ARGS)
+
+$(VENV)/bench/.installed: benches/python/requirements.txt $(VENV)/.tools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) --requirement $<
+	@touch $@
 
 bench-spark: release ## the cost of reading through Spark; ARGS are those of benches/spark/run.py
 	$(BIN)/python benches/spark/run.py $(ARGS)
@@ -127,7 +138,7 @@ clean: ## remove everything that was built
 
 # Tools that some tests need. If one is missing, these tests are skipped by name; in CI that is a failure.
 prerequisites:
-	@for tool in strace java javac mvn; do \
+	@for tool in strace valgrind java javac mvn; do \
 		command -v $$tool > /dev/null && continue; \
 		echo "skipped: the tests that need $$tool, which is not installed"; \
 		[[ -z "$${CI:-}" ]] || exit 1; \

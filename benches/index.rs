@@ -1,4 +1,4 @@
-//! Index look-up: `warm` and `binary`, mapped and by position, compared with a plain binary search over the same bytes,
+//! Index look-up: `learned`, `warm` and `binary`, mapped and by position, compared with a plain binary search over the same bytes,
 //! a search of decoded pairs, and a linear search.
 //!
 //! The files have 2 MiB, the size for a segment of 1 GiB at Kafka's default interval of 4,096 bytes. *Tail* targets are
@@ -100,6 +100,7 @@ impl Contest<'_> {
                 number: |(_, value)| *value,
             };
             for (io, ours) in ["mapped", "positional"].into_iter().zip(ours) {
+                race.run(criterion, &format!("learned/{io}"), |target| ours(target, Method::Learned));
                 race.run(criterion, &format!("warm/{io}"), |target| ours(target, Method::Warm));
                 race.run(criterion, &format!("binary/{io}"), |target| ours(target, Method::Binary));
             }

@@ -41,6 +41,7 @@ mod python;
 pub mod record;
 pub mod segment;
 pub mod state;
+pub mod text;
 pub mod types;
 pub mod writer;
 

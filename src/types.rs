@@ -132,3 +132,9 @@ impl Default for Interrupt {
         Self::NEVER
     }
 }
+
+/// The distance from `from` up to `to`, which is not below it.
+#[inline]
+pub(crate) fn distance(from: i64, to: i64) -> u64 {
+    to.wrapping_sub(from).cast_unsigned()
+}

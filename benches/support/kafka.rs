@@ -62,20 +62,44 @@ impl Kafka {
     /// # Panics
     /// If Kafka throws.
     pub fn turn(&mut self, words: &[&str]) -> TurnResult {
+        let answer = self.ask(words);
+        TurnResult {
+            spent: answer.spent(),
+            log_end_offset: answer.number("end"),
+            size: answer.number("size").try_into().unwrap(),
+        }
+    }
+
+    /// Sends a command and waits for its answer.
+    ///
+    /// # Panics
+    /// If Kafka throws.
+    pub fn ask(&mut self, words: &[&str]) -> Answer {
         writeln!(self.turns.as_ref().unwrap(), "{}", words.join("\t")).unwrap();
         let answer = self.answers.next().expect("the JVM runs").unwrap();
-        let number = |name: &str| -> u64 {
-            let field = answer.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
-            field.and_then(|field| field.parse().ok()).unwrap_or_else(|| panic!("{}: {answer}", words[0]))
-        };
-        TurnResult {
-            spent: Spent {
-                wall: Duration::from_nanos(number("wall")),
-                cpu: Duration::from_nanos(number("cpu")),
-            },
-            log_end_offset: number("end").try_into().unwrap(),
-            size: number("size"),
-        }
+        assert!(!answer.starts_with("error="), "{words:?}: {answer}");
+        Answer(answer)
+    }
+}
+
+/// The answer of a command: names and numbers.
+#[derive(Debug)]
+pub struct Answer(String);
+
+impl Answer {
+    /// The number with a name.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn number(&self, name: &str) -> i64 {
+        let field = self.0.split(' ').find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
+        field.and_then(|field| field.parse().ok()).unwrap_or_else(|| panic!("{name}: {}", self.0))
+    }
+
+    /// The time of the timed work.
+    pub fn spent(&self) -> Spent {
+        let time = |name| Duration::from_nanos(self.number(name).try_into().unwrap());
+        Spent { wall: time("wall"), cpu: time("cpu") }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::ops::AddAssign;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -26,11 +27,21 @@ impl Spent {
         Self::by(ClockId::ProcessCPUTime, work)
     }
 
+    /// No time.
+    pub const ZERO: Self = Self { wall: Duration::ZERO, cpu: Duration::ZERO };
+
     fn by<T>(clock: ClockId, work: impl FnOnce() -> T) -> (Self, T) {
         let (wall, cpu) = (Instant::now(), cpu_time(clock));
         let done = work();
         let spent = Self { wall: wall.elapsed(), cpu: cpu_time(clock).saturating_sub(cpu) };
         (spent, done)
+    }
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.wall += other.wall;
+        self.cpu += other.cpu;
     }
 }
 
@@ -147,6 +158,30 @@ impl Pair {
 
     /// The headings of [`Pair::line`].
     pub const HEAD: &'static str = "name                     compared with                  time           ours, µs an element      theirs, µs an element  ratio               other floor";
+
+    /// A line of the table of read paths.
+    pub fn row(&self) -> String {
+        let (ours, theirs) = self.micros(self.clock);
+        let ratio = self.ratio(self.clock);
+        let floor = self.floor.map_or_else(String::new, |floor| format!("{floor:.1}"));
+        let verdict = match (self.floor, self.is_missed()) {
+            (None, _) => "",
+            (_, false) => "reached",
+            (_, true) => "MISSED",
+        };
+        format!(
+            "{:<46} {:<36} {:>11} {:>11} {:>8.2} {:>16} {floor:>6} {verdict}",
+            self.name,
+            self.peer,
+            format!("{:.1}", theirs.median * 1e3),
+            format!("{:.1}", ours.median * 1e3),
+            ratio.median,
+            format!("({:.2}–{:.2})", ratio.min, ratio.max),
+        )
+    }
+
+    /// The headings of [`Pair::row`].
+    pub const ROW_HEAD: &'static str = "row                                            compared with                           Kafka, ns    ours, ns    ratio        (min–max)  floor";
 
     /// All turns, one line per side, ns per element.
     pub fn record(pairs: &[Self], path: &Path) {

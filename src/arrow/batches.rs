@@ -98,7 +98,7 @@ impl BatchColumns {
         }
         self.crc.append_value(header.crc);
         self.codec.append_value(codec_name(header));
-        self.error.append(None);
+        self.error.append_nulls(1);
         Ok(())
     }
 
@@ -113,7 +113,7 @@ impl BatchColumns {
         self.flags.iter_mut().for_each(BooleanBuilder::append_null);
         self.crc.append_null();
         self.codec.append_null();
-        self.error.append(Some(range));
+        self.error.append(range);
     }
 
     fn row(&mut self, longs: [Option<i64>; 8], ints: [Option<i32>; 5]) {

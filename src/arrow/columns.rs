@@ -1,42 +1,75 @@
-//! The columns of records under construction: only the selected ones, filled in one pass.
+//! The columns of records under construction: only the selected ones, each filled with the records of a batch in one loop.
 
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, BooleanBuilder, PrimitiveBuilder, StringBuilder};
-use arrow_array::types::{Int8Type, Int16Type, Int32Type, Int64Type};
+use arrow_array::builder::BooleanBuilder;
+use arrow_array::types::{
+    BinaryType, BinaryViewType, Int8Type, Int16Type, Int32Type, Int64Type, StringViewType, Utf8Type,
+};
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, RecordBatch, RecordBatchOptions, StringArray,
     TimestampMicrosecondArray, TimestampMillisecondArray,
 };
 use arrow_schema::{ArrowError, SchemaRef, TimeUnit};
 
+use super::byte_type::ByteType;
+use super::byte_values::ByteValues;
+use super::byte_views::ByteViews;
 use super::damage::DamageBuilder;
-use super::headers::HeadersBuilder;
+use super::headers::{self, HeadersBuilder};
+use super::numbers::Numbers;
 use super::{Column, ReaderOptions};
 use crate::error::{Error, Result};
-use crate::log::DamagedRange;
-use crate::record::{BatchHeader, RecordRef};
-use crate::segment::Batch;
-
-/// The values that all records of a batch share.
-#[derive(Debug)]
-pub(super) struct Origin<'a> {
-    pub(super) topic: Option<&'a str>,
-    pub(super) partition: Option<i32>,
-    pub(super) segment: i64,
-    pub(super) batch: &'a Batch,
-}
+use crate::log::{DamagedRange, Origin};
+use crate::record::{BatchHeader, ByteSpan, RecordSpan};
+use crate::segment::SharedBytes;
 
 #[derive(Debug)]
 enum Builder {
-    Int8(PrimitiveBuilder<Int8Type>),
-    Int16(PrimitiveBuilder<Int16Type>),
-    Int32(PrimitiveBuilder<Int32Type>),
-    Int64(PrimitiveBuilder<Int64Type>),
+    Int8(Numbers<i8>),
+    Int16(Numbers<i16>),
+    Int32(Numbers<i32>),
+    Int64(Numbers<i64>),
     Boolean(BooleanBuilder),
-    Binary(BinaryBuilder),
-    String(StringBuilder),
+    Bytes(ByteValues),
+    String(ByteValues),
+    BytesViews(ByteViews),
+    StringViews(ByteViews),
     Headers(HeadersBuilder),
+}
+
+impl Builder {
+    /// For keys or values of a type.
+    fn of_bytes(byte_type: ByteType) -> Self {
+        match byte_type {
+            ByteType::Binary => Self::Bytes(ByteValues::default()),
+            ByteType::String => Self::String(ByteValues::default()),
+            ByteType::BinaryView => Self::BytesViews(ByteViews::default()),
+            ByteType::StringView => Self::StringViews(ByteViews::default()),
+        }
+    }
+
+    /// Adds keys or values; returns their size in bytes.
+    fn extend_bytes(
+        &mut self,
+        payload: &SharedBytes,
+        spans: &[RecordSpan],
+        span: impl Fn(&RecordSpan) -> ByteSpan,
+    ) -> usize {
+        match self {
+            Self::Bytes(builder) | Self::String(builder) => builder.extend(payload.bytes(), spans, span),
+            Self::BytesViews(builder) | Self::StringViews(builder) => builder.extend(payload, spans, span),
+            _ => 0,
+        }
+    }
+
+    /// See [`ByteViews::kept`].
+    fn kept(&self) -> usize {
+        match self {
+            Self::BytesViews(builder) | Self::StringViews(builder) => builder.kept(),
+            _ => 0,
+        }
+    }
 }
 
 /// The selected columns, to which records are appended.
@@ -48,40 +81,61 @@ pub(super) struct Columns {
     /// The topic of these rows: all rows of a record batch are from one log.
     topic: Option<String>,
     unit: TimeUnit,
+    key_type: ByteType,
+    value_type: ByteType,
+    /// The maximum number of columns that contain the same bytes of a batch: 1 unless a column is selected twice.
+    copies: usize,
+    has_headers: bool,
     rows: usize,
     bytes: usize,
+    /// The memory that views keep, without that of the last payload.
+    kept: usize,
+}
+
+/// The limits of a record batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) rows: usize,
+    pub(super) bytes: usize,
 }
 
 impl Columns {
     pub(super) fn new(schema: SchemaRef, options: &ReaderOptions) -> Self {
         let builder = |column: Column| match column {
-            Column::TimestampType | Column::Magic => Builder::Int8(PrimitiveBuilder::new()),
-            Column::ProducerEpoch => Builder::Int16(PrimitiveBuilder::new()),
+            Column::TimestampType | Column::Magic => Builder::Int8(Numbers::default()),
+            Column::ProducerEpoch => Builder::Int16(Numbers::default()),
             Column::Topic
             | Column::Partition
             | Column::LeaderEpoch
             | Column::Sequence
             | Column::KeySize
-            | Column::ValueSize => Builder::Int32(PrimitiveBuilder::new()),
+            | Column::ValueSize => Builder::Int32(Numbers::default()),
             Column::Offset
             | Column::Timestamp
             | Column::ProducerId
             | Column::BatchBaseOffset
             | Column::Position
-            | Column::Segment => Builder::Int64(PrimitiveBuilder::new()),
+            | Column::Segment => Builder::Int64(Numbers::default()),
             Column::IsTransactional | Column::IsControl => Builder::Boolean(BooleanBuilder::new()),
-            Column::Key | Column::Value => Builder::Binary(BinaryBuilder::new()),
-            Column::Codec => Builder::String(StringBuilder::new()),
+            Column::Key => Builder::of_bytes(options.key_type),
+            Column::Value => Builder::of_bytes(options.value_type),
+            Column::Codec => Builder::String(ByteValues::default()),
             Column::Headers => Builder::Headers(HeadersBuilder::new(options.header_keys)),
         };
+        let count = |wanted| options.columns.iter().filter(|column| **column == wanted).count();
         Self {
             schema,
             builders: options.columns.iter().map(|column| (*column, builder(*column))).collect(),
             errors: options.reports().then(DamageBuilder::default),
             topic: None,
             unit: options.timestamp_unit,
+            key_type: options.key_type,
+            value_type: options.value_type,
+            copies: [Column::Key, Column::Value, Column::Headers].map(count).into_iter().max().unwrap_or(0),
+            has_headers: count(Column::Headers) > 0,
             rows: 0,
             bytes: 0,
+            kept: 0,
         }
     }
 
@@ -89,93 +143,112 @@ impl Columns {
         self.rows
     }
 
-    /// The approximate size of the columns, in bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
+    /// The number of rows before the limit.
+    pub(super) fn rows_left(&self, limits: Limits) -> usize {
+        limits.rows.saturating_sub(self.rows)
     }
 
-    /// Adds a row.
-    #[inline]
-    pub(super) fn append(&mut self, record: &RecordRef<'_>, origin: &Origin<'_>) -> Result<()> {
-        let header = &origin.batch.header;
+    /// Whether a limit is reached.
+    pub(super) fn is_full(&self, limits: Limits) -> bool {
+        self.rows >= limits.rows || self.bytes.max(self.kept) >= limits.bytes
+    }
+
+    /// Adds the records of a batch as rows until a limit is reached; returns the number of rows. `shared`: the bytes to which
+    /// the spans refer.
+    pub(super) fn append(
+        &mut self,
+        spans: &[RecordSpan],
+        shared: &SharedBytes,
+        origin: &Origin<'_>,
+        limits: Limits,
+    ) -> Result<usize> {
+        let payload = shared.bytes();
+        let spans = spans.get(..self.fitting(spans, payload, limits)).unwrap_or(spans);
         for (column, builder) in &mut self.builders {
-            match (column, builder) {
-                (Column::Key, Builder::Binary(builder)) => {
-                    self.bytes += record.key.map_or(0, <[u8]>::len);
-                    builder.append_option(record.key);
+            match (*column, builder) {
+                (Column::Key, builder) => {
+                    self.key_type.check("key_type", payload, spans, origin, |span| span.key)?;
+                    self.bytes += builder.extend_bytes(shared, spans, |span| span.key);
+                    self.kept = self.kept.max(builder.kept());
                 }
-                (Column::Value, Builder::Binary(builder)) => {
-                    self.bytes += record.value.map_or(0, <[u8]>::len);
-                    builder.append_option(record.value);
+                (Column::Value, builder) => {
+                    self.value_type.check("value_type", payload, spans, origin, |span| span.value)?;
+                    self.bytes += builder.extend_bytes(shared, spans, |span| span.value);
+                    self.kept = self.kept.max(builder.kept());
                 }
                 (Column::Headers, Builder::Headers(builder)) => {
-                    self.bytes += builder.append(record.headers.clone());
+                    self.bytes += builder.extend(payload, spans);
                 }
                 (Column::Timestamp, Builder::Int64(builder)) => {
-                    builder.append_option(timestamp(record.timestamp, self.unit, record.offset)?);
+                    append_timestamps(builder, spans, self.unit)?;
                 }
-                (Column::TimestampType, Builder::Int8(builder)) => {
-                    builder.append_value(record.timestamp_type.id());
-                }
-                (Column::Topic, Builder::Int32(builder)) => {
-                    if self.topic.is_none() {
-                        self.topic = origin.topic.map(str::to_owned);
-                    }
-                    builder.append_option(origin.topic.map(|_| 0));
-                }
-                (Column::Partition, Builder::Int32(builder)) => builder.append_option(origin.partition),
-                (Column::Sequence, Builder::Int32(builder)) => builder.append_value(record.sequence),
-                (Column::KeySize, Builder::Int32(builder)) => builder.append_value(size(record.key)),
-                (Column::ValueSize, Builder::Int32(builder)) => builder.append_value(size(record.value)),
-                (Column::LeaderEpoch, Builder::Int32(builder)) => builder.append_value(header.leader_epoch),
-                (Column::ProducerEpoch, Builder::Int16(builder)) => {
-                    builder.append_value(header.producer_epoch);
-                }
-                (Column::Magic, Builder::Int8(builder)) => builder.append_value(header.magic.cast_signed()),
-                (Column::IsTransactional, Builder::Boolean(builder)) => {
-                    builder.append_value(header.is_transactional());
-                }
-                (Column::IsControl, Builder::Boolean(builder)) => builder.append_value(header.is_control()),
-                (Column::Codec, Builder::String(builder)) => builder.append_value(codec_name(header)),
-                (column, Builder::Int64(builder)) => builder.append_value(match column {
-                    Column::Offset => record.offset,
-                    Column::ProducerId => header.producer_id,
-                    Column::BatchBaseOffset => header.base_offset,
-                    Column::Position => origin.batch.position.cast_signed(),
-                    _ => origin.segment,
-                }),
-                // no other pair occurs: `new` selects the builder by the type of the column
-                _ => {}
+                (column, builder) => append_numbers(column, builder, spans, origin),
             }
         }
-        if let Some(errors) = &mut self.errors {
-            errors.append(None);
+        if self.topic.is_none() {
+            self.topic = origin.topic.map(str::to_owned);
         }
-        self.rows += 1;
-        self.bytes += 8 * self.builders.len();
-        Ok(())
+        if let Some(errors) = &mut self.errors {
+            errors.append_nulls(spans.len());
+        }
+        self.rows += spans.len();
+        self.bytes += self.row_bytes() * spans.len();
+        Ok(spans.len())
+    }
+
+    /// The number of these records after which a limit is reached, or all of them.
+    fn fitting(&self, spans: &[RecordSpan], payload: &[u8], limits: Limits) -> usize {
+        let rows = spans.len().min(self.rows_left(limits));
+        let has_headers = self.has_headers && spans.iter().any(|span| !span.headers.is_empty());
+        let growth = if has_headers { headers::GROWTH } else { 1 };
+        let max_bytes_added = rows * self.row_bytes() + self.copies * growth * payload.len();
+        if self.bytes + max_bytes_added < limits.bytes {
+            return rows;
+        }
+        let mut bytes = self.bytes;
+        let reaches_limit = |span: &RecordSpan| {
+            bytes += self.row_bytes() + self.payload_bytes(span, payload);
+            bytes >= limits.bytes
+        };
+        spans.iter().take(rows).position(reaches_limit).map_or(rows, |last| last + 1)
+    }
+
+    /// The approximate size of a row without keys, values and headers.
+    fn row_bytes(&self) -> usize {
+        8 * self.builders.len()
+    }
+
+    /// The size of a record's key, value and headers in these columns.
+    fn payload_bytes(&self, span: &RecordSpan, payload: &[u8]) -> usize {
+        let bytes = |(column, builder): &(Column, Builder)| match (column, builder) {
+            (Column::Key, _) => span.key.len(),
+            (Column::Value, _) => span.value.len(),
+            (_, Builder::Headers(builder)) => builder.size(span.headers.of(payload)),
+            _ => 0,
+        };
+        self.builders.iter().map(bytes).sum()
     }
 
     /// Adds a row for a damaged range: its first offset, its position, and the struct of the column `error`.
     pub(super) fn append_damaged_range(&mut self, range: &DamagedRange) {
         for (column, builder) in &mut self.builders {
             match (column, builder) {
-                (Column::Offset, Builder::Int64(builder)) => builder.append_value(range.start_offset),
+                (Column::Offset, Builder::Int64(builder)) => builder.repeat(Some(range.start_offset), 1),
                 (Column::Position, Builder::Int64(builder)) => {
-                    builder.append_value(range.start_position.cast_signed());
+                    builder.repeat(Some(range.start_position.cast_signed()), 1);
                 }
-                (_, Builder::Int8(builder)) => builder.append_null(),
-                (_, Builder::Int16(builder)) => builder.append_null(),
-                (_, Builder::Int32(builder)) => builder.append_null(),
-                (_, Builder::Int64(builder)) => builder.append_null(),
+                (_, Builder::Int8(builder)) => builder.repeat(None, 1),
+                (_, Builder::Int16(builder)) => builder.repeat(None, 1),
+                (_, Builder::Int32(builder)) => builder.repeat(None, 1),
+                (_, Builder::Int64(builder)) => builder.repeat(None, 1),
                 (_, Builder::Boolean(builder)) => builder.append_null(),
-                (_, Builder::Binary(builder)) => builder.append_null(),
-                (_, Builder::String(builder)) => builder.append_null(),
-                (_, Builder::Headers(builder)) => drop(builder.append(crate::record::Headers::default())),
+                (_, Builder::Bytes(builder) | Builder::String(builder)) => builder.repeat(None, 1),
+                (_, Builder::BytesViews(builder) | Builder::StringViews(builder)) => builder.append_null(),
+                (_, Builder::Headers(builder)) => builder.append_null(),
             }
         }
         if let Some(errors) = &mut self.errors {
-            errors.append(Some(range));
+            errors.append(range);
         }
         self.rows += 1;
     }
@@ -185,21 +258,23 @@ impl Columns {
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.builders.len() + 1);
         for (column, builder) in &mut self.builders {
             arrays.push(match builder {
-                Builder::Int8(builder) => Arc::new(builder.finish()),
-                Builder::Int16(builder) => Arc::new(builder.finish()),
+                Builder::Int8(builder) => Arc::new(builder.finish::<Int8Type>()),
+                Builder::Int16(builder) => Arc::new(builder.finish::<Int16Type>()),
                 Builder::Int32(builder) if *column == Column::Topic => {
                     let names =
                         Arc::new(StringArray::from(self.topic.take().into_iter().collect::<Vec<_>>()));
-                    Arc::new(DictionaryArray::try_new(builder.finish(), names)?)
+                    Arc::new(DictionaryArray::try_new(builder.finish::<Int32Type>(), names)?)
                 }
-                Builder::Int32(builder) => Arc::new(builder.finish()),
+                Builder::Int32(builder) => Arc::new(builder.finish::<Int32Type>()),
                 Builder::Int64(builder) if *column == Column::Timestamp => {
                     timestamps(&builder.finish(), self.unit)
                 }
-                Builder::Int64(builder) => Arc::new(builder.finish()),
+                Builder::Int64(builder) => Arc::new(builder.finish::<Int64Type>()),
                 Builder::Boolean(builder) => Arc::new(builder.finish()),
-                Builder::Binary(builder) => Arc::new(builder.finish()),
-                Builder::String(builder) => Arc::new(builder.finish()),
+                Builder::Bytes(builder) => Arc::new(builder.finish::<BinaryType>()?),
+                Builder::String(builder) => Arc::new(builder.finish::<Utf8Type>()?),
+                Builder::BytesViews(builder) => Arc::new(builder.finish::<BinaryViewType>()?),
+                Builder::StringViews(builder) => Arc::new(builder.finish::<StringViewType>()?),
                 Builder::Headers(builder) => builder.finish()?,
             });
         }
@@ -208,8 +283,65 @@ impl Columns {
         }
         // a batch without columns still has a number of rows
         let options = RecordBatchOptions::new().with_row_count(Some(std::mem::take(&mut self.rows)));
-        self.bytes = 0;
+        (self.bytes, self.kept) = (0, 0);
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
+    }
+}
+
+/// Adds the timestamps of records.
+fn append_timestamps(builder: &mut Numbers<i64>, spans: &[RecordSpan], unit: TimeUnit) -> Result<()> {
+    if unit == TimeUnit::Microsecond {
+        for span in spans {
+            timestamp(span.timestamp, unit, span.offset)?;
+        }
+        builder
+            .extend_options(spans, |span| (span.timestamp >= 0).then(|| span.timestamp.wrapping_mul(1000)));
+    } else {
+        builder.extend_options(spans, |span| (span.timestamp >= 0).then_some(span.timestamp));
+    }
+    Ok(())
+}
+
+/// Adds the numbers of records to a column: one of each record, or one of their batch.
+fn append_numbers(column: Column, builder: &mut Builder, spans: &[RecordSpan], origin: &Origin<'_>) {
+    let (header, rows) = (&origin.batch.header, spans.len());
+    match (column, builder) {
+        (Column::Offset, Builder::Int64(builder)) => builder.extend(spans.iter().map(|span| span.offset)),
+        (Column::KeySize, Builder::Int32(builder)) => {
+            builder.extend(spans.iter().map(|span| span.key.size()));
+        }
+        (Column::ValueSize, Builder::Int32(builder)) => {
+            builder.extend(spans.iter().map(|span| span.value.size()));
+        }
+        (Column::Sequence, Builder::Int32(builder)) => {
+            builder.extend(spans.iter().map(|span| header.sequence_at(span.offset - header.base_offset)));
+        }
+        (Column::Topic, Builder::Int32(builder)) => builder.repeat(origin.topic.map(|_| 0), rows),
+        (Column::Partition, Builder::Int32(builder)) => builder.repeat(origin.partition, rows),
+        (Column::LeaderEpoch, Builder::Int32(builder)) => builder.repeat(Some(header.leader_epoch), rows),
+        (Column::ProducerEpoch, Builder::Int16(builder)) => builder.repeat(Some(header.producer_epoch), rows),
+        (Column::TimestampType, Builder::Int8(builder)) => {
+            builder.repeat(Some(header.timestamp_type().id()), rows);
+        }
+        (Column::Magic, Builder::Int8(builder)) => builder.repeat(Some(header.magic.cast_signed()), rows),
+        (Column::IsTransactional, Builder::Boolean(builder)) => {
+            builder.append_n(rows, header.is_transactional());
+        }
+        (Column::IsControl, Builder::Boolean(builder)) => builder.append_n(rows, header.is_control()),
+        (Column::Codec, Builder::String(builder)) => {
+            builder.repeat(Some(codec_name(header).as_bytes()), rows);
+        }
+        (column, Builder::Int64(builder)) => {
+            let number = match column {
+                Column::ProducerId => header.producer_id,
+                Column::BatchBaseOffset => header.base_offset,
+                Column::Position => origin.batch.position.cast_signed(),
+                _ => origin.segment,
+            };
+            builder.repeat(Some(number), rows);
+        }
+        // no other pair occurs: `new` selects the builder by the type of the column
+        _ => {}
     }
 }
 
@@ -240,8 +372,4 @@ pub(super) fn timestamps(numbers: &arrow_array::Int64Array, unit: TimeUnit) -> A
 
 pub(super) fn codec_name(header: &BatchHeader) -> &'static str {
     header.codec().map_or("unknown", crate::record::Codec::name)
-}
-
-fn size(bytes: Option<&[u8]>) -> i32 {
-    bytes.map_or(-1, |bytes| i32::try_from(bytes.len()).unwrap_or(i32::MAX))
 }

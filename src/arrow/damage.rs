@@ -1,11 +1,9 @@
 //! The column `error`: the damaged ranges of a scan as structs, null for records and batches.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::builder::{PrimitiveBuilder, StringBuilder};
-use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, StructArray};
-use arrow_buffer::NullBufferBuilder;
+use arrow_array::{ArrayRef, Int64Array, StringArray, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, Fields};
 
 use crate::log::DamagedRange;
@@ -27,58 +25,51 @@ fn fields() -> Fields {
 }
 
 /// The column under construction.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct DamageBuilder {
-    file: StringBuilder,
-    /// Start position, end position, start offset, end offset.
-    numbers: [PrimitiveBuilder<Int64Type>; 4],
-    reason: StringBuilder,
-    validity: NullBufferBuilder,
-}
-
-impl Default for DamageBuilder {
-    fn default() -> Self {
-        Self {
-            file: StringBuilder::new(),
-            numbers: Default::default(),
-            reason: StringBuilder::new(),
-            validity: NullBufferBuilder::new(0),
-        }
-    }
+    rows: usize,
+    /// The damaged ranges, each with its row; all other rows are null.
+    ranges: Vec<(usize, DamagedRange)>,
 }
 
 impl DamageBuilder {
-    /// Adds the row of a damaged range, or a null.
-    pub(super) fn append(&mut self, range: Option<&DamagedRange>) {
-        let numbers = range.map_or([Some(0); 4], |range| {
-            [
-                Some(range.start_position.cast_signed()),
-                Some(range.end_position.cast_signed()),
-                Some(range.start_offset),
-                range.end_offset,
-            ]
-        });
-        for (builder, number) in self.numbers.iter_mut().zip(numbers) {
-            builder.append_option(number);
-        }
-        // the children of a null struct have values: their fields are not nullable
-        let file = range.map(|range| range.file.to_string_lossy()).unwrap_or_default();
-        self.file.append_value(file);
-        self.reason.append_value(range.map(|range| range.reason.as_str()).unwrap_or_default());
-        self.validity.append(range.is_some());
+    /// Adds the row of a damaged range.
+    pub(super) fn append(&mut self, range: &DamagedRange) {
+        self.ranges.push((self.rows, range.clone()));
+        self.rows += 1;
+    }
+
+    /// Adds rows that are null.
+    pub(super) fn append_nulls(&mut self, count: usize) {
+        self.rows += count;
     }
 
     /// Returns the rows so far and empties the column.
     pub(super) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
-        let [start_position, end_position, start_offset, end_offset] = &mut self.numbers;
-        let children: Vec<ArrayRef> = vec![
-            Arc::new(self.file.finish()),
-            Arc::new(start_position.finish()),
-            Arc::new(end_position.finish()),
-            Arc::new(start_offset.finish()),
-            Arc::new(end_offset.finish()),
-            Arc::new(self.reason.finish()),
+        let Self { rows, ranges } = std::mem::take(self);
+        let mut by_row = vec![None; rows];
+        for (row, range) in &ranges {
+            if let Some(place) = by_row.get_mut(*row) {
+                *place = Some(range);
+            }
+        }
+        // the children of a null struct have values: their fields are not nullable
+        let number = |of: fn(&DamagedRange) -> Option<i64>| -> ArrayRef {
+            Arc::new(by_row.iter().map(|range| range.map_or(Some(0), of)).collect::<Int64Array>())
+        };
+        let text = |of: fn(&DamagedRange) -> Cow<'_, str>| -> ArrayRef {
+            let texts = by_row.iter().map(|range| range.map(of).unwrap_or_default());
+            Arc::new(StringArray::from_iter_values(texts))
+        };
+        let children = vec![
+            text(|range| range.file.to_string_lossy()),
+            number(|range| Some(range.start_position.cast_signed())),
+            number(|range| Some(range.end_position.cast_signed())),
+            number(|range| Some(range.start_offset)),
+            number(|range| range.end_offset),
+            text(|range| range.reason.as_str().into()),
         ];
-        Ok(Arc::new(StructArray::try_new(fields(), children, self.validity.finish())?))
+        let validity = by_row.iter().map(Option::is_some).collect();
+        Ok(Arc::new(StructArray::try_new(fields(), children, Some(validity))?))
     }
 }

@@ -3,118 +3,105 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, StringBuilder};
+use arrow_array::types::{BinaryType, Utf8Type};
 use arrow_array::{ArrayRef, ListArray, StructArray};
-use arrow_buffer::{NullBufferBuilder, OffsetBuffer};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field};
 
+use super::byte_values::ByteValues;
+use super::validity::Validity;
 use super::{HeaderKeys, header_fields};
-use crate::record::Headers;
+use crate::record::{Headers, RecordSpan, java_string};
 
-#[derive(Debug)]
-enum Keys {
-    Utf8(StringBuilder),
-    Binary(BinaryBuilder),
-}
+/// The size of a header with an empty name and value, bytes: two offsets and two validities, rounded up.
+const HEADER_BYTES: usize = 16;
+
+/// The maximum size of a header in the column, relative to its size in a record: an empty one has two bytes there, and a name's
+/// byte that is not UTF-8 becomes three.
+pub(super) const GROWTH: usize = HEADER_BYTES / 2;
 
 /// The column of headers under construction; null if a record has none.
 #[derive(Debug)]
 pub(super) struct HeadersBuilder {
-    keys: Keys,
-    values: BinaryBuilder,
-    ends: Vec<usize>,
-    validity: NullBufferBuilder,
-    count: usize,
+    header_keys: HeaderKeys,
+    keys: ByteValues,
+    values: ByteValues,
+    /// 0, and the number of headers up to each row.
+    offsets: Vec<i32>,
+    validity: Validity,
 }
 
 impl HeadersBuilder {
-    pub(super) fn new(keys: HeaderKeys) -> Self {
-        let keys = match keys {
-            HeaderKeys::Utf8 => Keys::Utf8(StringBuilder::new()),
-            HeaderKeys::Binary => Keys::Binary(BinaryBuilder::new()),
-        };
-        let validity = NullBufferBuilder::new(0);
-        Self { keys, values: BinaryBuilder::new(), ends: Vec::new(), validity, count: 0 }
+    pub(super) fn new(header_keys: HeaderKeys) -> Self {
+        Self {
+            header_keys,
+            keys: ByteValues::default(),
+            values: ByteValues::default(),
+            offsets: vec![0],
+            validity: Validity::default(),
+        }
     }
 
-    /// Adds a row; returns its size in bytes.
-    pub(super) fn append(&mut self, headers: Headers<'_>) -> usize {
+    /// Adds a row for each record; returns their size in bytes.
+    pub(super) fn extend(&mut self, payload: &[u8], spans: &[RecordSpan]) -> usize {
+        self.validity.extend(spans, |span| !span.headers.is_empty());
         let mut bytes = 0;
-        self.validity.append(!headers.is_empty());
-        for (key, value) in headers {
-            bytes += key.len() + value.map_or(0, <[u8]>::len);
-            match &mut self.keys {
-                Keys::Utf8(keys) => keys.append_value(java_string(key)),
-                Keys::Binary(keys) => keys.append_value(key),
+        for span in spans {
+            if !span.headers.is_empty() {
+                for (key, value) in span.headers.of(payload) {
+                    let name = decoded(key, self.header_keys);
+                    bytes += size(&name, value);
+                    self.keys.repeat(Some(&name), 1);
+                    self.values.repeat(value, 1);
+                }
             }
-            self.values.append_option(value);
-            self.count += 1;
+            self.end_row();
         }
-        self.ends.push(self.count);
         bytes
     }
 
+    /// The size of a record's headers in this column, bytes.
+    pub(super) fn size(&self, headers: Headers<'_>) -> usize {
+        headers.map(|(key, value)| size(&decoded(key, self.header_keys), value)).sum()
+    }
+
+    /// Adds a row that is null.
+    pub(super) fn append_null(&mut self) {
+        self.validity.repeat(false, 1);
+        self.end_row();
+    }
+
+    fn end_row(&mut self) {
+        self.offsets.push(i32::try_from(self.keys.len()).unwrap_or(i32::MAX));
+    }
+
     pub(super) fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
-        let (keys, header_keys): (ArrayRef, _) = match &mut self.keys {
-            Keys::Utf8(keys) => (Arc::new(keys.finish()), HeaderKeys::Utf8),
-            Keys::Binary(keys) => (Arc::new(keys.finish()), HeaderKeys::Binary),
+        let keys: ArrayRef = match self.header_keys {
+            HeaderKeys::Utf8 => Arc::new(self.keys.finish::<Utf8Type>()?),
+            HeaderKeys::Binary => Arc::new(self.keys.finish::<BinaryType>()?),
         };
-        let fields = header_fields(header_keys);
-        let structs = StructArray::try_new(fields.clone(), vec![keys, Arc::new(self.values.finish())], None)?;
-        let mut start = 0;
-        let offsets = OffsetBuffer::from_lengths(
-            self.ends.drain(..).map(|end| end - std::mem::replace(&mut start, end)),
-        );
-        self.count = 0;
+        let fields = header_fields(self.header_keys);
+        let values = Arc::new(self.values.finish::<BinaryType>()?);
+        let structs = StructArray::try_new(fields.clone(), vec![keys, values], None)?;
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let item = Arc::new(Field::new("item", DataType::Struct(fields), true));
         Ok(Arc::new(ListArray::try_new(item, offsets, Arc::new(structs), self.validity.finish())?))
     }
 }
 
-/// Decodes UTF-8 like Java's `new String(bytes, UTF_8)`, which Kafka's client uses for a header's name.
-///
-/// It differs from [`String::from_utf8_lossy`] in one case: three bytes that encode a surrogate become one U+FFFD.
-pub(crate) fn java_string(bytes: &[u8]) -> Cow<'_, str> {
-    let mut decoded = String::new();
-    let mut rest = bytes;
-    loop {
-        let error = match std::str::from_utf8(rest) {
-            Ok(text) if decoded.is_empty() && rest.len() == bytes.len() => return Cow::Borrowed(text),
-            Ok(text) => {
-                decoded.push_str(text);
-                return Cow::Owned(decoded);
-            }
-            Err(error) => error,
-        };
-        let (valid, broken) = rest.split_at(error.valid_up_to());
-        decoded.push_str(std::str::from_utf8(valid).unwrap_or_default());
-        decoded.push('\u{fffd}');
-        let skipped = match broken {
-            [0xed, 0x80..=0xbf, 0x80..=0xbf, ..] => 3,
-            _ => error.error_len().unwrap_or(broken.len()),
-        };
-        rest = broken.get(skipped..).unwrap_or_default();
+/// A name as it is stored in the column.
+fn decoded(key: &[u8], header_keys: HeaderKeys) -> Cow<'_, [u8]> {
+    match header_keys {
+        HeaderKeys::Binary => Cow::Borrowed(key),
+        HeaderKeys::Utf8 => match java_string(key) {
+            Cow::Borrowed(name) => Cow::Borrowed(name.as_bytes()),
+            Cow::Owned(name) => Cow::Owned(name.into_bytes()),
+        },
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::java_string;
-
-    #[test]
-    fn names_that_are_not_utf8_are_decoded_as_java_does() {
-        // each right side is the result of `new String(bytes, UTF_8)` in JDK 17
-        for (bytes, decoded) in [
-            (&b"plain"[..], "plain"),
-            (b"", ""),
-            (b"a\xffb", "a\u{fffd}b"),
-            (b"\xed\xa0\x80", "\u{fffd}"),
-            (b"\xe2\x82", "\u{fffd}"),
-            (b"\xf0\x9f\x98x", "\u{fffd}x"),
-            (b"\xc0\xaf", "\u{fffd}\u{fffd}"),
-            (b"\xf4\x90\x80\x80", "\u{fffd}\u{fffd}\u{fffd}\u{fffd}"),
-        ] {
-            assert_eq!(java_string(bytes), decoded, "{bytes:02x?}");
-        }
-    }
+/// The size of a header in the column, bytes.
+fn size(name: &[u8], value: Option<&[u8]>) -> usize {
+    HEADER_BYTES + name.len() + value.map_or(0, <[u8]>::len)
 }

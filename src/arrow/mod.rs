@@ -5,7 +5,7 @@
 //! | `offset` | int64 | |
 //! | `timestamp` | timestamp(ms or µs, UTC) | null if the record has none |
 //! | `timestamp_type` | int8 | −1 none, 0 CreateTime, 1 LogAppendTime |
-//! | `key`, `value` | binary | an empty key or value is not null |
+//! | `key`, `value` | a [`ByteType`] | an empty key or value is not null |
 //! | `headers` | list of struct(key: string or binary, value: binary) | null if the record has none |
 //! | `topic` | dictionary(int32, string) | null if unknown, like `partition` |
 //! | `partition`, `leader_epoch`, `sequence` | int32 | −1 if there is no epoch or sequence |
@@ -21,15 +21,22 @@
 #[cfg(feature = "python")]
 mod append;
 mod batches;
+mod byte_type;
+mod byte_values;
+mod byte_views;
 mod columns;
 mod damage;
 mod headers;
 #[cfg(feature = "python")]
 mod lookups;
 mod new_records;
+mod numbers;
+mod part;
 mod reader;
+mod running_split;
 #[cfg(any(feature = "python", test))]
 mod targets;
+mod validity;
 
 use std::sync::Arc;
 
@@ -37,111 +44,24 @@ use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
 #[cfg(feature = "python")]
 pub(crate) use append::{append_stream, unreadable};
-#[cfg(feature = "python")]
-pub(crate) use headers::java_string;
+pub use byte_type::ByteType;
 #[cfg(feature = "python")]
 pub(crate) use lookups::{Located, Timed};
 pub use new_records::{HeaderPair, NewRecords};
-pub use reader::{Progress, Reader, ReaderOptions};
+pub use reader::{Reader, ReaderOptions};
 #[cfg(feature = "python")]
 pub(crate) use targets::{NO_TARGET, NoTargets, read_targets};
 
-use crate::config::suggestion;
-use crate::error::{Error, Result};
-
-/// A column of a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the module's table describes each")]
-pub enum Column {
-    Topic,
-    Partition,
-    Offset,
-    Timestamp,
-    TimestampType,
-    Key,
-    Value,
-    Headers,
-    LeaderEpoch,
-    ProducerId,
-    ProducerEpoch,
-    Sequence,
-    IsTransactional,
-    IsControl,
-    Codec,
-    Magic,
-    BatchBaseOffset,
-    Position,
-    Segment,
-    KeySize,
-    ValueSize,
-}
+pub use crate::log::{Column, Progress};
 
 impl Column {
-    /// The default columns of a scan of one log.
-    pub const DEFAULT: [Self; 6] =
-        [Self::Offset, Self::Timestamp, Self::TimestampType, Self::Key, Self::Value, Self::Headers];
-
-    /// The default columns of a scan of several logs: topic and partition come first.
-    pub const WITH_ORIGIN: [Self; 8] = [
-        Self::Topic,
-        Self::Partition,
-        Self::Offset,
-        Self::Timestamp,
-        Self::TimestampType,
-        Self::Key,
-        Self::Value,
-        Self::Headers,
-    ];
-
-    const NAMES: [(&'static str, Self); 21] = [
-        ("topic", Self::Topic),
-        ("partition", Self::Partition),
-        ("offset", Self::Offset),
-        ("timestamp", Self::Timestamp),
-        ("timestamp_type", Self::TimestampType),
-        ("key", Self::Key),
-        ("value", Self::Value),
-        ("headers", Self::Headers),
-        ("leader_epoch", Self::LeaderEpoch),
-        ("producer_id", Self::ProducerId),
-        ("producer_epoch", Self::ProducerEpoch),
-        ("sequence", Self::Sequence),
-        ("is_transactional", Self::IsTransactional),
-        ("is_control", Self::IsControl),
-        ("codec", Self::Codec),
-        ("magic", Self::Magic),
-        ("batch_base_offset", Self::BatchBaseOffset),
-        ("position", Self::Position),
-        ("segment_base_offset", Self::Segment),
-        ("key_size", Self::KeySize),
-        ("value_size", Self::ValueSize),
-    ];
-
-    /// The column with this name.
-    ///
-    /// # Errors
-    /// [`Error::Config`], which suggests a similar name if there is one.
-    pub fn parse(name: &str) -> Result<Self> {
-        if let Some((_, column)) = Self::NAMES.iter().find(|(known, _)| *known == name) {
-            return Ok(*column);
-        }
-        let names = || Self::NAMES.iter().map(|(known, _)| *known);
-        let hint = suggestion(name, names());
-        let all = names().collect::<Vec<_>>().join(", ");
-        Err(Error::config("columns", format!("one of {all}{hint}"), format!("{name:?}")))
-    }
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        Self::NAMES.iter().find(|(_, column)| *column == self).map_or("", |(name, _)| name)
-    }
-
     fn data_type(self, options: &ReaderOptions) -> DataType {
         match self {
             Self::Topic => DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
             Self::Timestamp => timestamp_type(options.timestamp_unit),
             Self::TimestampType | Self::Magic => DataType::Int8,
-            Self::Key | Self::Value => DataType::Binary,
+            Self::Key => options.key_type.data_type(),
+            Self::Value => options.value_type.data_type(),
             Self::Headers => headers_type(options.header_keys),
             Self::Partition | Self::LeaderEpoch | Self::Sequence | Self::KeySize | Self::ValueSize => {
                 DataType::Int32
@@ -197,18 +117,4 @@ fn schema(options: &ReaderOptions) -> SchemaRef {
         fields.push(damage::damage_field());
     }
     Arc::new(Schema::new(fields))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_column_gets_a_suggestion_only_if_one_is_similar() {
-        assert_eq!(Column::parse("key").unwrap(), Column::Key);
-        let error = |name| Column::parse(name).unwrap_err().to_string();
-        assert!(error("timestmap").contains("did you mean \"timestamp\""), "{}", error("timestmap"));
-        assert!(error("OFFSET").contains("did you mean \"offset\""), "{}", error("OFFSET"));
-        assert!(!error("nope").contains("did you mean"), "{}", error("nope"));
-    }
 }

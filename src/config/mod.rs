@@ -22,7 +22,6 @@ pub(crate) use settings::TIMESTAMP_TYPES;
 pub use settings::{Setting, Synonym, settings};
 #[cfg(feature = "python")]
 pub(crate) use suggestions::nearest_within;
-#[cfg(feature = "arrow")]
 pub(crate) use suggestions::suggestion;
 pub use value::Allowed;
 #[cfg(feature = "python")]

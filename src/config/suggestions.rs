@@ -7,7 +7,6 @@ pub(crate) fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) 
 }
 
 /// The suggestion of the [`nearest`] name, to be appended to an error; empty if there is none.
-#[cfg(feature = "arrow")]
 pub(crate) fn suggestion<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(name, known).map(|meant| format!(" (did you mean {meant:?}?)")).unwrap_or_default()
 }

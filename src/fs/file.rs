@@ -140,7 +140,7 @@ fn read_available(handle: &dyn Handle, buffer: &mut [u8], position: u64) -> io::
 #[derive(Debug)]
 pub struct FileBytes {
     file: SystemFile,
-    map: Option<Mmap>,
+    map: Option<Arc<Mmap>>,
     size: u64,
 }
 
@@ -160,7 +160,7 @@ impl FileBytes {
             });
         }
         let length = usize::try_from(size).ok().filter(|length| map && *length > 0);
-        let map = length.and_then(|length| file.handle.map(length));
+        let map = length.and_then(|length| file.handle.map(length)).map(Arc::new);
         Ok(Self { file, map, size })
     }
 
@@ -169,6 +169,17 @@ impl FileBytes {
         if let Some(map) = &self.map {
             // only advice: if it is refused, reads return the same bytes
             let _ = map.advise(Advice::Random);
+        }
+    }
+
+    /// Advises the system that bytes of a mapping are read soon, so that it reads them at once and not page by page.
+    pub(crate) fn advise_will_need(&self, position: u64, length: usize) {
+        if let Some(map) = &self.map
+            && let Ok(start) = usize::try_from(position)
+            && let Some(left) = map.len().checked_sub(start).filter(|left| *left > 0)
+        {
+            // only advice, as above
+            let _ = map.advise_range(Advice::WillNeed, start, length.min(left));
         }
     }
 
@@ -184,7 +195,12 @@ impl FileBytes {
 
     /// All bytes if the file is mapped.
     pub fn mapped(&self) -> Option<&[u8]> {
-        self.map.as_deref()
+        self.map.as_ref().map(|map| &***map)
+    }
+
+    /// The mapping, which can be kept after the file is closed.
+    pub(crate) fn mapping(&self) -> Option<Arc<dyn AsRef<[u8]> + Send + Sync>> {
+        Some(Arc::<Mmap>::clone(self.map.as_ref()?))
     }
 
     /// `length` bytes at `position`, or fewer at the end: borrowed from the mapping, or read into `buffer`.
@@ -192,18 +208,24 @@ impl FileBytes {
     /// # Errors
     /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].
     pub fn read<'a>(&'a self, position: u64, length: usize, buffer: &'a mut Vec<u8>) -> Result<&'a [u8]> {
-        let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
-        let length = length.min(left);
         if let Some(map) = &self.map {
-            let start = usize::try_from(position).unwrap_or(usize::MAX);
-            return Ok(map.get(start..).and_then(|rest| rest.get(..length)).unwrap_or_default());
+            let start = usize::try_from(position).unwrap_or(usize::MAX).min(map.len());
+            let end = start.saturating_add(length).min(map.len());
+            return Ok(map.get(start..end).unwrap_or_default());
         }
-        if length == 0 {
-            return Ok(&[]);
-        }
-        buffer.resize(length, 0);
-        self.file.read_exact_at(position, buffer)?;
+        self.copy(position, length, buffer)?;
         Ok(buffer)
+    }
+
+    /// Replaces the content of `buffer` by `length` bytes at `position`, or fewer at the end. The file is read, also if it is
+    /// mapped.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].
+    pub(crate) fn copy(&self, position: u64, length: usize, buffer: &mut Vec<u8>) -> Result<()> {
+        let left = usize::try_from(self.size.saturating_sub(position)).unwrap_or(usize::MAX);
+        buffer.resize(length.min(left), 0);
+        if buffer.is_empty() { Ok(()) } else { self.file.read_exact_at(position, buffer) }
     }
 
     /// Like [`FileBytes::read`], but returns fewer bytes if the file has become shorter.

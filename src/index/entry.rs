@@ -6,8 +6,8 @@ use std::fmt;
 use crate::error::{Malformed, Result};
 use crate::fs::names::FileKind;
 
-/// An entry of an [`Index`](super::Index): `SIZE` bytes, sorted by a key that is their first part. Offsets are relative to the segment's
-/// base offset in the file, and absolute in the entry.
+/// An entry of an [`Index`](super::Index): `SIZE` bytes, sorted by a key that is their first part. Offsets are relative to
+/// the segment's base offset in the file, and absolute in the entry.
 pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
     /// The kind of the files that have such entries.
     const KIND: FileKind;
@@ -18,6 +18,13 @@ pub trait Entry<const SIZE: usize>: Copy + fmt::Debug {
 
     /// The result of a search that finds no entry.
     fn before_first(base_offset: i64) -> Self;
+
+    /// A key that an entry before the first would have, as far as the base offset tells: the start of a search by
+    /// interpolation. It is only a guess.
+    fn key_before_first(base_offset: i64) -> Option<i64>;
+
+    /// The absolute key of the entry.
+    fn key(&self) -> i64;
 
     /// Decodes the bytes of a slot.
     fn decode(slot: &[u8; SIZE], base_offset: i64) -> Self;

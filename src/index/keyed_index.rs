@@ -1,10 +1,15 @@
 //! An index of sorted entries of one size: the common part of the offset index and the time index.
 
+use std::cell::RefCell;
+use std::convert::Infallible;
 use std::path::Path;
 
 use super::entry::Entry;
-use super::search::{Method, Search};
-use super::slots::{PageTrace, Slots};
+use super::interpolation::interpolate;
+use super::lazy_model::{LazyModel, ModelState};
+use super::learned::{Model, ModelBuilder, Sizes};
+use super::search::{Method, Search, WARM_BYTES, upper_bound};
+use super::slots::{PAGE_BYTES, PageTrace, Slots, field};
 use crate::error::{Malformed, Result};
 use crate::fs::FileBytes;
 
@@ -19,6 +24,7 @@ pub struct Index<E, const SIZE: usize> {
     base_offset: i64,
     pub(super) entries: u64,
     pub(super) last_entry: E,
+    model: LazyModel,
 }
 
 impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
@@ -47,7 +53,9 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     }
 
     pub(super) fn of(slots: Slots<SIZE>, base_offset: i64, entries: u64) -> Result<Self> {
-        let mut index = Self { slots, base_offset, entries, last_entry: E::before_first(base_offset) };
+        let model = if slots.is_opened() { LazyModel::default() } else { LazyModel::never() };
+        let last_entry = E::before_first(base_offset);
+        let mut index = Self { slots, base_offset, entries, last_entry, model };
         index.keep(entries)?;
         Ok(index)
     }
@@ -119,6 +127,12 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         (0..self.entries).map(|n| self.entry(n))
     }
 
+    /// Calls `visit` with all entries, in file order, until it returns false. Unlike [`Index::iter`], it keeps nothing of a file
+    /// that is not mapped in memory.
+    pub(crate) fn visit(&self, mut visit: impl FnMut(E) -> Result<bool>) -> Result<()> {
+        self.slots.visit(self.entries, |slot| visit(E::decode(slot, self.base_offset)))
+    }
+
     /// Does Kafka's checks: the last offset is not below the base offset, and the file is a whole number of entries; in a
     /// time index also, the last timestamp is not below the first. No entry is compared with the log.
     ///
@@ -148,13 +162,20 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     /// In a time index it is the timestamp (ms): the segment's first record at or after `target` is in the batch that
     /// contains the entry's offset, or after it.
     ///
-    /// *Cost*: reads about log₂ of the entries' keys; no lock, and no system call for a page in memory. *Source*:
-    /// `OffsetIndex.lookup`, `TimeIndex.lookup`.
+    /// If the keys do not increase, the result is an arbitrary entry, which depends on the method, and with
+    /// [`Method::Learned`] on whether all keys have been read.
+    ///
+    /// *Cost*: with [`Method::Learned`] one page of an offset index, one or two of a time index; in the warm section, whose pages
+    /// are in memory, up to three, or none for a target at or above the last key. The first look-ups read more, and one of
+    /// them reads all keys. With the other methods about log₂ of the entries' keys. No lock, and no system call for a page in
+    /// memory. *Source*: `OffsetIndex.lookup`, `TimeIndex.lookup`.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
+    #[inline]
     pub fn lookup(&self, target: i64, method: Method) -> Result<E> {
-        match self.search(method).lower_bound(target, |slot| self.key(slot))? {
+        match self.lower_slot(target, method)? {
+            Some(slot) if slot + 1 == self.entries => Ok(self.last_entry),
             Some(slot) => self.decoded(slot),
             None => Ok(E::before_first(self.base_offset)),
         }
@@ -168,24 +189,87 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn slot_range(&self, target: i64, method: Method) -> Result<(i64, i64)> {
-        self.search(method).slot_range(target, |slot| self.key(slot))
+        // a slot is below the file's size, which is an i64 to the system
+        let number = |slot: Option<u64>| slot.and_then(|slot| i64::try_from(slot).ok()).unwrap_or(-1);
+        let lower = self.lower_slot(target, method)?;
+        let upper = upper_bound(self.entries, lower, target, |slot| self.key(slot))?;
+        Ok((number(lower), number(upper)))
     }
 
-    /// The numbers of the pages of the file (4,096 bytes each) that [`Index::lookup`] reads, each once, in the order of the
-    /// first read. An entry of a time index can be on two pages.
+    /// The numbers of the pages of the file (4,096 bytes each) that [`Index::lookup`] reads now, each once, in the order of
+    /// the first read. An entry of a time index can be on two pages. The last entry is in memory.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
     pub fn trace(&self, target: i64, method: Method) -> Result<Vec<u64>> {
-        let mut trace = PageTrace::default();
-        let slot = self.search(method).lower_bound(target, |slot| {
-            trace.add(slot * self.entry_size(), E::KEY_BYTES);
+        let trace = RefCell::new(PageTrace::default());
+        let slot = self.find(target, method, |slot| {
+            trace.borrow_mut().add(slot * self.entry_size(), E::KEY_BYTES);
             self.key(slot)
         })?;
-        if let Some(slot) = slot {
+        let mut trace = trace.into_inner();
+        if let Some(slot) = slot.filter(|slot| slot + 1 < self.entries) {
             trace.add(slot * self.entry_size(), self.entry_size());
         }
         Ok(trace.into_pages())
+    }
+
+    /// The largest slot whose key is at or below `target`; `None` if there is none.
+    #[inline]
+    pub(crate) fn lower_slot(&self, target: i64, method: Method) -> Result<Option<u64>> {
+        if method == Method::Learned && self.model.is_unread() {
+            if let Some(last) = self.last_slot_for(target) {
+                return Ok(Some(last));
+            }
+            self.model.count(self.entries, || self.read_model());
+        }
+        match self.slots.mapped() {
+            Some(slots) => {
+                let Ok(slot) =
+                    self.find(target, method, |slot| Ok::<_, Infallible>(self.key_in(slots, slot)));
+                Ok(slot)
+            }
+            None => self.find(target, method, |slot| self.key(slot)),
+        }
+    }
+
+    #[inline]
+    fn find<F>(
+        &self,
+        target: i64,
+        method: Method,
+        key: impl Fn(u64) -> Result<i64, F>,
+    ) -> Result<Option<u64>, F> {
+        match (method, self.model.get()) {
+            (Method::Learned, ModelState::Built(model)) => model.lower_bound(target, key),
+            (Method::Learned, ModelState::Unread) if self.entries > 0 => match self.last_slot_for(target) {
+                None => interpolate(
+                    self.entries,
+                    self.last_entry.key(),
+                    E::key_before_first(self.base_offset),
+                    target,
+                    key,
+                ),
+                last => Ok(last),
+            },
+            (Method::Learned, _) => self.search(Method::Warm).lower_bound(target, key),
+            _ => self.search(method).lower_bound(target, key),
+        }
+    }
+
+    /// The last slot, if the target is at or above its key, which is in memory.
+    #[inline]
+    fn last_slot_for(&self, target: i64) -> Option<u64> {
+        self.entries.checked_sub(1).filter(|_| target >= self.last_entry.key())
+    }
+
+    #[cold]
+    fn read_model(&self) -> Result<Option<Model>> {
+        let size = self.entry_size();
+        let sizes = Sizes { block: PAGE_BYTES / size, warm: WARM_BYTES / size };
+        let Some(mut builder) = ModelBuilder::new(self.entries, sizes) else { return Ok(None) };
+        self.slots.visit(self.entries, |slot| Ok(builder.push(self.key_of(slot))))?;
+        Ok(builder.finish())
     }
 
     /// Reduces the index to its first `entries` slots. If the file is being written, its next write overwrites the slots
@@ -220,20 +304,44 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     }
 
     pub(super) fn search(&self, method: Method) -> Search {
-        Search { entries: self.entries, entry_size: self.entry_size(), method }
-    }
-
-    pub(super) fn decoded(&self, slot: u64) -> Result<E> {
-        Ok(E::decode(&self.slots.slot(slot)?, self.base_offset))
+        let warm_slots = (method == Method::Warm).then_some(WARM_BYTES / self.entry_size());
+        Search { entries: self.entries, warm_slots }
     }
 
     #[inline]
-    fn key(&self, slot: u64) -> Result<i64> {
+    pub(super) fn decoded(&self, slot: u64) -> Result<E> {
+        if let Some(slots) = self.slots.mapped()
+            && let Some(bytes) = usize::try_from(slot).ok().and_then(|slot| slots.get(slot))
+        {
+            return Ok(E::decode(bytes, self.base_offset));
+        }
+        Ok(E::decode(&self.slots.slot(slot)?, self.base_offset))
+    }
+
+    /// The key of a slot of a mapped file. Slots of entries are below the file's length when it was opened, so the default
+    /// is never used.
+    #[inline]
+    fn key_in(&self, slots: &[[u8; SIZE]], slot: u64) -> i64 {
+        let bytes = usize::try_from(slot).ok().and_then(|slot| slots.get(slot));
+        bytes.map_or(i64::MAX, |bytes| self.key_of(bytes))
+    }
+
+    #[inline]
+    fn key_of(&self, slot: &[u8]) -> i64 {
         let stored = if E::KEY_BYTES == 4 {
-            i64::from(i32::from_be_bytes(self.slots.start(slot)?))
+            i64::from(i32::from_be_bytes(field(slot, 0)))
         } else {
-            i64::from_be_bytes(self.slots.start(slot)?)
+            i64::from_be_bytes(field(slot, 0))
         };
-        Ok(E::absolute_key(stored, self.base_offset))
+        E::absolute_key(stored, self.base_offset)
+    }
+
+    /// Reads only the key, because the bytes after it may be on another page.
+    fn key(&self, slot: u64) -> Result<i64> {
+        if E::KEY_BYTES == 4 {
+            Ok(self.key_of(&self.slots.start::<4>(slot)?))
+        } else {
+            Ok(self.key_of(&self.slots.start::<8>(slot)?))
+        }
     }
 }

@@ -75,15 +75,19 @@
 //! log without a benefit (with an entry every 4,096 bytes of log this one covers the last 4 MiB by offset). Only a
 //! target below the section reads older pages.
 //!
-//! [`Method`] selects one of the two; both return the same results. [`OffsetIndex::trace`] shows the difference: in an
-//! index of 13 full pages a look-up of the newest entry reads the pages 0, 6, 9, 11, 12 with [`Method::Binary`], and
-//! the pages 10, 11, 12 with [`Method::Warm`].
+//! [`Method`] selects plain bisection, Kafka's search, or one that computes the place of the entry (the module `learned`).
+//! All return the same results from a file whose keys increase. [`OffsetIndex::trace`] shows the difference: in an index of
+//! 13 full pages a look-up of an entry on the newest page reads the pages 0, 6, 9, 11, 12 with [`Method::Binary`], the pages
+//! 10, 11, 12 with [`Method::Warm`], and page 12 with [`Method::Learned`].
 
 pub(crate) mod due_entries;
 mod entry;
 mod exclusive;
 mod growing;
+mod interpolation;
 mod keyed_index;
+mod lazy_model;
+mod learned;
 mod offset_index;
 mod offset_index_writer;
 mod preallocated;

@@ -3,7 +3,7 @@
 use super::entry::Entry;
 use super::keyed_index::Index;
 use super::relative;
-use super::search::Method;
+use super::search::{Method, upper_bound};
 use super::slots::field;
 use crate::error::Result;
 use crate::fs::names::FileKind;
@@ -23,6 +23,14 @@ impl Entry<8> for OffsetPosition {
 
     fn before_first(base_offset: i64) -> Self {
         Self { offset: base_offset, position: 0 }
+    }
+
+    fn key_before_first(base_offset: i64) -> Option<i64> {
+        Some(base_offset)
+    }
+
+    fn key(&self) -> i64 {
+        self.offset
     }
 
     fn decode(slot: &[u8; 8], base_offset: i64) -> Self {
@@ -60,7 +68,8 @@ impl OffsetIndex {
     pub fn fetch_upper_bound(&self, position: i32, fetch_size: i32) -> Result<Option<OffsetPosition>> {
         let target = i64::from(position.wrapping_add(fetch_size));
         let position_of = |slot| Ok(i64::from(self.decoded(slot)?.position));
-        let slot = self.search(Method::Warm).upper_bound(target, position_of)?;
+        let lower = self.search(Method::Warm).lower_bound(target, position_of)?;
+        let slot = upper_bound(self.entries(), lower, target, position_of)?;
         slot.map(|slot| self.entry(slot)).transpose()
     }
 }

@@ -10,11 +10,14 @@ use crate::fs::FileBytes;
 
 /// Bytes of a page: the unit in which the system reads, and in which an unmapped file is read.
 const PAGE: usize = 4096;
-const PAGE_BYTES: u64 = PAGE as u64;
+pub(super) const PAGE_BYTES: u64 = PAGE as u64;
 
 /// Pages of files up to this size are cached. Kafka's own indexes have 10 MiB at most by default; without a limit, a
 /// file of any size could fill the memory.
 const MAX_CACHED_FILE_BYTES: u64 = 64 << 20;
+
+/// Bytes that a pass over all slots reads at once.
+const PASS_BYTES: u64 = 128 << 10;
 
 /// Slots of `SIZE` bytes. Any number of threads may read.
 #[derive(Debug)]
@@ -133,6 +136,20 @@ impl<const SIZE: usize> Slots<SIZE> {
         }
     }
 
+    /// All whole slots, if the file is mapped: then a slot can be read without an error.
+    #[inline]
+    pub(super) fn mapped(&self) -> Option<&[[u8; SIZE]]> {
+        match &self.0 {
+            SlotSource::Opened { bytes, .. } => Some(bytes.mapped()?.as_chunks().0),
+            SlotSource::Preallocated(_) | SlotSource::Growing(_) => None,
+        }
+    }
+
+    /// Whether the file is only read.
+    pub(super) fn is_opened(&self) -> bool {
+        matches!(self.0, SlotSource::Opened { .. })
+    }
+
     /// The whole slot, which must be below [`Slots::whole`].
     pub(super) fn slot(&self, slot: u64) -> Result<[u8; SIZE]> {
         self.read(slot * Self::size())
@@ -141,6 +158,38 @@ impl<const SIZE: usize> Slots<SIZE> {
     /// The first `N` bytes of a slot: only its key, because the bytes after it may be on another page.
     pub(super) fn start<const N: usize>(&self, slot: u64) -> Result<[u8; N]> {
         self.read(slot * Self::size())
+    }
+
+    /// Calls `visit` with the first `count` slots, in order, until it returns false. Pages of a file that is not mapped are
+    /// read through a buffer and are not cached.
+    pub(super) fn visit(&self, count: u64, mut visit: impl FnMut(&[u8; SIZE]) -> Result<bool>) -> Result<()> {
+        let SlotSource::Opened { bytes, .. } = &self.0 else {
+            for slot in 0..count {
+                if !visit(&self.slot(slot)?)? {
+                    break;
+                }
+            }
+            return Ok(());
+        };
+        let mut buffer = Vec::new();
+        let mut first = 0;
+        while first < count {
+            let wanted = (count - first).min(PASS_BYTES / Self::size());
+            let position = first * Self::size();
+            let length = usize::try_from(wanted * Self::size()).unwrap_or(PAGE);
+            bytes.advise_will_need(position, length);
+            let (slots, _) = bytes.read_available(position, length, &mut buffer)?.as_chunks::<SIZE>();
+            for slot in slots {
+                if !visit(slot)? {
+                    return Ok(());
+                }
+            }
+            first += slots.len() as u64;
+            if (slots.len() as u64) < wanted {
+                return Err(self.shortened(first * Self::size()));
+            }
+        }
+        Ok(())
     }
 
     /// Fails if the file is not a whole number of slots.
@@ -169,11 +218,16 @@ impl<const SIZE: usize> Slots<SIZE> {
                 },
             },
         };
-        found.ok_or_else(|| Error::LogChanged {
+        found.ok_or_else(|| self.shortened(position + N as u64))
+    }
+
+    /// The error for a file that now ends before a position.
+    fn shortened(&self, position: u64) -> Error {
+        Error::LogChanged {
             file: self.path().to_owned(),
             expected: format!("{} bytes, as when it was opened", self.file_size()),
-            found: format!("its end before position {}", position + N as u64),
-        })
+            found: format!("its end before position {position}"),
+        }
     }
 }
 

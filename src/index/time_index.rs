@@ -25,6 +25,14 @@ impl Entry<12> for TimestampOffset {
         Self { timestamp: -1, offset: base_offset }
     }
 
+    fn key_before_first(_base_offset: i64) -> Option<i64> {
+        None
+    }
+
+    fn key(&self) -> i64 {
+        self.timestamp
+    }
+
     fn decode(slot: &[u8; 12], base_offset: i64) -> Self {
         Self { timestamp: i64::from_be_bytes(field(slot, 0)), offset: absolute(field(slot, 8), base_offset) }
     }

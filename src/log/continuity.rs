@@ -155,17 +155,19 @@ impl Log {
     /// [`Error::LogChanged`], [`Error::Io`].
     pub(super) fn warn_of_gap(&self, segment: &Segment, end: i64, next: &Segment) -> Result<()> {
         let high = next.base_offset();
-        let checked = &self.inner.continuity.checked;
-        if checked.load().binary_search(&high).is_ok() || self.is_cleaned() {
+        if self.is_gap_checked(next) {
             return Ok(());
         }
-        checked.rcu(|checked| {
+        self.inner.continuity.checked.rcu(|checked| {
             let mut checked = checked.to_vec();
             if let Err(place) = checked.binary_search(&high) {
                 checked.insert(place, high);
             }
             checked
         });
+        if self.is_cleaned() {
+            return Ok(());
+        }
         let segments = self.segments();
         let before = self.nearest_with_batches(segment.base_offset(), |base| segments.floor(base - 1))?;
         let after = self.nearest_with_batches(high, |base| segments.higher(base))?;
@@ -183,6 +185,11 @@ impl Log {
             next.path().display(),
         ));
         Ok(())
+    }
+
+    /// Whether the gap before a segment was checked: a call has listed the directory again, and warned if it had to.
+    pub(super) fn is_gap_checked(&self, next: &Segment) -> bool {
+        self.inner.continuity.checked.load().binary_search(&next.base_offset()).is_ok()
     }
 
     /// The segment at a base offset or, if that is empty (compaction may leave such segments), the nearest that is not.
@@ -209,7 +216,8 @@ impl Log {
     pub(super) fn check_listing(&self, segment: &Segment, next: &Segment) -> Result<()> {
         let (low, high) = (segment.base_offset(), next.base_offset());
         let bases = self.second_listing()?;
-        let Some(missed) = bases.iter().find(|base| (low + 1..high).contains(*base)) else { return Ok(()) };
+        let next = bases.get(bases.partition_point(|base| *base <= low));
+        let Some(missed) = next.filter(|base| **base < high) else { return Ok(()) };
         Err(Error::LogChanged {
             file: self.inner.open_files.directory.path_of(&segment_file(*missed, FileKind::Log)),
             expected: format!("no segment between base offsets {low} and {high}"),

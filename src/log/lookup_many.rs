@@ -4,9 +4,10 @@
 use std::hint::black_box;
 
 use super::Log;
+use super::largest_times::KnownTimes;
 use super::lookup::none_if_invalid;
 use crate::error::Result;
-use crate::segment::{Bucket, Buckets, FoundBatch, OffsetLookups, Segment, TimeLookups};
+use crate::segment::{Bucket, Buckets, FoundBatch, OffsetLookups, TimeLookups};
 use crate::types::{Location, TimestampOffset};
 
 /// The number of interleaved look-ups. The memory that they read is not cached, and most of the time is spent waiting
@@ -42,6 +43,8 @@ impl Log {
     pub(crate) fn locate_each(&self, offsets: &[i64], mut visit: impl FnMut(Option<Location>)) -> Result<()> {
         let (first, end) = self.range_of(offsets)?;
         let segments: Vec<_> = self.segments().between(first, end).collect();
+        // tables answer without reading the log
+        self.check_unchanged()?;
         let bases: Vec<i64> = segments.iter().map(|segment| segment.base_offset()).collect();
         let mut parts: Vec<_> = segments.into_iter().map(|segment| OffsetLookups::new(segment)).collect();
         let base = |place: usize| bases.get(place).copied().unwrap_or(i64::MAX);
@@ -64,7 +67,7 @@ impl Log {
                     None => None,
                     Some(_) if previous.covers(offset) => Some(previous.location),
                     Some(part) => match part.find(offset, bucket)? {
-                        None => none_if_invalid(self.locate(offset))?,
+                        None => none_if_invalid(self.walk_to_location(offset))?,
                         Some(found) => {
                             previous = found;
                             Some(previous.location)
@@ -112,27 +115,28 @@ impl Log {
         mut visit: impl FnMut(Option<TimestampOffset>),
     ) -> Result<()> {
         let start = self.log_start_offset();
-        let mut parts = TimeParts::new(self);
+        let mut parts = TimeParts::new(self, timestamps)?;
         for group in timestamps.chunks(GROUP) {
             self.options().interrupt.check()?;
             let mut steps: [Step<usize>; GROUP] = [(NO_PART, None); GROUP];
             for ((part, place), timestamp) in steps.iter_mut().zip(group) {
                 if *timestamp >= 0 {
-                    *part = parts.first_reaching(*timestamp)?;
-                    *place = parts.get(*part).and_then(|lookups| lookups.place(*timestamp));
+                    *part = parts.largest.first_reaching(*timestamp);
+                    *place = parts.get_or_add(*part).and_then(|part| part.lookups.place(*timestamp));
                 }
             }
-            prefetch(&steps, |part, place| parts.get(part).map_or(0, |lookups| lookups.prefetch(place)));
+            prefetch(&steps, |part, place| parts.get(part).map_or(0, |part| part.lookups.prefetch(place)));
             for ((part, place), timestamp) in steps.iter().copied().zip(group.iter().copied()) {
-                let result = match parts.parts.get_mut(part) {
+                let result = match parts.parts.get_mut(part).and_then(Option::as_mut) {
                     None => None,
                     Some(of_segment) => {
                         let found = of_segment.lookups.find(timestamp, place)?;
                         match found.filter(|found| found.offset >= start) {
-                            None => none_if_invalid(self.offset_for_time(timestamp))?,
+                            None => none_if_invalid(self.walk_to_time(of_segment.index, timestamp))?,
                             found => {
                                 if !of_segment.is_gap_checked {
-                                    parts.check_gap(self, part)?;
+                                    self.check_gap_before(of_segment.index)?;
+                                    of_segment.is_gap_checked = true;
                                 }
                                 found
                             }
@@ -153,70 +157,99 @@ fn prefetch<P: Copy>(steps: &[Step<P>; GROUP], load: impl Fn(usize, P) -> u32) {
     black_box(steps.iter().fold(0, loaded));
 }
 
-/// The segments in which times are looked up, added when first needed.
+/// The segments in which the times of a call are looked up.
 struct TimeParts<'a> {
-    segments: Box<dyn Iterator<Item = &'a Segment> + 'a>,
-    parts: Vec<TimePart<'a>>,
-    /// The largest timestamp up to each part, in ascending order.
-    largest: Vec<i64>,
-    /// Whether damage hides the largest timestamp of the segment after these: later times have no result.
-    ends_in_damage: bool,
+    log: &'a Log,
+    /// The largest timestamp up to each of them.
+    largest: KnownTimes<'a>,
+    /// Added when first needed.
+    parts: Vec<Option<TimePart<'a>>>,
 }
 
 struct TimePart<'a> {
-    segment: &'a Segment,
+    /// The index of the segment.
+    index: usize,
     lookups: TimeLookups<'a>,
     /// Whether the gap between the segment before and this one was checked.
     is_gap_checked: bool,
 }
 
 impl<'a> TimeParts<'a> {
-    fn new(log: &'a Log) -> Self {
-        let segments = log.segments().between(log.log_start_offset(), i64::MAX).map(AsRef::as_ref);
-        Self { segments: Box::new(segments), parts: Vec::new(), largest: Vec::new(), ends_in_damage: false }
+    fn new(log: &'a Log, timestamps: &[i64]) -> Result<Self> {
+        let (mut min, mut max) = (i64::MAX, -1);
+        for timestamp in timestamps.iter().copied().filter(|timestamp| *timestamp >= 0) {
+            (min, max) = (min.min(timestamp), max.max(timestamp));
+        }
+        if max < 0 {
+            return Ok(Self { log, largest: log.known_times().range(0, 0), parts: Vec::new() });
+        }
+        match log.extend_times(max) {
+            // damage hides the largest timestamp of a segment: later times have no result
+            Err(error) if !error.is_damage() => return Err(error),
+            _ => {}
+        }
+        let known = log.known_times();
+        let largest = known.range(known.first_reaching(min), known.first_reaching(max) + 1);
+        // tables answer without reading the log
+        log.check_unchanged()?;
+        Ok(Self { log, largest, parts: (0..largest.len()).map(|_| None).collect() })
     }
 
-    /// The first part whose largest timestamp is at or above a time; the number of parts if there is none.
     #[inline]
-    fn first_reaching(&mut self, timestamp: i64) -> Result<usize> {
-        if self.largest.last().is_none_or(|largest| *largest < timestamp) {
-            self.add_parts(timestamp)?;
-        }
-        Ok(self.largest.partition_point(|largest| *largest < timestamp))
+    fn get(&self, part: usize) -> Option<&TimePart<'a>> {
+        self.parts.get(part)?.as_ref()
     }
 
     #[inline]
-    fn get(&self, part: usize) -> Option<&TimeLookups<'a>> {
-        self.parts.get(part).map(|part| &part.lookups)
-    }
-
-    /// [`Log::check_gap`] between the segment before a part and that part's segment.
-    #[cold]
-    fn check_gap(&mut self, log: &Log, part: usize) -> Result<()> {
-        let before = part.checked_sub(1).and_then(|before| self.parts.get(before)).map(|part| part.segment);
-        if let Some(part) = self.parts.get_mut(part) {
-            if let Some(before) = before {
-                log.check_gap(before, before.end_offset()?, part.segment)?;
-            }
-            part.is_gap_checked = true;
+    fn get_or_add(&mut self, part: usize) -> Option<&TimePart<'a>> {
+        if matches!(self.parts.get(part), Some(None)) {
+            self.add(part);
         }
-        Ok(())
+        self.get(part)
     }
 
     #[cold]
-    fn add_parts(&mut self, timestamp: i64) -> Result<()> {
-        while !self.ends_in_damage && self.largest.last().is_none_or(|largest| *largest < timestamp) {
-            let Some(segment) = self.segments.next() else { break };
-            match segment.largest_record_timestamp() {
-                Ok(largest) => {
-                    self.largest.push(self.largest.last().map_or(largest, |before| largest.max(*before)));
-                    let lookups = TimeLookups::new(segment);
-                    self.parts.push(TimePart { segment, lookups, is_gap_checked: false });
-                }
-                Err(error) if error.is_damage() => self.ends_in_damage = true,
-                Err(error) => return Err(error),
-            }
+    fn add(&mut self, part: usize) {
+        let index = self.largest.first + part;
+        if let Some(slot) = self.parts.get_mut(part)
+            && let Some(segment) = self.log.segments().get(index)
+        {
+            *slot = Some(TimePart { index, lookups: TimeLookups::new(segment), is_gap_checked: false });
         }
-        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LogOptions;
+    use super::*;
+
+    #[test]
+    fn look_ups_without_memory_for_tables_find_the_same_and_tables_are_built_once_there_is_memory() {
+        let open = || Log::open("tests/golden/01-plain/orders-0", LogOptions::default()).unwrap();
+        let log = open();
+        let offsets: Vec<i64> = (log.log_start_offset()..log.log_end_offset().unwrap()).collect();
+        let located: Vec<_> = offsets.iter().map(|offset| open().locate(*offset).unwrap()).collect();
+        let largest =
+            log.segments().iter().map(|segment| segment.largest_timestamp().unwrap()).max().unwrap();
+        let targets: Vec<i64> = (largest - 200..largest + 2).collect();
+        let timed: Vec<_> = targets.iter().map(|time| open().offset_for_time(*time).unwrap()).collect();
+        let tables = &log.inner.open_files.tables;
+        let first = log.segments().first().unwrap();
+        let mut all = tables.take(tables.left());
+        // a table is tried, refused, tried again, and built in the last turn
+        for turn in 0..3 {
+            if turn == 2 {
+                drop(all.take());
+            }
+            assert_eq!(log.locate_many(&offsets).unwrap(), located);
+            assert_eq!(log.offsets_for_times(&targets).unwrap(), timed);
+            for (offset, located) in offsets.iter().zip(&located) {
+                assert_eq!(log.locate(*offset).unwrap(), *located);
+            }
+            assert_eq!(first.known_batch(first.base_offset()).is_some(), turn == 2);
+            assert_eq!(tables.left() > 0, turn == 2);
+        }
+        assert_eq!(log.warnings(), [""; 0]);
     }
 }

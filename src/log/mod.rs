@@ -3,7 +3,9 @@
 //! A [`Log`] shows the directory as it was when it was opened, and writes nothing; [`Log::refresh`] returns the
 //! directory as it is now.
 
+mod column;
 mod continuity;
+mod largest_times;
 pub(crate) mod live_segments;
 mod loader;
 mod log_start;
@@ -29,15 +31,17 @@ pub use crate::segment::{Change, PlannedSegment};
 use crate::segment::{OpenFiles, Warnings};
 use crate::types::{Interrupt, Io, OnWarning};
 
+pub use column::Column;
+pub(crate) use column::Origin;
 use continuity::Continuity;
 pub use continuity::OffsetGap;
+use largest_times::LargestTimes;
 use live_segments::LiveSegments;
 use log_start::ClaimedStart;
 use lost_end::Synced;
 pub(crate) use replacement::Replacement;
-#[cfg(feature = "arrow")]
-pub(crate) use scan::Uncommitted;
-pub use scan::{DamagedRange, OnDamage, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
+pub(crate) use scan::Counted;
+pub use scan::{DamagedRange, OnDamage, Progress, Ranges, Scan, ScanOptions, ScanStats, ScanStep};
 pub use segments::Segments;
 pub use split::Split;
 pub use transactions::AbortedRange;
@@ -103,6 +107,7 @@ struct Inner {
     /// The warnings of look-ups. Refreshed logs share them, like the segments.
     lookups: Arc<Warnings>,
     transactions: OnceLock<Arc<Transactions>>,
+    largest_times: LargestTimes,
     continuity: Continuity,
     /// The segments of the writer in this process that opened the log as its reader.
     live: Weak<LiveSegments>,
@@ -155,6 +160,12 @@ impl Log {
         Ok(end)
     }
 
+    /// Whether [`Log::log_end_offset`] was called and has returned the end.
+    #[inline]
+    fn is_end_known(&self) -> bool {
+        self.inner.lost_end.get().is_some()
+    }
+
     /// Whether an offset is below the log end offset, which is read only if the last segment's base offset does not decide.
     fn is_below_end(&self, offset: i64) -> Result<bool> {
         Ok(offset < self.last_base_offset() || offset < self.log_end_offset()?)
@@ -203,6 +214,7 @@ impl Log {
                 opening: opening.clone(),
                 lookups: Arc::clone(lookups),
                 transactions: OnceLock::from(Arc::new(transactions)),
+                largest_times: LargestTimes::default(),
                 continuity: Continuity::default(),
                 live: self.inner.live.clone(),
             }),
@@ -249,6 +261,12 @@ impl Log {
     pub(crate) fn replacement(&self) -> Result<Replacement> {
         let open_files = &self.inner.open_files;
         loader::replacement_in(open_files, &open_files.directory.segment_files()?, None, &self.inner.lookups)
+    }
+
+    /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory is returned.
+    fn check_unchanged(&self) -> Result<()> {
+        // the count was read once for all segments
+        self.segments().last().map_or(Ok(()), |segment| segment.check_unchanged())
     }
 
     fn out_of_range(&self, offset: i64) -> Error {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
 use super::continuity::Continuity;
+use super::largest_times::LargestTimes;
 use super::live_segments::LiveSegments;
 use super::log_start::{ClaimedStart, claimed_start, log_start};
 use super::lost_end::Synced;
@@ -153,6 +154,7 @@ impl Opening<'_> {
                 opening,
                 lookups: Arc::clone(self.lookups),
                 transactions: OnceLock::new(),
+                largest_times: LargestTimes::default(),
                 continuity: Continuity::default(),
                 live: self.live.clone(),
             }),

@@ -100,6 +100,16 @@ impl Segments {
         self.view.between(start, end)
     }
 
+    /// The index of the floor of an offset; 0 if all segments are above it.
+    pub(super) fn index_of_floor(&self, offset: i64) -> usize {
+        self.view.rank_of_floor(offset).unwrap_or(0)
+    }
+
+    /// The segments from an index on, in order.
+    pub(super) fn skip_to(&self, index: usize) -> impl Iterator<Item = &Arc<Segment>> {
+        self.view.iter_from(index)
+    }
+
     /// All segments, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Segment>> {
         self.view.iter()

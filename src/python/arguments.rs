@@ -11,11 +11,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDateTime, PyDelta, PyInt, PySequence, PyString, PyTzInfo};
 
 use super::error;
-use crate::arrow::{Column, HeaderKeys};
+use crate::arrow::{ByteType, Column, HeaderKeys};
 use crate::error::Error;
 use crate::fs::names::PartitionState;
 use crate::index::Method;
 use crate::log::OnDamage;
+use crate::text::Format;
 use crate::types::{Io, IsolationLevel};
 
 const OFFSET: &str = "an offset from 0 to 2^63 - 1";
@@ -237,14 +238,22 @@ pub(super) const ISOLATION_LEVELS: [(&str, IsolationLevel); 2] = [
 ];
 pub(super) const ON_DAMAGE: [(&str, OnDamage); 3] =
     [("raise", OnDamage::Raise), ("skip", OnDamage::Skip), ("report", OnDamage::Report)];
+pub(super) const BYTE_TYPES: [(&str, ByteType); 4] = [
+    ("binary", ByteType::Binary),
+    ("binary_view", ByteType::BinaryView),
+    ("string", ByteType::String),
+    ("string_view", ByteType::StringView),
+];
 pub(super) const HEADER_KEYS: [(&str, HeaderKeys); 2] =
     [("utf8", HeaderKeys::Utf8), ("binary", HeaderKeys::Binary)];
 pub(super) const TIMESTAMP_UNITS: [(&str, TimeUnit); 2] =
     [("ms", TimeUnit::Millisecond), ("us", TimeUnit::Microsecond)];
+pub(super) const TEXT_FORMATS: [(&str, Format); 3] =
+    [("jsonl", Format::JsonLines), ("csv", Format::Csv), ("terminal_csv", Format::TerminalCsv)];
 
 /// `None` is the default method.
 pub(super) fn method(given: Option<&Bound<'_, PyAny>>) -> PyResult<Method> {
-    let methods = [("binary", Method::Binary), ("warm", Method::Warm)];
+    let methods = [("binary", Method::Binary), ("warm", Method::Warm), ("learned", Method::Learned)];
     Ok(optional("method", given, one_of(&methods))?.unwrap_or_default())
 }
 

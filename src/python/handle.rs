@@ -12,6 +12,7 @@ use super::arguments::{Defaulted, IO, PARTITION_STATES, one_of, positive, word_o
 use super::enter::{SIGNALS, WARNINGS};
 use crate::dir::LogDir;
 use crate::error::Result;
+use crate::fs::forks;
 use crate::fs::names::PartitionState;
 use crate::log::{Log, LogOptions};
 
@@ -20,13 +21,14 @@ use crate::log::{Log, LogOptions};
 pub(super) struct LogHandle {
     path: PathBuf,
     options: LogOptions,
-    opened: ArcSwap<(u32, Log)>,
+    /// The log, and the process that opened it.
+    opened: ArcSwap<(u64, Log)>,
 }
 
 impl LogHandle {
     pub(super) fn new(log: Log) -> Self {
         let (path, options) = (log.path().to_owned(), log.options().clone());
-        Self { path, options, opened: ArcSwap::from_pointee((std::process::id(), log)) }
+        Self { path, options, opened: ArcSwap::from_pointee((process(), log)) }
     }
 
     /// The partition directory, absolute.
@@ -36,7 +38,7 @@ impl LogHandle {
 
     /// The log of this process.
     pub(super) fn log(&self) -> Result<Log> {
-        let process = std::process::id();
+        let process = process();
         let opened = self.opened.load();
         if opened.0 == process {
             return Ok(opened.1.clone());
@@ -44,6 +46,12 @@ impl LogHandle {
         let log = Log::open(&self.path, self.options.clone())?;
         self.opened.store(Arc::new((process, log.clone())));
         Ok(log)
+    }
+
+    /// What `find` returns for the log of this process; `None` if a forked child has not opened the log yet.
+    pub(super) fn peek<T>(&self, find: impl FnOnce(&Log) -> Option<T>) -> Option<T> {
+        let opened = self.opened.load();
+        if opened.0 == process() { find(&opened.1) } else { None }
     }
 
     /// The value of `__reduce__`: a function that opens the log again, and its arguments.
@@ -57,6 +65,12 @@ impl LogHandle {
         keywords.set_item("max_open_files", max_open_files)?;
         recipe(py, "open_log", (self.path.as_os_str(), keywords))
     }
+}
+
+/// A number that differs between this process and those that it was forked from. The number of forks needs no system call; if
+/// forks cannot be counted, it is the process id, above all numbers of forks.
+fn process() -> u64 {
+    forks().map_or_else(|_| u64::from(std::process::id()) + (1 << 32), u64::from)
 }
 
 /// The options that `Log` and `LogDir` share.

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::arguments::{
-    self, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, flag, one_of, positive, whole,
+    self, BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, flag, one_of, positive,
+    whole,
 };
 use crate::arrow::{Column, ReaderOptions};
 use crate::config::suggestion;
@@ -104,10 +105,12 @@ impl<'a, 'py> Keywords<'a, 'py> {
         let default = ReaderOptions::default();
         let records = |name, given: &Bound<'_, PyAny>| whole(name, "a number of records, 0 or more", given);
         Ok(ReaderOptions {
-            scan: self.records()?,
+            scan: ScanOptions { check_crcs: self.or("check_crcs", true, flag)?, ..self.records()? },
             columns: self
                 .optional("columns", |_, given| arguments::columns(given))?
                 .unwrap_or_else(|| columns.to_vec()),
+            key_type: self.or("key_type", default.key_type, one_of(&BYTE_TYPES))?,
+            value_type: self.or("value_type", default.value_type, one_of(&BYTE_TYPES))?,
             header_keys: self.or("header_keys", default.header_keys, one_of(&HEADER_KEYS))?,
             timestamp_unit: self.or("timestamp_unit", default.timestamp_unit, one_of(&TIMESTAMP_UNITS))?,
             max_rows: self.or("max_rows", default.max_rows, positive)?,

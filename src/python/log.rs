@@ -165,6 +165,10 @@ impl PyLog {
     #[doc = stub_doc!(Log.locate)]
     fn locate(&self, py: Python<'_>, offset: &Bound<'_, PyAny>) -> PyResult<Option<PyLocation>> {
         let offset = arguments::offset("offset", offset)?;
+        if let Some(location) = self.handle.peek(|log| log.known_location(offset)) {
+            // found in less time than it takes to detach from the interpreter
+            return Ok(Some(location.into()));
+        }
         Ok(self.read(py, |log| log.locate(offset))?.map(Into::into))
     }
 
@@ -182,6 +186,9 @@ impl PyLog {
         timestamp: &Bound<'_, PyAny>,
     ) -> PyResult<Option<PyTimestampOffset>> {
         let timestamp = arguments::time("timestamp", timestamp)?;
+        if let Some(found) = self.handle.peek(|log| log.known_time(timestamp)) {
+            return Ok(Some(found.into()));
+        }
         Ok(self.read(py, |log| log.offset_for_time(timestamp))?.map(Into::into))
     }
 
@@ -200,7 +207,8 @@ impl PyLog {
     #[pyo3(signature = (**keywords),
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None, \
             isolation_level='read_uncommitted', include_control=False, on_damage='raise', header_keys='utf8', \
-            timestamp_unit='ms', max_rows=65536, max_bytes=16777216, split=None, threads=1, limit=None)")]
+            timestamp_unit='ms', max_rows=65536, max_bytes=16777216, split=None, threads=1, limit=None, \
+            check_crcs=True, key_type='binary', value_type='binary')")]
     fn scan(&self, py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyScan> {
         let keywords = Keywords::new("Log.scan", keywords);
         let mut options = keywords.columns(&Column::DEFAULT)?;

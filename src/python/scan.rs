@@ -7,18 +7,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
 
-use super::arguments::{HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TIMESTAMP_UNITS, word_of};
+use super::arguments::{
+    BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TEXT_FORMATS, TIMESTAMP_UNITS, one_of, word_of,
+};
 use super::enter::enter;
 use super::handle::{DirHandle, LogHandle, recipe};
 use super::record::{OwnedRecord, PyRecord};
 use super::results::{PyDamagedRange, PyScanStats};
 use super::split::PySplit;
 use super::{arrow_export, error};
-use crate::arrow::{Progress, Reader, ReaderOptions, java_string};
+use crate::arrow::{Reader, ReaderOptions};
 use crate::error::{Error, Result};
-use crate::log::{Ranges, Scan, ScanStep, Split};
+use crate::log::{Log, Progress, Ranges, Scan, ScanStep, Split};
+use crate::record::java_string;
+use crate::text::{Lines, LinesOptions};
 
 /// The number of rows that a notebook shows.
 const PREVIEW_ROWS: usize = 5;
@@ -32,6 +36,9 @@ pub(super) enum Source {
     /// A data directory and its topics; `None`: all.
     Dir(Arc<DirHandle>, Option<Vec<String>>),
 }
+
+/// The logs that a scan reads, one after another.
+type Logs = Box<dyn Iterator<Item = Result<Log>> + Send>;
 
 #[doc = stub_doc!(Scan)]
 #[pyclass(frozen, module = "cordwood", name = "Scan")]
@@ -47,32 +54,38 @@ impl PyScan {
         Self { source, options, progress: Mutex::default() }
     }
 
-    /// Starts a run from the beginning.
-    fn start(&self, py: Python<'_>) -> PyResult<Reader> {
+    /// The logs of a run, which begins with new progress.
+    fn logs(&self, py: Python<'_>) -> PyResult<(Logs, Progress)> {
         let progress = Progress::default();
         *self.lock_progress() = progress.clone();
-        let options = self.options.clone();
         let log = match &self.source {
             Source::Log(handle) => enter(py, || handle.log())?,
             Source::Split(handle, split) => enter(py, || handle.log()?.for_split(split))?,
             Source::Dir(directory, topics) => {
                 let logs = Arc::clone(&directory.directory).logs(topics.as_deref());
-                return Ok(Reader::new(logs, options, progress));
+                return Ok((Box::new(logs), progress));
             }
         };
-        Ok(Reader::new(std::iter::once(Ok(log)), options, progress))
+        Ok((Box::new(std::iter::once(Ok(log))), progress))
+    }
+
+    /// Starts a run from the beginning.
+    fn start(&self, py: Python<'_>, options: &ReaderOptions) -> PyResult<Reader> {
+        let (logs, progress) = self.logs(py)?;
+        Ok(Reader::new(logs, options.clone(), progress))
     }
 
     /// Reads everything into memory.
-    fn collect(&self, py: Python<'_>) -> PyResult<Vec<RecordBatch>> {
-        let mut reader = self.start(py)?;
+    fn collect(&self, py: Python<'_>, options: &ReaderOptions) -> PyResult<Vec<RecordBatch>> {
+        let mut reader = self.start(py, options)?;
         enter(py, move || std::iter::from_fn(|| reader.next_batch().transpose()).collect())
     }
 
     /// The keyword arguments of a scan with the same result.
     fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let ReaderOptions { scan, columns, header_keys, timestamp_unit, max_rows, max_bytes, threads, limit } =
+        let ReaderOptions { scan, columns, key_type, value_type, header_keys, timestamp_unit, .. } =
             &self.options;
+        let ReaderOptions { max_rows, max_bytes, threads, limit, .. } = &self.options;
         let keywords = PyDict::new(py);
         keywords.set_item("start_offset", scan.ranges.start_offset)?;
         keywords.set_item("end_offset", scan.ranges.end_offset)?;
@@ -85,6 +98,9 @@ impl PyScan {
         keywords.set_item("columns", columns.iter().map(|column| column.name()).collect::<Vec<_>>())?;
         keywords.set_item("isolation_level", word_of(&ISOLATION_LEVELS, scan.isolation_level))?;
         keywords.set_item("include_control", scan.include_control)?;
+        keywords.set_item("check_crcs", scan.check_crcs)?;
+        keywords.set_item("key_type", word_of(&BYTE_TYPES, *key_type))?;
+        keywords.set_item("value_type", word_of(&BYTE_TYPES, *value_type))?;
         keywords.set_item("header_keys", word_of(&HEADER_KEYS, *header_keys))?;
         keywords.set_item("timestamp_unit", word_of(&TIMESTAMP_UNITS, *timestamp_unit))?;
         keywords.set_item("max_rows", max_rows)?;
@@ -136,7 +152,7 @@ impl PyScan {
 
     #[doc = stub_doc!(Scan.to_arrow)]
     fn to_arrow<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let batches = self.collect(py)?;
+        let batches = self.collect(py, &self.options)?;
         arrow_export::table(py, self.options.schema(), batches)
     }
 
@@ -149,13 +165,29 @@ impl PyScan {
     #[doc = stub_doc!(Scan.to_polars)]
     fn to_polars<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let polars = error::import(py, "polars", "polars")?;
+        // columns of text and bytes of Polars are views
+        let ReaderOptions { key_type, value_type, .. } = self.options;
+        let options = ReaderOptions {
+            key_type: key_type.with_views(),
+            value_type: value_type.with_views(),
+            ..self.options.clone()
+        };
         let batches =
-            arrow_export::ArrowBatches { schema: self.options.schema(), batches: self.collect(py)? };
+            arrow_export::ArrowBatches { schema: options.schema(), batches: self.collect(py, &options)? };
         polars.call_method1("DataFrame", (batches,))
     }
 
+    #[doc = stub_doc!(Scan._lines)]
+    fn _lines(&self, py: Python<'_>, text_format: &Bound<'_, PyAny>) -> PyResult<PyLineIterator> {
+        let format = one_of(&TEXT_FORMATS)("text_format", text_format)?;
+        let ReaderOptions { scan, columns, limit, .. } = self.options.clone();
+        let (logs, progress) = self.logs(py)?;
+        let lines = Lines::new(logs, LinesOptions { scan, columns, format, limit }, progress);
+        Ok(PyLineIterator(Mutex::new(lines)))
+    }
+
     fn __iter__(&self, py: Python<'_>) -> PyResult<PyBatchIterator> {
-        Ok(PyBatchIterator(Mutex::new(self.start(py)?)))
+        Ok(PyBatchIterator(Mutex::new(self.start(py, &self.options)?)))
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -166,7 +198,7 @@ impl PyScan {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // a producer may ignore it; the consumer casts then
         drop(requested_schema);
-        arrow_export::stream_capsule(py, self.start(py)?)
+        arrow_export::stream_capsule(py, self.start(py, &self.options)?)
     }
 
     fn __repr__(&self) -> String {
@@ -228,6 +260,22 @@ impl PyBatchIterator {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let batch = enter(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next_batch())?;
         batch.map(|batch| arrow_export::record_batch(py, batch)).transpose()
+    }
+}
+
+/// Yields blocks of lines, each with its number of rows.
+#[pyclass(frozen, module = "cordwood")]
+pub(super) struct PyLineIterator(Mutex<Lines>);
+
+#[pymethods]
+impl PyLineIterator {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyBytes>, usize)>> {
+        let block = enter(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next_block())?;
+        Ok(block.map(|block| (PyBytes::new(py, &block.text), block.rows)))
     }
 }
 

@@ -53,7 +53,7 @@ impl Codec {
 /// ```
 ///
 /// Kafka: `DefaultRecordBatch.attributes`, `LegacyRecord.attributes`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Attributes(pub i16);
 
 impl Attributes {

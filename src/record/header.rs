@@ -7,7 +7,7 @@ use crate::types::TimestampType;
 
 /// The header fields of a batch. In formats v0 and v1 every uncompressed message, and every wrapper of compressed
 /// messages, is a batch; fields that those formats lack are −1 (or `None`). Kafka: `RecordBatch`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchHeader {
     /// 0, 1 or 2.
     pub magic: u8,
@@ -138,6 +138,12 @@ impl BatchHeader {
         ))
     }
 
+    /// The reason why a batch of these bytes, whose checksum may not have been verified, cannot be read: bytes that this version
+    /// does not support are damage if their checksum does not match.
+    pub(crate) fn damage_or(&self, malformed: Malformed, bytes: &[u8]) -> Malformed {
+        if malformed.unsupported { self.ensure_valid(bytes).err().unwrap_or(malformed) } else { malformed }
+    }
+
     /// Whether this is a v0 or v1 wrapper, whose first offset is known only from the entries in it.
     pub fn is_wrapper(&self) -> bool {
         self.magic < 2 && self.attributes.is_compressed()
@@ -195,7 +201,7 @@ impl BatchHeader {
     }
 
     /// The sequence `delta` offsets after the base offset, −1 if there is none.
-    pub(super) fn sequence_at(&self, delta: i64) -> i32 {
+    pub(crate) fn sequence_at(&self, delta: i64) -> i32 {
         if self.base_sequence < 0 {
             return -1;
         }

@@ -4,7 +4,8 @@
 //! formats the wrapper's offset is that of its last entry. Kafka: `AbstractLegacyRecordBatch`.
 
 use super::payload::Payload;
-use super::{Attributes, BatchHeader, Codec, Headers, LOG_OVERHEAD, PREFIX, RecordRef, codec};
+use super::record_span::{ByteSpan, HeaderSpan, RecordSpan};
+use super::{Attributes, BatchHeader, Codec, LOG_OVERHEAD, PREFIX, codec};
 use super::{i32_at, i64_at, u32_at};
 use crate::error::Malformed;
 use crate::types::TimestampType;
@@ -95,31 +96,32 @@ pub(super) fn resolved(
     open(*header, bytes, buffer).map(|(header, ..)| header)
 }
 
-/// The record at the start of `bytes`, and its size: an entry of a wrapper's payload, or the entry itself if it is
-/// uncompressed.
-pub(super) fn record<'a>(
+/// The record at the position `at` of the payload, and the position after it: an entry of a wrapper's payload, or the entry
+/// itself if it is uncompressed.
+pub(super) fn record(
     header: &BatchHeader,
     shift: i64,
-    bytes: &'a [u8],
-) -> Result<(RecordRef<'a>, usize), Malformed> {
-    let entry = message(bytes)?;
-    let timestamp_type = header.timestamp_type();
-    let timestamp = match timestamp_type {
+    payload: &[u8],
+    at: usize,
+) -> Result<(RecordSpan, usize), Malformed> {
+    let entry = message(payload.get(at..).unwrap_or_default())?;
+    let end = at + entry.size;
+    let timestamp = match header.timestamp_type() {
         // entries of a v0 wrapper have no timestamp, even if an entry in it is v1
         TimestampType::NoTimestampType => -1,
         TimestampType::LogAppendTime => header.max_timestamp,
         TimestampType::CreateTime => entry.timestamp,
     };
-    let record = RecordRef {
+    // the value is at the end, after its length, which comes after the key
+    let key_end = end - entry.value.map_or(0, <[u8]>::len) - 4;
+    let record = RecordSpan {
         offset: entry.offset.saturating_add(shift),
         timestamp,
-        timestamp_type,
-        sequence: -1,
-        key: entry.key,
-        value: entry.value,
-        headers: Headers::default(),
+        key: ByteSpan::ending_at(key_end, entry.key),
+        value: ByteSpan::ending_at(end, entry.value),
+        headers: HeaderSpan::default(),
     };
-    Ok((record, entry.size))
+    Ok((record, end))
 }
 
 /// The fields of one v0 or v1 entry.

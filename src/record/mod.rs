@@ -31,9 +31,12 @@ pub mod codec;
 pub mod control;
 pub mod crc;
 mod header;
+mod header_name;
 mod legacy;
 mod payload;
 mod record_ref;
+mod record_span;
+mod record_v2;
 mod records;
 mod stamp;
 pub mod varint;
@@ -42,8 +45,11 @@ pub use append_validation::{Analyzed, Origin, Validation, analyze};
 pub use attributes::{Attributes, Codec};
 pub use builder::{BatchBuilder, BatchOptions, NewRecord};
 pub use header::BatchHeader;
+pub(crate) use header_name::java_string;
 pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};
+#[cfg(feature = "arrow")]
+pub(crate) use record_span::{ByteSpan, RecordSpan};
 pub use records::Records;
 pub use stamp::{stamp, stamp_log_append_time, stamp_timestamps};
 
@@ -97,4 +103,15 @@ fn seal(batch: &mut [u8]) -> u32 {
     let crc = crc::crc32c(batch.get(21..).unwrap_or_default());
     put(batch, 17, crc.to_be_bytes());
     crc
+}
+
+/// The configuration of a property test with a fixed seed: the cases are the same in every run.
+#[cfg(test)]
+fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
+    proptest::test_runner::Config {
+        cases,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(0x00c0_4d00_d000),
+        failure_persistence: None,
+        ..proptest::test_runner::Config::default()
+    }
 }

@@ -47,6 +47,17 @@ impl<'a> Headers<'a> {
         Ok(Self { count, bytes: start })
     }
 
+    /// Headers that were checked before: `count` of them, at the start of `bytes`.
+    #[inline]
+    pub(super) fn new(count: usize, bytes: &'a [u8]) -> Self {
+        Self { count, bytes }
+    }
+
+    /// The bytes of the headers, and those after them.
+    pub(super) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// The number of headers.
     pub fn len(&self) -> usize {
         self.count

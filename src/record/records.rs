@@ -1,8 +1,10 @@
 //! An iterator over the records of one batch.
 
 use super::payload::Payload;
-use super::record_ref::{Headers, RecordRef, take_sized};
-use super::{BatchHeader, Codec, V2_HEADER, codec, legacy, varint};
+use super::record_ref::RecordRef;
+use super::record_span::RecordSpan;
+use super::record_v2::RecordFields;
+use super::{BatchHeader, Codec, V2_HEADER, codec, legacy, record_v2};
 use crate::error::Malformed;
 use crate::types::TimestampType;
 
@@ -69,28 +71,99 @@ impl Records {
     /// the records do not end at the end of the payload.
     #[inline]
     pub fn next<'a>(&mut self, payload: &'a [u8]) -> Result<Option<RecordRef<'a>>, Malformed> {
-        let rest = payload.get(self.position..).unwrap_or_default();
-        let (record, used) = if self.header.magic == 2 {
-            if i64::from(self.header.count.unwrap_or(0)) == self.returned_or_shift {
-                if rest.is_empty() {
-                    return Ok(None);
+        let Some(span) = self.next_span(payload, record_v2::decode)? else { return Ok(None) };
+        Ok(Some(RecordRef {
+            offset: span.offset,
+            timestamp: span.timestamp,
+            timestamp_type: self.header.timestamp_type(),
+            sequence: self.header.sequence_at(span.offset - self.header.base_offset),
+            key: span.key.of(payload),
+            value: span.value.of(payload),
+            headers: span.headers.of(payload),
+        }))
+    }
+
+    /// Replaces `spans` by the next records, at most `max` of them. False after the last record of the batch.
+    ///
+    /// # Errors
+    /// As [`Records::next`], for the first record of the call. A later record with an error ends the call without it, and the
+    /// next call returns the error.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn next_spans(
+        &mut self,
+        payload: &[u8],
+        max: usize,
+        spans: &mut Vec<RecordSpan>,
+    ) -> Result<bool, Malformed> {
+        spans.clear();
+        spans.reserve(max);
+        while spans.len() < max {
+            if self.header.magic == 2 {
+                self.short_spans(payload, max, spans);
+                if spans.len() == max {
+                    break;
                 }
-                return Err(self.bytes_after_last(rest.len()));
             }
-            self.returned_or_shift += 1;
-            record_v2(&self.header, rest)?
+            match self.next_span(payload, record_v2::checked) {
+                Ok(Some(span)) => spans.push(span),
+                Ok(None) => return Ok(false),
+                Err(malformed) if spans.is_empty() => return Err(malformed),
+                Err(_) => return Ok(true),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Decodes records up to the first one that [`record_v2::short`] does not decode, or that is not in its place, and up to the
+    /// last. The state of the iteration stays in registers.
+    #[cfg(feature = "arrow")]
+    fn short_spans(&mut self, payload: &[u8], max: usize, spans: &mut Vec<RecordSpan>) {
+        let header = self.header;
+        let left = i64::from(header.count.unwrap_or(0)) - self.returned_or_shift;
+        let left = usize::try_from(left).unwrap_or(0).min(max - spans.len());
+        let (mut position, mut previous, before) = (self.position, self.previous, spans.len());
+        for _ in 0..left {
+            let Some(fields) = record_v2::short(payload, position) else { break };
+            let span = span_v2(&header, &fields);
+            if span.offset <= previous || span.offset > header.last_offset {
+                break;
+            }
+            (position, previous) = (fields.end, span.offset);
+            spans.push(span);
+        }
+        (self.position, self.previous) = (position, previous);
+        self.returned_or_shift += i64::try_from(spans.len() - before).unwrap_or(0);
+    }
+
+    /// `decode`: decodes a record of magic 2.
+    #[inline]
+    fn next_span(
+        &mut self,
+        payload: &[u8],
+        decode: impl Fn(&[u8], usize) -> Result<RecordFields, Malformed>,
+    ) -> Result<Option<RecordSpan>, Malformed> {
+        let (span, end) = if self.header.magic == 2 {
+            if i64::from(self.header.count.unwrap_or(0)) == self.returned_or_shift {
+                return match payload.len().saturating_sub(self.position) {
+                    0 => Ok(None),
+                    left => Err(self.bytes_after_last(left)),
+                };
+            }
+            let fields = decode(payload, self.position)?;
+            (span_v2(&self.header, &fields), fields.end)
         } else {
-            if rest.is_empty() {
+            if self.position >= payload.len() {
                 return Ok(None);
             }
-            legacy::record(&self.header, self.returned_or_shift, rest)?
+            legacy::record(&self.header, self.returned_or_shift, payload, self.position)?
         };
-        if record.offset <= self.previous || record.offset > self.header.last_offset {
-            return Err(self.out_of_place(record.offset));
+        if span.offset <= self.previous || span.offset > self.header.last_offset {
+            return Err(self.out_of_place(span.offset));
         }
-        self.previous = record.offset;
-        self.position += used;
-        Ok(Some(record))
+        self.returned_or_shift += i64::from(self.header.magic == 2);
+        self.previous = span.offset;
+        self.position = end;
+        Ok(Some(span))
     }
 
     #[cold]
@@ -108,44 +181,18 @@ impl Records {
 }
 
 #[inline]
-fn record_v2<'a>(header: &BatchHeader, bytes: &'a [u8]) -> Result<(RecordRef<'a>, usize), Malformed> {
-    let mut rest = bytes;
-    let body = take_sized(&mut rest)?
-        .ok_or_else(|| Malformed::new("the length of a record", "a negative length"))?;
-    let used = bytes.len() - rest.len();
-    let mut body = body;
-    let Some((_attributes, after)) = body.split_first() else {
-        return Err(Malformed::new("a record", "an empty record"));
-    };
-    body = after;
-    let timestamp_delta = varint::read_i64(&mut body)?;
-    let offset_delta = varint::read_i32(&mut body)?;
-    let key = take_sized(&mut body)?;
-    let value = take_sized(&mut body)?;
-    let headers = Headers::take(&mut body)?;
-    if !body.is_empty() {
-        return Err(bytes_after_headers(body.len()));
-    }
-    let timestamp_type = header.attributes.timestamp_type();
-    let timestamp = if timestamp_type == TimestampType::LogAppendTime {
+fn span_v2(header: &BatchHeader, fields: &RecordFields) -> RecordSpan {
+    let timestamp = if header.attributes.timestamp_type() == TimestampType::LogAppendTime {
         header.max_timestamp
     } else {
         // Java's addition wraps, and a delta is relative to the delete horizon if there is one
-        header.base_timestamp.unwrap_or(-1).wrapping_add(timestamp_delta)
+        header.base_timestamp.unwrap_or(-1).wrapping_add(fields.timestamp_delta)
     };
-    let record = RecordRef {
-        offset: header.base_offset.saturating_add(i64::from(offset_delta)),
+    RecordSpan {
+        offset: header.base_offset.saturating_add(i64::from(fields.offset_delta)),
         timestamp,
-        timestamp_type,
-        sequence: header.sequence_at(i64::from(offset_delta)),
-        key,
-        value,
-        headers,
-    };
-    Ok((record, used))
-}
-
-#[cold]
-fn bytes_after_headers(left: usize) -> Malformed {
-    Malformed::new("the end of the record after its headers", format!("{left} bytes more"))
+        key: fields.key,
+        value: fields.value,
+        headers: fields.headers,
+    }
 }

@@ -1,4 +1,4 @@
-//! A table of all batches of a segment in memory, for look-ups of many offsets.
+//! A table of all batches of a segment in memory, for segments with many look-ups of offsets.
 //!
 //! One walk over the headers builds it, and only if that walk met nothing irregular. In such a segment a look-up from
 //! any index entry finds the same batch as a walk from the start, so the table returns the same results as single
@@ -8,12 +8,13 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::buckets::{Bucket, Buckets};
-use super::lazy_table::Share;
+use super::lazy_table::{Built, Share};
 use super::walk::Step;
 use super::{LOOKUP_READ, LogFile, Segment};
 use crate::error::{Error, Result};
+use crate::index::OffsetIndex;
 use crate::record::BatchHeader;
-use crate::types::Location;
+use crate::types::{Location, OffsetPosition};
 
 /// The batches of a segment that a walk found whole and in order.
 #[derive(Debug)]
@@ -62,10 +63,10 @@ impl FoundBatch {
 impl BatchTable {
     /// Bytes of memory per batch: its row, its buckets, and its bit.
     const BYTES: usize = size_of::<Row>() + Buckets::BYTES_PER_KEY + 1;
-    /// A single look-up costs about as much as a walk over the headers of this many bytes of log.
-    const LOG_BYTES_PER_LOOKUP: u64 = 128 << 10;
+    /// A single look-up costs about as much as a walk over this many headers.
+    pub(super) const HEADERS_PER_LOOKUP: u64 = 8;
 
-    fn read(segment: &Segment) -> Result<Option<Self>> {
+    pub(super) fn read(segment: &Segment) -> Result<Built<Self>> {
         let budget = &segment.open_files.tables;
         let max_rows = budget.left() / Self::BYTES;
         // `u32::MAX` is reserved for the row after the last batch
@@ -74,32 +75,40 @@ impl BatchTable {
         };
         let mut rows: Vec<Row> = Vec::new();
         let mut walk = segment.walk(-1, LOOKUP_READ)?;
-        loop {
+        let end = loop {
             segment.open_files.interrupt.check()?;
-            let Ok(position) = u32::try_from(walk.position) else { return Ok(None) };
+            let Ok(position) = u32::try_from(walk.position) else { return Ok(Built::Impossible) };
             match walk.step()? {
                 // opening each wrapper of the old formats would cost more than the table saves
-                Step::Batch(batch) if !batch.header.is_wrapper() && rows.len() < max_rows => {
+                Step::Batch(batch) if !batch.header.is_wrapper() => {
+                    if rows.len() >= max_rows {
+                        return Ok(Self::without_memory(rows.len() + 1));
+                    }
                     let (first, last) = (batch.header.base_offset, batch.header.last_offset);
                     let (Some(first), Some(last)) = (relative(first), relative(last)) else {
-                        return Ok(None);
+                        return Ok(Built::Impossible);
                     };
                     rows.push(Row { last, first, position });
                 }
-                Step::Batch(_) | Step::Damage(_) => return Ok(None),
-                Step::End => {
-                    let Some(buckets) = Buckets::new(rows.iter().map(|row| i64::from(row.last))) else {
-                        return Ok(None);
-                    };
-                    let Some(share) = budget.take(rows.len() * Self::BYTES) else { return Ok(None) };
-                    let verified = (0..rows.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
-                    rows.push(Row { last: u32::MAX, first: u32::MAX, position });
-                    rows.shrink_to_fit();
-                    let segment = segment.base_offset;
-                    return Ok(Some(Self { segment, rows, buckets, verified, _share: share }));
-                }
+                Step::Batch(_) | Step::Damage(_) => return Ok(Built::Impossible),
+                Step::End => break position,
             }
-        }
+        };
+        let Some(buckets) = Buckets::new(rows.iter().map(|row| i64::from(row.last))) else {
+            return Ok(Built::Impossible);
+        };
+        let share = budget.take(rows.len() * Self::BYTES);
+        let Some(share) = share else { return Ok(Self::without_memory(rows.len())) };
+        segment.check_index(&rows)?;
+        let verified = (0..rows.len().div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        rows.push(Row { last: u32::MAX, first: u32::MAX, position: end });
+        rows.shrink_to_fit();
+        Ok(Built::Table(Self { segment: segment.base_offset, rows, buckets, verified, _share: share }))
+    }
+
+    /// The result after a walk over this many batches, for whose rows there is no memory.
+    fn without_memory(rows: usize) -> Built<Self> {
+        Built::without_memory(rows.saturating_mul(Self::BYTES), rows as u64 / Self::HEADERS_PER_LOOKUP)
     }
 
     /// The bucket of an offset of the segment.
@@ -182,61 +191,62 @@ impl BatchTable {
     }
 }
 
-/// Look-ups of offsets in one segment, in its table if there is one.
-pub(crate) struct OffsetLookups<'a> {
-    segment: &'a Segment,
-    table: Option<&'a BatchTable>,
-    /// Reads batches of the table that are not verified yet.
-    log: Option<LogFile>,
-}
-
-impl<'a> OffsetLookups<'a> {
-    pub(crate) fn new(segment: &'a Segment) -> Self {
-        Self { segment, table: segment.batch_table.get(), log: None }
-    }
-
-    /// The bucket of an offset in the table; `None` without a table.
-    #[inline]
-    pub(crate) fn bucket(&self, offset: i64) -> Option<Bucket> {
-        self.table.map(|table| table.bucket(offset))
-    }
-
-    /// Reads the first row of a bucket into the cache. The result has no meaning.
-    #[inline]
-    pub(crate) fn prefetch(&self, bucket: Bucket) -> u32 {
-        self.table.map_or(0, |table| table.prefetch(bucket))
-    }
-
-    /// The batch of an offset, whose bucket [`OffsetLookups::bucket`] returned; `None` if a single look-up is needed.
-    #[inline]
-    pub(crate) fn find(&mut self, offset: i64, bucket: Option<Bucket>) -> Result<Option<FoundBatch>> {
-        let found = self.table.zip(bucket).and_then(|(table, bucket)| table.find(offset, bucket));
-        found.map_or_else(|| self.find_verified(offset), |found| Ok(Some(found)))
-    }
-
-    /// [`OffsetLookups::find`] if the table does not exist yet, or has not verified the batches.
-    #[cold]
-    fn find_verified(&mut self, offset: i64) -> Result<Option<FoundBatch>> {
-        if self.table.is_none() {
-            let min_lookups = self.segment.file_size().map(|size| size / BatchTable::LOG_BYTES_PER_LOOKUP);
-            let table = |min_lookups| {
-                self.segment.batch_table.get_or_build(min_lookups, || BatchTable::read(self.segment))
-            };
-            self.table = none_on_error(min_lookups.and_then(table))?;
+impl Segment {
+    /// Warns of the first entry of the offset index that the batches do not confirm, as [`Segment::walk_to`] does if it
+    /// uses the entry, or that is out of order: look-ups in the table do not read the index.
+    ///
+    /// Ends there, or at the end of the log. A confirmed entry has the first or the last offset of a batch, and offsets
+    /// increase, so it reads at most two entries for each batch.
+    fn check_index(&self, rows: &[Row]) -> Result<()> {
+        let Some(index) = self.or_warn(self.offset_index()) else { return Ok(()) };
+        let end = rows.last().map_or(self.base_offset, |last| self.base_offset + i64::from(last.last) + 1);
+        let mut before = None;
+        let read = index.visit(|entry| {
+            self.open_files.interrupt.check()?;
+            // it belongs to a batch that was appended after the log was opened, and so do all after it
+            if entry.offset >= end && self.is_last() {
+                return Ok(false);
+            }
+            if before.is_some_and(|before| entry.offset <= before) {
+                self.warn_of_order(&index, entry);
+                return Ok(false);
+            }
+            before = Some(entry.offset);
+            // no look-up uses an entry for the start of the segment
+            let is_start = entry == (OffsetPosition { offset: self.base_offset, position: 0 });
+            let is_confirmed = is_start || self.is_confirmed(entry, rows);
+            if !is_confirmed {
+                self.warn_of_entry(&index, entry);
+            }
+            Ok(is_confirmed)
+        });
+        match read {
+            Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),
+            read => {
+                self.or_warn(read.map(Some));
+                Ok(())
+            }
         }
-        let Some(table) = self.table else { return Ok(None) };
-        if self.log.is_none() {
-            self.log = self.segment.log_file(LOOKUP_READ).ok();
-        }
-        // the single look-up returns the read error
-        Ok(self.log.as_mut().and_then(|log| table.verify(offset, log).ok().flatten()))
     }
-}
 
-/// A table, or `None` if it cannot be built: the single look-up returns the error. Only an interrupt is passed on.
-pub(super) fn none_on_error<T>(table: Result<Option<T>>) -> Result<Option<T>> {
-    match table {
-        Err(interrupted @ Error::Interrupted(_)) => Err(interrupted),
-        table => Ok(table.ok().flatten()),
+    fn warn_of_order(&self, index: &OffsetIndex, entry: OffsetPosition) {
+        self.warn(&format!(
+            "{}: the entry (offset {}, position {}) is not above the entry before it; the index is damaged",
+            index.path().display(),
+            entry.offset,
+            entry.position
+        ));
+    }
+
+    /// Whether an entry has the position of a batch, and one of its offsets or the last offset of a later one: see
+    /// [`Segment::confirm`].
+    fn is_confirmed(&self, entry: OffsetPosition, rows: &[Row]) -> bool {
+        // the offset of a damaged entry may be far from the base offset
+        let offset = entry.offset.checked_sub(self.base_offset).and_then(|offset| u32::try_from(offset).ok());
+        let (Some(offset), Ok(position)) = (offset, u32::try_from(entry.position)) else { return false };
+        let Ok(place) = rows.binary_search_by_key(&position, |row| row.position) else { return false };
+        let rows = rows.get(place..).unwrap_or_default();
+        rows.first().is_some_and(|row| row.first == offset)
+            || rows.binary_search_by_key(&offset, |row| row.last).is_ok()
     }
 }

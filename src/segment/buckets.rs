@@ -6,6 +6,8 @@
 //! of the keys. In a bucket with few keys all are compared: this leaves no branch that random targets would mispredict,
 //! so look-ups in a loop overlap.
 
+use crate::types::distance;
+
 /// The index of the first key of each bucket.
 #[derive(Debug)]
 pub(crate) struct Buckets {
@@ -101,12 +103,6 @@ impl Bucket {
 #[inline]
 fn index_of(place: u32) -> usize {
     usize::try_from(place).unwrap_or(usize::MAX)
-}
-
-/// The distance from `from` up to `to`.
-#[inline]
-fn distance(from: i64, to: i64) -> u64 {
-    to.wrapping_sub(from).cast_unsigned()
 }
 
 #[cfg(test)]

@@ -72,8 +72,10 @@ impl Segment {
     /// A file that was modified shortly before that listing counts as changed: two changes within one tick of the file
     /// system's clock have the same time, and a preallocated file keeps its size.
     pub(crate) fn is_unchanged(&self, old: &Self) -> Result<bool> {
-        let is_same = (self.base_offset, self.upper, &self.files, self.truncations)
-            == (old.base_offset, old.upper, &old.files, old.truncations);
+        // the first `LogWriter` begins to count at 0
+        let count = |segment: &Self| segment.truncations.unwrap_or(0);
+        let is_same = (self.base_offset, self.upper, &self.files, count(self))
+            == (old.base_offset, old.upper, &old.files, count(old));
         // nothing was read of a segment without an identity
         let Some(known) = old.identity.get().filter(|_| is_same) else { return Ok(is_same) };
         Ok(known.is_older_than(old.listed)

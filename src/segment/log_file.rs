@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::OpenFiles;
-use crate::error::{Error, Result};
+use super::shared_bytes::{SharedBytes, reusable};
+use crate::error::Result;
 use crate::fs::FileBytes;
 use crate::types::Interrupt;
 
@@ -16,8 +17,10 @@ pub(crate) struct LogFile {
     open_files: Arc<OpenFiles>,
     /// The truncation count when the log was opened; `None` if no `LogWriter` had opened it.
     truncations: Option<u64>,
+    /// Whether bytes are read into the window although the file is mapped.
+    is_copied: bool,
     start: u64,
-    window: Vec<u8>,
+    window: Arc<Vec<u8>>,
 }
 
 impl LogFile {
@@ -27,12 +30,39 @@ impl LogFile {
         open_files: Arc<OpenFiles>,
         truncations: Option<u64>,
     ) -> Self {
-        Self { bytes, ahead, open_files, truncations, start: 0, window: Vec::new() }
+        Self { bytes, ahead, open_files, truncations, is_copied: false, start: 0, window: Arc::default() }
     }
 
     /// A new reader of the same bytes.
     pub(crate) fn new_reader(&self) -> Self {
         Self::new(Arc::clone(&self.bytes), self.ahead, Arc::clone(&self.open_files), self.truncations)
+    }
+
+    /// Changes how many bytes to read at a time.
+    pub(crate) fn set_ahead(&mut self, ahead: usize) {
+        if ahead != self.ahead {
+            self.ahead = ahead;
+            // the next read is no jump from the window
+            self.start = 0;
+            reusable(&mut self.window).clear();
+        }
+    }
+
+    /// Reads bytes into memory also if the file is mapped: nobody can shorten what is kept of them.
+    pub(crate) fn copy_bytes(&mut self) {
+        self.is_copied = true;
+    }
+
+    /// The bytes that [`LogFile::read`] returned last, of which `length` are at `position`.
+    pub(crate) fn shared(&self, position: u64, length: usize) -> SharedBytes {
+        let mapping = self.bytes.mapping().filter(|_| !self.is_copied);
+        let start = if mapping.is_some() { position } else { position.saturating_sub(self.start) };
+        let start = usize::try_from(start).unwrap_or(usize::MAX);
+        let range = start..start.saturating_add(length);
+        mapping.map_or_else(
+            || SharedBytes::buffer(&self.window, range.clone()),
+            |mapping| SharedBytes::mapped(mapping, range.clone()),
+        )
     }
 
     /// Checked by operations that may read for a long time.
@@ -43,20 +73,12 @@ impl LogFile {
     /// Fails if the log was truncated since it was opened: new bytes may have been written over the removed ones and read.
     /// So it is called after each read.
     pub(crate) fn check_unchanged(&self) -> Result<()> {
-        // costs nothing in a log that only Kafka writes
-        if self.truncations.is_none() || self.open_files.truncations()? == self.truncations {
-            return Ok(());
-        }
-        Err(Error::LogChanged {
-            file: self.bytes.path().to_owned(),
-            expected: "the log as it was when it was opened".to_owned(),
-            found: "a log that was truncated since".to_owned(),
-        })
+        self.open_files.check_truncations(self.truncations, || self.bytes.path().to_owned())
     }
 
     /// `length` bytes from `position`, or fewer at the end of the file.
     pub(crate) fn read(&mut self, position: u64, length: usize) -> Result<&[u8]> {
-        if let Some(mapped) = self.bytes.mapped() {
+        if let Some(mapped) = self.bytes.mapped().filter(|_| !self.is_copied) {
             let start = usize::try_from(position).unwrap_or(usize::MAX).min(mapped.len());
             let end = start.saturating_add(length).min(mapped.len());
             return Ok(mapped.get(start..end).unwrap_or_default());
@@ -70,12 +92,12 @@ impl LogFile {
             let wanted = if jumps { length } else { length.max(self.ahead.min(left)) };
             // frees the memory of a window that once held a very large batch
             if self.window.capacity() > 4 * self.ahead.max(wanted) {
-                self.window = Vec::new();
+                self.window = Arc::default();
             }
             self.start = position;
-            let read = self.bytes.read(position, wanted, &mut self.window)?.len();
-            self.window.truncate(read);
-            self.check_unchanged().inspect_err(|_| self.window.clear())?;
+            let window = reusable(&mut self.window);
+            self.bytes.copy(position, wanted, window).inspect_err(|_| window.clear())?;
+            self.check_unchanged().inspect_err(|_| reusable(&mut self.window).clear())?;
         }
         Ok(self.in_window(position, length).unwrap_or_default())
     }

@@ -16,21 +16,28 @@ mod lazy_table;
 mod leader_epochs;
 mod log_file;
 mod mapping;
+mod offset_lookups;
 mod open_files;
+mod pair_cache;
 mod planned;
 mod resync;
 mod roll;
 mod search;
+mod shared_bytes;
 mod staged;
 mod tail;
 mod time_buckets;
+mod time_index_check;
+mod time_lookups;
+mod time_search;
 mod time_table;
+mod verified_batches;
 mod walk;
 mod warnings;
 
 use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
@@ -42,28 +49,36 @@ use crate::record::BatchHeader;
 
 pub(crate) use appender::{SegmentAppender, SegmentLayout, SegmentState, remove_segment};
 use batch_table::BatchTable;
-pub(crate) use batch_table::{FoundBatch, OffsetLookups};
+pub(crate) use batch_table::FoundBatch;
 pub(crate) use buckets::{Bucket, Buckets};
 pub(crate) use damage::{Bounds, Damage, Preceding};
 pub(crate) use file_budget::with_descriptors;
 use file_slots::{FileSlots, Slot};
 use lazy_table::LazyTable;
 use log_file::LogFile;
+pub(crate) use offset_lookups::OffsetLookups;
 pub(crate) use open_files::OpenFiles;
+use pair_cache::RecentPairs;
 pub use planned::{Change, PlannedSegment};
 pub(crate) use resync::DamagedSpan;
 pub(crate) use roll::{RollParams, is_relative, should_roll};
 pub(crate) use search::Found;
+#[cfg(feature = "arrow")]
+pub(crate) use shared_bytes::SharedBytes;
+pub(crate) use shared_bytes::reusable;
 pub(crate) use staged::StagedSegment;
 pub(crate) use tail::Tail;
-pub(crate) use time_table::TimeLookups;
+pub(crate) use time_lookups::TimeLookups;
 use time_table::TimeTable;
+use verified_batches::VerifiedBatches;
 pub use walk::Batch;
 pub(crate) use walk::{Step, Walk};
 pub(crate) use warnings::Warnings;
 
 /// Bytes that a look-up reads at a time if the file is not mapped: enough for an index interval of small batches.
 pub(crate) const LOOKUP_READ: usize = 8 << 10;
+/// The maximum number of bytes that a look-up by offset reads at a time, unless a batch is larger.
+const MAX_LOOKUP_READ: usize = 64 << 10;
 /// Bytes that a scan reads at a time if the file is not mapped.
 pub(crate) const SCAN_READ: usize = 1 << 20;
 
@@ -99,6 +114,11 @@ pub struct Segment {
     has_overflow: AtomicBool,
     /// Whether offsets are missing between two batches or inside one.
     compacted: OnceLock<bool>,
+    verified: VerifiedBatches,
+    /// The positions of the batches of time index entries that the log confirmed, by slot.
+    confirmed_times: RecentPairs,
+    /// Bytes of the batches that the last look-up found and the one before it; 0 for none.
+    found_bytes: [AtomicU32; 2],
     batch_table: LazyTable<BatchTable>,
     time_table: LazyTable<TimeTable>,
 }
@@ -127,6 +147,9 @@ impl Segment {
             are_indexes_checked: AtomicBool::new(false),
             has_overflow: AtomicBool::new(false),
             compacted: OnceLock::new(),
+            verified: VerifiedBatches::default(),
+            confirmed_times: RecentPairs::default(),
+            found_bytes: Default::default(),
             batch_table: LazyTable::default(),
             time_table: LazyTable::default(),
         }
@@ -201,10 +224,16 @@ impl Segment {
         let is_mapped = bytes.mapped().is_some();
         let log = LogFile::new(bytes, ahead, Arc::clone(&self.open_files), self.truncations);
         if is_mapped {
-            // without a mapping, each read checks it
+            // the bytes may have been overwritten in place; without a mapping, each read checks it
             log.check_unchanged()?;
         }
         Ok(log)
+    }
+
+    /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory is returned.
+    #[inline]
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
+        self.open_files.check_truncations(self.truncations, || self.path())
     }
 
     fn open_log_file(&self) -> Result<crate::fs::SystemFile> {
@@ -281,7 +310,8 @@ impl Segment {
         }
     }
 
-    /// The index, for a look-up that can work without one. If the index cannot be opened, a warning is recorded.
+    /// The index or a part of it, for a look-up that can work without one. An error becomes a warning. Not for an interrupt, nor
+    /// for an error of the `.log` on which the result depends: they have to end the look-up.
     pub(crate) fn or_warn<T>(&self, index: Result<Option<T>>) -> Option<T> {
         index.unwrap_or_else(|error| {
             self.warn(&format!("{error}; the look-up does not use it"));
@@ -345,6 +375,12 @@ impl Segment {
     /// [`Error::Io`], [`Error::LogChanged`].
     pub fn end_offset(&self) -> Result<i64> {
         Ok(self.tail()?.end_offset)
+    }
+
+    /// [`Segment::end_offset`] if it was computed.
+    #[inline]
+    pub(crate) fn known_end(&self) -> Option<i64> {
+        self.tail.get().map(|tail| tail.end_offset)
     }
 
     /// The largest timestamp of the segment's records, ms since the epoch; the file's modification time if no record has a

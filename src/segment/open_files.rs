@@ -1,5 +1,6 @@
 //! The open files and mappings of a partition. They are opened on first use, and a limited number is kept open.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +8,7 @@ use super::file_budget::{Pool, with_descriptors};
 use super::file_slots::{FileSlots, Slot};
 use super::lazy_table::Budget;
 use super::mapping::Mapping;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, SystemFile};
 use crate::state::truncation_count;
@@ -42,7 +43,7 @@ impl OpenFiles {
         }
     }
 
-    /// The [`truncation_count`]; `None` if no `LogWriter` has opened the log.
+    /// The [`truncation_count`]; `None` if no `LogWriter` has opened the log yet.
     pub(crate) fn truncations(&self) -> Result<Option<u64>> {
         // kept open, because its size is checked after each read, and opening it by name takes longer
         if self.truncations.get().is_none()
@@ -52,6 +53,27 @@ impl OpenFiles {
             self.kept.hold();
         }
         self.truncations.get().map(SystemFile::size_now).transpose()
+    }
+
+    /// Whether a `LogWriter` had opened the log when [`OpenFiles::truncations`] was last called.
+    #[inline]
+    pub(crate) fn is_counted(&self) -> bool {
+        self.truncations.get().is_some()
+    }
+
+    /// Fails if the truncation count is not `known`, the count when the log was opened; `file` is named by the error. Costs a
+    /// system call, also in a log that only Kafka has written: a `LogWriter` may have opened it since. Kafka's own truncations are
+    /// not counted.
+    pub(crate) fn check_truncations(&self, known: Option<u64>, file: impl FnOnce() -> PathBuf) -> Result<()> {
+        // the first `LogWriter` begins to count at 0
+        if self.truncations()?.unwrap_or(0) == known.unwrap_or(0) {
+            return Ok(());
+        }
+        Err(Error::LogChanged {
+            file: file(),
+            expected: "the log as it was when it was opened".to_owned(),
+            found: "a log that was truncated since".to_owned(),
+        })
     }
 
     /// The number of times a file was opened.

@@ -48,6 +48,8 @@ pub(crate) struct DamagedSpan {
 impl Walk {
     /// Moves after the damage, to the next whole batch or to the end of the segment, and returns what it skipped.
     pub(crate) fn resume(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<DamagedSpan> {
+        // the search computes every checksum
+        self.verified = None;
         let next = self.next_whole_batch(damage, index)?;
         self.position = next.map_or(self.bounds.end, |batch| batch.position);
         Ok(DamagedSpan {

@@ -1,11 +1,14 @@
-//! Look-ups in one segment, by offset and by time: read an index entry, confirm it in the log, walk the headers.
+//! Look-ups in one segment by offset: read an index entry, confirm it in the log, walk the headers.
 
+use std::sync::atomic::Ordering;
+
+use super::verified_batches::BatchKey;
 use super::walk::{Batch, Step};
-use super::{LOOKUP_READ, Segment, Walk};
-use crate::error::{Error, Result};
-use crate::index::{Method, OffsetIndex, TimeIndex};
-use crate::record::Records;
-use crate::types::{OffsetPosition, TimestampOffset};
+use super::{LOOKUP_READ, MAX_LOOKUP_READ, Segment, Walk};
+use crate::error::{Error, Malformed, Result};
+use crate::index::{Method, OffsetIndex};
+use crate::record::{BatchHeader, V2_HEADER};
+use crate::types::OffsetPosition;
 
 /// The result of a look-up by offset in a segment.
 #[derive(Debug)]
@@ -86,16 +89,42 @@ impl Segment {
     /// Reads and verifies only the batches that the result depends on: the batch found and, if the offset is in a gap, the
     /// batch before it, whose end is then part of the result, and the header after it.
     pub(crate) fn find_offset(&self, offset: i64) -> Result<Found> {
-        let (walk, is_exact) = self.walk_to(offset, -1, LOOKUP_READ)?;
+        let (at_entry, after_entry) = self.lookup_reads();
+        let (mut walk, is_exact) = self.walk_to(offset, -1, at_entry)?;
+        walk.log.set_ahead(after_entry);
         let from_start = walk.position == 0;
-        match self.find_offset_on(walk, offset, is_exact)? {
-            Some(found) => Ok(found),
+        let found = match self.find_offset_on(walk, offset, is_exact)? {
+            Some(found) => found,
             // a gap directly after a batch whose offsets nothing confirmed
             None if !from_start => {
-                Ok(self.find_offset_on(self.walk(-1, LOOKUP_READ)?, offset, true)?.unwrap_or(Found::Below))
+                self.find_offset_on(self.walk(-1, LOOKUP_READ)?, offset, true)?.unwrap_or(Found::Below)
             }
-            None => Ok(Found::Below),
+            None => Found::Below,
+        };
+        if let Found::Batch(batch) = &found {
+            self.note_found(batch);
         }
+        Ok(found)
+    }
+
+    /// Notes the size of the batch that a look-up found.
+    pub(super) fn note_found(&self, batch: &Batch) {
+        let [last, before] = &self.found_bytes;
+        let known = last.load(Ordering::Relaxed);
+        // written only if they change: threads share the cache line
+        if before.load(Ordering::Relaxed) != known {
+            before.store(known, Ordering::Relaxed);
+        }
+        if known != batch.header.size {
+            last.store(batch.header.size, Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of the smaller one of the two batches that look-ups found last: a single large batch among small ones is not
+    /// typical. `None` before the first look-up.
+    pub(super) fn typical_found_bytes(&self) -> Option<u64> {
+        let found = self.found_bytes.iter().map(|bytes| u64::from(bytes.load(Ordering::Relaxed)));
+        found.filter(|bytes| *bytes > 0).min()
     }
 
     fn find_offset_on(&self, mut walk: Walk, offset: i64, first_is_confirmed: bool) -> Result<Option<Found>> {
@@ -126,7 +155,7 @@ impl Segment {
                 return Err(self.corrupt(&damage));
             }
             for needed in batch.iter().chain(previous.iter().filter(|_| in_gap)) {
-                if let Err(malformed) = walk.verify(needed)? {
+                if let Err(malformed) = self.verify_once(needed, &mut walk)? {
                     let place = Some(needed.header.base_offset);
                     return Err(malformed.at(self.path(), needed.position, place));
                 }
@@ -135,164 +164,62 @@ impl Segment {
         }
     }
 
-    /// The first record at or above `from` whose timestamp is ≥ `target`, in offset order. Kafka:
-    /// `LogSegment.findOffsetByTimestamp`, which stops too early in some cases; this one continues.
+    /// Bytes to read at a time if the file is not mapped: at an index entry, and after it. Most batches of a segment have about
+    /// the size of the batch found last.
     ///
-    /// Verifies every batch that it skips by its header, because the checksum protects the maximum timestamp.
-    pub(crate) fn find_time(&self, target: i64, from: i64) -> Result<Option<TimestampOffset>> {
-        let mut walk = self.walk_to_time(target, from, LOOKUP_READ)?;
-        let mut buffer = Vec::new();
-        loop {
-            self.open_files.interrupt.check()?;
-            let before = walk.before;
-            let batch = match walk.step_through()? {
-                Step::End => return Ok(None),
-                Step::Damage(damage) => return Err(self.corrupt(&damage)),
-                Step::Batch(batch) => batch,
-            };
-            if let Err(malformed) = walk.verify(&batch)? {
-                return Err(self.corrupt(&walk.reject(&batch, before, malformed)));
+    /// One window holds the small batches of an index interval. Large batches have an entry each, which refers to the batch
+    /// before the one that is searched for: of that one only the header is needed, and one read gets the next batch with the
+    /// header after it.
+    fn lookup_reads(&self) -> (usize, usize) {
+        let [last, _] = &self.found_bytes;
+        let found = usize::try_from(last.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
+        match found.saturating_add(V2_HEADER) {
+            small if small <= LOOKUP_READ / 2 => (LOOKUP_READ, LOOKUP_READ),
+            large if large <= MAX_LOOKUP_READ => (V2_HEADER, large),
+            _ => (V2_HEADER, V2_HEADER),
+        }
+    }
+
+    /// Bytes to read at a time in a walk that verifies every batch.
+    pub(super) fn lookup_read(&self) -> usize {
+        self.lookup_reads().1.max(LOOKUP_READ)
+    }
+
+    /// The next batch, its checksum checked unless a call of this log is known to have done so; a wrong one is damage. For walks
+    /// that verify every batch. The checksum of a batch that `is_decoded`, whose records the caller reads next, is checked in any case.
+    pub(super) fn step_verified(
+        &self,
+        walk: &mut Walk,
+        is_decoded: impl Fn(&BatchHeader) -> bool,
+    ) -> Result<Step> {
+        let (position, before) = (walk.position, walk.before);
+        let header = if position < walk.bounds.end { walk.header_at(position)?.ok() } else { None };
+        let is_decoded = header.is_some_and(|header| is_decoded(&header));
+        let key = header.map(|header| BatchKey::of(&Batch { position, header }));
+        let is_known = !is_decoded && key.is_some_and(|key| self.verified.contains(key));
+        // with `step`, the bytes that are verified are those that the caller then reads
+        let step = if is_known || is_decoded { walk.step()? } else { walk.step_through()? };
+        let Step::Batch(batch) = &step else { return Ok(step) };
+        if !is_known {
+            if let Err(malformed) = walk.verify(batch)? {
+                return Ok(Step::Damage(walk.reject(batch, before, malformed)));
             }
-            if batch.header.max_timestamp < target || batch.header.last_offset < from {
-                continue;
-            }
-            let is_behind_gap =
-                before.is_some_and(|before| batch.header.base_offset > before.last_offset + 1);
-            if is_behind_gap && let Some(damage) = walk.contradicted_by_next(&batch)? {
-                return Err(self.corrupt(&damage));
-            }
-            let damaged = |malformed: crate::error::Malformed| {
-                malformed.at(self.path(), batch.position, Some(batch.header.base_offset))
-            };
-            let bytes = walk.bytes(&batch)?;
-            let (mut records, payload) = Records::open(batch.header, bytes, &mut buffer).map_err(damaged)?;
-            let payload = payload.of(bytes, &buffer);
-            while let Some(record) = records.next(payload).map_err(damaged)? {
-                if record.timestamp >= target && record.offset >= from {
-                    return Ok(Some(TimestampOffset { timestamp: record.timestamp, offset: record.offset }));
-                }
-            }
+            self.verified.insert(key.unwrap_or_else(|| BatchKey::of(batch)));
         }
+        Ok(step)
     }
 
-    /// A walk that starts before every record at or above `from` whose timestamp is ≥ `target`.
-    pub(crate) fn walk_to_time(&self, target: i64, from: i64, read: usize) -> Result<Walk> {
-        let (mut walk, _) = self.walk_to(from, -1, read)?;
-        if let Some(index) = self.or_warn(self.time_index())
-            && let Some(position) = self.or_warn(self.position_before_time(&index, target))
-            && position > walk.position
-        {
-            walk = Walk::new(self.log_file(read)?, self.bounds()?, position, None);
+    /// Checks the checksum of a batch, unless a call of this log is known to have checked it before.
+    fn verify_once(&self, batch: &Batch, walk: &mut Walk) -> Result<std::result::Result<(), Malformed>> {
+        let key = BatchKey::of(batch);
+        if self.verified.contains(key) {
+            return Ok(Ok(()));
         }
-        Ok(walk)
-    }
-
-    /// The position of the batch of the last entry below `target`, if the log confirms the entry.
-    fn position_before_time(&self, index: &TimeIndex, target: i64) -> Result<Option<u64>> {
-        // strictly below: a record at the target may be before the batch of an equal entry
-        let Some(below) = target.checked_sub(1) else { return Ok(None) };
-        let (slot, _) = index.slot_range(below, Method::default())?;
-        let last = i64::try_from(self.time_entries(index)?).unwrap_or(i64::MAX) - 1;
-        let Ok(slot) = u64::try_from(slot.min(last)) else { return Ok(None) };
-        if index.entry(slot)?.timestamp < target
-            && let Some((_, batch)) = self.confirm_time(index, slot)?
-        {
-            return Ok(Some(batch.position));
+        let verified = walk.verify(batch)?;
+        if verified.is_ok() {
+            self.verified.insert(key);
         }
-        self.warn_of_time_entry(index, index.entry(slot)?);
-        Ok(None)
-    }
-
-    /// The batch of a time index entry and a walk positioned after it, if the log confirms the entry: that batch has the
-    /// entry's timestamp as its maximum, and no batch between it and the batch of the preceding entry has a larger one.
-    fn confirm_time(&self, index: &TimeIndex, slot: u64) -> Result<Option<(Walk, Batch)>> {
-        let entry = index.entry(slot)?;
-        let previous = match slot.checked_sub(1) {
-            Some(slot) => index.entry(slot)?.offset,
-            None => self.base_offset,
-        };
-        if entry.offset < self.base_offset || entry.offset >= self.upper {
-            return Ok(None);
-        }
-        let mut walk = self.walk_to(previous.min(entry.offset), -1, LOOKUP_READ)?.0;
-        while let Step::Batch(batch) = walk.step()? {
-            self.open_files.interrupt.check()?;
-            let header = &batch.header;
-            if header.last_offset >= entry.offset {
-                let is_named = header.base_offset <= entry.offset && header.max_timestamp == entry.timestamp;
-                return Ok(is_named.then_some((walk, batch)));
-            }
-            if header.max_timestamp > entry.timestamp && header.last_offset > previous {
-                return Ok(None);
-            }
-        }
-        Ok(None)
-    }
-
-    fn warn_of_time_entry(&self, index: &TimeIndex, entry: TimestampOffset) {
-        self.warn(&format!(
-            "{}: the entry (timestamp {}, offset {}) does not agree with the log; the look-up does not use it",
-            index.path().display(),
-            entry.timestamp,
-            entry.offset
-        ));
-    }
-
-    /// The largest timestamp in a batch header of the segment; −1 if no batch has one. Computed once.
-    ///
-    /// The last time index entry covers the batches before the batch it names, if that batch confirms it; the batches after
-    /// it are read.
-    pub(crate) fn largest_record_timestamp(&self) -> Result<i64> {
-        if let Some(largest) = self.largest.get() {
-            return Ok(*largest);
-        }
-        let indexed = match self.or_warn(self.time_index()) {
-            Some(index) if index.entries() > 0 => self.largest_from_index(&index)?,
-            _ => None,
-        };
-        let largest = match indexed {
-            Some(largest) => largest,
-            None => self.largest_after(self.walk(-1, LOOKUP_READ)?, -1)?,
-        };
-        Ok(*self.largest.get_or_init(|| largest))
-    }
-
-    fn largest_from_index(&self, index: &TimeIndex) -> Result<Option<i64>> {
-        let Some(slot) = self.time_entries(index)?.checked_sub(1) else { return Ok(None) };
-        let entry = index.entry(slot)?;
-        if let Some((mut walk, batch)) = self.confirm_time(index, slot)?
-            && walk.verify(&batch)?.is_ok()
-        {
-            return self.largest_after(walk, entry.timestamp).map(Some);
-        }
-        self.warn_of_time_entry(index, entry);
-        Ok(None)
-    }
-
-    /// The number of time index entries when the log was opened: all of them, unless the last segment has grown.
-    fn time_entries(&self, index: &TimeIndex) -> Result<u64> {
-        let is_inside = |entry: TimestampOffset| Ok(entry.offset < self.tail()?.end_offset);
-        if !self.is_last() || is_inside(index.last_entry())? || !self.has_grown()? {
-            return Ok(index.entries());
-        }
-        partition_point(index.entries(), |slot| is_inside(index.entry(slot)?))
-    }
-
-    fn largest_after(&self, mut walk: Walk, mut largest: i64) -> Result<i64> {
-        loop {
-            self.open_files.interrupt.check()?;
-            let before = walk.before;
-            match walk.step_through()? {
-                Step::End => return Ok(largest),
-                Step::Damage(damage) => return Err(self.corrupt(&damage)),
-                Step::Batch(batch) => {
-                    if let Err(malformed) = walk.verify(&batch)? {
-                        return Err(self.corrupt(&walk.reject(&batch, before, malformed)));
-                    }
-                    largest = largest.max(batch.header.max_timestamp);
-                }
-            }
-        }
+        Ok(verified)
     }
 }
 

@@ -64,18 +64,14 @@ impl Segment {
         let end = walk.bounds.end;
         loop {
             self.open_files.interrupt.check()?;
-            let before = walk.before;
-            let damage = match walk.step_through()? {
+            let damage = match self.step_verified(&mut walk, |_| false)? {
                 Step::End => {
                     return Ok(Tail { end, end_offset: walk.expected_offset(), cut: None });
                 }
-                Step::Batch(batch) => match walk.verify(&batch)? {
-                    Ok(()) => {
-                        self.note_overflow(&batch);
-                        continue;
-                    }
-                    Err(malformed) => walk.reject(&batch, before, malformed),
-                },
+                Step::Batch(batch) => {
+                    self.note_overflow(&batch);
+                    continue;
+                }
                 Step::Damage(damage) => damage,
             };
             let span = walk.resume(&damage, index.as_deref())?;

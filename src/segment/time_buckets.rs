@@ -13,6 +13,8 @@
 //! Times of a log increase evenly enough that most buckets hold a few records. The records of a bucket that do not fit
 //! into its line are stored separately and bisected.
 
+use crate::types::distance;
+
 /// A record: its time, ms, and its offset relative to the segment's base offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
@@ -214,12 +216,6 @@ impl<T: Distance, const ROWS: usize> Lines<T, ROWS> {
         let rows = self.spilled.get(start..start.checked_add(usize::try_from(line.spilled).ok()?)?)?;
         rows.get(rows.partition_point(|row| row.time < target)).copied()
     }
-}
-
-/// The distance from `from` up to `to`.
-#[inline]
-fn distance(from: i64, to: i64) -> u64 {
-    to.wrapping_sub(from).cast_unsigned()
 }
 
 #[cfg(test)]

@@ -1,15 +1,16 @@
-//! A table of the record times of a segment in memory, for look-ups of many times.
+//! A table of the record times of a segment in memory, for segments with many look-ups of times.
 //!
 //! The first record at or above a time is always a record whose time is above those of all records before it. So the
 //! table holds only these records. Their times increase strictly, whatever the order in the log, so a look-up is one
 //! search.
 //!
 //! One pass over the segment builds the table. It verifies every batch and decodes those that may raise the largest
-//! time. If it meets anything irregular, there is no table, and every time is looked up singly.
+//! time. If it meets anything irregular, there is no table, and every time is looked up singly. The pass also compares the
+//! time index with the batches, because look-ups in the table do not read it.
 
-use super::batch_table::none_on_error;
-use super::lazy_table::Share;
+use super::lazy_table::{Built, Share};
 use super::time_buckets::{Row, TimeBuckets};
+use super::time_index_check::TimeIndexCheck;
 use super::walk::{Batch, Step};
 use super::{SCAN_READ, Segment, Walk};
 use crate::error::Result;
@@ -26,12 +27,13 @@ pub(super) struct TimeTable {
 
 impl TimeTable {
     /// A single look-up costs about as much as reading and decoding this many bytes of log.
-    const LOG_BYTES_PER_LOOKUP: u64 = 32 << 10;
+    pub(super) const LOG_BYTES_PER_LOOKUP: u64 = 16 << 10;
 
-    fn read(segment: &Segment) -> Result<Option<Self>> {
+    pub(super) fn read(segment: &Segment) -> Result<Built<Self>> {
         let budget = &segment.open_files.tables;
         // the memory while the rows are collected; the finished lines mostly take less
         let max_rows = budget.left() / size_of::<Row>();
+        let mut index = TimeIndexCheck::new(segment)?;
         let mut rows = Vec::new();
         let mut walk = segment.walk(-1, SCAN_READ)?;
         let mut buffer = Vec::new();
@@ -40,11 +42,14 @@ impl TimeTable {
             segment.open_files.interrupt.check()?;
             let batch = match walk.step_through()? {
                 Step::Batch(batch) => batch,
-                Step::Damage(_) => return Ok(None),
+                Step::Damage(_) => return Ok(Built::Impossible),
                 Step::End => break,
             };
             if walk.verify(&batch)?.is_err() {
-                return Ok(None);
+                return Ok(Built::Impossible);
+            }
+            if let Some(index) = &mut index {
+                index.add(&batch.header);
             }
             // no record in it is the first at or above any time
             if batch.header.max_timestamp <= largest {
@@ -56,13 +61,23 @@ impl TimeTable {
                 is_relative &= offset.is_ok();
                 rows.push(Row { time, offset: offset.unwrap_or(u32::MAX) });
             })?;
-            if !is_read || !is_relative || rows.len() > max_rows {
-                return Ok(None);
+            if !is_read || !is_relative {
+                return Ok(Built::Impossible);
+            }
+            if rows.len() > max_rows {
+                let bytes = rows.len().saturating_mul(size_of::<Row>());
+                return Ok(Built::without_memory(bytes, walk.position / Self::LOG_BYTES_PER_LOOKUP));
             }
         }
-        let Some(lines) = TimeBuckets::new(&rows) else { return Ok(None) };
-        let Some(share) = budget.take(lines.bytes()) else { return Ok(None) };
-        Ok(Some(Self { segment: segment.base_offset, lines, _share: share }))
+        if let Some(index) = index {
+            index.finish();
+        }
+        let Some(lines) = TimeBuckets::new(&rows) else { return Ok(Built::Impossible) };
+        let bytes = lines.bytes();
+        Ok(match budget.take(bytes) {
+            Some(share) => Built::Table(Self { segment: segment.base_offset, lines, _share: share }),
+            None => Built::without_memory(bytes, walk.position / Self::LOG_BYTES_PER_LOOKUP),
+        })
     }
 
     /// The index of the line that contains the result for a time.
@@ -109,49 +124,5 @@ fn for_each_later(
             Ok(Some(_)) => {}
             Err(_) => return Ok(false),
         }
-    }
-}
-
-/// Look-ups of times in one segment, in its table if there is one.
-pub(crate) struct TimeLookups<'a> {
-    segment: &'a Segment,
-    table: Option<&'a TimeTable>,
-}
-
-impl<'a> TimeLookups<'a> {
-    pub(crate) fn new(segment: &'a Segment) -> Self {
-        Self { segment, table: segment.time_table.get() }
-    }
-
-    /// The index of the line for a time; `None` without a table.
-    #[inline]
-    pub(crate) fn place(&self, target: i64) -> Option<usize> {
-        self.table.map(|table| table.place(target))
-    }
-
-    /// Reads the line into the cache. The result has no meaning.
-    #[inline]
-    pub(crate) fn prefetch(&self, place: usize) -> u32 {
-        self.table.map_or(0, |table| table.prefetch(place))
-    }
-
-    /// The first record of the segment at or above a time, whose line [`TimeLookups::place`] returned; `None` if a single
-    /// look-up is needed.
-    #[inline]
-    pub(crate) fn find(&mut self, target: i64, place: Option<usize>) -> Result<Option<TimestampOffset>> {
-        match (self.table, place) {
-            (Some(table), Some(place)) => Ok(table.find(target, place)),
-            _ => self.find_in_new_table(target),
-        }
-    }
-
-    /// [`TimeLookups::find`] if the table did not exist when the line was computed.
-    #[cold]
-    fn find_in_new_table(&mut self, target: i64) -> Result<Option<TimestampOffset>> {
-        let min_lookups = self.segment.file_size().map(|size| size / TimeTable::LOG_BYTES_PER_LOOKUP);
-        let table =
-            |min_lookups| self.segment.time_table.get_or_build(min_lookups, || TimeTable::read(self.segment));
-        self.table = none_on_error(min_lookups.and_then(table))?;
-        Ok(self.table.and_then(|table| table.find(target, table.place(target))))
     }
 }

@@ -7,6 +7,8 @@
 
 use super::damage::{Bounds, Damage, Preceding, first_is_damaged, follows};
 use super::log_file::LogFile;
+#[cfg(feature = "arrow")]
+use super::shared_bytes::SharedBytes;
 use crate::error::{Malformed, Result};
 use crate::record::{BatchHeader, V2_HEADER};
 
@@ -57,8 +59,11 @@ pub(crate) struct Walk {
     /// Headers already read: a step reads up to two more than it returns. The oldest one is replaced.
     read_ahead: [Option<(u64, BatchHeader)>; 3],
     oldest: usize,
-    /// The result of verifying the batch at a position, if it was computed before the batch was returned.
-    verified: Option<(u64, std::result::Result<(), Malformed>)>,
+    /// The result of verifying the batch at a position, until the batch is returned or [`Walk::resume`] skips it. Without
+    /// `check_crcs` it is a success that was not computed.
+    pub(super) verified: Option<(u64, std::result::Result<(), Malformed>)>,
+    /// Whether checksums are verified.
+    check_crcs: bool,
     buffer: Vec<u8>,
     /// The remaining bytes that may be searched for the next batch after damage.
     pub(super) work_left: u64,
@@ -78,9 +83,17 @@ impl Walk {
             read_ahead: [None; 3],
             oldest: 0,
             verified: None,
+            check_crcs: true,
             buffer: Vec::new(),
             work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
         }
+    }
+
+    /// Whether [`Walk::step_through`] verifies the checksums of all batches, which it does unless this is called. Otherwise it
+    /// verifies those of control batches, of batches without records, and of a batch whose header contradicts the next one. The
+    /// search for the next whole batch after damage verifies them always.
+    pub(crate) fn set_check_crcs(&mut self, check_crcs: bool) {
+        self.check_crcs = check_crcs;
     }
 
     /// The next batch, by its header alone; [`Walk::verify`] checks its bytes.
@@ -110,7 +123,9 @@ impl Walk {
         }
         let batch = Batch { position: self.position, header };
         if is_verified {
-            self.verified = Some((batch.position, self.verify(&batch)?));
+            // a flipped bit must not make records look like a marker, or like none
+            let is_skipped = header.is_control() || header.count == Some(0);
+            self.read_verified(&batch, self.check_crcs || is_skipped)?;
         }
         let next = self.header_at(batch.end())?;
         // the header after a far batch must agree with it, unless the batch continues the one before
@@ -126,6 +141,9 @@ impl Walk {
         if let Ok(next) = next
             && let Err(contradiction) = follows(header.last_offset, header.leader_epoch, &next)
         {
+            if is_verified && !self.check_crcs {
+                self.read_verified(&batch, true)?;
+            }
             let third = self.header_at(batch.end() + u64::from(next.size))?.ok();
             if self.before.is_none() {
                 self.before = self.preceding_from_start()?;
@@ -151,6 +169,14 @@ impl Walk {
         Ok(Step::Batch(batch))
     }
 
+    /// Reads a batch and keeps the result of its checksum for [`Walk::verify`]; a success if it is not to be computed.
+    fn read_verified(&mut self, batch: &Batch, is_computed: bool) -> Result<()> {
+        let bytes = self.bytes(batch)?;
+        let verified = if is_computed { batch.header.ensure_valid(bytes) } else { Ok(()) };
+        self.verified = Some((batch.position, verified));
+        Ok(())
+    }
+
     /// Whether the batch returned last ends at a batch with the next offset, or at the end of the data: then its length and
     /// offsets are right.
     pub(crate) fn is_continued(&mut self, batch: &Batch) -> Result<bool> {
@@ -163,6 +189,7 @@ impl Walk {
     fn preceding_from_start(&self) -> Result<Option<Preceding>> {
         let start = self.bounds.before_first(-1);
         let mut walk = Self::new(self.log.new_reader(), self.bounds, 0, Some(start));
+        walk.check_crcs = self.check_crcs;
         while walk.position < self.position {
             let Step::Batch(_) = walk.step()? else { return Ok(None) };
         }
@@ -185,7 +212,8 @@ impl Walk {
         Ok(contradiction.map(|malformed| self.damage(malformed)))
     }
 
-    /// Checks a batch's checksum; a failure is damage at its position.
+    /// Checks a batch's checksum; a failure is damage at its position. For the batch that [`Walk::step_through`] returned last,
+    /// the first call returns what that step found.
     pub(crate) fn verify(&mut self, batch: &Batch) -> Result<std::result::Result<(), Malformed>> {
         if let Some((_, verified)) = self.verified.take_if(|(position, _)| *position == batch.position) {
             return Ok(verified);
@@ -196,6 +224,13 @@ impl Walk {
     /// All bytes of a batch.
     pub(crate) fn bytes(&mut self, batch: &Batch) -> Result<&[u8]> {
         self.log.read(batch.position, usize::try_from(batch.header.size).unwrap_or(0))
+    }
+
+    /// [`Walk::bytes`], which can be kept.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn shared(&mut self, batch: &Batch) -> Result<SharedBytes> {
+        let length = self.bytes(batch)?.len();
+        Ok(self.log.shared(batch.position, length))
     }
 
     /// Steps back to the batch returned last, whose bytes turned out to be damaged, so that [`Walk::resume`] starts there.
@@ -234,11 +269,11 @@ impl Walk {
         };
         if header.is_wrapper() {
             let bytes = self.log.read(position, usize::try_from(header.size).unwrap_or(0))?;
-            // verified before it is decompressed: a flipped magic or codec is damage, not a format that this version cannot read
-            let opened =
-                header.ensure_valid(bytes).and_then(|()| header.resolve_base_offset(bytes, &mut self.buffer));
+            let verified = if self.check_crcs { header.ensure_valid(bytes) } else { Ok(()) };
+            let opened = verified.and_then(|()| header.resolve_base_offset(bytes, &mut self.buffer));
             if let Err(malformed) = opened {
-                return Ok(Err(malformed));
+                // a flipped magic or codec is damage, not a format that this version cannot read
+                return Ok(Err(header.damage_or(malformed, bytes)));
             }
         }
         if let Some(oldest) = self.read_ahead.get_mut(self.oldest) {

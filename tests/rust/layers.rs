@@ -16,13 +16,13 @@ const ROWS: [&[&str]; 12] = [
     &["log"],
     &["writer"],
     &["dir"],
-    &["inspect", "arrow"],
+    &["inspect", "arrow", "text"],
     &["python"],
 ];
 /// Modules that every other module may use, and that may use each other.
 const BASE_MODULES: [&str; 2] = ["types", "error"];
 /// The entries of `tests/rust` that are not folders for the modules of `src`.
-const OTHER_TESTS: [&str; 4] = ["crash", "layers.rs", "main.rs", "support"];
+const OTHER_TESTS: [&str; 5] = ["costs", "crash", "layers.rs", "main.rs", "support"];
 const MAX_LINES: usize = 500;
 const VAGUE_NAMES: [&str; 8] =
     ["util", "utils", "helper", "helpers", "common", "manager", "managers", "misc"];

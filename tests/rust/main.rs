@@ -27,8 +27,19 @@
     reason = "nothing outside this binary sees it"
 )]
 
+#[cfg(feature = "arrow")]
+mod arrow {
+    mod long_batches;
+    mod rows;
+    mod views;
+}
 mod config {
     mod log_config;
+}
+#[cfg(feature = "arrow")]
+mod costs {
+    mod baseline;
+    mod hot_paths;
 }
 mod dir {
     mod lost_segments;
@@ -54,6 +65,8 @@ mod log {
     mod exhaustive;
     mod gaps_between_segments;
     mod golden;
+    mod index_checks;
+    mod interrupted_lookups;
     mod lookup_many;
     mod openings;
     mod planned_splits;
@@ -62,10 +75,13 @@ mod log {
     mod refresh;
     mod searches;
     mod start_offsets;
+    mod time_index_checks;
     mod transactions;
     mod truncated_readers;
     #[cfg(feature = "crash-disk")]
     mod unstable_listings;
+    mod unverified;
+    mod verified_once;
 }
 mod record {
     mod builder;
@@ -82,6 +98,9 @@ mod state {
     mod leader_epochs;
 }
 mod support;
+mod text {
+    mod lines;
+}
 mod writer {
     mod batch_limits;
     mod corners;

@@ -4,6 +4,7 @@ from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
 from typing import Literal, Self, TypeVar, final, overload
 
 from cordwood._stubs.arguments import (
+    ByteType,
     Columns,
     FilePath,
     HeaderKeys,
@@ -74,6 +75,9 @@ class LogDir:
         max_bytes: int = 16_777_216,
         threads: int = 1,
         limit: int | None = None,
+        check_crcs: bool = True,
+        key_type: ByteType = "binary",
+        value_type: ByteType = "binary",
     ) -> Scan:
         """Read the partitions of `topics` (`None`: all) one after the other, as `Log.scan` does.
 

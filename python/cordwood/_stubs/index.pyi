@@ -97,8 +97,9 @@ class OffsetIndex:
     def lookup(self, target: int, method: SearchMethod | None = None) -> OffsetPosition:
         """Return the entry with the greatest offset <= `target`; `(base_offset, 0)` if there is none.
 
-        *target*: any 64-bit integer. *method*: `"binary"` searches all entries; `"warm"`, the default, searches the
-        last 8,192 bytes first, as Kafka does. The result is the same.
+        *target*: any 64-bit integer. *method*: `"binary"` searches all entries; `"warm"` searches the last 8,192 bytes
+        first, as Kafka does; `"learned"`, the default, computes where the entry is, and mostly reads one page. The
+        result is the same if the offsets increase.
         *Source*: Kafka `OffsetIndex.lookup`.
         """
     def slot_range(self, target: int, method: SearchMethod | None = None) -> tuple[int, int]:
@@ -111,7 +112,8 @@ class OffsetIndex:
     def trace(self, target: int, method: SearchMethod | None = None) -> list[int]:
         """Return the numbers of the 4 KiB pages that `lookup(target, method)` reads.
 
-        Each page is listed once, in the order of the first access.
+        Each page is listed once, in the order of the first access. With `"learned"` the first look-ups of an index read
+        more pages than later ones, and none for the last entry, which is in memory.
         """
     def fetch_upper_bound(self, position: int, fetch_size: int) -> OffsetPosition | None:
         """Return the first entry whose position is >= `position + fetch_size` (bytes); `None` if there is none.
@@ -190,7 +192,8 @@ class TimeIndex:
         """Return the entry with the greatest timestamp <= `target`; `(-1, base_offset)` if there is none.
 
         *target*: as the times of `Log.scan`, or any 64-bit integer. *method*: `"binary"` searches all entries;
-        `"warm"`, the default, searches the last 8,192 bytes first, as Kafka does. The result is the same.
+        `"warm"` searches the last 8,192 bytes first, as Kafka does; `"learned"`, the default, computes where the entry
+        is, and mostly reads one page. The result is the same if the timestamps increase.
         *Source*: Kafka `TimeIndex.lookup`.
         """
     def slot_range(self, target: Time, method: SearchMethod | None = None) -> tuple[int, int]:
@@ -203,7 +206,8 @@ class TimeIndex:
     def trace(self, target: Time, method: SearchMethod | None = None) -> list[int]:
         """Return the numbers of the 4 KiB pages that `lookup(target, method)` reads.
 
-        Each page is listed once, in the order of the first access.
+        Each page is listed once, in the order of the first access. With `"learned"` the first look-ups of an index read
+        more pages than later ones, and none for the last entry, which is in memory.
         """
     def close(self) -> None:
         """Close the file. A writer first cuts the file to its entries. A second call does nothing."""

@@ -5,6 +5,7 @@ from typing import Self, final
 import pyarrow as pa
 
 from cordwood._stubs.arguments import (
+    ByteType,
     Columns,
     FilePath,
     HeaderKeys,
@@ -152,6 +153,8 @@ class Log:
     def locate(self, offset: int) -> Location | None:
         """Find the batch that contains `offset`, or the next batch if `offset` is in a gap; `None` if there is none.
 
+        *Cost*: a batch that an earlier call verified is mostly not verified again. A segment with many look-ups is kept
+        in memory as for `locate_many`.
         *Errors*: `OffsetOutOfRangeError` outside `[log_start_offset, log_end_offset)`; `CorruptLogError` if damage
         hides the batch.
         *Source*: Kafka `LogSegment.translateOffset`.
@@ -183,6 +186,7 @@ class Log:
         The search starts at the log start offset and includes control records, as in Kafka. The result is exact,
         in any order of the timestamps. *timestamp*: as the times of `scan`.
 
+        *Cost*: a segment with many look-ups is kept in memory as for `offsets_for_times`.
         *Errors*: `ConfigError` for a negative time and for a datetime without a time zone; `CorruptLogError` if damage
         hides the record.
         *Source*: Kafka `UnifiedLog.fetchOffsetByTimestamp`, which finds nothing if an index is missing; this reads the
@@ -225,6 +229,9 @@ class Log:
         split: Split | None = None,
         threads: int = 1,
         limit: int | None = None,
+        check_crcs: bool = True,
+        key_type: ByteType = "binary",
+        value_type: ByteType = "binary",
     ) -> Scan:
         """Read a range of records as columns.
 
@@ -253,6 +260,20 @@ class Log:
         result of `plan()`; a record must be in its range and in the given ones. *threads*: the number of threads that
         decompress and decode. *limit*: the maximum number of rows of the scan, which stops there and uses one thread.
 
+        *check_crcs*: whether the checksum of each batch is verified. `False` is `check.crcs=false` of Kafka's consumer:
+        damage that breaks the structure of batches and records is still found, and other damaged bytes are returned as
+        data. The checksums of batches that the scan skips by their headers are verified, so that damage loses no record
+        silently. Checksums still decide where the log ends (a last batch whose checksum does not match is not part of
+        it), which batch follows damage, and which batch an entry of a time index names. Every
+        checksum is verified with `"read_committed"`, because a damaged batch is in no transaction, and with *on_damage*
+        `"skip"` and `"report"`, because after a batch of a wrong length intact ones would be skipped.
+
+        *key_type*, *value_type*: the types of the columns `key` and `value`. `"string"` requires UTF-8: other bytes
+        raise a `ConfigError` that names the offset. With `"binary_view"` and `"string_view"` no byte of a key or value
+        is copied: the buffers of the column are the blocks that were read from the file, or the decompressed batches.
+        A column keeps them in memory, also those of which it uses few rows. With `io="mmap"` they are the mapped
+        files, which must not be shortened while the column is used.
+
         *Errors*: `OffsetOutOfRangeError` for a start below the log start offset or above the log end offset;
         `LogChangedError` if a segment that *split* was planned from is gone, shortened or replaced; `ConfigError` for
         a name that is not a column, a negative time, and an end below its start. Damage is raised while reading. A
@@ -263,6 +284,8 @@ class Log:
         3
         >>> log.scan(start_time="2023-11-14T22:13:21Z", columns=["offset"], limit=2).to_arrow().to_pydict()
         {'offset': [48, 49]}
+        >>> log.scan(value_type="string", columns=["value"], limit=1).schema.field("value").type
+        DataType(string)
         """
     def records(
         self,

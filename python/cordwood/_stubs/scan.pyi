@@ -1,7 +1,7 @@
 """`Scan` and `Records`: the two ways to read records, and what they report."""
 
 from collections.abc import Iterator
-from typing import Self, final
+from typing import Literal, Self, final
 
 import pandas as pd
 import polars as pl
@@ -52,7 +52,17 @@ class Scan:
     def to_pandas(self) -> pd.DataFrame:
         """Read all rows into a `pandas.DataFrame`. Needs the extra `pandas`."""
     def to_polars(self) -> pl.DataFrame:
-        """Read all rows into a `polars.DataFrame`. Needs the extra `polars`."""
+        """Read all rows into a `polars.DataFrame`. Needs the extra `polars`.
+
+        Keys and values are views, as with `key_type="binary_view"` or `"string_view"` of `Log.scan`.
+        """
+    def _lines(self, text_format: Literal["jsonl", "csv", "terminal_csv"]) -> Iterator[tuple[bytes, int]]:
+        """Read the rows as text, for `cordwood cat`: blocks of whole lines, each with its number of rows.
+
+        A block is complete with 1 MiB of text, or if there is any, after reading 16 MiB of the log.
+        The rows before an error are returned before it is raised. Rows are records, also of `Log.batches`, and the
+        arguments that concern Arrow, such as `header_keys` and `threads`, do not change them.
+        """
     def _repr_html_(self) -> str:
         """Return the first five rows as an HTML table, for a notebook. An error is shown as its text."""
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
@@ -98,7 +108,7 @@ class ScanStats:
         """The number of segments whose `.log` was read."""
     @property
     def bytes_read(self) -> int:
-        """The size of the batches whose checksums were verified, in bytes."""
+        """The size of the batches that were read, in bytes."""
     @property
     def offset_gaps(self) -> int:
         """The number of places between two batches where offsets are missing.

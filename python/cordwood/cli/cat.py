@@ -1,27 +1,21 @@
 """`cordwood cat`: write a range of records as JSON lines, CSV, Arrow or Parquet."""
 
-import itertools
 import sys
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cordwood import DamagedRange, Records, Scan
+from cordwood import DamagedRange, Scan
 from cordwood.cli.exit_codes import FAILED, UsageError, say
 from cordwood.cli.formats import (
     OTHER_COLUMNS,
     RECORD_COLUMNS,
     STREAM_SUFFIX,
     Format,
-    Row,
     format_of,
-    rows_of_batch,
-    rows_of_record,
     write_arrow,
-    write_csv,
-    write_jsonl,
+    write_lines,
     write_parquet,
 )
 from cordwood.cli.log_warnings import opened
@@ -69,7 +63,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         Format | None,
         typer.Option(
             "--format",
-            help="By default by the suffix of -o, otherwise jsonl. Only jsonl of the default columns needs no pyarrow.",
+            help="By default by the suffix of -o, otherwise jsonl. arrow and parquet need pyarrow.",
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
@@ -108,31 +102,21 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     }
     # larger values do not fit the argument, and no log has more records
     limit = None if limit is None else min(limit, sys.maxsize)
-    names = tuple(chosen or RECORD_COLUMNS)
-    # without pyarrow; the scan refuses a repeated column
-    is_plain = set(names) <= set(RECORD_COLUMNS) and len(set(names)) == len(names)
-    if written_format == "jsonl" and on_damage == "raise" and is_plain:
-        records = log.records(**request)
-        rows = (rows_of_record(record, names) for record in itertools.islice(records, limit))
-        with target.opened(binary=False) as out:
-            write_jsonl(counted(rows, _one, to_file=target.path is not None), out)
-        if isolation is None:
-            _name_uncommitted(records)
-        return
     scan = log.scan(columns=chosen, limit=limit, **request)
-    schema = scan.schema
-    with target.opened(binary=written_format in {"arrow", "parquet"}) as out:
-        batches = counted(scan, _row_count, to_file=target.path is not None)
+    is_text = written_format in {"jsonl", "csv"}
+    schema = None if is_text else scan.schema
+    to_file = target.path is not None
+    with target.opened(binary=not is_text) as out:
         match written_format:
-            case "jsonl":
-                write_jsonl(_rows(batches), out)
-            case "csv":
-                write_csv(schema, batches, out, terminal=out.isatty())
+            case "jsonl" | "csv":
+                text_format = "terminal_csv" if written_format == "csv" and out.isatty() else written_format
+                blocks = scan._lines(text_format)  # noqa: SLF001  (it is for this command)
+                write_lines(counted(blocks, _line_count, to_file=to_file), out)
             case "arrow":
                 is_stream = not target.is_file or (output is not None and output.suffix.lower() == STREAM_SUFFIX)
-                write_arrow(schema, batches, out, stream=is_stream)
+                write_arrow(schema, counted(scan, _row_count, to_file=to_file), out, stream=is_stream)
             case "parquet":
-                write_parquet(schema, batches, out)
+                write_parquet(schema, counted(scan, _row_count, to_file=to_file), out)
     if isolation is None:
         _name_uncommitted(scan)
     _name_damage(scan.damaged_ranges)
@@ -155,8 +139,8 @@ def _times(since: str | None, until: str | None) -> dict[str, int | None]:
     return {"start_time": start, "end_time": end}
 
 
-def _name_uncommitted(reading: Records | Scan) -> None:
-    found = reading.first_uncommitted
+def _name_uncommitted(scan: Scan) -> None:
+    found = scan.first_uncommitted
     if found is not None:
         say(
             f"{found[0]}: the output contains records of transactions that were aborted or have not ended, the first "
@@ -164,13 +148,8 @@ def _name_uncommitted(reading: Records | Scan) -> None:
         )
 
 
-def _rows(batches: Iterable["pa.RecordBatch"]) -> Iterator[Row]:
-    for batch in batches:
-        yield from rows_of_batch(batch)
-
-
-def _one(_: Row) -> int:
-    return 1
+def _line_count(block: tuple[bytes, int]) -> int:
+    return block[1]
 
 
 def _row_count(batch: "pa.RecordBatch") -> int:

@@ -66,8 +66,10 @@ class NothingFoundError(LookupError):
 
 
 def say(paragraph: str) -> None:
-    """Write one paragraph to stderr."""
-    sys.stderr.write(f"cordwood: {escape(' '.join(paragraph.split()))}\n")
+    """Write one paragraph to stderr, if it is open."""
+    # a closed stderr is None
+    if sys.stderr is not None:
+        sys.stderr.write(f"cordwood: {escape(' '.join(paragraph.split()))}\n")
 
 
 def sentence(error: CordwoodError) -> str:

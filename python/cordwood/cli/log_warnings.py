@@ -41,7 +41,8 @@ class _Lines(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         warning = record.getMessage()
-        if warning not in self._written:
+        # a closed stderr is None
+        if warning not in self._written and sys.stderr is not None:
             self._written.add(warning)
             sys.stderr.write(f"warning: {escape(' '.join(warning.split()))}\n")
 

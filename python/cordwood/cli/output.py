@@ -5,6 +5,7 @@ file is never visible. A pipe, a device and a descriptor that is already open (`
 """
 
 import errno
+import io
 import os
 import secrets
 import signal
@@ -60,6 +61,11 @@ class Output:
             if binary and sys.stdout.isatty():
                 raise UsageError("this format cannot be written to a terminal: use a file with -o, or a pipe")
             sys.stdout.flush()
+            if isinstance(sys.stdout.buffer, io.FileIO):
+                # python -u: an unbuffered file may write a part of what it is given, and the rest is not written
+                with os.fdopen(sys.stdout.fileno(), "wb", closefd=False) as file:
+                    yield file
+                return
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
             return

@@ -18,7 +18,9 @@ _EVERY = 1024
 
 def counted(items: Iterable[_T], rows: Callable[[_T], int], *, to_file: bool) -> Iterator[_T]:
     """Yield the items. After two seconds show the number of rows, unless the rows go to the same terminal."""
-    if not sys.stderr.isatty() or (sys.stdout.isatty() and not to_file):
+    # a closed stderr is None
+    is_shown = sys.stderr is not None and sys.stderr.isatty()
+    if not is_shown or (sys.stdout.isatty() and not to_file):
         yield from items
         return
     columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} records"), TimeElapsedColumn())

@@ -12,7 +12,7 @@ from cordwood.times import in_words, parse
 
 __all__ = ["trace"]
 
-Method = Literal["binary", "warm"]
+Method = Literal["binary", "warm", "learned"]
 
 _PAGE_BYTES = 4096
 _MAX_MAP_CELLS = 64
@@ -27,7 +27,8 @@ def trace(
 ) -> None:
     """Show the 4 KiB pages of an index that a look-up reads, by search method.
 
-    The warm search reads the newest 8 KiB first, so that look-ups near the end always read the same few pages.
+    The warm search is Kafka's: it reads the newest 8 KiB first, so that look-ups near the end always read the same few
+    pages. The learned search, the default of look-ups, computes where the entry is. The last entry is in memory.
 
     \b
     cordwood trace orders-0/00000000000000000000.index 399
@@ -56,7 +57,7 @@ def trace(
     )
     size = f"{_entries(document['entries'])} on {several(page_count, 'page')}"
     title = f"{document['index']}: {size}; {target} is found at {found}"
-    rows = [[name, " ".join(map(str, read)), _page_map(read, page_count)] for name, read in pages.items()]
+    rows = [[name, " ".join(map(str, read)) or "none", _page_map(read, page_count)] for name, read in pages.items()]
     print_table(title, _COLUMNS, rows)
 
 

@@ -160,6 +160,7 @@ fn a_file_that_is_cut_while_it_is_open_is_a_changed_log() {
     assert!(matches!(index.lookup(1, Method::Warm), Err(Error::LogChanged { .. })));
     assert!(matches!(index.trace(1, Method::Binary), Err(Error::LogChanged { .. })));
     assert!(matches!(index.entry(1), Err(Error::LogChanged { .. })));
+    assert!(matches!(index.visit(|_| Ok(true)), Err(Error::LogChanged { .. })));
     assert_eq!(index.entry(0).unwrap(), at(1, 8));
     // a page that was read before is still cached
     assert_eq!(index.entry(4999).unwrap(), at(5000, 8));
@@ -189,7 +190,78 @@ fn a_file_too_large_to_cache_is_still_read() {
         assert_eq!((index.entries(), index.last_entry()), (1000, when(1_000_000, 1000)));
         assert_eq!(index.entry(341).unwrap(), when(342_000, 342));
         assert_eq!(index.lookup(342_001, Method::Warm).unwrap(), when(342_000, 342));
+        for _ in 0..20 {
+            assert_eq!(index.lookup(342_001, Method::Learned).unwrap(), when(342_000, 342));
+        }
+        assert_eq!(index.trace(342_001, Method::Learned).unwrap(), [0, 1]);
     }
+}
+
+#[test]
+fn a_visit_of_all_entries_caches_nothing() {
+    let entries: Vec<_> = (1..=40_000).map(|n| (1_000 * n, n)).collect();
+    let sample = Sample::new("t", &time_bytes(0, &entries));
+    for index in sample.time_indexes(0) {
+        let mut visited = Vec::new();
+        let visit = |limit: usize, visited: &mut Vec<_>| {
+            visited.clear();
+            index.visit(|entry| {
+                visited.push((entry.timestamp, entry.offset));
+                Ok(visited.len() < limit)
+            })
+        };
+        visit(usize::MAX, &mut visited).unwrap();
+        assert_eq!(visited, entries);
+        visit(7, &mut visited).unwrap();
+        assert_eq!(visited, entries[..7]);
+    }
+    let [_, index] = sample.time_indexes(0);
+    index.visit(|_| Ok(true)).unwrap();
+    for _ in 0..1000 {
+        index.lookup(1, Method::Learned).unwrap();
+    }
+    std::fs::File::options().write(true).open(&sample.path).unwrap().set_len(8192).unwrap();
+    // only the pages of the look-ups and of the last entry were cached
+    assert_eq!(index.entry(0).unwrap(), when(1_000, 1));
+    assert!(matches!(index.entry(20_000), Err(Error::LogChanged { .. })));
+}
+
+/// Keys in no order; the last one is the largest.
+fn unsorted() -> Vec<(i64, i32)> {
+    (0..2000).map(|n| (if n == 1999 { 5000 } else { 1 + i64::from(n) * 7919 % 2003 }, n)).collect()
+}
+
+#[test]
+fn keys_that_do_not_increase_are_searched_as_kafka_does_once_all_are_read() {
+    let sample = Sample::new("i", &offset_bytes(0, &unsorted()));
+    for index in sample.offset_indexes(0) {
+        let entries: Vec<_> = index.iter().map(Result::unwrap).collect();
+        for target in [5, 700, 1500, 4999, 5, 5, 5, 5] {
+            let found = index.lookup(target, Method::Learned).unwrap();
+            assert!(found == at(0, 0) || entries.contains(&found));
+        }
+        for target in -1..2100 {
+            let right = index.lookup(target, Method::Warm).unwrap();
+            assert_eq!(index.lookup(target, Method::Learned).unwrap(), right, "{target}");
+        }
+    }
+}
+
+#[test]
+fn look_ups_of_the_last_entry_do_not_make_an_index_read_all_keys() {
+    let sample = Sample::new("i", &offset_bytes(0, &unsorted()));
+    let mut different = 0;
+    for target in (0..2000).step_by(50) {
+        let [first, later] = sample.offset_indexes(0);
+        for _ in 0..100 {
+            assert_eq!(later.lookup(i64::MAX, Method::Learned).unwrap(), at(5000, 1999));
+        }
+        let found = later.lookup(target, Method::Learned).unwrap();
+        assert_eq!(found, first.lookup(target, Method::Learned).unwrap());
+        different += u32::from(found != later.lookup(target, Method::Warm).unwrap());
+    }
+    // a search of all keys would have found another entry
+    assert!(different > 5, "{different}");
 }
 
 proptest! {

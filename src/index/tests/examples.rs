@@ -283,6 +283,55 @@ fn a_warm_search_does_not_read_old_pages() {
 }
 
 #[test]
+fn a_learned_search_reads_the_page_of_the_entry_and_none_for_the_last_entry() {
+    let entries: Vec<_> = (1..=13 * 512).map(|n| (n, 4096)).collect();
+    for index in Sample::new("i", &offset_bytes(0, &entries)).offset_indexes(0) {
+        assert_eq!(
+            index.trace(3000, Method::Learned).unwrap(),
+            [5],
+            "evenly spaced, before there is a model"
+        );
+        for target in 0..=6656 / 256 {
+            index.lookup(target, Method::Learned).unwrap();
+        }
+        let warm_slot = 6655 - 1024;
+        for (slot, (offset, _)) in (0..).zip(&entries[..6655]) {
+            let pages = index.trace(*offset, Method::Learned).unwrap();
+            if slot < warm_slot {
+                assert_eq!(pages, [slot / 512]);
+            } else {
+                // the 32 slots that are searched may be on two pages
+                assert!(pages.contains(&(slot / 512)) && pages.iter().all(|page| *page >= warm_slot / 512));
+            }
+        }
+        for target in [6656, i64::MAX] {
+            assert!(index.trace(target, Method::Learned).unwrap().is_empty());
+        }
+        assert!(index.trace(0, Method::Learned).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_learned_search_of_a_time_index_reads_at_most_two_pages_before_the_warm_section() {
+    // ever larger distances, and now and then a jump: the lines miss
+    let time = |n: i64| 1_700_000_000_000 + n * n + (n / 700) * 1_000_000_000;
+    let entries: Vec<_> = (1..=20_000).map(|n| (time(n), n)).collect();
+    for index in Sample::new("t", &time_bytes(0, &entries)).time_indexes(0) {
+        for target in 0..=20_000 / 256 {
+            index.lookup(target, Method::Learned).unwrap();
+        }
+        let mut most = 0;
+        for (timestamp, offset) in &entries[..20_000 - 683] {
+            for target in [*timestamp, timestamp + 1] {
+                assert_eq!(index.lookup(target, Method::Learned).unwrap(), when(*timestamp, *offset));
+                most = most.max(index.trace(target, Method::Learned).unwrap().len());
+            }
+        }
+        assert_eq!(most, 2);
+    }
+}
+
+#[test]
 fn a_time_entry_across_two_pages_is_traced_and_read_as_both() {
     let entries: Vec<_> = (1..=1000).map(|n| (1_700_000_000_000 + n, n)).collect();
     for index in Sample::new("t", &time_bytes(0, &entries)).time_indexes(0) {

@@ -14,7 +14,7 @@ use proptest::test_runner::RngSeed;
 use super::{Method, OffsetIndex, TimeIndex, TransactionIndex};
 use crate::types::{OffsetPosition, TimestampOffset};
 
-const METHODS: [Method; 2] = [Method::Binary, Method::Warm];
+const METHODS: [Method; 3] = [Method::Binary, Method::Warm, Method::Learned];
 
 /// A configuration with the same cases in every run.
 fn cases(cases: u32) -> ProptestConfig {

@@ -6,6 +6,7 @@ use super::Scan;
 use super::uncommitted::Uncommitted;
 use crate::error::Result;
 use crate::segment::{Batch, Preceding, SCAN_READ, Segment, Step, Walk};
+use crate::types::Io;
 
 /// The position of a scan in its log.
 #[derive(Debug, Default)]
@@ -26,7 +27,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// The next batch of the segment, verified; `End` closes the walk.
+    /// The next batch of the segment, verified if the walk verifies checksums; `End` closes the walk.
     ///
     /// A batch is verified before it is skipped or ends the range, because the position and the offsets of the next batch
     /// depend on its header.
@@ -105,7 +106,7 @@ impl Scan {
         let leader_epoch = self.cursor.leader_epoch.unwrap_or(-1);
         // markers among old batches must not be skipped
         let is_waiting = self.uncommitted.as_ref().is_some_and(Uncommitted::is_waiting);
-        let walk = match self.filter.options.ranges.start_time.filter(|_| !is_waiting) {
+        let mut walk = match self.filter.options.ranges.start_time.filter(|_| !is_waiting) {
             Some(start_time) => {
                 match segment.largest_record_timestamp() {
                     Ok(largest) if largest < start_time => return Ok(None),
@@ -119,6 +120,10 @@ impl Scan {
             None if self.filter.raises() => segment.walk(leader_epoch, SCAN_READ)?,
             None => segment.walk_after(leader_epoch, SCAN_READ)?,
         };
+        walk.set_check_crcs(self.filter.options.check_crcs);
+        if self.keeps_bytes && self.log.options().io != Io::Mmap {
+            walk.log.copy_bytes();
+        }
         Ok(Some(walk))
     }
 }

@@ -40,7 +40,8 @@ impl Scan {
             self.cursor.walk = None;
             return Ok(None);
         }
-        if self.filter.raises() {
+        // as in `skip_batch`
+        if damage.malformed.unsupported || self.filter.raises() {
             return Err(segment.corrupt(damage));
         }
         if let Some(uncommitted) = &mut self.uncommitted {
@@ -53,15 +54,18 @@ impl Scan {
         Ok(self.reported())
     }
 
-    /// Skips a batch whose checksum matches but whose records cannot be decompressed.
-    pub(super) fn skip_batch(&mut self, batch: &Batch, malformed: &Malformed) -> Result<()> {
-        let Some(segment) = &self.cursor.segment else { return Ok(()) };
+    /// Skips a batch whose records cannot be decompressed.
+    pub(super) fn skip_batch(&mut self, batch: &Batch, malformed: Malformed) -> Result<()> {
+        let (Some(segment), Some(walk)) = (&self.cursor.segment, &mut self.cursor.walk) else {
+            return Ok(());
+        };
         let from = batch.header.base_offset;
+        let malformed = batch.header.damage_or(malformed, walk.bytes(batch)?);
         // a later version may be able to read it: this is not damage, and skipping it would lose records silently
         if malformed.unsupported || self.filter.raises() {
-            return Err(malformed.clone().at(segment.path(), batch.position, Some(from)));
+            return Err(malformed.at(segment.path(), batch.position, Some(from)));
         }
-        self.damaged_ranges.push(DamagedRange::new(segment, rest_of(batch, from), malformed));
+        self.damaged_ranges.push(DamagedRange::new(segment, rest_of(batch, from), &malformed));
         Ok(())
     }
 

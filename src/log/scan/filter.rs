@@ -6,7 +6,9 @@ use super::{OnDamage, ScanOptions};
 use crate::error::Result;
 use crate::log::Log;
 use crate::log::transactions::{Outcome, Transactions};
-use crate::record::{BatchHeader, RecordRef};
+use crate::record::BatchHeader;
+#[cfg(feature = "arrow")]
+use crate::record::RecordSpan;
 use crate::types::{IsolationLevel, TimestampType};
 
 /// A test of headers and records for a scan.
@@ -23,10 +25,14 @@ pub(super) struct Filter {
 
 impl Filter {
     /// Errors of [`Log::scan`].
-    pub(super) fn new(log: &Log, options: ScanOptions) -> Result<Self> {
+    pub(super) fn new(log: &Log, mut options: ScanOptions) -> Result<Self> {
         let (start, mut end) = log.resolve(&options.ranges)?;
+        // the position after a damaged batch is only known if its checksum tells that its length may be wrong
+        options.check_crcs |= options.on_damage != OnDamage::Raise;
         let mut transactions = None;
         if options.isolation_level == IsolationLevel::ReadCommitted {
+            // a damaged batch is in no transaction, so without its checksum it would count as committed
+            options.check_crcs = true;
             let found = log.transactions()?;
             if options.on_damage == OnDamage::Raise {
                 // undecided transactions matter only if the range ends above the last stable offset
@@ -42,7 +48,7 @@ impl Filter {
         Ok(Self { options, start, end, transactions })
     }
 
-    /// Whether a batch may contain a record that the scan returns, by its verified header.
+    /// Whether a batch may contain a record that the scan returns, by its header.
     pub(super) fn accepts(&self, header: &BatchHeader) -> bool {
         let ranges = &self.options.ranges;
         // a header has no smallest timestamp; if all records have the same one, it is the largest
@@ -55,8 +61,18 @@ impl Filter {
 
     /// Whether a record is in the ranges.
     #[inline]
-    pub(super) fn accepts_record(&self, record: &RecordRef<'_>) -> bool {
-        (self.start..self.end).contains(&record.offset) && self.options.ranges.contains_time(record.timestamp)
+    pub(super) fn accepts_record(&self, offset: i64, timestamp: i64) -> bool {
+        (self.start..self.end).contains(&offset) && self.options.ranges.contains_time(timestamp)
+    }
+
+    /// Removes the records that are not in the ranges. Their offsets ascend.
+    #[cfg(feature = "arrow")]
+    pub(super) fn retain(&self, spans: &mut Vec<RecordSpan>) {
+        let is_within = spans.first().is_none_or(|first| first.offset >= self.start)
+            && spans.last().is_none_or(|last| last.offset < self.end);
+        if !is_within || self.options.ranges.has_times() {
+            spans.retain(|span| self.accepts_record(span.offset, span.timestamp));
+        }
     }
 
     /// How the transaction of a batch ended; every batch counts as committed in an uncommitted scan.

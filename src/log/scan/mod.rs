@@ -7,10 +7,14 @@ mod damage;
 mod damaged_range;
 mod filter;
 mod options;
+mod progress;
 mod ranges;
+#[cfg(feature = "arrow")]
+mod spans;
 mod stats;
 mod uncommitted;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,14 +23,16 @@ use damage::abandon_batch;
 pub use damaged_range::DamagedRange;
 use filter::Filter;
 pub use options::{OnDamage, ScanOptions, ScanStep};
+pub(crate) use progress::Counted;
+pub use progress::Progress;
 pub use ranges::Ranges;
 pub use stats::ScanStats;
-pub(crate) use uncommitted::Uncommitted;
+use uncommitted::Uncommitted;
 
 use super::{Log, Outcome};
 use crate::error::{Error, Result};
 use crate::record::{Payload, RecordRef, Records};
-use crate::segment::{Batch, Step, Walk};
+use crate::segment::{Batch, Damage, Step, Walk, reusable};
 use crate::types::IsolationLevel;
 
 /// A scan in progress. *Memory*: one batch and its decompressed records.
@@ -37,7 +43,9 @@ pub struct Scan {
     cursor: Cursor,
     /// The batch whose records are being returned.
     batch: Option<(Batch, Records, Payload)>,
-    buffer: Vec<u8>,
+    buffer: Arc<Vec<u8>>,
+    /// Whether the caller keeps bytes of batches.
+    keeps_bytes: bool,
     damaged_ranges: Vec<DamagedRange>,
     stats: ScanStats,
     /// For a scan that may return records which a committed reader may not see.
@@ -75,7 +83,8 @@ impl Log {
             filter,
             cursor: Cursor::default(),
             batch: None,
-            buffer: Vec::new(),
+            buffer: Arc::default(),
+            keeps_bytes: false,
             damaged_ranges: Vec::new(),
             stats: ScanStats::default(),
             uncommitted: is_uncommitted.then(Uncommitted::default),
@@ -122,7 +131,7 @@ impl Scan {
     }
 
     /// The transactions of the records returned so far; `None` if all are committed.
-    pub(crate) fn uncommitted(&self) -> Option<Uncommitted> {
+    fn uncommitted(&self) -> Option<Uncommitted> {
         let mut uncommitted = self.uncommitted.clone()?;
         uncommitted.end_batch(self.first_returned);
         (!uncommitted.is_none()).then_some(uncommitted)
@@ -134,18 +143,31 @@ impl Scan {
     /// [`Error::Corrupt`] with [`OnDamage::Raise`]; and, whatever [`OnDamage`] is, [`Error::UnsupportedFormat`],
     /// [`Error::Io`], [`Error::LogChanged`] and [`Error::Interrupted`]. An error ends the scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
+        loop {
+            if let ControlFlow::Break(step) = self.next_step_within(u64::MAX)? {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// [`Scan::next_step`], but `Continue` after about `max_bytes` of batches that are not returned.
+    pub(crate) fn next_step_within(&mut self, max_bytes: u64) -> Result<ControlFlow<Option<ScanStep>>> {
         self.batch = None;
         let first_returned = self.first_returned.take();
         if let Some(uncommitted) = &mut self.uncommitted {
             uncommitted.end_batch(first_returned);
         }
         if self.finished {
-            return Ok(None);
+            return Ok(ControlFlow::Break(None));
         }
-        let next = self.find_next();
-        if !matches!(next, Ok(Some(_))) {
-            self.finished = true;
-        }
+        let stop = self.stats.bytes_read.saturating_add(max_bytes);
+        let next = loop {
+            let next = self.advance();
+            if !matches!(next, Ok(ControlFlow::Continue(()))) || self.stats.bytes_read >= stop {
+                break next;
+            }
+        };
+        self.finished |= matches!(next, Ok(ControlFlow::Break(None)) | Err(_));
         next
     }
 
@@ -164,7 +186,7 @@ impl Scan {
             match records.next(bytes) {
                 Ok(None) => return Ok(None),
                 Ok(Some(record)) => {
-                    if self.filter.accepts_record(&record) {
+                    if self.filter.accepts_record(record.offset, record.timestamp) {
                         self.stats.records += 1;
                         self.first_returned.get_or_insert(record.offset);
                         return Ok(Some(record));
@@ -181,67 +203,48 @@ impl Scan {
         }
     }
 
-    /// Calls `take` with one record after another, as [`Scan::next_record`] returns them, until it returns false. The
-    /// record is passed by reference: moving it would take half of the time of a column. True if `take` ended the loop,
-    /// false after the last record.
-    #[cfg(feature = "arrow")]
-    pub(crate) fn each_record(
-        &mut self,
-        mut take: impl FnMut(&RecordRef<'_>) -> Result<bool>,
-    ) -> Result<bool> {
-        let Some((batch, records, payload)) = &mut self.batch else { return Ok(false) };
-        let Some(bytes) = payload_bytes(batch, *payload, &mut self.cursor.walk, &self.buffer)? else {
-            return Ok(false);
-        };
-        loop {
-            match &records.next(bytes) {
-                Ok(None) => return Ok(false),
-                Ok(Some(record)) => {
-                    if self.filter.accepts_record(record) {
-                        self.stats.records += 1;
-                        self.first_returned.get_or_insert(record.offset);
-                        if !take(record)? {
-                            return Ok(true);
-                        }
-                    }
-                }
-                Err(malformed) => {
-                    let segment = self.cursor.segment.as_ref();
-                    let broken = abandon_batch(&mut self.batch, segment, self.filter.raises(), malformed);
-                    self.finished |= broken.is_err();
-                    self.damaged_ranges.extend(broken?);
-                    return Ok(false);
-                }
-            }
+    /// Reads the next batch; `Break` if it is returned, or at the end.
+    fn advance(&mut self) -> Result<ControlFlow<Option<ScanStep>>> {
+        self.log.options().interrupt.check()?;
+        if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Error::Interrupted("another thread failed".into()));
         }
-    }
-
-    fn find_next(&mut self) -> Result<Option<ScanStep>> {
-        loop {
-            self.log.options().interrupt.check()?;
-            if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-                return Err(Error::Interrupted("another thread failed".into()));
-            }
-            if self.cursor.walk.is_none() && !self.next_segment()? {
-                return Ok(self.damaged_tail()?.map(ScanStep::DamagedRange));
-            }
-            let damaged = match self.cursor.next_batch()? {
-                Step::End => None,
-                Step::Damage(damage) => self.skip_damage(&damage)?,
-                Step::Batch(batch) => match self.decide(batch)? {
-                    Decision::Returned => return Ok(Some(ScanStep::Batch(batch))),
-                    Decision::AfterRange => return Ok(None),
+        if self.cursor.walk.is_none() && !self.next_segment()? {
+            return Ok(ControlFlow::Break(self.damaged_tail()?.map(ScanStep::DamagedRange)));
+        }
+        let damaged = match self.cursor.next_batch()? {
+            Step::End => None,
+            Step::Damage(damage) => self.skip_damage(&damage)?,
+            Step::Batch(batch) => match self.damage_of_skipped(&batch)? {
+                Some(damage) => self.skip_damage(&damage)?,
+                None => match self.decide(batch)? {
+                    Decision::Returned => return Ok(ControlFlow::Break(Some(ScanStep::Batch(batch)))),
+                    Decision::AfterRange => return Ok(ControlFlow::Break(None)),
                     Decision::Skipped => None,
                     Decision::Damaged => self.reported(),
                 },
-            };
-            if let Some(damaged) = damaged {
-                return Ok(Some(ScanStep::DamagedRange(damaged)));
+            },
+        };
+        Ok(damaged.map_or(ControlFlow::Continue(()), |range| {
+            ControlFlow::Break(Some(ScanStep::DamagedRange(range)))
+        }))
+    }
+
+    /// The damage of a batch that the scan skips by its header. Where the scan verifies no checksums, a flipped bit in a header
+    /// would otherwise lose the records of the batch.
+    fn damage_of_skipped(&mut self, batch: &Batch) -> Result<Option<Damage>> {
+        let is_skipped = batch.header.last_offset < self.filter.start || !self.filter.accepts(&batch.header);
+        let before = self.cursor.before;
+        match &mut self.cursor.walk {
+            Some(walk) if is_skipped && !self.filter.options.check_crcs => {
+                let damaged = batch.header.ensure_valid(walk.bytes(batch)?).err();
+                Ok(damaged.map(|malformed| walk.reject(batch, before, malformed)))
             }
+            _ => Ok(None),
         }
     }
 
-    /// Decides what to do with a verified batch, and opens it if its records are returned.
+    /// Decides what to do with a batch, and opens it if its records are returned.
     fn decide(&mut self, batch: Batch) -> Result<Decision> {
         let header = batch.header;
         let (Some(segment), Some(walk)) = (&self.cursor.segment, &mut self.cursor.walk) else {
@@ -301,13 +304,13 @@ impl Scan {
     /// Prepares a batch's records; false if they cannot be read and are a damaged range.
     fn open(&mut self, batch: Batch) -> Result<bool> {
         let Some(walk) = &mut self.cursor.walk else { return Ok(false) };
-        match Records::open(batch.header, walk.bytes(&batch)?, &mut self.buffer) {
+        match Records::open(batch.header, walk.bytes(&batch)?, reusable(&mut self.buffer)) {
             Ok((records, payload)) => {
                 self.stats.batches_decompressed += u64::from(payload == Payload::Buffer);
                 self.batch = Some((batch, records, payload));
                 Ok(true)
             }
-            Err(malformed) => self.skip_batch(&batch, &malformed).map(|()| false),
+            Err(malformed) => self.skip_batch(&batch, malformed).map(|()| false),
         }
     }
 }

@@ -17,7 +17,7 @@ pub enum OnDamage {
 }
 
 /// The options of a scan.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct ScanOptions {
     /// Which records.
     pub ranges: Ranges,
@@ -29,6 +29,28 @@ pub struct ScanOptions {
     pub on_damage: OnDamage,
     /// Return every batch of the range by its header, including control batches, and open none.
     pub batches_only: bool,
+    /// Whether the checksum of each batch is verified. False is `check.crcs=false` of Kafka's consumer: damage that breaks the
+    /// structure of batches and records is still found, and other damaged bytes are returned as data.
+    ///
+    /// The checksums of batches that the scan skips by their headers are verified, so that damage loses no record silently.
+    /// Checksums still decide where the log ends (a last batch whose checksum does not match is not part of it), which batch
+    /// follows damage, and which batch an entry of a time index names.
+    /// With [`IsolationLevel::ReadCommitted`] every checksum is verified, because a damaged batch is in no transaction; and with
+    /// [`OnDamage::Skip`] and [`OnDamage::Report`], because after a batch of a wrong length intact ones would be skipped.
+    pub check_crcs: bool,
+}
+
+impl Default for ScanOptions {
+    fn default() -> Self {
+        Self {
+            ranges: Ranges::default(),
+            isolation_level: IsolationLevel::default(),
+            include_control: false,
+            on_damage: OnDamage::default(),
+            batches_only: false,
+            check_crcs: true,
+        }
+    }
 }
 
 /// The next item of a scan.

@@ -38,7 +38,7 @@ impl Ranges {
         }
     }
 
-    fn has_times(&self) -> bool {
+    pub(super) fn has_times(&self) -> bool {
         self.start_time.is_some() || self.end_time.is_some()
     }
 

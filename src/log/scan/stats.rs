@@ -13,7 +13,7 @@ pub struct ScanStats {
     pub batches_decompressed: u64,
     /// Segments whose `.log` was walked.
     pub segments_opened: u64,
-    /// Bytes of the batches whose checksum was verified.
+    /// Bytes of the batches that were read.
     pub bytes_read: u64,
     /// Gaps in the offsets between two batches, as compaction and aborted producers leave them.
     pub offset_gaps: u64,

@@ -49,7 +49,7 @@ impl Uncommitted {
         }
     }
 
-    /// Processes a verified batch, returned or not.
+    /// Processes a batch that was read, returned or not.
     pub(super) fn observe(&mut self, batch: &Batch, walk: &mut Walk) -> Result<()> {
         let header = batch.header;
         self.next_offset = header.last_offset + 1;

@@ -114,6 +114,11 @@ impl<V, const N: usize> View<V, N> {
         self.range(0, self.len())
     }
 
+    /// The values from the one with `index` keys below its own, in order of their keys.
+    pub fn iter_from(&self, index: usize) -> Iter<'_, V, N> {
+        self.range(index.min(self.len()), self.len())
+    }
+
     /// The number of keys.
     pub fn len(&self) -> usize {
         self.generation.len(self.tail)
@@ -124,8 +129,8 @@ impl<V, const N: usize> View<V, N> {
         self.tail == 0
     }
 
-    /// The keys below the floor of `key`.
-    fn rank_of_floor(&self, key: i64) -> Option<usize> {
+    /// The number of keys below the floor of `key`; `None` if all keys are above it.
+    pub fn rank_of_floor(&self, key: i64) -> Option<usize> {
         let (base, _) = self.active.as_ref()?;
         let address = if key >= *base { self.tail - 1 } else { self.generation.floor(key, self.tail)? };
         Some(self.generation.rank(address))

@@ -347,6 +347,34 @@ def test_an_error_of_standard_output_is_named(
     assert (done.returncode, done.stderr.decode()) == (1, f"cordwood: standard output: {reason}\n")
 
 
+def test_a_closed_standard_error_does_not_matter(script_environment: dict[str, str]) -> None:
+    words = [sys.executable, "-m", "cordwood.cli", "cat", str(SMALL.path), "--limit", "1"]
+    done = subprocess.run(
+        ["/bin/sh", "-c", '"$@" 2>&-', "sh", *words], env=script_environment, stdout=subprocess.PIPE, check=False
+    )
+    assert (done.returncode, done.stdout.count(b"\n")) == (0, 1)
+
+
+@pytest.mark.parametrize("given", FORMATS)
+def test_output_that_fits_in_part_is_an_error(tmp_path: Path, script_environment: dict[str, str], given: str) -> None:
+    """An unbuffered standard output writes the part and reports its size, which was ignored."""
+    script = write_script(
+        tmp_path,
+        """
+        import os, resource, sys
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+        os.dup2(os.open(sys.argv[2], os.O_WRONLY | os.O_CREAT), 1)
+        words = [sys.executable, "-u", "-m", "cordwood.cli", "cat", sys.argv[1], "--format", sys.argv[3]]
+        os.execv(sys.executable, words)
+        """,
+    )
+    target = tmp_path / "out"
+    words = [sys.executable, str(script), str(SMALL.path), str(target), given]
+    done = subprocess.run(words, env=script_environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (1, b"cordwood: standard output: File too large\n")
+    assert target.stat().st_size == 1000
+
+
 def test_a_standard_input_that_cannot_be_read_is_named(tmp_path: Path, script_environment: dict[str, str]) -> None:
     words = [sys.executable, "-m", "cordwood.cli", "append", str(tmp_path / "never-0")]
     shell = ["/bin/sh", "-c", '"$@" 0> /dev/null', "sh", *words]

@@ -23,15 +23,15 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-def stuck(rows, out):
+def stuck(blocks, out):
     out.write(b"x" * (1 << 20))
     print("begun", flush=True)
     if sys.argv[3] == "waiting":
         sys.stdin.read()
-    for _ in itertools.cycle(rows):
+    for _ in itertools.cycle(blocks):
         pass
 
-cat.write_jsonl = stuck
+cat.write_lines = stuck
 sys.exit(main(["cat", sys.argv[1], "-o", sys.argv[2]]))
 """
 
@@ -65,9 +65,9 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path, script_environment: dic
     script = write_script(
         tmp_path,
         "import os, signal, sys\nimport cordwood.cli.cat as cat\nfrom cordwood.cli import main\n"
-        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nwrite = cat.write_jsonl\n"
-        "def hung_up(rows, out):\n    os.kill(os.getpid(), signal.SIGHUP)\n    write(rows, out)\n"
-        "cat.write_jsonl = hung_up\nprint(main(['cat', sys.argv[1], '-o', sys.argv[2]]))\n",
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nwrite = cat.write_lines\n"
+        "def hung_up(blocks, out):\n    os.kill(os.getpid(), signal.SIGHUP)\n    write(blocks, out)\n"
+        "cat.write_lines = hung_up\nprint(main(['cat', sys.argv[1], '-o', sys.argv[2]]))\n",
     )
     done = run(script, SMALL.path, tmp_path / "out.jsonl", env=script_environment)
     assert done.stdout == "0\n"

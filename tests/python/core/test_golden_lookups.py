@@ -16,7 +16,7 @@ every_partition = pytest.mark.parametrize("part", corpus.partitions(), ids=str)
 with_clean_indexes = pytest.mark.parametrize("part", [p for p in corpus.partitions() if p.case not in KILLED], ids=str)
 killed = pytest.mark.parametrize("part", [p for p in corpus.partitions() if p.case in KILLED], ids=str)
 
-METHODS = (None, "binary", "warm")
+METHODS = (None, "binary", "warm", "learned")
 
 
 def entries(part: Partition, kind: str) -> dict[int, list[tuple[int, int]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 import cordwood as cw
 
-METHODS = (None, "binary", "warm")
+METHODS = (None, "binary", "warm", "learned")
 
 
 def offset_index(folder: Path, entries: list[tuple[int, int]], base: int = 0, tail: bytes = b"") -> Any:
@@ -149,6 +150,25 @@ def test_pages_touched_to_find_the_newest_entry(tmp_path: Path, pages: int, bina
     index = offset_index(tmp_path, [(n + 1, (n + 1) * 50) for n in range(count)])
     assert list(index.trace(count, method="binary")) == binary
     assert list(index.trace(count, method="warm")) == warm
+    # the last entry is in memory
+    assert list(index.trace(count, method="learned")) == []
+
+
+def test_a_learned_look_up_of_any_entry_reads_one_page_or_pages_of_the_warm_section(tmp_path: Path) -> None:
+    count = 13 * 4096 // 8
+    first_warm = count - 1 - 8192 // 8
+    # from 1 to 2,000 offsets between two entries
+    offsets = list(itertools.accumulate(1 + (n // 900 * 331) % 2000 for n in range(count)))
+    index = offset_index(tmp_path, [(offset, 50 * n) for n, offset in enumerate(offsets)])
+    for offset in offsets[: count // 256 + 1]:
+        assert index.lookup(offset).offset == offset
+    for slot in range(0, count - 1, 7):
+        pages = list(index.trace(offsets[slot]))
+        if slot < first_warm:
+            assert pages == [slot // 512]
+        else:
+            assert slot // 512 in pages
+            assert min(pages) >= first_warm // 512
 
 
 @pytest.mark.parametrize("count", [1, 2, 683, 684, 1025, 1026, 5000])

@@ -161,6 +161,43 @@ def test_a_forked_child_uses_the_log_of_its_parent(tmp_path: Path, io: str, scri
     assert run(script, PLAIN.path, io, env=script_environment).stdout.split() == ["fine"]
 
 
+FORKED_TABLES = """
+import os, sys, threading
+import cordwood as cw
+
+path, io = sys.argv[1:]
+times = range(1_700_000_000_000, 1_700_000_009_000, 150)
+
+def find(log):
+    return [log.locate(n).position for n in range(0, 1500, 7)], [log.offset_for_time(time).offset for time in times]
+
+right = find(cw.Log(path, io=io))
+warm = cw.Log(path, io=io)
+for _ in range(20):
+    assert find(warm) == right
+for _ in range(5):
+    # another thread builds the tables of this log while the process forks
+    log = cw.Log(path, io=io)
+    thread = threading.Thread(target=lambda: [find(log) for _ in range(20)])
+    thread.start()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if all(find(log) == find(warm) == right for _ in range(20)) else 3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join()
+    assert find(log) == right
+print("fine")
+"""
+
+
+@pytest.mark.parametrize("io", ["mmap", "pread"])
+def test_a_forked_child_finds_the_same_as_its_parent_with_tables(
+    tmp_path: Path, io: str, script_environment: dict[str, str]
+) -> None:
+    script = write_script(tmp_path, FORKED_TABLES)
+    assert run(script, PLAIN.path, io, env=script_environment).stdout.split() == ["fine"]
+
+
 SPAWN = """
 import multiprocessing as mp
 import sys

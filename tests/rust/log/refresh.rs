@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use cordwood::log::{OnDamage, Ranges};
 use cordwood::types::Io;
+use cordwood::writer::{LogWriter, WriterOptions};
 use cordwood::{Error, Log};
 
 use crate::support::batches::{BatchV2, Built, Rec};
@@ -259,6 +260,25 @@ fn segments_unchanged_for_longer_than_a_tick_are_shared() {
         .set_modified(SystemTime::now())
         .unwrap();
     assert_eq!(shared(&aged, &aged.refresh().unwrap()), [true, false, false], "another time");
+}
+
+#[test]
+fn segments_are_shared_with_a_log_from_before_the_first_writer() {
+    let parent = folder();
+    let dir = parent.path().join("t-0");
+    fs::create_dir(&dir).unwrap();
+    three_segments(&dir);
+    age(&dir);
+    let before = open(&dir, Io::Pread);
+    results_of(&before).unwrap();
+    let mut writer = LogWriter::open(&dir, &WriterOptions::default()).unwrap();
+    let refreshed = before.refresh().unwrap();
+    let is_shared =
+        |log: &Log| Arc::ptr_eq(before.segments().first().unwrap(), log.segments().first().unwrap());
+    assert!(is_shared(&refreshed));
+    // the count is no longer the one that both began with
+    writer.truncate_to(25).unwrap();
+    assert!(!is_shared(&refreshed.refresh().unwrap()));
 }
 
 #[test]

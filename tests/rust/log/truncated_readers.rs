@@ -1,6 +1,6 @@
 //! Readers that were opened before the log was truncated: none returns data that was written over the removed data.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cordwood::config::LogConfig;
 use cordwood::index::OffsetIndex;
@@ -9,6 +9,8 @@ use cordwood::record::NewRecord;
 use cordwood::types::Io;
 use cordwood::writer::{FlushMode, LogWriter, WriterOptions};
 
+use crate::support::batches::{BatchV2, Rec};
+use crate::support::partition::{Indexing, PartitionBuilder};
 use crate::support::reading::{all, folder, open};
 
 fn writing(path: &Path, segment_bytes: u32) -> LogWriter {
@@ -56,6 +58,50 @@ fn a_reader_detects_a_truncation_even_if_the_file_has_the_same_size() {
             assert_eq!(values(&reader.refresh().unwrap()), ("xxxxxyyyyy".to_owned(), None));
         }
         assert_eq!(values(&writer.reader().unwrap()), ("xxxxxyyyyy".to_owned(), None));
+    }
+}
+
+/// Ten batches of one record, as Kafka writes them, and no file of a `LogWriter`.
+fn written_by_kafka(folder: &Path) -> PathBuf {
+    let batch = |offset| BatchV2::new(offset).record(Rec::at(1_000 + offset).value(b"x")).build();
+    PartitionBuilder::new(Indexing::every(1)).segment(0, (0..10).map(batch)).write(folder, "orders-0")
+}
+
+#[test]
+fn a_reader_that_was_opened_before_any_writer_detects_a_truncation() {
+    for has_tables in [false, true] {
+        let folder = folder();
+        let path = written_by_kafka(folder.path());
+        let readers = [Io::Pread, Io::Auto].map(|io| open(&path, io));
+        let assert_all_found = |reader: &Log| {
+            for n in 0..10 {
+                assert_eq!(reader.locate(n).unwrap().unwrap().batch_base_offset, n);
+                assert_eq!(reader.offset_for_time(1_000 + n).unwrap().unwrap().offset, n);
+            }
+        };
+        for reader in readers.iter().filter(|_| has_tables) {
+            (0..20).for_each(|_| assert_all_found(reader));
+        }
+        let mut writer = writing(&path, 1 << 20);
+        readers.iter().for_each(assert_all_found);
+        assert_eq!(values(&readers[0]), ("x".repeat(10), None));
+        writer.truncate_to(5).unwrap();
+        append(&mut writer, b"y", 5);
+        if has_tables {
+            // its look-ups are in memory, and nothing was read since the writer has the log
+            assert_all_found(&readers[1]);
+        }
+        for reader in &readers {
+            // nothing is so late: no file is read, but the count
+            assert_eq!(reader.offset_for_time(i64::MAX).unwrap_err().code(), "log_changed");
+            for n in [0, 7] {
+                assert_eq!(reader.locate(n).unwrap_err().code(), "log_changed");
+                assert_eq!(reader.offset_for_time(1_000 + n).unwrap_err().code(), "log_changed");
+            }
+            assert_eq!(reader.locate_many(&[0]).unwrap_err().code(), "log_changed");
+            assert_eq!(values(reader), (String::new(), Some("log_changed")));
+            assert_eq!(values(&reader.refresh().unwrap()), ("xxxxxyyyyy".to_owned(), None));
+        }
     }
 }
 

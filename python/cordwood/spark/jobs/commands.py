@@ -14,10 +14,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
-from cordwood.cli.formats import Row, write_jsonl
 from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import bytes_in_words, print_json, print_table, several
 from cordwood.spark import errors, jobs
+from cordwood.spark.jobs.json_lines import Row, write_jsonl
 from cordwood.spark.jobs.outputs import new_output
 from cordwood.spark.jobs.progress import ExportWatch, tasks_watched
 from cordwood.spark.jobs.session import start

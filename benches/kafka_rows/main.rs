@@ -1,0 +1,51 @@
+//! Every read path compared with Kafka's own classes on the same files and targets, in alternating turns: `make bench-kafka`.
+//!
+//! All answers are compared before anything is timed, and their sum after every turn. A difference is a panic. Exit code 1:
+//! with `--strict`, a floor was missed. This is not a criterion bench, because the other side runs in a JVM.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
+    reason = "a bench fails by panicking, and its sizes are its own"
+)]
+#![allow(unreachable_pub, dead_code, reason = "nothing outside a bench sees it, and each uses its own part")]
+
+mod arguments;
+mod bulk;
+mod columns;
+mod contest;
+mod data;
+mod headers;
+mod index;
+#[path = "../support/kafka.rs"]
+mod kafka;
+mod log_look_ups;
+mod log_targets;
+mod look_up;
+#[path = "../support/random.rs"]
+mod random;
+mod recovery;
+mod segment_map;
+#[path = "../support/turns.rs"]
+mod turns;
+
+use arguments::Arguments;
+use contest::Contest;
+
+fn main() {
+    let mut contest = Contest::start(Arguments::of_command_line());
+    index::run(&mut contest);
+    log_look_ups::run(&mut contest);
+    bulk::run(&mut contest);
+    headers::run(&mut contest);
+    recovery::run(&mut contest);
+    columns::run(&mut contest);
+    segment_map::run(&mut contest);
+    if !contest.finish() {
+        std::process::exit(1);
+    }
+}

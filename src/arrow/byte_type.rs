@@ -1,0 +1,78 @@
+//! The types of keys and values.
+
+use arrow_schema::DataType;
+
+use crate::error::{Error, Result};
+use crate::log::Origin;
+use crate::record::{ByteSpan, RecordSpan};
+
+/// The type of the column of keys or values.
+///
+/// The bytes of a view are not copied: the buffers of the array are the blocks that were read from the file, or the decompressed
+/// batches. They stay in memory as long as one row of them is used. With [`Io::Mmap`](crate::types::Io::Mmap) they are the mapped
+/// files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ByteType {
+    /// Bytes.
+    #[default]
+    Binary,
+    /// Views of bytes.
+    BinaryView,
+    /// Text. Bytes that are not UTF-8 are an error.
+    String,
+    /// Views of text. Bytes that are not UTF-8 are an error.
+    StringView,
+}
+
+impl ByteType {
+    /// The type of Arrow.
+    pub(super) fn data_type(self) -> DataType {
+        match self {
+            Self::Binary => DataType::Binary,
+            Self::BinaryView => DataType::BinaryView,
+            Self::String => DataType::Utf8,
+            Self::StringView => DataType::Utf8View,
+        }
+    }
+
+    /// Whether the column refers to bytes that it does not own.
+    pub(super) fn is_view(self) -> bool {
+        matches!(self, Self::BinaryView | Self::StringView)
+    }
+
+    /// The same type with views.
+    #[must_use]
+    pub fn with_views(self) -> Self {
+        match self {
+            Self::Binary | Self::BinaryView => Self::BinaryView,
+            Self::String | Self::StringView => Self::StringView,
+        }
+    }
+
+    /// Checks that keys or values of a batch have this type. `argument`: the option that has the type.
+    pub(super) fn check(
+        self,
+        argument: &'static str,
+        payload: &[u8],
+        spans: &[RecordSpan],
+        origin: &Origin<'_>,
+        span: impl Fn(&RecordSpan) -> ByteSpan,
+    ) -> Result<()> {
+        if matches!(self, Self::Binary | Self::BinaryView) {
+            return Ok(());
+        }
+        let invalid = |record: &RecordSpan| std::str::from_utf8(span(record).bytes(payload)).err();
+        let Some((record, invalid)) = spans.iter().find_map(|record| Some((record, invalid(record)?))) else {
+            return Ok(());
+        };
+        let partition = match (origin.topic, origin.partition) {
+            (Some(topic), Some(partition)) => format!(" of {topic}-{partition}"),
+            _ => String::new(),
+        };
+        let found = format!(
+            "{invalid} in the record at offset {}{partition}, in the batch at position {} of segment {}",
+            record.offset, origin.batch.position, origin.segment
+        );
+        Err(Error::config(argument, "binary or binary_view, because not all bytes are UTF-8", found))
+    }
+}

@@ -1,0 +1,105 @@
+//! A column of byte strings under construction.
+
+use arrow_array::GenericByteArray;
+use arrow_array::types::ByteArrayType;
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::ArrowError;
+
+use super::validity::Validity;
+use crate::record::ByteSpan;
+
+/// The length of a byte string up to which it is copied together with the bytes after it.
+const SHORT: usize = 32;
+
+/// Byte strings one after another, of which some may be null.
+#[derive(Debug)]
+pub(super) struct ByteValues {
+    bytes: Vec<u8>,
+    /// 0, and the end of each.
+    offsets: Vec<i32>,
+    validity: Validity,
+    /// The number of bytes and of rows of the last array: the next one is probably as large.
+    expected: (usize, usize),
+}
+
+impl Default for ByteValues {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), offsets: vec![0], validity: Validity::default(), expected: (0, 0) }
+    }
+}
+
+impl ByteValues {
+    /// The number of rows.
+    pub(super) fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Adds one byte string for each item. Returns the number of bytes added.
+    #[inline]
+    pub(super) fn extend<I>(&mut self, payload: &[u8], items: &[I], span: impl Fn(&I) -> ByteSpan) -> usize {
+        self.make_room();
+        self.validity.extend(items, |item| !span(item).is_null());
+        self.offsets.reserve(items.len());
+        let before = self.bytes.len();
+        for item in items {
+            copy(&mut self.bytes, payload, span(item));
+            self.offsets.push(offset(self.bytes.len()));
+        }
+        self.bytes.len() - before
+    }
+
+    /// Adds `count` times the same byte string, or null.
+    pub(super) fn repeat(&mut self, bytes: Option<&[u8]>, count: usize) {
+        self.make_room();
+        self.validity.repeat(bytes.is_some(), count);
+        for _ in 0..count {
+            self.bytes.extend_from_slice(bytes.unwrap_or_default());
+            self.offsets.push(offset(self.bytes.len()));
+        }
+    }
+
+    /// Returns the rows so far and empties the column.
+    ///
+    /// # Errors
+    /// [`ArrowError`] if the values have more bytes than their offsets can count, and for a type of strings if a value is not
+    /// UTF-8.
+    pub(super) fn finish<T: ByteArrayType<Offset = i32>>(
+        &mut self,
+    ) -> Result<GenericByteArray<T>, ArrowError> {
+        if i32::try_from(self.bytes.len()).is_err() {
+            return Err(ArrowError::OffsetOverflowError(self.bytes.len()));
+        }
+        self.expected = (self.bytes.len(), self.offsets.len());
+        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let bytes = Buffer::from_vec(std::mem::take(&mut self.bytes));
+        GenericByteArray::try_new(offsets, bytes, self.validity.finish())
+    }
+
+    fn make_room(&mut self) {
+        if self.len() == 0 {
+            // a little more, because doubling the size would copy all
+            self.bytes.reserve_exact(self.expected.0 + self.expected.0 / 16 + SHORT);
+            self.offsets.reserve_exact(self.expected.1);
+        }
+    }
+}
+
+/// An offset; one that is too large makes [`ByteValues::finish`] fail. The limits of a record batch keep them far below 2^31.
+fn offset(position: usize) -> i32 {
+    i32::try_from(position).unwrap_or(i32::MAX)
+}
+
+/// Appends a byte string. A short one is copied with the bytes after it, which are cut off again: a copy of a constant length
+/// takes a few instructions, others are a call.
+#[inline]
+fn copy(bytes: &mut Vec<u8>, payload: &[u8], span: ByteSpan) {
+    let end = bytes.len() + span.len();
+    match payload.get(span.start()..).and_then(|rest| rest.first_chunk::<SHORT>()) {
+        Some(chunk) if span.len() <= SHORT => {
+            bytes.extend_from_slice(chunk);
+            bytes.truncate(end);
+        }
+        _ => bytes.extend_from_slice(span.bytes(payload)),
+    }
+}

@@ -1,0 +1,50 @@
+//! A column of numbers under construction.
+
+use arrow_array::{ArrowPrimitiveType, PrimitiveArray};
+use arrow_buffer::{ArrowNativeType, ScalarBuffer};
+
+use super::validity::Validity;
+
+/// Numbers, of which some may be null. The value of a null is 0.
+#[derive(Debug, Default)]
+pub(super) struct Numbers<T> {
+    values: Vec<T>,
+    validity: Validity,
+    /// The length of the last array: the next one is probably as long.
+    expected: usize,
+}
+
+impl<T: ArrowNativeType> Numbers<T> {
+    /// Adds values.
+    #[inline]
+    pub(super) fn extend(&mut self, values: impl ExactSizeIterator<Item = T>) {
+        self.validity.repeat(true, values.len());
+        self.room().extend(values);
+    }
+
+    /// Adds one value for each item; `None` is null.
+    #[inline]
+    pub(super) fn extend_options<I>(&mut self, items: &[I], value: impl Fn(&I) -> Option<T>) {
+        self.validity.extend(items, |item| value(item).is_some());
+        self.room().extend(items.iter().map(|item| value(item).unwrap_or_default()));
+    }
+
+    /// Adds `count` times the same value, or null.
+    pub(super) fn repeat(&mut self, value: Option<T>, count: usize) {
+        self.validity.repeat(value.is_some(), count);
+        self.room().extend(std::iter::repeat_n(value.unwrap_or_default(), count));
+    }
+
+    /// Returns the rows so far and empties the column.
+    pub(super) fn finish<P: ArrowPrimitiveType<Native = T>>(&mut self) -> PrimitiveArray<P> {
+        self.expected = self.values.len();
+        PrimitiveArray::new(ScalarBuffer::from(std::mem::take(&mut self.values)), self.validity.finish())
+    }
+
+    fn room(&mut self) -> &mut Vec<T> {
+        if self.values.is_empty() {
+            self.values.reserve_exact(self.expected);
+        }
+        &mut self.values
+    }
+}

@@ -1,0 +1,83 @@
+//! What a reading of one or more scans has found so far.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{DamagedRange, Scan, ScanStats, Uncommitted};
+use crate::error::Result;
+use crate::log::Log;
+
+/// The progress of a reader so far; shared with the code that started it.
+#[derive(Debug, Clone, Default)]
+pub struct Progress(Arc<Mutex<State>>);
+
+#[derive(Debug, Clone, Default)]
+struct State {
+    damaged_ranges: Vec<DamagedRange>,
+    stats: ScanStats,
+    /// The parts with records of transactions that are not known to be committed, in order.
+    uncommitted: Vec<(Log, Uncommitted)>,
+}
+
+/// The part of a scan that a [`Progress`] contains already.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Counted {
+    damaged_ranges: usize,
+    stats: ScanStats,
+    /// The index of the scan in [`State::uncommitted`], once it is known.
+    index: Option<usize>,
+}
+
+impl Progress {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The damaged ranges that were skipped.
+    pub fn damaged_ranges(&self) -> Vec<DamagedRange> {
+        self.lock().damaged_ranges.clone()
+    }
+
+    /// The statistics of the scans.
+    pub fn stats(&self) -> ScanStats {
+        self.lock().stats
+    }
+
+    /// The partition directory and the first returned offset of a transaction that was aborted or has not ended; see
+    /// [`Scan::first_uncommitted`].
+    ///
+    /// # Errors
+    /// Those of [`Scan::first_uncommitted`].
+    pub fn first_uncommitted(&self) -> Result<Option<(PathBuf, i64)>> {
+        let parts = self.lock().uncommitted.clone();
+        for (log, uncommitted) in parts {
+            if let Some(offset) = uncommitted.find(&log)? {
+                return Ok(Some((log.path().to_owned(), offset)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Adds what a scan has found since the last call. `counted` begins empty and belongs to this scan. Scans are read one
+    /// after another.
+    pub(crate) fn update(&self, scan: &Scan, counted: &mut Counted) {
+        let mut progress = self.lock();
+        let (ranges, stats) = (scan.damaged_ranges(), scan.stats());
+        progress.damaged_ranges.extend_from_slice(ranges.get(counted.damaged_ranges..).unwrap_or_default());
+        progress.stats += stats - counted.stats;
+        (counted.damaged_ranges, counted.stats) = (ranges.len(), stats);
+        let index = *counted.index.get_or_insert(progress.uncommitted.len());
+        progress.uncommitted.truncate(index);
+        progress.uncommitted.extend(scan.uncommitted().map(|uncommitted| (scan.log().clone(), uncommitted)));
+    }
+
+    /// Adds the progress of a reader of the part that follows.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn merge(&self, other: &Self) {
+        let other = std::mem::take(&mut *other.lock());
+        let mut progress = self.lock();
+        progress.damaged_ranges.extend(other.damaged_ranges);
+        progress.stats += other.stats;
+        progress.uncommitted.extend(other.uncommitted);
+    }
+}

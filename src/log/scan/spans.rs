@@ -1,0 +1,66 @@
+//! The records of a scan's current batch as positions in its payload: for columns, which take many records at a time.
+
+use std::ops::Range;
+
+use super::damage::abandon_batch;
+use super::{Scan, payload_bytes};
+use crate::error::Result;
+use crate::record::{Payload, RecordSpan};
+use crate::segment::SharedBytes;
+
+impl Scan {
+    /// Replaces `spans` by the next records of the batch that [`Scan::next_step`] returned: of at most `max` records those in
+    /// the range. False after the last. The caller passes the records that it returns to [`Scan::note_returned`].
+    ///
+    /// # Errors
+    /// As [`Scan::next_record`].
+    pub(crate) fn next_spans(&mut self, max: usize, spans: &mut Vec<RecordSpan>) -> Result<bool> {
+        spans.clear();
+        let Some((batch, records, payload)) = &mut self.batch else { return Ok(false) };
+        let Some(bytes) = payload_bytes(batch, *payload, &mut self.cursor.walk, &self.buffer)? else {
+            return Ok(false);
+        };
+        match records.next_spans(bytes, max, spans) {
+            Ok(has_more) => {
+                self.filter.retain(spans);
+                Ok(has_more)
+            }
+            Err(malformed) => {
+                let segment = self.cursor.segment.as_ref();
+                let broken = abandon_batch(&mut self.batch, segment, self.filter.raises(), &malformed);
+                self.finished |= broken.is_err();
+                self.damaged_ranges.extend(broken?);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Says that the caller keeps the bytes of [`Scan::payload`]: they are in memory, and nobody can shorten them. Only with
+    /// [`Io::Mmap`], which asserts that the files are not changed, are they in a mapping.
+    pub(crate) fn keep_bytes(&mut self) {
+        self.keeps_bytes = true;
+    }
+
+    /// The bytes to which the spans of the current batch refer.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
+    pub(crate) fn payload(&mut self) -> Result<SharedBytes> {
+        match (&self.batch, &mut self.cursor.walk) {
+            (Some((batch, _, Payload::Batch(start))), Some(walk)) => {
+                let whole = walk.shared(batch)?;
+                let Range { start: first, end } = whole.range();
+                Ok(whole.with_range(first.saturating_add(*start).min(end)..end))
+            }
+            _ => Ok(SharedBytes::buffer(&self.buffer, 0..self.buffer.len())),
+        }
+    }
+
+    /// Counts records of the current batch that were returned.
+    pub(crate) fn note_returned(&mut self, spans: &[RecordSpan]) {
+        self.stats.records += spans.len() as u64;
+        if let Some(first) = spans.first() {
+            self.first_returned.get_or_insert(first.offset);
+        }
+    }
+}

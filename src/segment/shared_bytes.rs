@@ -1,0 +1,94 @@
+//! Bytes of a log that may be kept after the reader that read them.
+
+use std::fmt;
+use std::ops::Range;
+use std::ptr;
+use std::sync::Arc;
+
+/// What owns bytes: a mapping, or a buffer that is not used for other bytes before.
+pub(crate) type Owner = Arc<dyn AsRef<[u8]> + Send + Sync>;
+
+/// A range of bytes with shared ownership.
+#[derive(Clone)]
+pub(crate) struct SharedBytes {
+    owner: Owner,
+    range: Range<usize>,
+    /// See [`SharedBytes::memory`].
+    memory: usize,
+}
+
+impl SharedBytes {
+    /// A range of a mapping.
+    pub(super) fn mapped(mapping: Owner, range: Range<usize>) -> Self {
+        Self { owner: mapping, range, memory: 0 }
+    }
+
+    /// A range of a buffer.
+    pub(crate) fn buffer(buffer: &Arc<Vec<u8>>, range: Range<usize>) -> Self {
+        let memory = buffer.capacity();
+        Self { owner: Arc::<Vec<u8>>::clone(buffer), range, memory }
+    }
+
+    /// The bytes.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        (*self.owner).as_ref().get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// The position of the bytes in the mapping or buffer.
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.range.clone()
+    }
+
+    /// The memory that is kept with the bytes: the size of the whole buffer; 0 for a mapping.
+    pub(crate) fn memory(&self) -> usize {
+        self.memory
+    }
+
+    /// Whether both are in the same mapping or buffer.
+    pub(crate) fn has_owner_of(&self, other: &Self) -> bool {
+        ptr::addr_eq(Arc::as_ptr(&self.owner), Arc::as_ptr(&other.owner))
+    }
+
+    /// Another range of the same mapping or buffer.
+    pub(crate) fn with_range(self, range: Range<usize>) -> Self {
+        Self { range, ..self }
+    }
+}
+
+impl AsRef<[u8]> for SharedBytes {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl fmt::Debug for SharedBytes {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("SharedBytes").field("range", &self.range).finish_non_exhaustive()
+    }
+}
+
+/// The buffer for other bytes: the same one, or a new one if the bytes in it are shared.
+pub(crate) fn reusable(buffer: &mut Arc<Vec<u8>>) -> &mut Vec<u8> {
+    if Arc::get_mut(buffer).is_none() {
+        *buffer = Arc::default();
+    }
+    // nothing else refers to it, so this does not copy it
+    Arc::make_mut(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_is_used_again_unless_its_bytes_are_shared() {
+        let mut buffer = Arc::new(vec![1, 2, 3]);
+        reusable(&mut buffer).push(4);
+        assert_eq!(*buffer, [1, 2, 3, 4]);
+        let shared = SharedBytes::buffer(&buffer, 1..3);
+        let at = buffer.as_ptr();
+        reusable(&mut buffer).extend([9; 3]);
+        assert_eq!((shared.bytes(), &buffer[..]), (&[2, 3][..], &[9; 3][..]));
+        assert_ne!(buffer.as_ptr(), at);
+    }
+}

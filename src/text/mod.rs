@@ -1,0 +1,39 @@
+//! Records as lines of text: JSON lines and CSV.
+//!
+//! | value | JSON lines | CSV |
+//! |---|---|---|
+//! | number, boolean | as it is | as it is |
+//! | null | `null` | an empty cell, without quotes |
+//! | timestamp | ms since the epoch | UTC: `2023-11-14 22:13:20.000Z` |
+//! | text (`topic`, `codec`) | a string | in quotes |
+//! | bytes (`key`, `value`) | a string if they are UTF-8, otherwise `{"base64": "…"}` | in quotes: text if they are UTF-8, otherwise `base64:…` |
+//! | `headers` | a list of pairs of a name and a value; `[]` if there are none | this JSON in quotes; an empty cell if there are none |
+//! | `error` | an object with the fields of [`DamagedRange`](crate::log::DamagedRange); `null` for records | this JSON in quotes; an empty cell for records |
+//!
+//! CSV begins with a line of headings. Cells are separated by `,`, and a `"` in a cell is doubled. JSON has `, ` and `: ` as
+//! separators and keeps characters outside ASCII.
+//!
+//! Characters that control a terminal, or that hide or reorder text, are escaped in JSON, always, as `\u001b`, and in cells of
+//! CSV for a terminal, as `\x1b`.
+
+mod base64;
+mod csv;
+mod escapes;
+mod json;
+mod lines;
+mod row;
+mod utc;
+
+pub use lines::{Block, Lines, LinesOptions};
+
+/// The form of the lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// A JSON object for each row.
+    #[default]
+    JsonLines,
+    /// CSV with a line of headings.
+    Csv,
+    /// CSV whose cells cannot control a terminal.
+    TerminalCsv,
+}

@@ -1,0 +1,113 @@
+//! Times as UTC: `2023-11-14 22:13:20.000Z`.
+
+/// Days from 0000-03-01 to 1970-01-01, in the Gregorian calendar.
+const DAYS_TO_EPOCH: u64 = 719_468;
+/// Days in 400 years.
+const DAYS_OF_ERA: u64 = 146_097;
+
+/// Writes milliseconds since the epoch. A year has four digits, from 10000 on more.
+pub(super) fn write(out: &mut Vec<u8>, milliseconds: u64) {
+    let (seconds, fraction) = (milliseconds / 1000, milliseconds % 1000);
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = date(days);
+    if year < 10_000 {
+        out.extend_from_slice(&two_digits(year / 100));
+        out.extend_from_slice(&two_digits(year % 100));
+    } else {
+        out.extend_from_slice(itoa::Buffer::new().format(year).as_bytes());
+    }
+    for (separator, part) in [(b'-', month), (b'-', day), (b' ', second / 3600)] {
+        out.push(separator);
+        out.extend_from_slice(&two_digits(part));
+    }
+    for part in [second / 60 % 60, second % 60] {
+        out.push(b':');
+        out.extend_from_slice(&two_digits(part));
+    }
+    let [_, hundreds] = two_digits(fraction / 100);
+    let [tens, ones] = two_digits(fraction % 100);
+    out.extend_from_slice(&[b'.', hundreds, tens, ones, b'Z']);
+}
+
+/// Year, month and day of a day since the epoch. The year begins in March here, so that the leap day is its last.
+fn date(days: u64) -> (u64, u64, u64) {
+    let days = days + DAYS_TO_EPOCH;
+    let (era, day) = (days / DAYS_OF_ERA, days % DAYS_OF_ERA);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    // months of 31, 30, 31, 30, 31 days, which repeat: 153 days in five of them
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let year = era * 400 + year;
+    if month < 10 { (year, month + 3, day) } else { (year + 1, month - 9, day) }
+}
+
+/// The digits of a number below 100.
+#[inline]
+fn two_digits(number: u64) -> [u8; 2] {
+    [number / 10 % 10, number % 10].map(|digit| b'0' + u8::try_from(digit).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{date, write};
+
+    fn text(milliseconds: u64) -> String {
+        let mut out = Vec::new();
+        write(&mut out, milliseconds);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn dates_are_those_of_a_calendar_that_counts_days() {
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        for days in 0..=400_000 {
+            assert_eq!(date(days), (year, month, day), "day {days}");
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let length = match month {
+                2 => 28 + u64::from(is_leap),
+                4 | 6 | 9 | 11 => 30,
+                _ => 31,
+            };
+            day += 1;
+            if day > length {
+                (month, day) = (month + 1, 1);
+            }
+            if month > 12 {
+                (year, month) = (year + 1, 1);
+            }
+        }
+    }
+
+    #[test]
+    fn known_times() {
+        for (milliseconds, wanted) in [
+            (0, "1970-01-01 00:00:00.000Z"),
+            (1, "1970-01-01 00:00:00.001Z"),
+            (951_782_400_000, "2000-02-29 00:00:00.000Z"),
+            (1_700_000_000_123, "2023-11-14 22:13:20.123Z"),
+            (253_402_300_799_999, "9999-12-31 23:59:59.999Z"),
+            (253_402_300_800_000, "10000-01-01 00:00:00.000Z"),
+            (971_890_963_199_999, "32767-12-31 23:59:59.999Z"),
+            (971_890_963_200_000, "32768-01-01 00:00:00.000Z"),
+            (i64::MAX.cast_unsigned(), "292278994-08-17 07:12:55.807Z"),
+        ] {
+            assert_eq!(text(milliseconds), wanted);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(crate::text::escapes::fixed_seed())]
+
+        #[test]
+        fn the_time_of_day_is_its_parts(days in 0u64..40_000, rest in 0u64..86_400_000) {
+            let (year, month, day) = date(days);
+            let (seconds, fraction) = (rest / 1000, rest % 1000);
+            let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+            let wanted = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{fraction:03}Z");
+            prop_assert_eq!(text(days * 86_400_000 + rest), wanted);
+        }
+    }
+}
