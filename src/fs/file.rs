@@ -199,6 +199,7 @@ impl FileBytes {
     }
 
     /// The mapping, which can be kept after the file is closed.
+    #[cfg(feature = "arrow")]
     pub(crate) fn mapping(&self) -> Option<Arc<dyn AsRef<[u8]> + Send + Sync>> {
         Some(Arc::<Mmap>::clone(self.map.as_ref()?))
     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::OpenFiles;
-use super::shared_bytes::{SharedBytes, reusable};
+#[cfg(feature = "arrow")]
+use super::shared_bytes::SharedBytes;
+use super::shared_bytes::reusable;
 use crate::error::Result;
 use crate::fs::FileBytes;
 use crate::types::Interrupt;
@@ -54,6 +56,7 @@ impl LogFile {
     }
 
     /// The bytes that [`LogFile::read`] returned last, of which `length` are at `position`.
+    #[cfg(feature = "arrow")]
     pub(crate) fn shared(&self, position: u64, length: usize) -> SharedBytes {
         let mapping = self.bytes.mapping().filter(|_| !self.is_copied);
         let start = if mapping.is_some() { position } else { position.saturating_sub(self.start) };

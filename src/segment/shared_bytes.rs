@@ -1,4 +1,5 @@
 //! Bytes of a log that may be kept after the reader that read them.
+#![cfg_attr(not(feature = "arrow"), expect(dead_code, reason = "only columns of views keep bytes"))]
 
 use std::fmt;
 use std::ops::Range;
