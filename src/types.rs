@@ -138,3 +138,14 @@ impl Default for Interrupt {
 pub(crate) fn distance(from: i64, to: i64) -> u64 {
     to.wrapping_sub(from).cast_unsigned()
 }
+
+/// The configuration of a property test with a fixed seed: the cases are the same in every run.
+#[cfg(test)]
+pub(crate) fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
+    proptest::test_runner::Config {
+        cases,
+        rng_seed: proptest::test_runner::RngSeed::Fixed(0x00c0_4d00_d000),
+        failure_persistence: None,
+        ..proptest::test_runner::Config::default()
+    }
+}

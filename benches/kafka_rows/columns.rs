@@ -8,7 +8,7 @@ use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, TimestampMillisecondType};
-use arrow_array::{Array, BinaryArray, RecordBatch};
+use arrow_array::{Array, RecordBatch};
 use cordwood::Log;
 use cordwood::arrow::{ByteType, Column, Progress, Reader, ReaderOptions};
 use cordwood::types::Io;
@@ -84,7 +84,7 @@ fn of_log(
     }
     let dir = contest.scanned_log(batch_kib, codec);
     let log = opened(&dir, selection.io);
-    let elements = compare(contest, &dir, &log);
+    let elements = compare(contest, &dir, &log, selection);
     for (name, source, peer) in rows {
         if contest.wants(&name) {
             let row = Row { name, peer, floor, clock: Clock::Cpu, elements };
@@ -120,22 +120,31 @@ fn length(column: &dyn Array) -> i64 {
     }
 }
 
-/// Compares a hash of all rows and columns; returns the number of rows.
-fn compare(contest: &mut Contest, dir: &Path, log: &Log) -> usize {
+/// Compares a hash of all rows and columns, read as the selection says; returns the number of rows.
+fn compare(contest: &mut Contest, dir: &Path, log: &Log, selection: Selection) -> usize {
     let (mut hash, mut rows) = (0, 0);
-    for batch in Selection::ALL.batches(log) {
+    for batch in (Selection { columns: &ALL, ..selection }).batches(log) {
         rows += batch.num_rows();
         let offsets = batch.column(0).as_primitive::<Int64Type>();
         let timestamps = batch.column(1).as_primitive::<TimestampMillisecondType>();
-        let [keys, values] = [2, 3].map(|column| batch.column(column).as_binary::<i32>());
+        let [keys, values] = [2, 3].map(|column| bytes_of(batch.column(column)));
         for row in 0..batch.num_rows() {
             hash = hashed(hashed(hash, offsets.value(row)), timestamps.value(row));
-            hash = hashed_bytes(hashed_bytes(hash, keys, row), values, row);
+            hash = hashed_bytes(hashed_bytes(hash, keys(row)), values(row));
         }
     }
     let theirs = contest.kafka.ask(&["contents", dir.to_str().unwrap()]).number("sum");
     assert_eq!(hash, theirs, "{}: the records differ", dir.display());
     rows
+}
+
+/// The value of a row, of copied bytes or of views.
+fn bytes_of(column: &dyn Array) -> impl Fn(usize) -> Option<&[u8]> {
+    let (copies, views) = (column.as_binary_opt::<i32>(), column.as_binary_view_opt());
+    move |row| {
+        let value = || copies.map(|copies| copies.value(row)).or_else(|| views.map(|views| views.value(row)));
+        if column.is_null(row) { None } else { value() }
+    }
 }
 
 /// FNV-1a, 8 bytes at a time.
@@ -144,10 +153,7 @@ fn hashed(hash: i64, number: i64) -> i64 {
 }
 
 /// The length, −1 for null, and the bytes.
-fn hashed_bytes(hash: i64, column: &BinaryArray, row: usize) -> i64 {
-    if column.is_null(row) {
-        return hashed(hash, -1);
-    }
-    let bytes = column.value(row);
+fn hashed_bytes(hash: i64, bytes: Option<&[u8]>) -> i64 {
+    let Some(bytes) = bytes else { return hashed(hash, -1) };
     bytes.iter().fold(hashed(hash, bytes.len() as i64), |hash, byte| hashed(hash, i64::from(*byte as i8)))
 }

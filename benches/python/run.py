@@ -66,10 +66,10 @@ def write(folder: Path, mib: int) -> Path:
     return path
 
 
-def digest_of_columns(log: cw.Log) -> tuple[int, int, int, int]:
-    """Rows, bytes of keys and of values, and the last offset."""
+def digest_of_columns(log: cw.Log, end_offset: int) -> tuple[int, int, int, int]:
+    """Rows below an offset, bytes of their keys and of their values, and the last offset."""
     rows = keys = values = last = 0
-    for batch in log.scan(columns=COLUMNS):
+    for batch in log.scan(columns=COLUMNS, end_offset=end_offset):
         rows += batch.num_rows
         # the last offset of a column of bytes is the number of all
         keys += np.frombuffer(batch.column(2).buffers()[1], np.int32)[batch.num_rows].item()
@@ -97,24 +97,23 @@ def decoding(path: Path) -> list[Row]:
     """Rows to columns, and to objects of the other packages."""
     data = (path / f"{0:020}.log").read_bytes()
     log = cw.Log(path, io="mmap")
-    wanted = digest_of_columns(log)
     rows = []
     for peer, package, floor in (("aiokafka", aiokafka_records, 5.0), ("kafka-python", kafka_records, 50.0)):
         # Python objects take long: a part of the log, cut at a batch, is enough for them
-        part = data[: log.locate(min(wanted[0] - 1, 50_000)).position]  # type: ignore[union-attr]
-        part_rows = digest_of_records(part, package.MemoryRecords)[0]
-        found = digest_of_records(data, package.MemoryRecords) if peer == "aiokafka" else wanted
-        check(f"decoding/{peer}", found, wanted)
-        rows.append(
-            Row(
-                f"decoding/{peer}",
-                peer,
-                part_rows,
-                lambda end=part_rows: sum(b.num_rows for b in log.scan(columns=COLUMNS, end_offset=end)),
-                lambda part=part, package=package: digest_of_records(part, package.MemoryRecords),
-                floor,
-            )
-        )
+        located = log.locate(min(log.log_end_offset - 1, 50_000))
+        assert located is not None
+        end, part = located.batch_base_offset, data[: located.position]
+
+        def ours(end: int = end) -> tuple[int, int, int, int]:
+            return digest_of_columns(log, end)
+
+        def theirs(
+            part: bytes = part, memory_records: Callable[[bytes], object] = package.MemoryRecords
+        ) -> tuple[int, int, int, int]:
+            return digest_of_records(part, memory_records)
+
+        check(f"decoding/{peer}", ours(), theirs())
+        rows.append(Row(f"decoding/{peer}", peer, end, ours, theirs, floor))
     return rows
 
 
@@ -151,8 +150,8 @@ def look_ups(path: Path) -> list[Row]:
             for offset in listed:
                 positions[search(offset, "right") - 1]
 
-        found = [log.locate(offset).position for offset in listed[:1000]]  # type: ignore[union-attr]
-        check(f"locate/{order}", found, searched()[:1000].tolist())
+        found = [log.locate(offset).position for offset in listed]  # type: ignore[union-attr]
+        check(f"locate/{order}", found, searched().tolist())
         rows.append(Row(f"locate/{order}", "searchsorted in a loop", LOOK_UPS, single, single_searched, limit=400.0))
     return rows
 

@@ -48,31 +48,27 @@ impl ByteType {
             Self::String | Self::StringView => Self::StringView,
         }
     }
+}
 
-    /// Checks that keys or values of a batch have this type. `argument`: the option that has the type.
-    pub(super) fn check(
-        self,
-        argument: &'static str,
-        payload: &[u8],
-        spans: &[RecordSpan],
-        origin: &Origin<'_>,
-        span: impl Fn(&RecordSpan) -> ByteSpan,
-    ) -> Result<()> {
-        if matches!(self, Self::Binary | Self::BinaryView) {
-            return Ok(());
-        }
-        let invalid = |record: &RecordSpan| std::str::from_utf8(span(record).bytes(payload)).err();
-        let Some((record, invalid)) = spans.iter().find_map(|record| Some((record, invalid(record)?))) else {
-            return Ok(());
-        };
-        let partition = match (origin.topic, origin.partition) {
-            (Some(topic), Some(partition)) => format!(" of {topic}-{partition}"),
-            _ => String::new(),
-        };
-        let found = format!(
-            "{invalid} in the record at offset {}{partition}, in the batch at position {} of segment {}",
-            record.offset, origin.batch.position, origin.segment
-        );
-        Err(Error::config(argument, "binary or binary_view, because not all bytes are UTF-8", found))
-    }
+/// Checks that keys or values of a batch are UTF-8. `argument`: the option that requires it.
+pub(super) fn check_text(
+    argument: &'static str,
+    payload: &[u8],
+    spans: &[RecordSpan],
+    origin: &Origin<'_>,
+    span: impl Fn(&RecordSpan) -> ByteSpan,
+) -> Result<()> {
+    let invalid = |record: &RecordSpan| std::str::from_utf8(span(record).bytes(payload)).err();
+    let Some((record, invalid)) = spans.iter().find_map(|record| Some((record, invalid(record)?))) else {
+        return Ok(());
+    };
+    let partition = match (origin.topic, origin.partition) {
+        (Some(topic), Some(partition)) => format!(" of {topic}-{partition}"),
+        _ => String::new(),
+    };
+    let found = format!(
+        "{invalid} in the record at offset {}{partition}, in the batch at position {} of segment {}",
+        record.offset, origin.batch.position, origin.segment
+    );
+    Err(Error::config(argument, "binary or binary_view, because not all bytes are UTF-8", found))
 }

@@ -12,7 +12,7 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, SchemaRef, TimeUnit};
 
-use super::byte_type::ByteType;
+use super::byte_type::{ByteType, check_text};
 use super::byte_values::ByteValues;
 use super::byte_views::ByteViews;
 use super::damage::DamageBuilder;
@@ -63,6 +63,10 @@ impl Builder {
         }
     }
 
+    fn is_text(&self) -> bool {
+        matches!(self, Self::String(_) | Self::StringViews(_))
+    }
+
     /// See [`ByteViews::kept`].
     fn kept(&self) -> usize {
         match self {
@@ -81,15 +85,11 @@ pub(super) struct Columns {
     /// The topic of these rows: all rows of a record batch are from one log.
     topic: Option<String>,
     unit: TimeUnit,
-    key_type: ByteType,
-    value_type: ByteType,
     /// The maximum number of columns that contain the same bytes of a batch: 1 unless a column is selected twice.
     copies: usize,
     has_headers: bool,
     rows: usize,
     bytes: usize,
-    /// The memory that views keep, without that of the last payload.
-    kept: usize,
 }
 
 /// The limits of a record batch.
@@ -129,13 +129,10 @@ impl Columns {
             errors: options.reports().then(DamageBuilder::default),
             topic: None,
             unit: options.timestamp_unit,
-            key_type: options.key_type,
-            value_type: options.value_type,
             copies: [Column::Key, Column::Value, Column::Headers].map(count).into_iter().max().unwrap_or(0),
             has_headers: count(Column::Headers) > 0,
             rows: 0,
             bytes: 0,
-            kept: 0,
         }
     }
 
@@ -150,7 +147,8 @@ impl Columns {
 
     /// Whether a limit is reached.
     pub(super) fn is_full(&self, limits: Limits) -> bool {
-        self.rows >= limits.rows || self.bytes.max(self.kept) >= limits.bytes
+        let kept = || self.builders.iter().map(|(_, builder)| builder.kept()).max().unwrap_or(0);
+        self.rows >= limits.rows || self.bytes >= limits.bytes || kept() >= limits.bytes
     }
 
     /// Adds the records of a batch as rows until a limit is reached; returns the number of rows. `shared`: the bytes to which
@@ -167,14 +165,16 @@ impl Columns {
         for (column, builder) in &mut self.builders {
             match (*column, builder) {
                 (Column::Key, builder) => {
-                    self.key_type.check("key_type", payload, spans, origin, |span| span.key)?;
+                    if builder.is_text() {
+                        check_text("key_type", payload, spans, origin, |span| span.key)?;
+                    }
                     self.bytes += builder.extend_bytes(shared, spans, |span| span.key);
-                    self.kept = self.kept.max(builder.kept());
                 }
                 (Column::Value, builder) => {
-                    self.value_type.check("value_type", payload, spans, origin, |span| span.value)?;
+                    if builder.is_text() {
+                        check_text("value_type", payload, spans, origin, |span| span.value)?;
+                    }
                     self.bytes += builder.extend_bytes(shared, spans, |span| span.value);
-                    self.kept = self.kept.max(builder.kept());
                 }
                 (Column::Headers, Builder::Headers(builder)) => {
                     self.bytes += builder.extend(payload, spans);
@@ -283,7 +283,7 @@ impl Columns {
         }
         // a batch without columns still has a number of rows
         let options = RecordBatchOptions::new().with_row_count(Some(std::mem::take(&mut self.rows)));
-        (self.bytes, self.kept) = (0, 0);
+        self.bytes = 0;
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
     }
 }

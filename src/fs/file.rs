@@ -200,8 +200,8 @@ impl FileBytes {
 
     /// The mapping, which can be kept after the file is closed.
     #[cfg(feature = "arrow")]
-    pub(crate) fn mapping(&self) -> Option<Arc<dyn AsRef<[u8]> + Send + Sync>> {
-        Some(Arc::<Mmap>::clone(self.map.as_ref()?))
+    pub(crate) fn mapping(&self) -> Option<Arc<Mmap>> {
+        self.map.clone()
     }
 
     /// `length` bytes at `position`, or fewer at the end: borrowed from the mapping, or read into `buffer`.

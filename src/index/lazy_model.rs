@@ -11,7 +11,7 @@ const KEYS_PER_LOOKUP: u64 = 256;
 /// The model of an index, which is built when look-ups without it have cost about as much as building it.
 #[derive(Debug, Default)]
 pub(super) struct LazyModel {
-    /// `None` inside: there is none.
+    /// `None` inside: all keys were read, and they have no model.
     model: OnceLock<Option<Model>>,
     lookups: AtomicU64,
     is_building: AtomicBool,

@@ -104,14 +104,3 @@ fn seal(batch: &mut [u8]) -> u32 {
     put(batch, 17, crc.to_be_bytes());
     crc
 }
-
-/// The configuration of a property test with a fixed seed: the cases are the same in every run.
-#[cfg(test)]
-fn fixed_seed(cases: u32) -> proptest::test_runner::Config {
-    proptest::test_runner::Config {
-        cases,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(0x00c0_4d00_d000),
-        failure_persistence: None,
-        ..proptest::test_runner::Config::default()
-    }
-}

@@ -164,7 +164,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::record::fixed_seed(20_000))]
+        #![proptest_config(crate::types::fixed_seed(20_000))]
 
         /// [`short`] is the fast twin of [`checked`].
         #[test]

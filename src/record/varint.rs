@@ -167,7 +167,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::record::fixed_seed(256))]
+        #![proptest_config(crate::types::fixed_seed(256))]
 
         #[test]
         fn a_written_varint_is_read_back(value: i64, small: i32) {

@@ -6,8 +6,10 @@ use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
 
+use memmap2::Mmap;
+
 /// What owns bytes: a mapping, or a buffer that is not used for other bytes before.
-pub(crate) type Owner = Arc<dyn AsRef<[u8]> + Send + Sync>;
+type Owner = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
 /// A range of bytes with shared ownership.
 #[derive(Clone)]
@@ -20,7 +22,7 @@ pub(crate) struct SharedBytes {
 
 impl SharedBytes {
     /// A range of a mapping.
-    pub(super) fn mapped(mapping: Owner, range: Range<usize>) -> Self {
+    pub(super) fn mapped(mapping: Arc<Mmap>, range: Range<usize>) -> Self {
         Self { owner: mapping, range, memory: 0 }
     }
 

@@ -114,17 +114,6 @@ pub(super) fn write_hex(out: &mut Vec<u8>, number: u32, digits: u32) {
     }
 }
 
-/// The configuration of a property test with a fixed seed: the cases are the same in every run.
-#[cfg(test)]
-pub(super) fn fixed_seed() -> proptest::test_runner::Config {
-    proptest::test_runner::Config {
-        cases: 2000,
-        rng_seed: proptest::test_runner::RngSeed::Fixed(0x00c0_4d00_d000),
-        failure_persistence: None,
-        ..proptest::test_runner::Config::default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -168,7 +157,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(fixed_seed())]
+        #![proptest_config(crate::types::fixed_seed(2000))]
 
         #[test]
         fn any_text_is_escaped_character_by_character(

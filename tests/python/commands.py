@@ -79,7 +79,6 @@ def server() -> tuple[socket.socket, subprocess.Popen[bytes]]:
 def serve(requests: socket.socket) -> None:
     """Fork for each request; in the fork, run the command and exit with its code."""
     import pandas as pd  # noqa: F401
-    import pyarrow.csv
     import pyarrow.parquet  # noqa: F401
 
     from cordwood.cli import main

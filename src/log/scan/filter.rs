@@ -27,7 +27,7 @@ impl Filter {
     /// Errors of [`Log::scan`].
     pub(super) fn new(log: &Log, mut options: ScanOptions) -> Result<Self> {
         let (start, mut end) = log.resolve(&options.ranges)?;
-        // the position after a damaged batch is only known if its checksum tells that its length may be wrong
+        // after a damaged batch whose length is wrong, only its checksum shows that the next batch is elsewhere
         options.check_crcs |= options.on_damage != OnDamage::Raise;
         let mut transactions = None;
         if options.isolation_level == IsolationLevel::ReadCommitted {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -25,6 +26,7 @@ from cli import text_twin, text_vectors
 from cli.test_words import on_a_terminal
 from cli.text_twin import FORMATS
 from cordwood.cli.terminal import escape
+from cordwood.spark.jobs.json_lines import write_jsonl
 
 CASES: list[dict[str, Any]] = json.loads(text_vectors.VECTORS.read_text(encoding="utf-8"))
 PLAIN = corpus.partition("01-plain").path
@@ -50,6 +52,15 @@ def test_the_vectors_are_the_lines_of_their_logs(command: Command, tmp_path: Pat
         target = tmp_path / f"out.{given_format}"
         command("cat", path, *options, "-o", target)
         assert target.read_bytes().decode() == case[given_format].replace("{path}", str(path))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_results_of_spark_jobs_write_bytes_as_cat_does(tmp_path: Path, case: dict[str, Any]) -> None:
+    path = text_vectors.write_log(tmp_path, bytes.fromhex(case["log"]))
+    scan = cw.Log(path).scan(columns=["offset", "key", "value"], on_damage=case["on_damage"], include_control=True)
+    text = io.BytesIO()
+    write_jsonl(scan.to_arrow().to_pylist(), text)
+    assert text.getvalue() == text_twin.joined(scan, "jsonl")[0]
 
 
 def test_the_vectors_are_those_that_their_program_writes() -> None:
