@@ -45,7 +45,7 @@ test-rest: interop oldest-spark rust-without-features loom demo ## the tests out
 
 lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the stub with the built module
 	$(CARGO) fmt --check
-	$(CARGO) clippy --locked --all-targets --all-features -- -D warnings
+	$(CARGO) clippy --locked --lib --tests --bench '*' --all-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --all-features
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

@@ -139,7 +139,7 @@ fn compare(contest: &mut Contest, dir: &Path, log: &Log, selection: Selection) -
 }
 
 /// The value of a row, of copied bytes or of views.
-fn bytes_of(column: &dyn Array) -> impl Fn(usize) -> Option<&[u8]> {
+fn bytes_of<'a>(column: &'a dyn Array) -> impl Fn(usize) -> Option<&'a [u8]> {
     let (copies, views) = (column.as_binary_opt::<i32>(), column.as_binary_view_opt());
     move |row| {
         let value = || copies.map(|copies| copies.value(row)).or_else(|| views.map(|views| views.value(row)));
