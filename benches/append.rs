@@ -362,32 +362,12 @@ fn recoveries(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
                     }
                 };
                 forget();
-                let (ours, end) = if is_hot {
-                    let log =
-                        Log::open(&dirs[0], LogOptions { io: Io::Pread, ..LogOptions::default() }).unwrap();
-                    Spent::on(|| {
-                        let (end, indexes) = derived_indexes(&log, &config).unwrap();
-                        for (extension, bytes) in ["index", "timeindex"].into_iter().zip(indexes) {
-                            fs::write(file(&dirs[0], extension), bytes).unwrap();
-                        }
-                        end
-                    })
-                } else {
-                    let (spent, writer) =
-                        Spent::on(|| LogWriter::open(&dirs[0], &options(FlushMode::None, INTERVAL)).unwrap());
-                    (spent, writer.log_end_offset())
-                };
+                let (ours, end) =
+                    if is_hot { write_indexes(&dirs[0], &config) } else { open_writer(&dirs[0]) };
                 forget();
                 let theirs = kafka.turn(&["recover", dirs[1].to_str().unwrap(), &INTERVAL.to_string()]);
                 assert_eq!((end, theirs.log_end_offset), (count as i64, count as i64), "{}", pair.name);
-                for extension in ["index", "timeindex"] {
-                    let [ours, theirs] =
-                        [&dirs[0], &dirs[1]].map(|dir| fs::read(file(dir, extension)).unwrap());
-                    // the file of an open log is longer
-                    let (entries, room) = ours.split_at_checked(theirs.len()).expect("as many entries");
-                    let is_same = entries == theirs && room.iter().all(|byte| *byte == 0);
-                    assert!(theirs.len() > 8 && is_same, "{}: the .{extension} files differ", pair.name);
-                }
+                assert_same_indexes(&dirs, &pair.name);
                 if turn > 0 {
                     pair.turns.push((ours, theirs.spent));
                 }
@@ -395,6 +375,36 @@ fn recoveries(arguments: &Arguments, kafka: &mut Kafka, pairs: &mut Vec<Pair>) {
             println!("{}", pair.line());
             pairs.push(pair);
         }
+    }
+}
+
+/// Derives the indexes of a log without a writer: the time, and the log end offset.
+fn write_indexes(dir: &Path, config: &LogConfig) -> (Spent, i64) {
+    let log = Log::open(dir, LogOptions { io: Io::Pread, ..LogOptions::default() }).unwrap();
+    Spent::on(|| {
+        let (end, indexes) = derived_indexes(&log, config).unwrap();
+        for (extension, bytes) in ["index", "timeindex"].into_iter().zip(indexes) {
+            fs::write(file(dir, extension), bytes).unwrap();
+        }
+        end
+    })
+}
+
+/// Opens a writer, which recovers the log: the time, and the log end offset.
+fn open_writer(dir: &Path) -> (Spent, i64) {
+    let (spent, writer) = Spent::on(|| LogWriter::open(dir, &options(FlushMode::None, INTERVAL)).unwrap());
+    (spent, writer.log_end_offset())
+}
+
+/// # Panics
+/// If an index of the first log, which may be open, has other entries than that of the second.
+fn assert_same_indexes(dirs: &[PathBuf; 2], name: &str) {
+    for extension in ["index", "timeindex"] {
+        let [ours, theirs] = dirs.each_ref().map(|dir| fs::read(file(dir, extension)).unwrap());
+        // the file of an open log is longer
+        let (entries, room) = ours.split_at_checked(theirs.len()).expect("as many entries");
+        let is_same = entries == theirs && room.iter().all(|byte| *byte == 0);
+        assert!(theirs.len() > 8 && is_same, "{name}: the .{extension} files differ");
     }
 }
 

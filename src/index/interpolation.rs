@@ -1,8 +1,10 @@
 //! The search of the first look-ups, before there is a [`Model`](super::learned::Model): it interpolates between the keys that it has
 //! read.
 
-use super::learned::WINDOW;
 use crate::types::distance;
+
+/// Two guesses that are at most this many slots apart end the interpolation.
+const NEAR: u64 = 32;
 
 /// The largest slot whose key is at or below `target`, without a model; `None` if there is none.
 ///
@@ -43,7 +45,7 @@ pub(super) fn interpolate<E>(
         }
         let before = guess;
         guess = place(low, low_key, high, high_key).clamp(low, high - 1);
-        if guess.abs_diff(before) <= WINDOW {
+        if guess.abs_diff(before) <= NEAR {
             break;
         }
         let key = key(guess)?;

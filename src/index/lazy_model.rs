@@ -69,7 +69,7 @@ impl LazyModel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::learned::tests::{SIZES, model_of};
+    use crate::index::learned::tests::model_of;
 
     #[test]
     fn a_model_whose_keys_cannot_be_read_is_tried_again_after_as_many_look_ups() {
@@ -77,10 +77,10 @@ mod tests {
         let entries = 3 * KEYS_PER_LOOKUP;
         for turn in 0..3 {
             for lookup in 1..=4 {
-                let keys: Vec<i64> = (0..4).collect();
+                let keys: Vec<i64> = (0..8).collect();
                 lazy.count(entries, || match (lookup, turn) {
                     (1..4, _) => panic!("too early"),
-                    (_, 2) => Ok(model_of(&keys, SIZES[0])),
+                    (_, 2) => Ok(model_of(&keys)),
                     _ => Err("unreadable"),
                 });
                 assert_eq!(lazy.is_unread(), turn < 2 || lookup < 4);

@@ -1,147 +1,78 @@
-//! The search that computes where a key must be: [`Method::Learned`](super::Method::Learned).
+//! The search that knows every eighth key: [`Method::Learned`](super::Method::Learned).
 //!
 //! A binary search reads 17 slots of an index of 1 GiB of log, and each of them is a branch that a random target
-//! mispredicts, and on a cold file a page. Keys of a log increase evenly enough to compute the place instead:
+//! mispredicts, and on a cold file a page. A [`Model`] has every eighth key in memory, about 7 % of the file's size. It
+//! finds the eight slots that contain the entry without reading the file, and four of their keys are compared without a
+//! branch that depends on them. The eight slots are on one page, so any content costs one page. An entry of a time index
+//! can be on two pages, and so can the last eight entries.
 //!
-//! ```text
-//! knots     target ─► bucket ─► a few blocks, compared at once   of equal width in keys
-//! lines     the first key of each block, and slots per key       a block has the bytes of a page
-//! window    32 slots around the place on that line               both ends are compared with the target
-//! block     bisected, if the window does not contain it          so any content costs one block
-//! ```
+//! Keys that increase evenly would allow to compute the place from the target, with less memory. Batches of a real log vary,
+//! and then such a guess is wrong by more than a line of a cache, which costs more than the keys in memory.
 //!
-//! A block of 512 offset entries is one page. One of 341 time entries has 4,092 bytes, which can be on two pages.
-//!
-//! The newest entries, in the warm section, have shorter lines, so that the window nearly always contains the entry: most
-//! look-ups are there, and its pages are in memory.
-//!
-//! A place on a line is only a guess. It is used after the keys around it were compared with the target, so the contents
-//! may be anything that increases. A file whose keys do not increase has no model: see [`ModelBuilder::push`].
+//! A file whose keys do not increase has no model: see [`ModelBuilder::push`].
 //!
 //! Reading all keys costs more than a few look-ups save. So the first look-ups interpolate: see the module
 //! `interpolation`.
 
 use std::hint::select_unpredictable;
-use std::iter::repeat_n;
 
+use super::sampled_keys::{Distance, SampledKeys};
 use crate::types::distance;
 
-/// The slots around a guess that are searched first: 256 bytes of an offset index.
-pub(super) const WINDOW: u64 = 32;
-/// The blocks of a bucket that are compared at once.
-const NEAR: usize = 4;
-/// The slots of a line of the warm section.
-const WARM_LINE: u64 = 128;
-/// The lines of the warm section: 1,024 slots of an offset index have eight, 682 of a time index six.
-const WARM_LINES: usize = 8;
+/// The slots from one of the keys in memory to the next: 64 bytes of an offset index, which is one line of a cache.
+pub(super) const GROUP: usize = 8;
+const APART: u64 = GROUP as u64;
 /// An index with more entries has no model, because no interrupt ends the pass over its keys. Kafka's own have 1.3 million
 /// at most by default.
 const MAX_ENTRIES: u64 = 8 << 20;
 
-/// A line through keys: the key at its start, and slots per key times 2⁶⁴.
-#[derive(Debug, Clone, Copy)]
-struct Line {
-    key: i64,
-    slots_per_key: u64,
-}
-
-impl Line {
-    /// The line from a key to another one that is `slots` after it.
-    fn new(key: i64, end_key: i64, slots: u64) -> Self {
-        let slope = (u128::from(slots) << 64) / u128::from(distance(key, end_key).max(1));
-        Self { key, slots_per_key: u64::try_from(slope).unwrap_or(u64::MAX) }
-    }
-
-    /// The slots from the start of the line to a target, which is at or above its key.
-    #[inline]
-    fn slots_to(self, target: i64) -> u64 {
-        let product = u128::from(distance(self.key, target)) * u128::from(self.slots_per_key);
-        u64::try_from(product >> 64).unwrap_or(u64::MAX)
-    }
-}
-
-/// A line above every target.
-const ABOVE: Line = Line { key: i64::MAX, slots_per_key: 0 };
-
-/// Lines of `length` slots from their first keys; the last one ends at the last key, `slots` after the first one's start.
-fn lines(first_keys: &[i64], length: u64, last_key: i64, slots: u64) -> impl Iterator<Item = Line> {
-    let ends = first_keys.iter().skip(1).map(move |key| (*key, length));
-    let ends = ends.chain(std::iter::once((last_key, slots % length)));
-    first_keys.iter().zip(ends).map(|(first, (end, slots))| Line::new(*first, end, slots))
-}
-
 /// What is known about the keys of an index. Built once, and never changed.
 #[derive(Debug)]
 pub(super) struct Model {
+    /// [`GROUP`] or more.
     entries: u64,
+    first_key: i64,
     last_key: i64,
-    /// The lines of the warm section, which starts at slot `warm_slot`. Those after the last one are above every target.
-    warm: [Line; WARM_LINES],
-    warm_slot: u64,
-    /// Slots of a block.
-    block: u64,
-    /// One for each block, from its first key to the first key of the next. Some more that are above every target follow.
-    lines: Box<[Line]>,
-    /// A bucket is 2^shift keys wide.
-    shift: u32,
-    /// For each bucket, the number of blocks that begin before it; at the end the number of all.
-    knots: Box<[u32]>,
+    sampled: Sampled,
 }
 
-/// The sizes in slots on which a model of an index depends.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
-    /// The slots of a page.
-    pub block: u64,
-    /// The slots of the warm section, without the last one.
-    pub warm: u64,
+/// Every eighth key. Distances of 31 bits are compared twice as fast as others, and in half the memory.
+#[derive(Debug)]
+enum Sampled {
+    Narrow(SampledKeys<u32>),
+    Wide(SampledKeys<u64>),
 }
 
 /// Makes a [`Model`] from all keys, which are added in order.
 #[derive(Debug)]
 pub(super) struct ModelBuilder {
     entries: u64,
-    sizes: Sizes,
     /// The number of keys that were added.
     added: u64,
+    first_key: i64,
     last_key: i64,
-    /// The first key of each line of the warm section.
-    warm_keys: Vec<i64>,
-    /// The first key of each block.
-    first_keys: Vec<i64>,
+    /// Every eighth key, as its distance from the first.
+    sampled: Vec<u64>,
 }
 
 impl ModelBuilder {
-    /// `None` if there are no entries, or too many.
-    pub(super) fn new(entries: u64, sizes: Sizes) -> Option<Self> {
-        let is_possible = (1..=MAX_ENTRIES).contains(&entries);
-        is_possible.then(|| Self {
-            entries,
-            sizes,
-            added: 0,
-            last_key: 0,
-            warm_keys: Vec::new(),
-            first_keys: Vec::new(),
-        })
-    }
-
-    fn warm_slot(&self) -> u64 {
-        (self.entries - 1).saturating_sub(self.sizes.warm)
+    /// `None` if there are too few entries, which any search finds as fast, or too many.
+    pub(super) fn new(entries: u64) -> Option<Self> {
+        let is_possible = (APART..=MAX_ENTRIES).contains(&entries);
+        is_possible.then(|| Self { entries, added: 0, first_key: 0, last_key: 0, sampled: Vec::new() })
     }
 
     /// Adds the next key. False if it is not above the one before: then there is no model, because no other search finds what
-    /// Kafka's finds.
+    /// Kafka's finds. False also if it is 2^63 - 1 or more above the first.
     #[inline]
     pub(super) fn push(&mut self, key: i64) -> bool {
-        if self.added > 0 && key <= self.last_key {
+        if self.added == 0 {
+            self.first_key = key;
+        } else if key <= self.last_key || distance(self.first_key, key) >= u64::ABOVE {
             return false;
         }
-        if self.added.is_multiple_of(self.sizes.block) {
-            self.first_keys.push(key);
-        }
-        let warm = self.added.checked_sub(self.warm_slot());
-        if warm.is_some_and(|slot| slot.is_multiple_of(WARM_LINE)) {
-            self.warm_keys.push(key);
+        if self.added.is_multiple_of(APART) {
+            self.sampled.push(distance(self.first_key, key));
         }
         self.last_key = key;
         self.added += 1;
@@ -150,32 +81,50 @@ impl ModelBuilder {
 
     /// The model; `None` if a key is missing or was refused.
     pub(super) fn finish(self) -> Option<Model> {
-        if self.added != self.entries {
+        let Self { entries, added, first_key, last_key, sampled } = self;
+        if added != entries {
             return None;
         }
-        let warm_slot = self.warm_slot();
-        let Self { entries, sizes, last_key, warm_keys, first_keys, .. } = self;
-        let last = entries - 1;
-        let mut warm = [ABOVE; WARM_LINES];
-        for (place, line) in warm.iter_mut().zip(lines(&warm_keys, WARM_LINE, last_key, last - warm_slot)) {
-            *place = line;
-        }
-        let lines = lines(&first_keys, sizes.block, last_key, last);
-        let (shift, knots) = knots(&first_keys, last_key);
-        Some(Model {
-            entries,
-            last_key,
-            warm,
-            warm_slot,
-            block: sizes.block,
-            lines: lines.chain(repeat_n(ABOVE, NEAR)).collect(),
-            shift,
-            knots,
-        })
+        let last = distance(first_key, last_key);
+        let sampled = if last < u64::from(u32::ABOVE) {
+            Sampled::Narrow(SampledKeys::new(&sampled, last))
+        } else {
+            Sampled::Wide(SampledKeys::new(&sampled, last))
+        };
+        Some(Model { entries, first_key, last_key, sampled })
     }
 }
 
+/// Where the entry for a target is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Place {
+    /// There is none.
+    Before,
+    /// The last slot.
+    Last,
+    /// One of [`GROUP`] slots, of which this is the first: see [`last_of_group`].
+    Group(u64),
+}
+
 impl Model {
+    /// Where the largest slot is whose key is at or below `target`. Reads nothing of the file.
+    #[inline]
+    pub(super) fn place(&self, target: i64) -> Place {
+        if target >= self.last_key {
+            return Place::Last;
+        }
+        if target < self.first_key {
+            return Place::Before;
+        }
+        let distance = distance(self.first_key, target);
+        let sampled = match &self.sampled {
+            Sampled::Narrow(keys) => keys.last_at_or_below(distance),
+            Sampled::Wide(keys) => keys.last_at_or_below(distance),
+        };
+        // the slots of the last sampled key may be fewer, and the ones before them are at or below the target too
+        Place::Group((sampled as u64).wrapping_mul(APART).min(self.entries.wrapping_sub(APART)))
+    }
+
     /// The largest slot whose key is at or below `target`; `None` if there is none.
     #[inline]
     pub(super) fn lower_bound<E>(
@@ -183,120 +132,26 @@ impl Model {
         target: i64,
         key: impl Fn(u64) -> Result<i64, E>,
     ) -> Result<Option<u64>, E> {
-        let last = self.entries.wrapping_sub(1);
-        if target >= self.last_key {
-            return Ok(Some(last));
+        match self.place(target) {
+            Place::Before => Ok(None),
+            Place::Last => Ok(Some(self.entries.wrapping_sub(1))),
+            Place::Group(start) => {
+                let slot = last_of_group(target, |slot| key(start.wrapping_add(slot as u64)))?;
+                Ok(Some(start.wrapping_add(slot as u64)))
+            }
         }
-        let [first, ..] = &self.warm;
-        let (line, low, high) = if target >= first.key {
-            let (number, line) = self.warm_line(target);
-            let start = self.warm_slot.wrapping_add(number.wrapping_mul(WARM_LINE));
-            (line, start, start.wrapping_add(WARM_LINE).min(last))
-        } else {
-            let Some((block, line)) = self.block_of(target) else { return Ok(None) };
-            let start = block.wrapping_mul(self.block);
-            (line, start, start.wrapping_add(self.block).min(last))
-        };
-        // a single call, so that it is inlined with the closure
-        find(low.wrapping_add(line.slots_to(target)), low, high, target, key).map(Some)
-    }
-
-    /// The last line of the warm section whose key is at or below `target`, which is below the last key.
-    #[inline]
-    fn warm_line(&self, target: i64) -> (u64, Line) {
-        // a branch for each would be mispredicted
-        let before = self.warm.iter().skip(1).map(|line| u64::from(line.key <= target)).sum::<u64>();
-        let line = usize::try_from(before).ok().and_then(|before| self.warm.get(before));
-        (before, line.copied().unwrap_or(ABOVE))
-    }
-
-    /// The last block whose first key is at or below `target`, which is below the last key; `None` if there is none.
-    #[inline]
-    fn block_of(&self, target: i64) -> Option<(u64, Line)> {
-        let first_key = self.lines.first()?.key;
-        if target < first_key {
-            return None;
-        }
-        let bucket = usize::try_from(distance(first_key, target).wrapping_shr(self.shift)).ok()?;
-        let &[low, high] = self.knots.get(bucket..)?.first_chunk()?;
-        let mut block = usize::try_from(low).ok()?.saturating_sub(1);
-        let near: &[Line; NEAR] = self.lines.get(block..)?.first_chunk()?;
-        // nearly always enough; a branch for each would be mispredicted
-        let before = near.iter().skip(1).map(|line| usize::from(line.key <= target)).sum::<usize>();
-        let mut line = *near.get(before)?;
-        block += before;
-        if before == NEAR - 1 {
-            let high = usize::try_from(high).ok()?;
-            let later = self.lines.get(block..high)?;
-            block += later.partition_point(|line| line.key <= target).saturating_sub(1);
-            line = *self.lines.get(block)?;
-        }
-        Some((u64::try_from(block).ok()?, line))
     }
 }
 
-/// Buckets of equal width, about twice as many as there are blocks; see [`Model`].
-fn knots(first_keys: &[i64], last_key: i64) -> (u32, Box<[u32]>) {
-    let first_key = first_keys.first().copied().unwrap_or(last_key);
-    let span = distance(first_key, last_key);
-    let mut shift = 0;
-    while span >> shift >= 2 * first_keys.len() as u64 {
-        shift += 1;
-    }
-    let mut knots = Vec::new();
-    for (block, key) in (0_u32..).zip(first_keys) {
-        let bucket = usize::try_from(distance(first_key, *key) >> shift).unwrap_or(0);
-        knots.resize(knots.len().max(bucket + 1), block);
-    }
-    let buckets = usize::try_from(span >> shift).unwrap_or(0) + 1;
-    knots.resize(buckets + 1, u32::try_from(first_keys.len()).unwrap_or(u32::MAX));
-    (shift, knots.into())
-}
-
-/// The largest slot of `[low, high)` whose key is at or below `target`. That of `low` is; that of `high` is above it.
+/// The last of [`GROUP`] slots whose key is at or below `target`; that of the first is. `key` is called with numbers below
+/// [`GROUP`].
 #[inline]
-fn find<E>(
-    guess: u64,
-    low: u64,
-    high: u64,
-    target: i64,
-    key: impl Fn(u64) -> Result<i64, E>,
-) -> Result<u64, E> {
-    if high.wrapping_sub(low) < WINDOW {
-        return halve(low, high.wrapping_sub(low), target, key);
-    }
-    let start = guess.saturating_sub(WINDOW / 2).max(low).min(high.wrapping_sub(WINDOW));
-    // four reads that do not wait for each other, so that their cache misses overlap
-    let (first, second, third) =
-        (key(start.wrapping_add(8))?, key(start.wrapping_add(16))?, key(start.wrapping_add(24))?);
-    let eighths = u64::from(first <= target) + u64::from(second <= target) + u64::from(third <= target);
-    let slot = halve(start.wrapping_add(8 * eighths), 8, target, &key)?;
-    let end = start.wrapping_add(WINDOW);
-    if slot == start && start != low && key(start)? > target {
-        return halve(low, start.wrapping_sub(low), target, key);
-    }
-    if slot.wrapping_add(1) == end && end != high && key(end)? <= target {
-        return halve(end, high.wrapping_sub(end), target, key);
-    }
-    Ok(slot)
-}
-
-/// The largest of `length` slots from `low` on whose key is at or below `target`; `low` if there is none. The number of
-/// steps does not depend on the keys, and no branch does.
-#[inline]
-fn halve<E>(
-    mut low: u64,
-    mut length: u64,
-    target: i64,
-    key: impl Fn(u64) -> Result<i64, E>,
-) -> Result<u64, E> {
-    while length > 1 {
-        let half = length / 2;
-        let middle = low.wrapping_add(half);
-        low = select_unpredictable(key(middle)? <= target, middle, low);
-        length = length.wrapping_sub(half);
-    }
-    Ok(low)
+pub(super) fn last_of_group<E>(target: i64, key: impl Fn(usize) -> Result<i64, E>) -> Result<usize, E> {
+    // three reads that do not wait for each other
+    let (second, fourth, sixth) = (key(2)?, key(4)?, key(6)?);
+    let pairs = usize::from(second <= target) + usize::from(fourth <= target) + usize::from(sixth <= target);
+    let low = 2 * pairs;
+    Ok(select_unpredictable(key(low + 1)? <= target, low + 1, low))
 }
 
 #[cfg(test)]
@@ -309,18 +164,12 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Contents of an index of 8-byte and of 12-byte entries.
-    pub(in crate::index) const SIZES: [Sizes; 2] =
-        [Sizes { block: 512, warm: 1024 }, Sizes { block: 341, warm: 682 }];
-    /// Slots per page, rounded: which pages a search reads.
-    const PAGE: u64 = 512;
-
     pub(in crate::index) fn place(slot: u64) -> usize {
         usize::try_from(slot).unwrap()
     }
 
-    pub(in crate::index) fn model_of(keys: &[i64], sizes: Sizes) -> Option<Model> {
-        let mut builder = ModelBuilder::new(keys.len() as u64, sizes)?;
+    pub(in crate::index) fn model_of(keys: &[i64]) -> Option<Model> {
+        let mut builder = ModelBuilder::new(keys.len() as u64)?;
         keys.iter().all(|key| builder.push(*key)).then(|| builder.finish())?
     }
 
@@ -354,23 +203,31 @@ pub(super) mod tests {
         ]
     }
 
+    /// The numbers of the pages on which slots of this size are.
+    fn pages(slots: &[u64], size: u64) -> BTreeSet<u64> {
+        slots.iter().flat_map(|slot| [slot * size / 4096, (slot * size + size - 1) / 4096]).collect()
+    }
+
     fn assert_finds_all(keys: &[i64], kind: &str) {
         let entries = keys.len() as u64;
-        for sizes in SIZES {
-            let read = |slot: u64| Ok::<_, Infallible>(keys[place(slot)]);
-            let model = model_of(keys, sizes);
-            assert_eq!(model.is_some(), entries > 0);
-            let Some(model) = model else { continue };
-            for target in targets_of(keys) {
-                let pages = RefCell::new(BTreeSet::new());
-                let traced = |slot: u64| {
-                    pages.borrow_mut().insert(slot / PAGE);
-                    read(slot)
-                };
-                assert_eq!(model.lower_bound(target, traced), Ok(naive(keys, target)), "{kind}: {target}");
-                let limit = if sizes.block == PAGE && target < model.warm[0].key { 1 } else { 3 };
-                assert!(pages.borrow().len() <= limit, "{kind}: {target} reads {pages:?}");
-            }
+        let model = model_of(keys);
+        assert_eq!(model.is_some(), entries >= APART);
+        let Some(model) = model else { return };
+        for target in targets_of(keys) {
+            let read = RefCell::new(Vec::new());
+            let traced = |slot: u64| {
+                read.borrow_mut().push(slot);
+                Ok::<_, Infallible>(keys[place(slot)])
+            };
+            let found = model.lower_bound(target, traced).unwrap();
+            assert_eq!(found, naive(keys, target), "{kind}: {target}");
+            let read = read.into_inner();
+            let is_in_last = found.is_none_or(|slot| slot + APART >= entries);
+            assert!(
+                pages(&read, 8).len() <= if is_in_last { 2 } else { 1 },
+                "{kind}: {target} reads {read:?}"
+            );
+            assert!(pages(&read, 12).len() <= 2, "{kind}: {target} reads {read:?}");
         }
     }
 
@@ -380,9 +237,11 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn any_increasing_keys_are_found_on_one_page_outside_the_warm_section() {
+    fn any_increasing_keys_are_found_on_one_page() {
         for (kind, keys) in contents() {
-            for count in [1, 2, 31, 32, 33, 341, 342, 512, 513, 682, 1024, 1025, 1026, 2047, keys.len()] {
+            for count in
+                [1, 2, 7, 8, 9, 15, 16, 17, 127, 128, 129, 342, 512, 513, 519, 1024, 1025, 2047, keys.len()]
+            {
                 assert_finds_all(&keys[..count], kind);
             }
         }
@@ -390,15 +249,35 @@ pub(super) mod tests {
 
     #[test]
     fn keys_that_do_not_increase_have_no_model() {
-        for keys in [vec![5, 5], vec![5, 4], (0..2000).chain([7]).collect::<Vec<_>>()] {
-            assert!(model_of(&keys, SIZES[0]).is_none());
+        let rising: Vec<i64> = (0..2000).collect();
+        for unsorted in [[5, 5], [5, 4], [1999, 7]] {
+            assert!(model_of(&[&rising, &unsorted[..]].concat()).is_none());
+            assert!(model_of(&[&unsorted[..], &rising].concat()).is_none());
         }
-        assert!(ModelBuilder::new(MAX_ENTRIES + 1, SIZES[0]).is_none());
+        assert!(ModelBuilder::new(MAX_ENTRIES + 1).is_none());
+    }
+
+    #[test]
+    fn keys_of_any_distance_that_63_bits_can_represent_have_a_model() {
+        for (last, is_possible) in [
+            (i64::from(i32::MAX) - 1, true),
+            (i64::from(i32::MAX), true),
+            (i64::MAX - 1, true),
+            (i64::MAX, false),
+        ] {
+            let keys: Vec<i64> = (0..500).chain([last]).collect();
+            assert_eq!(model_of(&keys).is_some(), is_possible);
+            if is_possible {
+                assert_finds_all(&keys, "far");
+            }
+        }
+        let spread: Vec<i64> = [i64::MIN / 2, 0].into_iter().chain(i64::MAX - 5..=i64::MAX).collect();
+        assert!(model_of(&spread).is_none());
     }
 
     #[test]
     fn there_is_no_model_without_all_keys() {
-        let mut builder = ModelBuilder::new(3, SIZES[0]).unwrap();
+        let mut builder = ModelBuilder::new(8).unwrap();
         assert!(builder.push(5) && builder.push(7));
         assert!(builder.finish().is_none());
     }
@@ -406,7 +285,7 @@ pub(super) mod tests {
     #[test]
     fn a_search_of_keys_that_changed_since_ends_within_the_entries() {
         let keys: Vec<i64> = (0..5000).map(|n| n * 3).collect();
-        let model = model_of(&keys, SIZES[0]).unwrap();
+        let model = model_of(&keys).unwrap();
         let changed = |slot: u64| Ok::<_, Infallible>(keys[place(slot)].wrapping_mul(0x5DEE_CE66_D123_4567));
         for target in targets_of(&keys) {
             let Ok(found) = model.lower_bound(target, changed);

@@ -75,7 +75,7 @@
 //! log without a benefit (with an entry every 4,096 bytes of log this one covers the last 4 MiB by offset). Only a
 //! target below the section reads older pages.
 //!
-//! [`Method`] selects plain bisection, Kafka's search, or one that computes the place of the entry (the module `learned`).
+//! [`Method`] selects plain bisection, Kafka's search, or one that has some of the keys in memory (the module `learned`).
 //! All return the same results from a file whose keys increase. [`OffsetIndex::trace`] shows the difference: in an index of
 //! 13 full pages a look-up of an entry on the newest page reads the pages 0, 6, 9, 11, 12 with [`Method::Binary`], the pages
 //! 10, 11, 12 with [`Method::Warm`], and page 12 with [`Method::Learned`].
@@ -91,6 +91,7 @@ mod learned;
 mod offset_index;
 mod offset_index_writer;
 mod preallocated;
+mod sampled_keys;
 mod search;
 mod slots;
 mod time_index;

@@ -12,7 +12,7 @@ pub enum Method {
     Binary,
     /// Kafka's search: the last 8,192 bytes first, the rest only for targets below them.
     Warm,
-    /// Computes where the entry must be, and reads one page there; two if entries cross the end of a page, as in a time index.
+    /// Has every eighth key in memory, and reads one page; two if entries cross the end of a page, as in a time index.
     /// An index that is being written is searched with [`Method::Warm`], and so is one whose keys were found not to increase:
     /// one of the first look-ups reads all keys. The look-ups before it return any entry of such an index.
     #[default]

@@ -98,8 +98,8 @@ class OffsetIndex:
         """Return the entry with the greatest offset <= `target`; `(base_offset, 0)` if there is none.
 
         *target*: any 64-bit integer. *method*: `"binary"` searches all entries; `"warm"` searches the last 8,192 bytes
-        first, as Kafka does; `"learned"`, the default, computes where the entry is, and mostly reads one page. The
-        result is the same if the offsets increase.
+        first, as Kafka does; `"learned"`, the default, has every eighth offset in memory, and reads one page.
+        The result is the same if the offsets increase.
         *Source*: Kafka `OffsetIndex.lookup`.
         """
     def slot_range(self, target: int, method: SearchMethod | None = None) -> tuple[int, int]:
@@ -192,8 +192,8 @@ class TimeIndex:
         """Return the entry with the greatest timestamp <= `target`; `(-1, base_offset)` if there is none.
 
         *target*: as the times of `Log.scan`, or any 64-bit integer. *method*: `"binary"` searches all entries;
-        `"warm"` searches the last 8,192 bytes first, as Kafka does; `"learned"`, the default, computes where the entry
-        is, and mostly reads one page. The result is the same if the timestamps increase.
+        `"warm"` searches the last 8,192 bytes first, as Kafka does; `"learned"`, the default, has every eighth
+        timestamp in memory, and reads one page or two. The result is the same if the timestamps increase.
         *Source*: Kafka `TimeIndex.lookup`.
         """
     def slot_range(self, target: Time, method: SearchMethod | None = None) -> tuple[int, int]:

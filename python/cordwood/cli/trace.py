@@ -28,7 +28,7 @@ def trace(
     """Show the 4 KiB pages of an index that a look-up reads, by search method.
 
     The warm search is Kafka's: it reads the newest 8 KiB first, so that look-ups near the end always read the same few
-    pages. The learned search, the default of look-ups, computes where the entry is. The last entry is in memory.
+    pages. The learned search, the default of look-ups, has some of the keys in memory. The last entry is in memory.
 
     \b
     cordwood trace orders-0/00000000000000000000.index 399

@@ -1,0 +1,151 @@
+//! Every eighth key of an index, and the search in them: which eight slots contain the entry.
+//!
+//! ```text
+//! knots     target ─► bucket ─► the first key of the bucket       buckets have equal width, 4 to 8 keys on average
+//! window    16 keys from the one before it, all compared at once
+//! ```
+//!
+//! Keys are stored as distances from the first key, in 31 bits if the last one allows it. A comparison is the sign bit of
+//! a difference, so a number of comparisons is a sum without a branch: the compiler makes vector instructions of it. Only
+//! a bucket of more keys than the window is bisected.
+
+/// The keys that are compared at once.
+const WINDOW: usize = 16;
+/// There are as many buckets as keys divided by this, up to twice as many.
+const KEYS_PER_BUCKET: u64 = 8;
+
+/// A distance from the first key, less than half of what its type can represent.
+pub(super) trait Distance: Copy + Ord {
+    /// Above every distance of a target.
+    const ABOVE: Self;
+
+    /// A distance, which is at most [`Distance::ABOVE`].
+    fn of(distance: u64) -> Self;
+
+    /// How many of some sorted distances are at or below `target`.
+    fn at_or_below<const N: usize>(sorted: &[Self; N], target: Self) -> usize;
+}
+
+/// Implements [`Distance`] with the sign bit of differences.
+macro_rules! distances {
+    ($number:ty) => {
+        impl Distance for $number {
+            const ABOVE: Self = <$number>::MAX >> 1;
+
+            #[inline]
+            fn of(distance: u64) -> Self {
+                Self::try_from(distance).unwrap_or(Self::ABOVE)
+            }
+
+            #[inline]
+            fn at_or_below<const N: usize>(sorted: &[Self; N], target: Self) -> usize {
+                let above = target.wrapping_add(1);
+                // four sums, because vector instructions add four numbers
+                let mut sums: [Self; 4] = [0; 4];
+                let (chunks, rest) = sorted.as_chunks::<4>();
+                for chunk in chunks {
+                    for (sum, distance) in sums.iter_mut().zip(chunk) {
+                        *sum = sum.wrapping_add(distance.wrapping_sub(above) >> (Self::BITS - 1));
+                    }
+                }
+                let rest = rest.iter().filter(|distance| **distance <= target).count();
+                let sum = sums.into_iter().fold(0, Self::wrapping_add);
+                usize::try_from(sum).unwrap_or(N).wrapping_add(rest)
+            }
+        }
+    };
+}
+
+distances!(u32);
+distances!(u64);
+
+/// Sorted distances of keys; the first is 0.
+#[derive(Debug)]
+pub(super) struct SampledKeys<D> {
+    /// A bucket is 2^shift wide.
+    shift: u32,
+    /// For each bucket, the number of keys before it; at the end the number of all.
+    knots: Box<[u32]>,
+    /// The distances, and [`WINDOW`] more that are above every target.
+    keys: Box<[D]>,
+}
+
+impl<D: Distance> SampledKeys<D> {
+    /// `last`: the largest distance of a target, below [`Distance::ABOVE`].
+    pub(super) fn new(distances: &[u64], last: u64) -> Self {
+        let mut shift = 0;
+        while last >> shift > 2 * distances.len() as u64 / KEYS_PER_BUCKET {
+            shift += 1;
+        }
+        let bucket_of = |distance: u64| usize::try_from(distance >> shift).unwrap_or(usize::MAX);
+        let mut knots = Vec::new();
+        for (number, distance) in (0_u32..).zip(distances) {
+            knots.resize(knots.len().max(bucket_of(*distance) + 1), number);
+        }
+        knots.resize(bucket_of(last) + 2, u32::try_from(distances.len()).unwrap_or(u32::MAX));
+        let above = std::iter::repeat_n(D::ABOVE, WINDOW);
+        let keys = distances.iter().map(|distance| D::of(*distance)).chain(above).collect();
+        Self { shift, knots: knots.into(), keys }
+    }
+
+    /// The number of the last key at or below a target, by the target's distance from the first key.
+    #[inline]
+    pub(super) fn last_at_or_below(&self, distance: u64) -> usize {
+        // none never, because a distance is at most the last one
+        self.find(distance).unwrap_or(0)
+    }
+
+    #[inline]
+    fn find(&self, distance: u64) -> Option<usize> {
+        let target = D::of(distance);
+        let bucket = usize::try_from(distance.wrapping_shr(self.shift)).ok()?;
+        let before = usize::try_from(*self.knots.get(bucket)?).ok()?.saturating_sub(1);
+        let window: &[D; WINDOW] = self.keys.get(before..)?.first_chunk()?;
+        let mut count = D::at_or_below(window, target);
+        if count == WINDOW {
+            let end = usize::try_from(*self.knots.get(bucket.wrapping_add(1))?).ok()?;
+            count = self.keys.get(before..end)?.partition_point(|key| *key <= target);
+        }
+        Some(before.wrapping_add(count).saturating_sub(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::types::fixed_seed;
+
+    fn assert_counts<D: Distance>(numbers: &[u64]) {
+        let distances: Vec<D> = numbers.iter().map(|number| D::of(*number)).collect();
+        for target in &distances {
+            let naive = |sorted: &[D]| sorted.iter().filter(|distance| *distance <= target).count();
+            let (four, five, all) = (
+                distances.first_chunk().unwrap(),
+                distances.first_chunk().unwrap(),
+                distances.first_chunk().unwrap(),
+            );
+            assert_eq!(D::at_or_below::<4>(four, *target), naive(four));
+            assert_eq!(D::at_or_below::<5>(five, *target), naive(five));
+            assert_eq!(D::at_or_below::<16>(all, *target), naive(all));
+        }
+    }
+
+    proptest! {
+        #![proptest_config(fixed_seed(300))]
+
+        #[test]
+        fn the_sums_of_sign_bits_are_the_number_of_distances_at_or_below(
+            numbers in proptest::collection::vec(
+                prop_oneof![0_u64..20, any::<u64>(), Just(u64::from(u32::ABOVE)), Just(u64::from(u32::ABOVE) - 1), Just(u64::ABOVE)],
+                16,
+            ),
+        ) {
+            let mut numbers: Vec<u64> = numbers.into_iter().map(|number| number.min(u64::ABOVE)).collect();
+            numbers.sort_unstable();
+            assert_counts::<u32>(&numbers);
+            assert_counts::<u64>(&numbers);
+        }
+    }
+}
