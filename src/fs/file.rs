@@ -87,9 +87,7 @@ impl SystemFile {
     /// # Errors
     /// [`Error::Io`].
     pub fn size_now(&self) -> Result<u64> {
-        let identity =
-            self.handle.identity().map_err(|error| Error::io(&self.path, IoAction::Stat, error))?;
-        Ok(identity.size)
+        self.handle.size().map_err(|error| Error::io(&self.path, IoAction::Stat, error))
     }
 
     /// Drops the file's page cache, so that the next read is from the disk.

@@ -82,6 +82,10 @@ trait Folder: Debug + Send + Sync {
 trait Handle: Debug + Send + Sync {
     /// The identity of the file, with its current size.
     fn identity(&self) -> io::Result<FileIdentity>;
+    /// The current size in bytes.
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.identity()?.size)
+    }
     /// Reads at a position, like `pread`: short at the end of the file.
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
     /// Writes at a position, like `pwrite`: may write fewer bytes than given.
