@@ -89,9 +89,7 @@ impl Segment {
     /// Reads and verifies only the batches that the result depends on: the batch found and, if the offset is in a gap, the
     /// batch before it, whose end is then part of the result, and the header after it.
     pub(crate) fn find_offset(&self, offset: i64) -> Result<Found> {
-        let (at_entry, after_entry) = self.lookup_reads();
-        let (mut walk, is_exact) = self.walk_to(offset, -1, at_entry)?;
-        walk.log.set_ahead(after_entry);
+        let (walk, is_exact) = self.walk_to(offset, -1, self.lookup_ahead())?;
         let from_start = walk.position == 0;
         let found = match self.find_offset_on(walk, offset, is_exact)? {
             Some(found) => found,
@@ -132,7 +130,7 @@ impl Segment {
         let mut walked = 0u64;
         loop {
             self.open_files.interrupt.check()?;
-            let batch = match walk.step()? {
+            let batch = match walk.step_to(offset)? {
                 Step::Damage(damage) => return Err(self.corrupt(&damage)),
                 Step::Batch(batch) if batch.header.last_offset < offset => {
                     previous = Some(batch);
@@ -164,25 +162,24 @@ impl Segment {
         }
     }
 
-    /// Bytes to read at a time if the file is not mapped: at an index entry, and after it. Most batches of a segment have about
-    /// the size of the batch found last.
+    /// Bytes of the batch that a look-up found last, with the header after it: most batches of a segment have about one size.
+    fn found_read(&self) -> usize {
+        let [last, _] = &self.found_bytes;
+        usize::try_from(last.load(Ordering::Relaxed)).unwrap_or(usize::MAX).saturating_add(V2_HEADER)
+    }
+
+    /// Bytes to read at a time in a look-up if the file is not mapped.
     ///
     /// One window holds the small batches of an index interval. Large batches have an entry each, which refers to the batch
-    /// before the one that is searched for: of that one only the header is needed, and one read gets the next batch with the
-    /// header after it.
-    fn lookup_reads(&self) -> (usize, usize) {
-        let [last, _] = &self.found_bytes;
-        let found = usize::try_from(last.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
-        match found.saturating_add(V2_HEADER) {
-            small if small <= LOOKUP_READ / 2 => (LOOKUP_READ, LOOKUP_READ),
-            large if large <= MAX_LOOKUP_READ => (V2_HEADER, large),
-            _ => (V2_HEADER, V2_HEADER),
-        }
+    /// before the one that is searched for: of that one only the header is needed.
+    fn lookup_ahead(&self) -> usize {
+        if self.found_read() <= LOOKUP_READ / 2 { LOOKUP_READ } else { V2_HEADER }
     }
 
     /// Bytes to read at a time in a walk that verifies every batch.
     pub(super) fn lookup_read(&self) -> usize {
-        self.lookup_reads().1.max(LOOKUP_READ)
+        let found = self.found_read();
+        if found <= MAX_LOOKUP_READ { found.max(LOOKUP_READ) } else { LOOKUP_READ }
     }
 
     /// The next batch, its checksum checked unless a call of this log is known to have done so; a wrong one is damage. For walks
