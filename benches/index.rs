@@ -18,8 +18,8 @@ use std::path::Path;
 
 use cordwood::index::{Method, OffsetIndex, TimeIndex};
 use criterion::{Criterion, criterion_group, criterion_main};
+use support::entries::{BASE, floors, offset_entries, offset_index_bytes, time_entries, time_index_bytes};
 use support::naive;
-use support::partition::{offset_entry, time_entry};
 use support::race::Race;
 use support::random::Random;
 
@@ -30,48 +30,6 @@ const TARGETS: usize = 1 << 16;
 const FEW: usize = 64;
 /// The entries whose keys are *tail* targets.
 const TAIL: usize = 1024;
-
-const BASE: i64 = 1_000_000;
-
-/// Key and value of each entry: offset and position.
-fn offsets() -> Vec<(i64, i64)> {
-    let mut random = Random(1);
-    let (mut offset, mut position) = (BASE, 0);
-    let mut next = || {
-        // 4,096 bytes and the rest of a batch; about 40 records, sometimes many more
-        offset += 1 + random.below(80) + if random.below(50) == 0 { random.below(2000) } else { 0 };
-        position += 4096 + random.below(1024);
-        (offset, position)
-    };
-    (0..FILE_BYTES / 8).map(|_| next()).collect()
-}
-
-/// Key and value of each entry: timestamp and offset.
-fn times() -> Vec<(i64, i64)> {
-    let mut random = Random(2);
-    let (mut timestamp, mut offset) = (1_700_000_000_000, BASE);
-    let mut next = || {
-        timestamp += 1 + random.below(100) + if random.below(50) == 0 { random.below(5000) } else { 0 };
-        offset += 1 + random.below(80);
-        (timestamp, offset)
-    };
-    (0..FILE_BYTES / 12).map(|_| next()).collect()
-}
-
-/// The entry at or below each target, by a linear search; `none` below the first.
-fn walk(entries: &[(i64, i64)], targets: &[i64], none: (i64, i64)) -> Vec<(i64, i64)> {
-    let mut sorted: Vec<_> = targets.iter().copied().enumerate().collect();
-    sorted.sort_by_key(|(_, target)| *target);
-    let (mut rest, mut found) = (entries.iter().peekable(), none);
-    let mut answers = vec![none; targets.len()];
-    for (index, target) in sorted {
-        while let Some(entry) = rest.next_if(|(key, _)| *key <= target) {
-            found = *entry;
-        }
-        answers[index] = found;
-    }
-    answers
-}
 
 /// One index: its entries, and the look-up of each arm.
 struct Contest<'a> {
@@ -92,7 +50,7 @@ impl Contest<'_> {
         let (first, last) = (entries[0].0, entries[entries.len() - 1].0);
         for (shape, start) in [("tail", entries[entries.len() - TAIL].0), ("uniform", first)] {
             let targets = Random(3).between(start, last + 1, TARGETS);
-            let answers = walk(entries, &targets, none);
+            let answers = floors(entries, &targets, none);
             let race = Race {
                 name: format!("index/{kind}/{shape}"),
                 targets: &targets,
@@ -117,11 +75,8 @@ impl Contest<'_> {
 }
 
 fn offset_index(criterion: &mut Criterion, folder: &Path) {
-    let entries = offsets();
-    let bytes: Vec<u8> = entries
-        .iter()
-        .flat_map(|(offset, position)| offset_entry(BASE, *offset, i32::try_from(*position).unwrap()))
-        .collect();
+    let entries = offset_entries(FILE_BYTES / 8);
+    let bytes = offset_index_bytes(&entries);
     let path = folder.join(format!("{BASE:020}.index"));
     std::fs::write(&path, &bytes).unwrap();
     let [mapped, positional] = [true, false].map(|map| OffsetIndex::open(&path, None, map).unwrap());
@@ -143,9 +98,8 @@ fn offset_index(criterion: &mut Criterion, folder: &Path) {
 }
 
 fn time_index(criterion: &mut Criterion, folder: &Path) {
-    let entries = times();
-    let bytes: Vec<u8> =
-        entries.iter().flat_map(|(timestamp, offset)| time_entry(BASE, *timestamp, *offset)).collect();
+    let entries = time_entries(FILE_BYTES / 12);
+    let bytes = time_index_bytes(&entries);
     let path = folder.join(format!("{BASE:020}.timeindex"));
     std::fs::write(&path, &bytes).unwrap();
     let [mapped, positional] = [true, false].map(|map| TimeIndex::open(&path, None, map).unwrap());

@@ -18,7 +18,11 @@ mod lz4;
 #[path = "../../tests/rust/support/partition.rs"]
 pub mod partition;
 
+#[cfg(feature = "arrow")]
+pub mod columns;
+pub mod entries;
 pub mod naive;
 pub mod race;
 pub mod random;
+pub mod walked;
 pub mod written;

@@ -3,10 +3,13 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
+use cordwood::fs::{FileBytes, SystemFile};
+use cordwood::types::Io;
+use cordwood::{Log, LogOptions};
 use tempfile::TempDir;
 
 use super::batches::{BatchV2, Built, Codec, Rec};
-use super::partition::{Indexing, PartitionBuilder};
+use super::partition::{Indexing, PartitionBuilder, file_name};
 use super::random::Random;
 
 /// Kafka's default `log.index.interval.bytes`.
@@ -116,24 +119,45 @@ pub struct Written {
 impl Written {
     /// Writes the same bytes for the same shape.
     pub fn new(shape: Shape) -> Self {
-        let mut written = Self {
-            folder: tempfile::tempdir().unwrap(),
+        Self::new_in(tempfile::tempdir().unwrap(), shape)
+    }
+
+    /// [`Written::new`] in a folder, which is removed with it.
+    pub fn new_in(folder: TempDir, shape: Shape) -> Self {
+        let (mut written, mut random, mut built) = (Self::empty(folder), Random(7), Vec::new());
+        while written.plain_bytes < shape.log_bytes as u64 {
+            // three to five quarters of the size
+            let full = shape.batch_bytes * 3 / 4 + random.below(shape.batch_bytes as i64 / 2) as usize;
+            built.push(written.batch(shape.codec, &mut random, |bytes, _| bytes < full));
+        }
+        written.put(shape.segment_bytes, built)
+    }
+
+    /// Writes one segment of batches with the same number of records, without compression. The same bytes for the same numbers.
+    pub fn of_records(records_per_batch: usize, batches: usize) -> Self {
+        let (mut written, mut random) = (Self::empty(tempfile::tempdir().unwrap()), Random(7));
+        let batch = |_| written.batch(Codec::None, &mut random, |_, records| records < records_per_batch);
+        let built = (0..batches).map(batch).collect();
+        written.put(usize::MAX, built)
+    }
+
+    fn empty(folder: TempDir) -> Self {
+        Self {
+            folder,
             dir: PathBuf::new(),
             batches: Vec::new(),
             times: Vec::new(),
             plain_bytes: 0,
             sums: Sums::default(),
-        };
-        let mut random = Random(7);
-        let mut built = Vec::new();
-        while written.plain_bytes < shape.log_bytes as u64 {
-            built.push(written.batch(shape, &mut random));
         }
-        let builder = PartitionBuilder::rolled(Indexing::every(INDEX_INTERVAL), shape.segment_bytes, built);
+    }
+
+    fn put(mut self, segment_bytes: usize, built: Vec<Built>) -> Self {
+        let builder = PartitionBuilder::rolled(Indexing::every(INDEX_INTERVAL), segment_bytes, built);
         for (segment, batches) in &builder.segments {
             let mut position = 0;
             for batch in batches {
-                written.batches.push(Batch {
+                self.batches.push(Batch {
                     segment: *segment,
                     position,
                     size: batch.bytes.len() as u32,
@@ -144,16 +168,15 @@ impl Written {
                 position += batch.bytes.len() as u64;
             }
         }
-        written.dir = builder.write(written.folder.path(), "orders-0");
-        written
+        self.dir = builder.write(self.folder.path(), "orders-0");
+        self
     }
 
-    fn batch(&mut self, shape: Shape, random: &mut Random) -> Built {
+    /// The next batch. `has_room`: whether a record is added to one of so many bytes and records.
+    fn batch(&mut self, codec: Codec, random: &mut Random, has_room: impl Fn(usize, usize) -> bool) -> Built {
         let base_offset = self.times.len() as i64;
-        // three to five quarters of the size
-        let full = shape.batch_bytes * 3 / 4 + random.below(shape.batch_bytes as i64 / 2) as usize;
         let (mut records, mut bytes) = (Vec::new(), 61);
-        while bytes < full {
+        while has_room(bytes, records.len()) {
             let record = record(random, self.times.len() as i64);
             let (key, value) = (record.key.as_deref(), record.value.as_deref());
             let headers = record.headers.iter().map(|(key, value)| (key.as_slice(), value.as_deref()));
@@ -164,7 +187,23 @@ impl Written {
             records.push(record);
         }
         self.plain_bytes += bytes as u64;
-        BatchV2::new(base_offset).codec(shape.codec).records(records).build()
+        BatchV2::new(base_offset).codec(codec).records(records).build()
+    }
+
+    /// Opens the partition.
+    pub fn open(&self, io: Io) -> Log {
+        Log::open(&self.dir, LogOptions { io, ..LogOptions::default() }).unwrap()
+    }
+
+    /// The `.log` of every segment, mapped.
+    pub fn maps(&self) -> Vec<FileBytes> {
+        let mut bases: Vec<_> = self.batches.iter().map(|batch| batch.segment).collect();
+        bases.dedup();
+        let map = |base| {
+            let path = self.dir.join(file_name(base, "log"));
+            FileBytes::new(SystemFile::open(&path).unwrap(), None, true).unwrap()
+        };
+        bases.into_iter().map(map).collect()
     }
 
     pub fn end_offset(&self) -> i64 {
