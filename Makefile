@@ -17,8 +17,8 @@ RUST_TESTS := $(CARGO) test --locked --features arrow,crash-disk
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-python bench-spark wheel fmt lint compiled rust rust-without-features python \
-	interop oldest-spark loom extension release prerequisites clean
+.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-sweeps bench-python bench-spark \
+	wheel fmt lint compiled rust rust-without-features python interop oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -108,6 +108,14 @@ bench-append: ## writing and recovery compared with Kafka's own classes (a JVM, 
 
 bench-kafka: ## every read path compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/kafka_rows/arguments.rs
 	$(CARGO) bench --locked --features arrow --bench kafka_rows -- $(ARGS)
+
+bench-sweeps: $(VENV)/plot/.installed ## how costs grow with sizes, drawn as SVG; ARGS are those of benches/support/arguments.rs
+	$(CARGO) bench --locked --features arrow --bench sweeps -- $(ARGS)
+	PYTHONPATH=$(abspath $(VENV))/plot $(BIN)/python -B benches/plot.py
+
+$(VENV)/plot/.installed: benches/requirements-plot.txt $(VENV)/.tools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) --requirement $<
+	@touch $@
 
 # Packages that only this bench needs, in a directory of their own.
 bench-python: release $(VENV)/bench/.installed ## reading from Python compared with other packages; ARGS are those of benches/python/run.py

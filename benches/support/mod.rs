@@ -18,6 +18,7 @@ mod lz4;
 #[path = "../../tests/rust/support/partition.rs"]
 pub mod partition;
 
+pub mod arguments;
 #[cfg(feature = "arrow")]
 pub mod columns;
 pub mod entries;

@@ -93,7 +93,9 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(values: impl Iterator<Item = f64>) -> Self {
+    /// # Panics
+    /// Without values.
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.collect();
         values.sort_by(f64::total_cmp);
         let (min, max) = (values[0], values[values.len() - 1]);
