@@ -17,7 +17,7 @@ RUST_TESTS := $(CARGO) test --locked --features arrow,crash-disk
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-sweeps bench-python bench-spark \
+.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
 	wheel fmt lint compiled rust rust-without-features python interop oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
@@ -112,6 +112,9 @@ bench-kafka: ## every read path compared with Kafka's own classes (a JVM, Maven)
 bench-sweeps: $(VENV)/plot/.installed ## how costs grow with sizes, drawn as SVG; ARGS are those of benches/support/arguments.rs
 	$(CARGO) bench --locked --features arrow --bench sweeps -- $(ARGS)
 	PYTHONPATH=$(abspath $(VENV))/plot $(BIN)/python -B benches/plot.py
+
+bench-cold: ## page faults and reads of look-ups in files that are not in the page cache; ARGS as of bench-sweeps
+	$(CARGO) bench --locked --features arrow --bench cold -- $(ARGS)
 
 $(VENV)/plot/.installed: benches/requirements-plot.txt $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) --requirement $<

@@ -21,6 +21,7 @@ pub mod partition;
 pub mod arguments;
 #[cfg(feature = "arrow")]
 pub mod columns;
+pub mod contents;
 pub mod entries;
 pub mod naive;
 pub mod race;
