@@ -1,8 +1,10 @@
 //! The types of keys and values.
 
+use std::str::Utf8Error;
+
 use arrow_schema::DataType;
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use crate::log::Origin;
 use crate::record::{ByteSpan, RecordSpan};
 
@@ -50,25 +52,35 @@ impl ByteType {
     }
 }
 
-/// Checks that keys or values of a batch are UTF-8. `argument`: the option that requires it.
-pub(super) fn check_text(
-    argument: &'static str,
+/// The number of the first of these byte strings that is not UTF-8.
+pub(super) fn check_text<I>(
     payload: &[u8],
+    items: &[I],
+    span: impl Fn(&I) -> ByteSpan,
+) -> Result<(), (usize, Utf8Error)> {
+    let check = |(index, item)| match std::str::from_utf8(span(item).bytes(payload)) {
+        Ok(_) => Ok(()),
+        Err(invalid) => Err((index, invalid)),
+    };
+    items.iter().enumerate().try_for_each(check)
+}
+
+/// The error for a key or value that is not UTF-8. `argument`: the option that requires it.
+#[cold]
+pub(super) fn not_text(
+    argument: &'static str,
     spans: &[RecordSpan],
     origin: &Origin<'_>,
-    span: impl Fn(&RecordSpan) -> ByteSpan,
-) -> Result<()> {
-    let invalid = |record: &RecordSpan| std::str::from_utf8(span(record).bytes(payload)).err();
-    let Some((record, invalid)) = spans.iter().find_map(|record| Some((record, invalid(record)?))) else {
-        return Ok(());
-    };
+    (index, invalid): (usize, Utf8Error),
+) -> Error {
+    let offset = spans.get(index).map_or(-1, |span| span.offset);
     let partition = match (origin.topic, origin.partition) {
         (Some(topic), Some(partition)) => format!(" of {topic}-{partition}"),
         _ => String::new(),
     };
     let found = format!(
-        "{invalid} in the record at offset {}{partition}, in the batch at position {} of segment {}",
-        record.offset, origin.batch.position, origin.segment
+        "{invalid} in the record at offset {offset}{partition}, in the batch at position {} of segment {}",
+        origin.batch.position, origin.segment
     );
-    Err(Error::config(argument, "binary or binary_view, because not all bytes are UTF-8", found))
+    Error::config(argument, "binary or binary_view, because not all bytes are UTF-8", found)
 }

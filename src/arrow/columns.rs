@@ -1,18 +1,17 @@
 //! The columns of records under construction: only the selected ones, each filled with the records of a batch in one loop.
 
+use std::str::Utf8Error;
 use std::sync::Arc;
 
 use arrow_array::builder::BooleanBuilder;
-use arrow_array::types::{
-    BinaryType, BinaryViewType, Int8Type, Int16Type, Int32Type, Int64Type, StringViewType, Utf8Type,
-};
+use arrow_array::types::{BinaryType, Int8Type, Int16Type, Int32Type, Int64Type, Utf8Type};
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, RecordBatch, RecordBatchOptions, StringArray,
     TimestampMicrosecondArray, TimestampMillisecondArray,
 };
 use arrow_schema::{ArrowError, SchemaRef, TimeUnit};
 
-use super::byte_type::{ByteType, check_text};
+use super::byte_type::{ByteType, check_text, not_text};
 use super::byte_values::ByteValues;
 use super::byte_views::ByteViews;
 use super::damage::DamageBuilder;
@@ -50,21 +49,24 @@ impl Builder {
     }
 
     /// Adds keys or values; returns their size in bytes.
+    ///
+    /// # Errors
+    /// For text: the number of the first record whose bytes are not UTF-8. The column is then incomplete.
     fn extend_bytes(
         &mut self,
         payload: &SharedBytes,
         spans: &[RecordSpan],
         span: impl Fn(&RecordSpan) -> ByteSpan,
-    ) -> usize {
-        match self {
-            Self::Bytes(builder) | Self::String(builder) => builder.extend(payload.bytes(), spans, span),
-            Self::BytesViews(builder) | Self::StringViews(builder) => builder.extend(payload, spans, span),
-            _ => 0,
+    ) -> Result<usize, (usize, Utf8Error)> {
+        if let Self::String(_) = self {
+            check_text(payload.bytes(), spans, &span)?;
         }
-    }
-
-    fn is_text(&self) -> bool {
-        matches!(self, Self::String(_) | Self::StringViews(_))
+        Ok(match self {
+            Self::Bytes(builder) | Self::String(builder) => builder.extend(payload.bytes(), spans, span),
+            Self::BytesViews(builder) => builder.extend(payload, spans, span),
+            Self::StringViews(builder) => builder.extend_text(payload, spans, span)?,
+            _ => 0,
+        })
     }
 
     /// See [`ByteViews::kept`].
@@ -165,16 +167,14 @@ impl Columns {
         for (column, builder) in &mut self.builders {
             match (*column, builder) {
                 (Column::Key, builder) => {
-                    if builder.is_text() {
-                        check_text("key_type", payload, spans, origin, |span| span.key)?;
-                    }
-                    self.bytes += builder.extend_bytes(shared, spans, |span| span.key);
+                    self.bytes += builder
+                        .extend_bytes(shared, spans, |span| span.key)
+                        .map_err(|invalid| not_text("key_type", spans, origin, invalid))?;
                 }
                 (Column::Value, builder) => {
-                    if builder.is_text() {
-                        check_text("value_type", payload, spans, origin, |span| span.value)?;
-                    }
-                    self.bytes += builder.extend_bytes(shared, spans, |span| span.value);
+                    self.bytes += builder
+                        .extend_bytes(shared, spans, |span| span.value)
+                        .map_err(|invalid| not_text("value_type", spans, origin, invalid))?;
                 }
                 (Column::Headers, Builder::Headers(builder)) => {
                     self.bytes += builder.extend(payload, spans);
@@ -273,8 +273,8 @@ impl Columns {
                 Builder::Boolean(builder) => Arc::new(builder.finish()),
                 Builder::Bytes(builder) => Arc::new(builder.finish::<BinaryType>()?),
                 Builder::String(builder) => Arc::new(builder.finish::<Utf8Type>()?),
-                Builder::BytesViews(builder) => Arc::new(builder.finish::<BinaryViewType>()?),
-                Builder::StringViews(builder) => Arc::new(builder.finish::<StringViewType>()?),
+                Builder::BytesViews(builder) => Arc::new(builder.finish_binary()?),
+                Builder::StringViews(builder) => Arc::new(builder.finish_text()?),
                 Builder::Headers(builder) => builder.finish()?,
             });
         }

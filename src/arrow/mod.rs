@@ -36,6 +36,7 @@ mod reader;
 mod running_split;
 #[cfg(any(feature = "python", test))]
 mod targets;
+mod valid_views;
 mod validity;
 
 use std::sync::Arc;

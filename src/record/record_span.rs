@@ -13,7 +13,7 @@ pub(crate) struct ByteSpan {
 impl ByteSpan {
     /// `length`: negative is null, which has no position. `None` for positions that a batch never reaches.
     #[inline]
-    pub(super) fn new(start: usize, length: i32) -> Option<Self> {
+    pub(crate) fn new(start: usize, length: i32) -> Option<Self> {
         Some(Self { start: u32::try_from(start).ok()?, length })
     }
 

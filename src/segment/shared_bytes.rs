@@ -18,18 +18,20 @@ pub(crate) struct SharedBytes {
     range: Range<usize>,
     /// See [`SharedBytes::memory`].
     memory: usize,
+    /// See [`SharedBytes::is_mapped`].
+    is_mapped: bool,
 }
 
 impl SharedBytes {
     /// A range of a mapping.
     pub(super) fn mapped(mapping: Arc<Mmap>, range: Range<usize>) -> Self {
-        Self { owner: mapping, range, memory: 0 }
+        Self { owner: mapping, range, memory: 0, is_mapped: true }
     }
 
     /// A range of a buffer.
     pub(crate) fn buffer(buffer: &Arc<Vec<u8>>, range: Range<usize>) -> Self {
         let memory = buffer.capacity();
-        Self { owner: Arc::<Vec<u8>>::clone(buffer), range, memory }
+        Self { owner: Arc::<Vec<u8>>::clone(buffer), range, memory, is_mapped: false }
     }
 
     /// The bytes.
@@ -50,6 +52,16 @@ impl SharedBytes {
     /// Whether both are in the same mapping or buffer.
     pub(crate) fn has_owner_of(&self, other: &Self) -> bool {
         ptr::addr_eq(Arc::as_ptr(&self.owner), Arc::as_ptr(&other.owner))
+    }
+
+    /// Whether the bytes are in a mapping, which another process may change.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.is_mapped
+    }
+
+    /// Moves the end of the range in the same mapping or buffer, if that makes it longer.
+    pub(crate) fn extend_to(&mut self, end: usize) {
+        self.range.end = self.range.end.max(end);
     }
 
     /// Another range of the same mapping or buffer.

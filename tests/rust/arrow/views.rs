@@ -9,8 +9,11 @@ use cordwood::arrow::{ByteType, Column, Progress, Reader, ReaderOptions};
 use cordwood::log::{OnDamage, Ranges, ScanOptions};
 use cordwood::types::Io;
 use cordwood::{Error, Log, LogOptions};
+use proptest::prelude::*;
+use proptest::sample::Index;
 
-use crate::support::batches::{BatchV2, Built, Codec, Rec};
+use crate::support::batches::{BatchV2, Built, Codec, Rec, crc32c};
+use crate::support::fixed_seed;
 use crate::support::golden;
 use crate::support::partition::{Indexing, PartitionBuilder, file_name};
 use crate::support::reading::{both, folder, open};
@@ -31,6 +34,7 @@ fn read(log: &Log, options: ReaderOptions) -> Result<Vec<RecordBatch>, Error> {
 fn values(batches: &[RecordBatch], column: usize) -> Vec<Option<Vec<u8>>> {
     let values = |batch: &RecordBatch| -> Vec<Option<Vec<u8>>> {
         let array = batch.column(column);
+        array.to_data().validate_full().unwrap();
         let owned = |value: Option<&[u8]>| value.map(<[u8]>::to_vec);
         match array.data_type() {
             DataType::Binary => array.as_binary::<i32>().iter().map(owned).collect(),
@@ -100,6 +104,43 @@ fn views_of_every_damaged_partition_equal_copies() {
                 let (copies, views) = (of(ByteType::Binary), of(ByteType::BinaryView));
                 for column in [0, 1] {
                     assert_eq!(values(&views, column), values(&copies, column), "{}", damaged.case);
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(fixed_seed(200))]
+
+    /// The checksum is right, so that the damaged bytes are decoded.
+    #[test]
+    fn views_of_damaged_records_with_right_checksums_equal_copies(
+        flips in proptest::collection::vec((0..40usize, any::<Index>(), any::<u8>()), 1..60),
+        is_compressed: bool,
+        max_rows in 1..300usize,
+    ) {
+        let mut batches = mixed(if is_compressed { Codec::Lz4 } else { Codec::None });
+        for (batch, at, byte) in flips {
+            let bytes = &mut batches[batch].bytes;
+            let at = 61 + at.index(bytes.len() - 61);
+            bytes[at] = byte;
+            let crc = crc32c(&bytes[21..]);
+            bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+        }
+        let folder = folder();
+        let dir = PartitionBuilder::rolled(Indexing::every(4096), 1 << 20, batches).write(folder.path(), "a-0");
+        let scan = ScanOptions { on_damage: OnDamage::Skip, ..ScanOptions::default() };
+        for log in both(&dir) {
+            let of = |byte_type| {
+                read(&log, ReaderOptions { scan, max_rows, ..options(byte_type) }).map_err(|error| error.to_string())
+            };
+            for [copied, viewed] in [[ByteType::Binary, ByteType::BinaryView], [ByteType::String, ByteType::StringView]] {
+                match (of(copied), of(viewed)) {
+                    (Ok(copies), Ok(views)) => for column in [0, 1] {
+                        prop_assert_eq!(values(&views, column), values(&copies, column));
+                    },
+                    (copies, views) => prop_assert_eq!(copies.err(), views.err()),
                 }
             }
         }
