@@ -5,6 +5,7 @@ use arrow_array::types::ByteArrayType;
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 
+use super::recycled::RecycledBuffers;
 use super::validity::Validity;
 use crate::record::ByteSpan;
 
@@ -20,11 +21,20 @@ pub(super) struct ByteValues {
     validity: Validity,
     /// The number of bytes and of rows of the last array: the next one is probably as large.
     expected: (usize, usize),
+    recycled_bytes: RecycledBuffers,
+    recycled_offsets: RecycledBuffers,
 }
 
 impl Default for ByteValues {
     fn default() -> Self {
-        Self { bytes: Vec::new(), offsets: vec![0], validity: Validity::default(), expected: (0, 0) }
+        Self {
+            bytes: Vec::new(),
+            offsets: vec![0],
+            validity: Validity::default(),
+            expected: (0, 0),
+            recycled_bytes: RecycledBuffers::default(),
+            recycled_offsets: RecycledBuffers::default(),
+        }
     }
 }
 
@@ -73,14 +83,18 @@ impl ByteValues {
         let offsets = std::mem::replace(&mut self.offsets, vec![0]);
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
         let bytes = Buffer::from_vec(std::mem::take(&mut self.bytes));
+        self.recycled_offsets.keep(offsets.inner().inner());
+        self.recycled_bytes.keep(&bytes);
         GenericByteArray::try_new(offsets, bytes, self.validity.finish())
     }
 
     fn make_room(&mut self) {
         if self.len() == 0 {
             // a little more, because doubling the size would copy all
-            self.bytes.reserve_exact(self.expected.0 + self.expected.0 / 16 + SHORT);
-            self.offsets.reserve_exact(self.expected.1);
+            let (bytes, offsets) = self.expected;
+            self.bytes = self.recycled_bytes.take(bytes + bytes / 16 + SHORT);
+            self.offsets = self.recycled_offsets.take(offsets);
+            self.offsets.push(0);
         }
     }
 }

@@ -16,8 +16,6 @@ use crate::segment::SharedBytes;
 pub(super) struct ByteViews {
     views: ValidViews,
     validity: Validity,
-    /// The number of rows of the last array: the next one is probably as long.
-    expected: usize,
 }
 
 impl ByteViews {
@@ -28,9 +26,7 @@ impl ByteViews {
         items: &[I],
         span: impl Fn(&I) -> ByteSpan,
     ) -> usize {
-        self.make_room();
-        self.validity.extend(items, |item| !span(item).is_null());
-        self.views.extend(payload, items, span)
+        self.views.extend(payload, items, span, &mut self.validity)
     }
 
     /// [`ByteViews::extend`] for text.
@@ -43,9 +39,7 @@ impl ByteViews {
         items: &[I],
         span: impl Fn(&I) -> ByteSpan,
     ) -> Result<usize, (usize, Utf8Error)> {
-        self.make_room();
-        self.validity.extend(items, |item| !span(item).is_null());
-        self.views.extend_text(payload, items, span)
+        self.views.extend_text(payload, items, span, &mut self.validity)
     }
 
     /// Adds a row that is null.
@@ -64,7 +58,6 @@ impl ByteViews {
     /// # Errors
     /// As [`ValidViews::finish_binary`].
     pub(super) fn finish_binary(&mut self) -> Result<BinaryViewArray, ArrowError> {
-        self.expected = self.views.len();
         self.views.finish_binary(self.validity.finish())
     }
 
@@ -73,13 +66,6 @@ impl ByteViews {
     /// # Errors
     /// As [`ValidViews::finish_text`].
     pub(super) fn finish_text(&mut self) -> Result<StringViewArray, ArrowError> {
-        self.expected = self.views.len();
         self.views.finish_text(self.validity.finish())
-    }
-
-    fn make_room(&mut self) {
-        if self.views.len() == 0 {
-            self.views.reserve(self.expected);
-        }
     }
 }

@@ -34,7 +34,7 @@ enum Builder {
     String(ByteValues),
     BytesViews(ByteViews),
     StringViews(ByteViews),
-    Headers(HeadersBuilder),
+    Headers(Box<HeadersBuilder>),
 }
 
 impl Builder {
@@ -122,7 +122,7 @@ impl Columns {
             Column::Key => Builder::of_bytes(options.key_type),
             Column::Value => Builder::of_bytes(options.value_type),
             Column::Codec => Builder::String(ByteValues::default()),
-            Column::Headers => Builder::Headers(HeadersBuilder::new(options.header_keys)),
+            Column::Headers => Builder::Headers(Box::new(HeadersBuilder::new(options.header_keys))),
         };
         let count = |wanted| options.columns.iter().filter(|column| **column == wanted).count();
         Self {

@@ -33,6 +33,7 @@ mod new_records;
 mod numbers;
 mod part;
 mod reader;
+mod recycled;
 mod running_split;
 #[cfg(any(feature = "python", test))]
 mod targets;

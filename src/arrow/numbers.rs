@@ -3,7 +3,8 @@
 use arrow_array::{ArrowPrimitiveType, PrimitiveArray};
 use arrow_buffer::{ArrowNativeType, ScalarBuffer};
 
-use super::validity::Validity;
+use super::recycled::RecycledBuffers;
+use super::validity::{Validity, Word};
 
 /// Numbers, of which some may be null. The value of a null is 0.
 #[derive(Debug, Default)]
@@ -12,6 +13,7 @@ pub(super) struct Numbers<T> {
     validity: Validity,
     /// The length of the last array: the next one is probably as long.
     expected: usize,
+    recycled: RecycledBuffers,
 }
 
 impl<T: ArrowNativeType> Numbers<T> {
@@ -25,8 +27,17 @@ impl<T: ArrowNativeType> Numbers<T> {
     /// Adds one value for each item; `None` is null.
     #[inline]
     pub(super) fn extend_options<I>(&mut self, items: &[I], value: impl Fn(&I) -> Option<T>) {
-        self.validity.extend(items, |item| value(item).is_some());
-        self.room().extend(items.iter().map(|item| value(item).unwrap_or_default()));
+        self.room();
+        let Self { values, validity, .. } = self;
+        validity.extend_words(items, |items| {
+            let mut valid = Word::default();
+            values.extend(items.iter().map(|item| {
+                let value = value(item);
+                valid.push(value.is_some());
+                value.unwrap_or_default()
+            }));
+            valid
+        });
     }
 
     /// Adds `count` times the same value, or null.
@@ -38,12 +49,14 @@ impl<T: ArrowNativeType> Numbers<T> {
     /// Returns the rows so far and empties the column.
     pub(super) fn finish<P: ArrowPrimitiveType<Native = T>>(&mut self) -> PrimitiveArray<P> {
         self.expected = self.values.len();
-        PrimitiveArray::new(ScalarBuffer::from(std::mem::take(&mut self.values)), self.validity.finish())
+        let values = ScalarBuffer::from(std::mem::take(&mut self.values));
+        self.recycled.keep(values.inner());
+        PrimitiveArray::new(values, self.validity.finish())
     }
 
     fn room(&mut self) -> &mut Vec<T> {
         if self.values.is_empty() {
-            self.values.reserve_exact(self.expected);
+            self.values = self.recycled.take(self.expected);
         }
         &mut self.values
     }

@@ -11,6 +11,8 @@ use arrow_schema::ArrowError;
 use bytes::Bytes;
 
 use super::byte_type::check_text;
+use super::recycled::RecycledBuffers;
+use super::validity::{Validity, Word};
 use crate::record::ByteSpan;
 use crate::segment::SharedBytes;
 
@@ -30,6 +32,9 @@ const MAX_BUFFER: usize = 1 << 30;
 #[derive(Debug, Default)]
 pub(super) struct ValidViews {
     views: Vec<u128>,
+    /// The number of views of the last array: the next one probably has as many.
+    expected: usize,
+    recycled: RecycledBuffers,
     buffers: Vec<SharedBytes>,
     /// The memory of all buffers but the last.
     kept: usize,
@@ -51,24 +56,14 @@ struct Place {
 }
 
 impl ValidViews {
-    /// The number of views.
-    pub(super) fn len(&self) -> usize {
-        self.views.len()
-    }
-
     /// The memory that the views keep, without that of the last payload.
     pub(super) fn kept(&self) -> usize {
         self.kept
     }
 
-    /// Allocates memory for views.
-    pub(super) fn reserve(&mut self, views: usize) {
-        self.views.reserve_exact(views);
-    }
-
     /// Adds an empty view.
     pub(super) fn push_empty(&mut self) {
-        self.views.push(0);
+        self.room().push(0);
     }
 
     /// Adds one view for each item; returns the number of bytes of the byte strings. `payload`: the bytes of the spans.
@@ -77,9 +72,10 @@ impl ValidViews {
         payload: &SharedBytes,
         items: &[I],
         span: impl Fn(&I) -> ByteSpan,
+        validity: &mut Validity,
     ) -> usize {
         self.may_not_be_text |= !items.is_empty();
-        self.extend_spans(payload, items, span)
+        self.extend_spans(payload, items, span, validity)
     }
 
     /// [`ValidViews::extend`] for text.
@@ -91,11 +87,12 @@ impl ValidViews {
         payload: &SharedBytes,
         items: &[I],
         span: impl Fn(&I) -> ByteSpan,
+        validity: &mut Validity,
     ) -> Result<usize, (usize, Utf8Error)> {
         check_text(payload.bytes(), items, &span)?;
         // another process may change a mapping after this check
         self.may_not_be_text |= payload.is_mapped();
-        Ok(self.extend_spans(payload, items, span))
+        Ok(self.extend_spans(payload, items, span, validity))
     }
 
     fn extend_spans<I>(
@@ -103,17 +100,25 @@ impl ValidViews {
         payload: &SharedBytes,
         items: &[I],
         span: impl Fn(&I) -> ByteSpan,
+        validity: &mut Validity,
     ) -> usize {
         let bytes = payload.bytes();
         let place = self.place(payload);
         let (mut total, mut end, mut longest) = (0, 0, 0);
-        self.views.extend(items.iter().map(|item| {
-            let span = span(item);
-            total += span.len();
-            end = end.max(span.start() + span.len());
-            longest = longest.max(span.len());
-            view(bytes, span, place)
-        }));
+        let views = self.room();
+        validity.extend_words(items, |items| {
+            let mut valid = Word::default();
+            views.extend(items.iter().map(|item| {
+                let span = span(item);
+                let length = span.len();
+                valid.push(!span.is_null());
+                total += length;
+                end = end.max(span.start() + length);
+                longest = longest.max(length);
+                view(bytes, span, place)
+            }));
+            valid
+        });
         self.is_broken |= end > payload.range().len();
         // a buffer without a view would only keep its bytes in memory
         if longest > INLINE {
@@ -157,7 +162,17 @@ impl ValidViews {
     fn take(&mut self) -> (ScalarBuffer<u128>, Arc<[Buffer]>) {
         let buffers = self.buffers.drain(..).map(|shared| Buffer::from(Bytes::from_owner(shared))).collect();
         (self.kept, self.is_broken, self.may_not_be_text) = (0, false, false);
-        (ScalarBuffer::from(std::mem::take(&mut self.views)), buffers)
+        let views = ScalarBuffer::from(std::mem::take(&mut self.views));
+        self.expected = views.len();
+        self.recycled.keep(views.inner());
+        (views, buffers)
+    }
+
+    fn room(&mut self) -> &mut Vec<u128> {
+        if self.views.is_empty() {
+            self.views = self.recycled.take(self.expected);
+        }
+        &mut self.views
     }
 
     fn place(&self, payload: &SharedBytes) -> Place {
@@ -247,11 +262,11 @@ mod tests {
         let values: Vec<_> = spans.iter().map(|item| span(item).bytes(shared.bytes()).to_vec()).collect();
         if is_text {
             let invalid = values.iter().position(|value| std::str::from_utf8(value).is_err());
-            let found = views.extend_text(&shared, spans, span);
+            let found = views.extend_text(&shared, spans, span, &mut Validity::default());
             assert_eq!(found.err().map(|(index, _)| index), invalid);
             return if invalid.is_some() { Vec::new() } else { values };
         }
-        let bytes = views.extend(&shared, spans, span);
+        let bytes = views.extend(&shared, spans, span, &mut Validity::default());
         assert_eq!(bytes, spans.iter().map(|item| span(item).len()).sum::<usize>());
         values
     }
@@ -301,7 +316,7 @@ mod tests {
 
     fn of(buffer: &Arc<Vec<u8>>, items: &[(usize, i32)]) -> ValidViews {
         let mut views = ValidViews::default();
-        views.extend(&SharedBytes::buffer(buffer, 0..buffer.len()), items, span);
+        views.extend(&SharedBytes::buffer(buffer, 0..buffer.len()), items, span, &mut Validity::default());
         views
     }
 
@@ -313,7 +328,7 @@ mod tests {
             assert!(of(&buffer, &[span]).finish_binary(None).is_err(), "{span:?}");
         }
         let mut views = ValidViews::default();
-        views.extend(&SharedBytes::buffer(&buffer, 20..60), &[(0, 40)], span);
+        views.extend(&SharedBytes::buffer(&buffer, 20..60), &[(0, 40)], span, &mut Validity::default());
         assert!(views.finish_binary(None).is_err());
     }
 

@@ -2,8 +2,22 @@
 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 
+use super::recycled::RecycledBuffers;
+
 /// The number of rows of a word.
 const WORD: usize = 64;
+
+/// Whether up to 64 rows are valid; the highest bit is the last row.
+#[derive(Debug, Default)]
+pub(super) struct Word(u64);
+
+impl Word {
+    /// Adds a row.
+    #[inline]
+    pub(super) fn push(&mut self, is_valid: bool) {
+        self.0 = self.0 >> 1 | u64::from(is_valid) << (WORD - 1);
+    }
+}
 
 /// The validity of the rows of a column under construction; nothing is stored before the first null.
 #[derive(Debug, Default)]
@@ -13,19 +27,28 @@ pub(super) struct Validity {
     valid: Option<Vec<u64>>,
     /// The number of words of the last bits: the next ones are probably as long.
     expected: usize,
+    recycled: RecycledBuffers,
 }
 
 impl Validity {
     /// Adds a row for each item.
     #[inline]
     pub(super) fn extend<T>(&mut self, items: &[T], is_valid: impl Fn(&T) -> bool) {
-        if self.valid.is_some() || !items.iter().all(&is_valid) {
-            for items in items.chunks(WORD) {
-                let word = items.iter().rev().fold(0, |word, item| word << 1 | u64::from(is_valid(item)));
-                self.push(word, items.len());
+        self.extend_words(items, |items| {
+            let mut word = Word::default();
+            for item in items {
+                word.push(is_valid(item));
             }
-        } else {
-            self.rows += items.len();
+            word
+        });
+    }
+
+    /// Adds a row for each item. `word`: whether the rows of up to 64 items are valid.
+    #[inline]
+    pub(super) fn extend_words<T>(&mut self, items: &[T], mut word: impl FnMut(&[T]) -> Word) {
+        for items in items.chunks(WORD) {
+            let Word(bits) = word(items);
+            self.push(bits >> (WORD - items.len()), items.len());
         }
     }
 
@@ -38,7 +61,7 @@ impl Validity {
         let mut left = count;
         while left > 0 {
             let rows = left.min(WORD);
-            self.push(if is_valid { u64::MAX >> (WORD - rows) } else { 0 }, rows);
+            self.push(if is_valid { first(rows) } else { 0 }, rows);
             left -= rows;
         }
     }
@@ -50,15 +73,23 @@ impl Validity {
         self.expected = words.len();
         // Arrow numbers the bits of bytes
         let words: Vec<_> = words.into_iter().map(u64::to_le).collect();
-        Some(NullBuffer::new(BooleanBuffer::new(Buffer::from_vec(words), 0, rows)))
+        let bits = Buffer::from_vec(words);
+        self.recycled.keep(&bits);
+        Some(NullBuffer::new(BooleanBuffer::new(bits, 0, rows)))
     }
 
     /// Adds up to 64 rows; the other bits of the word are 0.
     #[inline]
     fn push(&mut self, word: u64, rows: usize) {
-        let (before, expected) = (self.rows, self.expected);
-        let words = self.valid.get_or_insert_with(|| all_valid(before, expected));
-        let shift = before % WORD;
+        let shift = self.rows % WORD;
+        let words = match &mut self.valid {
+            Some(words) => words,
+            None if word == first(rows) => {
+                self.rows += rows;
+                return;
+            }
+            None => self.valid.insert(all_valid(self.rows, self.recycled.take(self.expected))),
+        };
         match words.last_mut() {
             Some(last) if shift > 0 => {
                 *last |= word << shift;
@@ -72,13 +103,18 @@ impl Validity {
     }
 }
 
-/// The bits of rows that are all valid, with room for `expected` words.
+/// The bits of the first rows of a word, of which there are 1 to 64.
+#[inline]
+fn first(rows: usize) -> u64 {
+    u64::MAX >> (WORD - rows)
+}
+
+/// The bits of rows that are all valid, in these words.
 #[cold]
-fn all_valid(rows: usize, expected: usize) -> Vec<u64> {
-    let mut words = Vec::with_capacity(expected.max(rows.div_ceil(WORD)));
+fn all_valid(rows: usize, mut words: Vec<u64>) -> Vec<u64> {
     words.resize(rows / WORD, u64::MAX);
     if !rows.is_multiple_of(WORD) {
-        words.push(u64::MAX >> (WORD - rows % WORD));
+        words.push(first(rows % WORD));
     }
     words
 }

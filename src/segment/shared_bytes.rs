@@ -82,10 +82,10 @@ impl fmt::Debug for SharedBytes {
     }
 }
 
-/// The buffer for other bytes: the same one, or a new one if the bytes in it are shared.
+/// The buffer for other bytes: the same one, or a new one of the same length if the bytes in it are shared.
 pub(crate) fn reusable(buffer: &mut Arc<Vec<u8>>) -> &mut Vec<u8> {
     if Arc::get_mut(buffer).is_none() {
-        *buffer = Arc::default();
+        *buffer = Arc::new(Vec::with_capacity(buffer.len()));
     }
     // nothing else refers to it, so this does not copy it
     Arc::make_mut(buffer)

@@ -1,0 +1,97 @@
+//! The memory of arrays that were dropped, for the next arrays of the same column.
+
+use arrow_buffer::{ArrowNativeType, Buffer};
+
+/// The buffers of the last two arrays of a column. If nothing else refers to one of them, its memory is used again: the allocator
+/// returns memory of this size to the system and gets it back page by page, which takes as long as decoding.
+///
+/// A loop over record batches usually has one of the two when it asks for the next.
+#[derive(Debug, Default)]
+pub(super) struct RecycledBuffers {
+    last: Option<Buffer>,
+    before: Option<Buffer>,
+}
+
+impl RecycledBuffers {
+    /// Says that this is the buffer of the next array.
+    pub(super) fn keep(&mut self, buffer: &Buffer) {
+        self.before = self.last.replace(buffer.clone());
+    }
+
+    /// An empty vector with room for `capacity` values.
+    pub(super) fn take<T: ArrowNativeType>(&mut self, capacity: usize) -> Vec<T> {
+        for slot in [&mut self.last, &mut self.before] {
+            match slot.take().map(Buffer::into_vec) {
+                Some(Ok(mut values)) if is_fitting(values.capacity(), capacity) => {
+                    values.clear();
+                    values.reserve_exact(capacity);
+                    return values;
+                }
+                Some(Err(shared)) => *slot = Some(shared),
+                _ => {}
+            }
+        }
+        Vec::with_capacity(capacity)
+    }
+}
+
+/// Whether memory is used again: not that of an array that was much larger.
+fn is_fitting(found: usize, wanted: usize) -> bool {
+    wanted > 0 && found / 4 <= wanted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A buffer of `length` numbers from recycled memory, and its address.
+    fn next(recycled: &mut RecycledBuffers, length: usize) -> (Buffer, usize) {
+        let mut values = recycled.take::<i64>(length);
+        assert!(values.is_empty());
+        values.resize(length, 7);
+        let buffer = Buffer::from_vec(values);
+        recycled.keep(&buffer);
+        let address = buffer.as_ptr() as usize;
+        (buffer, address)
+    }
+
+    #[test]
+    fn the_memory_of_an_array_is_used_again_after_it_was_dropped() {
+        let mut recycled = RecycledBuffers::default();
+        let (first, at) = next(&mut recycled, 1000);
+        drop(first);
+        assert_eq!(next(&mut recycled, 990).1, at);
+    }
+
+    #[test]
+    fn the_memory_of_an_array_that_is_still_used_is_not() {
+        let mut recycled = RecycledBuffers::default();
+        let arrays: Vec<_> = (0..4).map(|_| next(&mut recycled, 1000)).collect();
+        for (index, (array, at)) in arrays.iter().enumerate() {
+            assert!(arrays.iter().skip(index + 1).all(|(_, other)| other != at));
+            assert!(array.typed_data::<i64>().iter().all(|number| *number == 7));
+        }
+    }
+
+    #[test]
+    fn a_loop_that_keeps_one_array_at_a_time_uses_two_memories() {
+        let mut recycled = RecycledBuffers::default();
+        let mut used = Vec::new();
+        let mut kept = None;
+        for _ in 0..10 {
+            let (array, at) = next(&mut recycled, 1000);
+            kept.replace(array);
+            used.push(at);
+        }
+        used.sort_unstable();
+        used.dedup();
+        assert_eq!(used.len(), 2);
+    }
+
+    #[test]
+    fn the_memory_of_a_much_larger_array_is_freed() {
+        let mut recycled = RecycledBuffers::default();
+        drop(next(&mut recycled, 1000));
+        assert!(recycled.take::<i64>(200).capacity() < 1000);
+    }
+}
