@@ -5,6 +5,9 @@
 //! row of owned values. `parts` is the minimum cost of the work: checksum, decompression and decoding by this crate, and
 //! one copy of the bytes of keys and values; no columns, no headers.
 //!
+//! `cordwood/views` has `offset`, `timestamp`, and keys and values as views. `lengths`, only of uncompressed batches, is a loop
+//! that verifies the checksum and reads the lengths and deltas of every record: the minimum cost of columns that copy nothing.
+//!
 //! Bytes are those of the batches before compression, so that rates of different codecs can be compared.
 #![allow(
     clippy::unwrap_used,
@@ -19,9 +22,12 @@ mod support;
 
 use std::hint::black_box;
 
-use cordwood::arrow::Column;
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use cordwood::Log;
+use cordwood::arrow::{ByteType, Column, Progress, Reader, ReaderOptions};
 use cordwood::fs::FileBytes;
-use cordwood::record::{BatchHeader, Payload, Records};
+use cordwood::record::{BatchHeader, Payload, Records, V2_HEADER, varint};
 use cordwood::types::Io;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use support::batches::Codec;
@@ -36,6 +42,60 @@ const CODECS: [(&str, Codec); 5] = [
     ("snappy", Codec::SnappyXerial),
     ("gzip", Codec::Gzip),
 ];
+
+/// Offset, timestamp, and keys and values as views.
+fn views(log: &Log) -> impl Iterator<Item = RecordBatch> {
+    let options = ReaderOptions {
+        columns: vec![Column::Offset, Column::Timestamp, Column::Key, Column::Value],
+        key_type: ByteType::BinaryView,
+        value_type: ByteType::BinaryView,
+        ..ReaderOptions::default()
+    };
+    let reader = Reader::new(std::iter::once(Ok(log.clone())), options, Progress::default());
+    reader.map(|batch| batch.unwrap())
+}
+
+/// The number of records, and the bytes of their keys and values.
+fn sizes_of_views(log: &Log) -> (u64, u64) {
+    let mut found = (0, 0);
+    for batch in views(log) {
+        found.0 += batch.num_rows() as u64;
+        for column in &batch.columns()[2..] {
+            found.1 += column.as_binary_view().iter().flatten().map(|bytes| bytes.len() as u64).sum::<u64>();
+        }
+    }
+    found
+}
+
+/// As [`sizes_of_views`], of batches that are not compressed.
+fn lengths(maps: &[FileBytes]) -> (u64, u64) {
+    let mut found = (0, 0);
+    for map in maps {
+        let mut rest = map.mapped().unwrap();
+        while !rest.is_empty() {
+            let header = BatchHeader::parse(rest, rest.len() as u64).unwrap();
+            let (batch, after) = rest.split_at(header.size as usize);
+            header.ensure_valid(batch).unwrap();
+            let mut records = &batch[V2_HEADER..];
+            while !records.is_empty() {
+                let length = varint::read_i32(&mut records).unwrap() as usize;
+                let (record, next) = records.split_at(length);
+                let mut fields = &record[1..];
+                black_box(varint::read_i64(&mut fields).unwrap());
+                black_box(varint::read_i32(&mut fields).unwrap());
+                for _ in 0..2 {
+                    let length = varint::read_i32(&mut fields).unwrap().max(0) as usize;
+                    found.1 += length as u64;
+                    fields = &fields[length..];
+                }
+                found.0 += 1;
+                records = next;
+            }
+            rest = after;
+        }
+    }
+    found
+}
 
 /// The number of records, and the bytes of their keys and values.
 fn parts(maps: &[FileBytes]) -> (u64, u64) {
@@ -84,13 +144,20 @@ fn scan(criterion: &mut Criterion) {
             assert_eq!(sums_of_rows(&maps), *right);
             let copied = right.keys.len() + right.values.len();
             assert_eq!(parts(&maps), (right.records, copied));
+            assert_eq!(sizes_of_views(&log), (right.records, copied));
 
-            let arms: [(&str, &dyn Fn() -> u64); 4] = [
+            let rows_of_views = || views(&log).map(|batch| black_box(batch).num_rows() as u64).sum();
+            let arms: [(&str, &dyn Fn() -> u64); 6] = [
                 ("cordwood/default", &|| columns(&log, &Column::DEFAULT)),
                 ("cordwood/offset_timestamp", &|| columns(&log, &[Column::Offset, Column::Timestamp])),
+                ("cordwood/views", &rows_of_views),
                 ("naive/rows", &|| rows(&maps)),
                 ("parts", &|| parts(&maps).0),
+                ("lengths", &|| lengths(&maps).0),
             ];
+            let is_plain = codec == Codec::None;
+            assert!(!is_plain || lengths(&maps) == (right.records, copied));
+            let arms = arms.into_iter().filter(|(arm, _)| is_plain || *arm != "lengths");
             let mut group = group(criterion, &format!("scan/{codec_name}/{size}"));
             group.throughput(Throughput::ElementsAndBytes {
                 elements: right.records,
