@@ -7,6 +7,8 @@ mod compress;
 mod lz4_frame;
 #[cfg(feature = "compression")]
 mod xerial;
+#[cfg(feature = "compression")]
+mod zstd_frames;
 
 pub use compress::{check_level, compress};
 
@@ -29,13 +31,7 @@ pub fn decompress(codec: Codec, magic: u8, bytes: &[u8], output: &mut Vec<u8>) -
         Codec::Gzip => drain(codec, flate2::bufread::MultiGzDecoder::new(bytes), output)?,
         Codec::Snappy => xerial::decompress(bytes, output)?,
         Codec::Lz4 => lz4_frame::decompress(bytes, magic == 0, output)?,
-        Codec::Zstd => {
-            let broken = |error: std::io::Error| stream_error(codec, &error);
-            let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(broken)?;
-            // the decoder allocates the window, whose size is in the stream, before the first byte
-            decoder.window_log_max(27).map_err(broken)?;
-            drain(codec, decoder, output)?;
-        }
+        Codec::Zstd => zstd_frames::decompress(bytes, output)?,
     }
     Ok(())
 }
