@@ -68,7 +68,7 @@ struct Case<E, const SIZE: usize> {
     entries: Vec<Answer>,
     /// The answer below the first entry.
     none: Answer,
-    /// The floor of first look-ups by `Method::Learned`.
+    /// The largest mean of page faults that is expected of first look-ups by `Method::Learned`.
     max_faults: Option<f64>,
     answer: fn(E) -> Answer,
 }
@@ -84,8 +84,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> Case<E, SIZE> {
             for (arm, method) in FIRST {
                 let name = format!("{}/{shape}/{arm}", self.name);
                 if rows.wants(&name) {
-                    let floor = self.max_faults.filter(|_| method == Method::Learned);
-                    rows.add(&name, &self.first(path, &files, &targets, method), floor);
+                    let max_faults = self.max_faults.filter(|_| method == Method::Learned);
+                    rows.add(&name, &self.first(path, &files, &targets, method), max_faults);
                 }
             }
             let name = format!("{}/{shape}/{MODEL}", self.name);

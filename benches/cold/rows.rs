@@ -73,8 +73,8 @@ impl Rows {
         self.arguments.repeat
     }
 
-    /// Prints a row. `floor`: the largest mean of pages that is expected.
-    pub fn add(&mut self, row: &str, calls: &Calls, floor: Option<f64>) {
+    /// Prints a row. `expected`: the largest mean of page faults that is expected.
+    pub fn add(&mut self, row: &str, calls: &Calls, expected: Option<f64>) {
         let (opening_faults, _) = mean_and_max(calls.opening.iter().map(|call| call.reads.faults as f64));
         let (opening_kib, _) = mean_and_max(calls.opening.iter().map(|call| call.reads.kib as f64));
         let (pages, max_pages) = mean_and_max(calls.pages.iter().map(|pages| *pages as f64));
@@ -82,9 +82,9 @@ impl Rows {
         let (kib, max_kib) = mean_and_max(calls.look_up.iter().map(|call| call.reads.kib as f64));
         let Spread { median, min, max } = Spread::of(calls.look_up.iter().map(|call| call.micros));
         let time = format!("{median:.0} ({min:.0}–{max:.0})");
-        let verdict = match floor {
-            Some(floor) if faults > floor => format!("at most {floor}: MISSED"),
-            Some(floor) => format!("at most {floor}: kept"),
+        let verdict = match expected {
+            Some(max) if faults > max => format!("at most {max}: MISSED"),
+            Some(max) => format!("at most {max}: kept"),
             None => String::new(),
         };
         println!(

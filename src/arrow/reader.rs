@@ -34,7 +34,8 @@ pub struct ReaderOptions {
     /// The maximum number of rows in a record batch.
     pub max_rows: usize,
     /// The approximate maximum size of a record batch, bytes; at most 1 GiB. One record may be larger. With views it also limits
-    /// the memory that a record batch keeps, apart from one block or decompressed batch.
+    /// the memory that a record batch keeps, apart from one block or decompressed batch. A reading by one thread also keeps the
+    /// memory of the last two record batches, for the next ones.
     pub max_bytes: usize,
     /// The number of threads that decompress and decode concurrently. They end with the call that starts them.
     pub threads: usize,

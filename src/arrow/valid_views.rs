@@ -38,7 +38,7 @@ pub(super) struct ValidViews {
     buffers: Vec<SharedBytes>,
     /// The memory of all buffers but the last.
     kept: usize,
-    /// Whether a span may be outside its payload: then the array is validated.
+    /// Whether a span is outside its payload: then there is no array.
     is_broken: bool,
     /// Whether a value may not be UTF-8: it was not checked, or was checked in a mapping.
     may_not_be_text: bool,
@@ -119,7 +119,7 @@ impl ValidViews {
             }));
             valid
         });
-        self.is_broken |= end > payload.range().len();
+        self.is_broken |= end > bytes.len();
         // a buffer without a view would only keep its bytes in memory
         if longest > INLINE {
             self.include(payload, place);
@@ -132,10 +132,13 @@ impl ValidViews {
     /// # Errors
     /// [`ArrowError`] if a byte string is outside its payload, or if there are not as many `nulls` as views.
     pub(super) fn finish_binary(&mut self, nulls: Option<NullBuffer>) -> Result<BinaryViewArray, ArrowError> {
-        let is_broken = self.is_broken;
+        if self.is_broken {
+            self.take();
+            return Err(ArrowError::InvalidArgumentError("a byte string is outside its batch".to_owned()));
+        }
         let (views, buffers) = self.take();
         let has_nulls_of_all = nulls.as_ref().is_none_or(|nulls| nulls.len() == views.len());
-        if is_broken || !has_nulls_of_all {
+        if !has_nulls_of_all {
             return GenericByteViewArray::try_new(views, buffers, nulls);
         }
         debug_assert!(BinaryViewArray::try_new(views.clone(), Arc::clone(&buffers), nulls.clone()).is_ok());
@@ -188,8 +191,6 @@ impl ValidViews {
 
     /// Makes the payload a part of the buffers.
     fn include(&mut self, payload: &SharedBytes, place: Place) {
-        // a range beyond its owner would be an empty buffer
-        self.is_broken |= payload.bytes().len() != payload.range().len();
         match self.buffers.last_mut() {
             Some(last) if place.is_last => {
                 last.extend_to(payload.range().end);
@@ -286,13 +287,10 @@ mod tests {
                 let values: Vec<_> =
                     round.iter().flat_map(|added| add(&mut views, &buffers, added, false)).collect();
                 let array = views.finish_binary(None);
-                let is_inside = round.iter().all(is_inside);
-                let Ok(array) = array else {
-                    prop_assert!(!is_inside);
-                    continue;
-                };
+                prop_assert_eq!(array.is_ok(), round.iter().all(is_inside));
+                let Ok(array) = array else { continue };
                 array.to_data().validate_full().unwrap();
-                prop_assert!(!is_inside || array.iter().map(Option::unwrap).eq(&values));
+                prop_assert!(array.iter().map(Option::unwrap).eq(&values));
                 let (views, buffers, nulls) = array.into_parts();
                 BinaryViewArray::try_new(views, buffers, nulls).unwrap();
             }
@@ -324,12 +322,20 @@ mod tests {
     fn a_span_outside_its_payload_is_an_error_and_no_array() {
         let buffer = Arc::new(vec![b'x'; 40]);
         assert_eq!(of(&buffer, &[(0, 40), (20, 20)]).finish_binary(None).unwrap().len(), 2);
-        for span in [(0, 41), (21, 20), (41, 13), (1 << 31, 20)] {
+        for span in [(0, 41), (21, 20), (41, 13), (1 << 31, 20), (36, 5), (41, 1), (1 << 31, 1)] {
             assert!(of(&buffer, &[span]).finish_binary(None).is_err(), "{span:?}");
         }
         let mut views = ValidViews::default();
-        views.extend(&SharedBytes::buffer(&buffer, 20..60), &[(0, 40)], span, &mut Validity::default());
-        assert!(views.finish_binary(None).is_err());
+        for item in [(0, 40), (0, 5)] {
+            // a range that ends after its buffer
+            views.extend(&SharedBytes::buffer(&buffer, 20..60), &[item], span, &mut Validity::default());
+            assert!(views.finish_binary(None).is_err(), "{item:?}");
+        }
+        let text = Arc::new(vec![b'x', 0xc3]);
+        let text = SharedBytes::buffer(&text, 0..2);
+        assert!(views.extend_text(&text, &[(1, 5)], span, &mut Validity::default()).is_ok());
+        assert!(views.finish_text(None).is_err());
+        assert_eq!(views.finish_text(None).unwrap().len(), 0);
     }
 
     #[test]

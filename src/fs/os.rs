@@ -170,7 +170,7 @@ impl Handle for SystemHandle {
     }
 
     fn size(&self) -> io::Result<u64> {
-        // a quarter of the time of `fstat`; nothing reads or writes at the position that this moves
+        // a quarter of the time of `fstat`, though threads wait for each other; nothing reads or writes at this position
         Ok(rustix::fs::seek(&self.0, rustix::fs::SeekFrom::End(0))?)
     }
 

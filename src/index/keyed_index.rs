@@ -167,8 +167,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     ///
     /// *Cost*: with [`Method::Learned`] one page; two for an entry of a time index or one of the last eight entries; none for
     /// a target at or above the last key. The first look-ups read more, and one of them reads all keys, of which every
-    /// eighth stays in memory: about 7 % of the file's size, in a time index up to 10 %. With the other methods about log₂ of the entries' keys. No lock, and no system call for a page in
-    /// memory. *Source*: `OffsetIndex.lookup`, `TimeIndex.lookup`.
+    /// eighth stays in memory: about 7 % of the file's size, in a time index up to 10 %. With the other methods about log₂ of
+    /// the entries' keys. No lock, and no system call for a page in memory. *Source*: `OffsetIndex.lookup`, `TimeIndex.lookup`.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).

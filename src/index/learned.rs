@@ -6,8 +6,8 @@
 //! branch that depends on them. The eight slots are on one page, so any content costs one page. An entry of a time index
 //! can be on two pages, and so can the last eight entries.
 //!
-//! Keys that increase evenly would allow to compute the place from the target, with less memory. Batches of a real log vary,
-//! and then such a guess is wrong by more than a line of a cache, which costs more than the keys in memory.
+//! If keys increased evenly, their places could be computed, with less memory. Batches of a real log vary in size, so a
+//! computed place is often wrong by more than a line of a cache, and a wrong place costs more than the keys in memory.
 //!
 //! A file whose keys do not increase has no model: see [`ModelBuilder::push`].
 //!
@@ -21,7 +21,6 @@ use crate::types::distance;
 
 /// The slots from one of the keys in memory to the next: 64 bytes of an offset index, which is one line of a cache.
 pub(super) const GROUP: usize = 8;
-const APART: u64 = GROUP as u64;
 /// An index with more entries has no model, because no interrupt ends the pass over its keys. Kafka's own have 1.3 million
 /// at most by default.
 const MAX_ENTRIES: u64 = 8 << 20;
@@ -58,7 +57,7 @@ pub(super) struct ModelBuilder {
 impl ModelBuilder {
     /// `None` if there are too few entries, which any search finds as fast, or too many.
     pub(super) fn new(entries: u64) -> Option<Self> {
-        let is_possible = (APART..=MAX_ENTRIES).contains(&entries);
+        let is_possible = (GROUP as u64..=MAX_ENTRIES).contains(&entries);
         is_possible.then(|| Self { entries, added: 0, first_key: 0, last_key: 0, sampled: Vec::new() })
     }
 
@@ -71,7 +70,7 @@ impl ModelBuilder {
         } else if key <= self.last_key || distance(self.first_key, key) >= u64::ABOVE {
             return false;
         }
-        if self.added.is_multiple_of(APART) {
+        if self.added.is_multiple_of(GROUP as u64) {
             self.sampled.push(distance(self.first_key, key));
         }
         self.last_key = key;
@@ -122,7 +121,7 @@ impl Model {
             Sampled::Wide(keys) => keys.last_at_or_below(distance),
         };
         // the slots of the last sampled key may be fewer, and the ones before them are at or below the target too
-        Place::Group((sampled as u64).wrapping_mul(APART).min(self.entries.wrapping_sub(APART)))
+        Place::Group((sampled as u64).wrapping_mul(GROUP as u64).min(self.entries.wrapping_sub(GROUP as u64)))
     }
 
     /// The largest slot whose key is at or below `target`; `None` if there is none.
@@ -211,7 +210,7 @@ pub(super) mod tests {
     fn assert_finds_all(keys: &[i64], kind: &str) {
         let entries = keys.len() as u64;
         let model = model_of(keys);
-        assert_eq!(model.is_some(), entries >= APART);
+        assert_eq!(model.is_some(), entries >= GROUP as u64);
         let Some(model) = model else { return };
         for target in targets_of(keys) {
             let read = RefCell::new(Vec::new());
@@ -222,7 +221,7 @@ pub(super) mod tests {
             let found = model.lower_bound(target, traced).unwrap();
             assert_eq!(found, naive(keys, target), "{kind}: {target}");
             let read = read.into_inner();
-            let is_in_last = found.is_none_or(|slot| slot + APART >= entries);
+            let is_in_last = found.is_none_or(|slot| slot + GROUP as u64 >= entries);
             assert!(
                 pages(&read, 8).len() <= if is_in_last { 2 } else { 1 },
                 "{kind}: {target} reads {read:?}"

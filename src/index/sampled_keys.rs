@@ -91,7 +91,7 @@ impl<D: Distance> SampledKeys<D> {
     /// The number of the last key at or below a target, by the target's distance from the first key.
     #[inline]
     pub(super) fn last_at_or_below(&self, distance: u64) -> usize {
-        // none never, because a distance is at most the last one
+        // always `Some`: a distance is at most the last one
         self.find(distance).unwrap_or(0)
     }
 
@@ -132,8 +132,42 @@ mod tests {
         }
     }
 
+    /// Finds targets around each distance, and up to the last.
+    fn assert_finds_all<D: Distance>(distances: &[u64], last: u64) {
+        let keys = SampledKeys::<D>::new(distances, last);
+        let around =
+            distances.iter().flat_map(|distance| [distance.saturating_sub(1), *distance, distance + 1]);
+        for target in around.chain([last]).filter(|target| *target <= last) {
+            let naive = distances.partition_point(|distance| *distance <= target) - 1;
+            assert_eq!(keys.last_at_or_below(target), naive, "{target} of {distances:?}");
+        }
+    }
+
+    #[test]
+    fn buckets_of_about_as_many_keys_as_the_window_are_searched_to_their_ends() {
+        for crowded in 1..40_u64 {
+            let distances: Vec<u64> = (0..crowded).chain((1..100).map(|n| n * 1_000_000)).collect();
+            for last in [99_000_000, 120_000_000, u64::from(u32::ABOVE) - 1] {
+                assert_finds_all::<u32>(&distances, last);
+            }
+            assert_finds_all::<u64>(&distances, u64::ABOVE - 1);
+        }
+    }
+
     proptest! {
         #![proptest_config(fixed_seed(300))]
+
+        #[test]
+        fn keys_are_found_as_by_bisection(
+            steps in proptest::collection::vec(prop_oneof![4 => 1_u64..5, 2 => 1_u64..1000, 1 => 1_u64..1 << 22], 0..300),
+            after in 0_u64..1000,
+        ) {
+            let sums = steps.iter().scan(0, |sum, step| { *sum += step; Some(*sum) });
+            let distances: Vec<u64> = std::iter::once(0).chain(sums).collect();
+            let last = distances.last().unwrap() + after;
+            assert_finds_all::<u32>(&distances, last);
+            assert_finds_all::<u64>(&distances, last);
+        }
 
         #[test]
         fn the_sums_of_sign_bits_are_the_number_of_distances_at_or_below(

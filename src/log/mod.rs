@@ -59,7 +59,8 @@ pub struct LogOptions {
     /// The partition, if the directory's name does not contain it.
     pub partition: Option<i32>,
     /// The maximum number of files and mappings that the log keeps open. All logs of the process together keep no more than
-    /// half of its soft limit of open files. In addition, a log keeps a descriptor of its directory open.
+    /// half of its soft limit of open files. In addition, a log keeps a descriptor of its directory open. An open index with many
+    /// look-ups has up to 10 % of its size in memory: 1 MiB for the largest that Kafka writes by default.
     pub max_open_files: usize,
     /// Called during long work.
     pub interrupt: Interrupt,

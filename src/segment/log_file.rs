@@ -40,6 +40,11 @@ impl LogFile {
         Self::new(Arc::clone(&self.bytes), self.ahead, Arc::clone(&self.open_files), self.truncations)
     }
 
+    /// Changes how many bytes to read at a time.
+    pub(crate) fn set_ahead(&mut self, ahead: usize) {
+        self.ahead = ahead;
+    }
+
     /// Reads bytes into memory also if the file is mapped: nobody can shorten what is kept of them.
     pub(crate) fn copy_bytes(&mut self) {
         self.is_copied = true;

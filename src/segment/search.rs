@@ -89,7 +89,8 @@ impl Segment {
     /// Reads and verifies only the batches that the result depends on: the batch found and, if the offset is in a gap, the
     /// batch before it, whose end is then part of the result, and the header after it.
     pub(crate) fn find_offset(&self, offset: i64) -> Result<Found> {
-        let (walk, is_exact) = self.walk_to(offset, -1, self.lookup_ahead())?;
+        let (mut walk, is_exact) = self.walk_to(offset, -1, self.lookup_ahead())?;
+        walk.log.set_ahead(LOOKUP_READ);
         let from_start = walk.position == 0;
         let found = match self.find_offset_on(walk, offset, is_exact)? {
             Some(found) => found,
@@ -128,9 +129,15 @@ impl Segment {
     fn find_offset_on(&self, mut walk: Walk, offset: i64, first_is_confirmed: bool) -> Result<Option<Found>> {
         let mut previous = None;
         let mut walked = 0u64;
+        // larger ones are read after the header after them agrees: their length may be wrong
+        let is_wanted = |batch: &Batch| {
+            batch.header.last_offset >= offset
+                && batch.header.size as usize <= MAX_LOOKUP_READ
+                && !self.verified.contains(BatchKey::of(batch))
+        };
         loop {
             self.open_files.interrupt.check()?;
-            let batch = match walk.step_to(offset)? {
+            let batch = match walk.step_reading(is_wanted)? {
                 Step::Damage(damage) => return Err(self.corrupt(&damage)),
                 Step::Batch(batch) if batch.header.last_offset < offset => {
                     previous = Some(batch);
@@ -168,7 +175,7 @@ impl Segment {
         usize::try_from(last.load(Ordering::Relaxed)).unwrap_or(usize::MAX).saturating_add(V2_HEADER)
     }
 
-    /// Bytes to read at a time in a look-up if the file is not mapped.
+    /// Bytes to read at a time at an index entry if the file is not mapped.
     ///
     /// One window holds the small batches of an index interval. Large batches have an entry each, which refers to the batch
     /// before the one that is searched for: of that one only the header is needed.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use memmap2::Mmap;
 
+use super::SCAN_READ;
+
 /// What owns bytes: a mapping, or a buffer that is not used for other bytes before.
 type Owner = Arc<dyn AsRef<[u8]> + Send + Sync>;
 
@@ -82,10 +84,11 @@ impl fmt::Debug for SharedBytes {
     }
 }
 
-/// The buffer for other bytes: the same one, or a new one of the same length if the bytes in it are shared.
+/// The buffer for other bytes: the same one, or a new one if the bytes in it are shared. Its capacity is the length of the old one,
+/// up to 1 MiB.
 pub(crate) fn reusable(buffer: &mut Arc<Vec<u8>>) -> &mut Vec<u8> {
     if Arc::get_mut(buffer).is_none() {
-        *buffer = Arc::new(Vec::with_capacity(buffer.len()));
+        *buffer = Arc::new(Vec::with_capacity(buffer.len().min(SCAN_READ)));
     }
     // nothing else refers to it, so this does not copy it
     Arc::make_mut(buffer)

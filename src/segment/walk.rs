@@ -48,16 +48,6 @@ pub(crate) enum Step {
     End,
 }
 
-/// What a step reads besides two headers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reading {
-    Nothing,
-    /// The batch, whose checksum is computed.
-    Batch,
-    /// The batch, if it ends at or above this offset.
-    BatchOf(i64),
-}
-
 /// Walks from one batch to the next.
 #[derive(Debug)]
 pub(crate) struct Walk {
@@ -108,12 +98,12 @@ impl Walk {
 
     /// The next batch, by its header alone; [`Walk::verify`] checks its bytes.
     pub(crate) fn step(&mut self) -> Result<Step> {
-        self.step_by(Reading::Nothing)
+        self.step_by(false, |_| false)
     }
 
-    /// [`Walk::step`] for a look-up of an offset: reads the batch that ends at or above it, and the header after it, at once.
-    pub(crate) fn step_to(&mut self, offset: i64) -> Result<Step> {
-        self.step_by(Reading::BatchOf(offset))
+    /// [`Walk::step`] that reads a batch which the caller is going to verify, and the header after it, at once.
+    pub(crate) fn step_reading(&mut self, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step> {
+        self.step_by(false, is_wanted)
     }
 
     /// [`Walk::step`] for callers that verify nearly every batch: reads the batch and computes its checksum before it reads
@@ -122,10 +112,10 @@ impl Walk {
     /// Caches and windows are fast for sequential reads. If the next header is read first, each batch costs a cache miss
     /// that overlaps with no other work, and a window is read twice when a batch crosses its end.
     pub(crate) fn step_through(&mut self) -> Result<Step> {
-        self.step_by(Reading::Batch)
+        self.step_by(true, |_| false)
     }
 
-    fn step_by(&mut self, reading: Reading) -> Result<Step> {
+    fn step_by(&mut self, is_verified: bool, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step> {
         if self.position >= self.bounds.end {
             return Ok(Step::End);
         }
@@ -137,12 +127,11 @@ impl Walk {
             return Ok(Step::Damage(self.damage(malformed)));
         }
         let batch = Batch { position: self.position, header };
-        let is_verified = reading == Reading::Batch;
         if is_verified {
             // a flipped bit must not make records look like a marker, or like none
             let is_skipped = header.is_control() || header.count == Some(0);
             self.read_verified(&batch, self.check_crcs || is_skipped)?;
-        } else if matches!(reading, Reading::BatchOf(offset) if offset <= header.last_offset) {
+        } else if is_wanted(&batch) {
             let size = usize::try_from(header.size).unwrap_or(usize::MAX);
             self.log.read(batch.position, size.saturating_add(V2_HEADER))?;
         }

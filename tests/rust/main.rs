@@ -63,6 +63,8 @@ mod log {
     mod damaged_markers;
     mod directories;
     mod exhaustive;
+    #[cfg(target_os = "linux")]
+    mod first_lookups;
     mod gaps_between_segments;
     mod golden;
     mod index_checks;

@@ -38,6 +38,7 @@ class Log:
     the directory's name.
     *max_open_files*: the maximum number of files and mappings that the log keeps open. All logs of the process together
     keep at most half of its soft limit of open files. In addition each log keeps a descriptor of its directory open.
+    An open index with many look-ups has up to 10 % of its size in memory: 1 MiB for Kafka's largest by default.
 
     *Errors*: `LogNotFoundError` if there is no directory, or no segment in it; `ConfigError`; `CorruptLogError` for a
     base offset that no segment can have.

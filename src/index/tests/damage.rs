@@ -46,6 +46,24 @@ fn a_first_slot_of_zeros_is_an_entry_only_if_another_follows() {
 }
 
 #[test]
+fn a_mapped_file_that_is_overwritten_after_its_keys_were_read_returns_one_of_the_new_entries() {
+    let old: Vec<_> = (1..=3000).map(|n| (1000 + 7 * i64::from(n), 100 * n)).collect();
+    let sample = Sample::new("i", &offset_bytes(1000, &old));
+    let [index, _] = sample.offset_indexes(1000);
+    for (offset, position) in &old {
+        assert_eq!(index.lookup(*offset, Method::Learned).unwrap(), at(*offset, *position));
+    }
+    let new: Vec<_> = old.iter().rev().map(|(offset, position)| (*offset, position + 1)).collect();
+    // in place: the mapping has the new bytes
+    std::fs::write(&sample.path, offset_bytes(1000, &new)).unwrap();
+    for target in 1000..1000 + 7 * 3001 {
+        let found = index.lookup(target, Method::Learned).unwrap();
+        let is_last_or_before = found == at(1000, 0) || found == index.last_entry();
+        assert!(is_last_or_before || new.contains(&(found.offset, found.position)), "{target}: {found:?}");
+    }
+}
+
+#[test]
 fn a_file_cut_at_any_length_has_its_whole_entries() {
     let offsets: Vec<_> = (1..=9).map(|n| (45 + i64::from(n), 100 * n)).collect();
     let bytes = offset_bytes(45, &offsets);

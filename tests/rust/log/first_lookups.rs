@@ -1,0 +1,90 @@
+//! What a look-up by offset reads of a log that is not mapped: few calls, and a large batch at most once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cordwood::Log;
+use cordwood::types::Io;
+
+use crate::support::batches::{BatchV2, Built, Rec};
+use crate::support::partition::{Indexing, PartitionBuilder};
+use crate::support::reading::{folder, locate, open};
+
+/// One batch of one record for each size of a value.
+fn write(parent: &Path, sizes: impl IntoIterator<Item = usize>) -> PathBuf {
+    let batch = |(offset, size): (i64, usize)| -> Built {
+        BatchV2::new(offset).record(Rec::at(1_000 + offset).value(vec![b'v'; size])).build()
+    };
+    let built: Vec<Built> = (0..).zip(sizes).map(batch).collect();
+    PartitionBuilder::rolled(Indexing::every(4096), usize::MAX, built).write(parent, "t-0")
+}
+
+/// Bytes that this thread has read by system calls, and the number of the calls.
+fn counters() -> [u64; 2] {
+    let counters = fs::read_to_string("/proc/thread-self/io").unwrap();
+    ["rchar: ", "syscr: "].map(|name| {
+        let line = counters.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap().parse().unwrap()
+    })
+}
+
+/// Bytes and calls of a look-up.
+fn reads(log: &Log, offset: i64) -> [u64; 2] {
+    let difference = |before: [u64; 2]| {
+        let after = counters();
+        [after[0] - before[0], after[1] - before[1]]
+    };
+    let of_counters = difference(counters());
+    let before = counters();
+    locate(log, offset).unwrap();
+    let all = difference(before);
+    // the counters have a few digits more or less
+    [all[0].saturating_sub(of_counters[0]), all[1] - of_counters[1]]
+}
+
+fn opened(dir: &Path) -> Log {
+    let log = open(dir, Io::Pread);
+    // opens the files and finds the end of the log
+    locate(&log, 0).unwrap();
+    log
+}
+
+#[test]
+fn a_large_batch_is_read_once_with_the_header_after_it() {
+    let parent = folder();
+    let size = |n: usize| 10_000 + n * 7919 % 10_000;
+    let log = opened(&write(parent.path(), (0..100).map(size)));
+    locate(&log, 1).unwrap();
+    // after a few more look-ups there is a table
+    for offset in (2..60).step_by(9) {
+        let [bytes, calls] = reads(&log, offset);
+        assert!(bytes < size(offset as usize) as u64 + 1_000, "{offset}: {bytes} bytes");
+        assert!(calls <= 3, "{offset}: {calls} calls");
+    }
+}
+
+#[test]
+fn a_batch_that_was_verified_is_not_read_again() {
+    for size in [20_000, 1_000_000] {
+        let parent = folder();
+        let log = opened(&write(parent.path(), [size; 9]));
+        let [first, _] = reads(&log, 5);
+        let [again, calls] = reads(&log, 5);
+        assert!(
+            first > size as u64 && again < 1_000 && calls <= 3,
+            "{size}: {first}, {again} bytes, {calls} calls"
+        );
+    }
+}
+
+#[test]
+fn small_batches_are_read_together_after_a_look_up_of_a_large_one() {
+    let parent = folder();
+    let size = |n: usize| if n % 200 == 0 { 8_000 } else { 30 };
+    let log = opened(&write(parent.path(), (0..1_000).map(size)));
+    for offset in [190, 350, 590, 777] {
+        locate(&log, 400).unwrap();
+        let [_, calls] = reads(&log, offset);
+        assert!(calls <= 4, "{offset}: {calls} calls");
+    }
+}
