@@ -80,7 +80,7 @@ fn a_batch_that_was_verified_is_not_read_again() {
 #[test]
 fn small_batches_are_read_together_after_a_look_up_of_a_large_one() {
     let parent = folder();
-    let size = |n: usize| if n % 200 == 0 { 8_000 } else { 30 };
+    let size = |n: usize| if n.is_multiple_of(200) { 8_000 } else { 30 };
     let log = opened(&write(parent.path(), (0..1_000).map(size)));
     for offset in [190, 350, 590, 777] {
         locate(&log, 400).unwrap();
