@@ -221,10 +221,10 @@ impl Segment {
     /// A reader of the `.log` that reads `ahead` bytes at a time.
     pub(crate) fn log_file(&self, ahead: usize) -> Result<LogFile> {
         let bytes = self.log_bytes()?;
-        let is_mapped = bytes.mapped().is_some();
+        let is_read = bytes.mapped().is_none() && bytes.size() > 0;
         let log = LogFile::new(bytes, ahead, Arc::clone(&self.open_files), self.truncations);
-        if is_mapped {
-            // the bytes may have been overwritten in place; without a mapping, each read checks it
+        if !is_read {
+            // the bytes of a mapping may have been overwritten in place, and those of an empty file removed; each read checks it
             log.check_unchanged()?;
         }
         Ok(log)

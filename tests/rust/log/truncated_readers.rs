@@ -61,6 +61,28 @@ fn a_reader_detects_a_truncation_even_if_the_file_has_the_same_size() {
     }
 }
 
+#[test]
+fn a_reader_detects_a_truncation_that_emptied_a_segment_before_its_file_was_opened() {
+    let folder = folder();
+    let path = folder.path().join("orders-0");
+    let mut writer = writing(&path, 1 << 20);
+    append(&mut writer, b"x", 5);
+    writer.roll().unwrap();
+    append(&mut writer, b"y", 5);
+    // the active segment is empty: its file tells nothing
+    writer.truncate_to(5).unwrap();
+    let readers = [Io::Pread, Io::Auto].map(|io| open(&path, io));
+    for reader in &readers {
+        assert_eq!(reader.log_end_offset().unwrap(), 5);
+    }
+    writer.truncate_to(0).unwrap();
+    for reader in &readers {
+        assert_eq!(values(reader), (String::new(), Some("log_changed")));
+        assert_eq!(reader.locate(0).unwrap_err().code(), "log_changed");
+        assert_eq!(reader.offset_for_time(0).unwrap_err().code(), "log_changed");
+    }
+}
+
 /// Ten batches of one record, as Kafka writes them, and no file of a `LogWriter`.
 fn written_by_kafka(folder: &Path) -> PathBuf {
     let batch = |offset| BatchV2::new(offset).record(Rec::at(1_000 + offset).value(b"x")).build();
