@@ -24,6 +24,7 @@ from cordwood import (
 )
 from cordwood.cli.exit_codes import UsageError, say, sentence
 from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
+from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import print_json, print_text, several
@@ -44,7 +45,10 @@ class LineError(ValueError):
 
 
 def append(  # noqa: PLR0913, PLR0917  (a command's options)
-    path: Annotated[Path, typer.Argument(help="A partition directory. It is created if it is missing.")],
+    path: Annotated[
+        Path,
+        typer.Argument(parser=parse_path, help="A partition directory. It is created if it is missing."),
+    ],
     input_format: Annotated[
         InputFormat | None,
         typer.Option(

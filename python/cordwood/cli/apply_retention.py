@@ -7,6 +7,7 @@ import typer
 
 from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_retention
 from cordwood.cli.log_warnings import opened
+from cordwood.cli.path import parse_path
 from cordwood.cli.settings import PROPERTIES, SETTINGS, YES, settings
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
 from cordwood.times import FORMS, in_words, parse
@@ -18,7 +19,7 @@ _COLUMNS: list[Column] = [("base", "right"), ("end", "right"), ("size", "right")
 
 def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A partition directory.")],
+    path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
     now: Annotated[str | None, typer.Option(help=f"The time against which ages are measured: {FORMS}.")] = None,

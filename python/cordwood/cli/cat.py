@@ -20,6 +20,7 @@ from cordwood.cli.formats import (
 )
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.output import output_of
+from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
 from cordwood.times import FORMS, in_words, parse
 
@@ -31,7 +32,7 @@ __all__ = ["cat"]
 
 def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A partition directory.")],
+    path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     start_offset: Annotated[int | None, typer.Option(help="First offset, inclusive.")] = None,
     end_offset: Annotated[int | None, typer.Option(help="End offset, exclusive.")] = None,
     since: Annotated[str | None, typer.Option(help=f"First time, inclusive: {FORMS}.")] = None,

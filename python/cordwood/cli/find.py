@@ -8,6 +8,7 @@ import typer
 from cordwood import Log
 from cordwood.cli.exit_codes import NothingFoundError, UsageError
 from cordwood.cli.log_warnings import opened
+from cordwood.cli.path import parse_path
 from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.times import FORMS, in_words, parse
 
@@ -18,7 +19,7 @@ _COLUMNS: list[Column] = [("what", "left"), ("value", "left")]
 
 def find(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A partition directory.")],
+    path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     offset: Annotated[int | None, typer.Option(help="Find the batch that contains this offset.")] = None,
     time: Annotated[str | None, typer.Option(help=f"Find the first record at or after this time: {FORMS}.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,

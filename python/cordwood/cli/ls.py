@@ -10,6 +10,7 @@ import cordwood
 from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, say, sentence
 from cordwood.cli.log_warnings import silent_log
+from cordwood.cli.path import parse_path
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text, several
 from cordwood.times import in_words
 
@@ -35,7 +36,7 @@ _SEGMENT_COLUMNS: list[Column] = [
 
 
 def ls(
-    path: Annotated[Path, typer.Argument(help="A data directory or a partition directory.")],
+    path: Annotated[Path, typer.Argument(parser=parse_path, help="A data directory or a partition directory.")],
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
 ) -> None:
     """List a data directory's partitions, or a partition's segments.

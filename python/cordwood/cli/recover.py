@@ -7,6 +7,7 @@ import typer
 
 from cordwood import FileChange, Log, LogWriter, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit
 from cordwood.cli.log_warnings import silent_log
+from cordwood.cli.path import parse_path
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
 from cordwood.cli.terminal import Column, print_json, print_table, print_text
 
@@ -16,7 +17,7 @@ _COLUMNS: list[Column] = [("file", "left"), ("change", "text")]
 
 
 def recover(
-    path: Annotated[Path, typer.Argument(help="A partition directory.")],
+    path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Recover the log. Without this, only print the plan.")] = False,

@@ -7,6 +7,7 @@ import typer
 
 from cordwood import OffsetIndex, TimeIndex, TimestampOffset
 from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.path import parse_path
 from cordwood.cli.terminal import Column, print_json, print_table, several
 from cordwood.times import in_words, parse
 
@@ -20,7 +21,7 @@ _COLUMNS: list[Column] = [("method", "left"), ("pages, in order", "text"), ("map
 
 
 def trace(
-    index: Annotated[Path, typer.Argument(help="An .index or a .timeindex.")],
+    index: Annotated[Path, typer.Argument(parser=parse_path, help="An .index or a .timeindex.")],
     target: Annotated[str, typer.Argument(help="An offset, or a time for a .timeindex.")],
     method: Annotated[Method | None, typer.Option(help="One search method; all of them by default.")] = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,

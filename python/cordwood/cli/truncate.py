@@ -8,6 +8,7 @@ import typer
 from cordwood import Log, LogWriter, OffsetOutOfRangeError
 from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.log_warnings import opened
+from cordwood.cli.path import parse_path
 from cordwood.cli.settings import YES
 from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
 
@@ -18,7 +19,7 @@ _END = 1 << 63
 
 def truncate(
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(help="A partition directory.")],
+    path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
     to: Annotated[int, typer.Option("--to", help="The new end offset of the log.")],
     yes: Annotated[bool, YES] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON document instead of sentences.")] = False,

@@ -228,6 +228,24 @@ def test_a_mistake_in_the_arguments_is_exit_code_2(arguments: tuple[str, ...]) -
     assert b"Traceback" not in done.stderr + done.stdout
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("cat", ""),
+        ("ls", ""),
+        ("find", "", "--offset", 0),
+        ("recover", ""),
+        ("append", ""),
+        ("truncate", "", "--to", 0, "--yes"),
+        ("apply-retention", ""),
+        ("trace", "", 0),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_an_empty_path_is_a_usage_error_and_not_the_current_directory(arguments: tuple[object, ...]) -> None:
+    assert "expected a path, which is not empty" in failed(cordwood(*arguments), 2)
+
+
 def test_an_unknown_column_is_a_usage_error_that_names_the_nearest() -> None:
     done = cordwood("cat", PLAIN.path, "--format", "jsonl", "--columns", "offsett")
     assert done.returncode in (1, 2)
