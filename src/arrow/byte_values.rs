@@ -13,35 +13,20 @@ use crate::record::ByteSpan;
 const SHORT: usize = 32;
 
 /// Byte strings one after another, of which some may be null.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct ByteValues {
     bytes: Vec<u8>,
-    /// 0, and the end of each.
+    /// 0, and the end of each; empty before the first.
     offsets: Vec<i32>,
     validity: Validity,
-    /// The number of bytes and of rows of the last array: the next one is probably as large.
-    expected: (usize, usize),
     recycled_bytes: RecycledBuffers,
     recycled_offsets: RecycledBuffers,
-}
-
-impl Default for ByteValues {
-    fn default() -> Self {
-        Self {
-            bytes: Vec::new(),
-            offsets: vec![0],
-            validity: Validity::default(),
-            expected: (0, 0),
-            recycled_bytes: RecycledBuffers::default(),
-            recycled_offsets: RecycledBuffers::default(),
-        }
-    }
 }
 
 impl ByteValues {
     /// The number of rows.
     pub(super) fn len(&self) -> usize {
-        self.offsets.len() - 1
+        self.offsets.len().saturating_sub(1)
     }
 
     /// Adds one byte string for each item. Returns the number of bytes added.
@@ -79,9 +64,8 @@ impl ByteValues {
         if i32::try_from(self.bytes.len()).is_err() {
             return Err(ArrowError::OffsetOverflowError(self.bytes.len()));
         }
-        self.expected = (self.bytes.len(), self.offsets.len());
-        let offsets = std::mem::replace(&mut self.offsets, vec![0]);
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        self.make_room();
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::take(&mut self.offsets)));
         let bytes = Buffer::from_vec(std::mem::take(&mut self.bytes));
         self.recycled_offsets.keep(offsets.inner().inner());
         self.recycled_bytes.keep(&bytes);
@@ -89,11 +73,9 @@ impl ByteValues {
     }
 
     fn make_room(&mut self) {
-        if self.len() == 0 {
-            // a little more, because doubling the size would copy all
-            let (bytes, offsets) = self.expected;
-            self.bytes = self.recycled_bytes.take(bytes + bytes / 16 + SHORT);
-            self.offsets = self.recycled_offsets.take(offsets);
+        if self.offsets.is_empty() {
+            self.bytes = self.recycled_bytes.take_larger(SHORT);
+            self.offsets = self.recycled_offsets.take();
             self.offsets.push(0);
         }
     }

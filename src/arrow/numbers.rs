@@ -11,8 +11,6 @@ use super::validity::{Validity, Word};
 pub(super) struct Numbers<T> {
     values: Vec<T>,
     validity: Validity,
-    /// The length of the last array: the next one is probably as long.
-    expected: usize,
     recycled: RecycledBuffers,
 }
 
@@ -48,7 +46,6 @@ impl<T: ArrowNativeType> Numbers<T> {
 
     /// Returns the rows so far and empties the column.
     pub(super) fn finish<P: ArrowPrimitiveType<Native = T>>(&mut self) -> PrimitiveArray<P> {
-        self.expected = self.values.len();
         let values = ScalarBuffer::from(std::mem::take(&mut self.values));
         self.recycled.keep(values.inner());
         PrimitiveArray::new(values, self.validity.finish())
@@ -56,7 +53,7 @@ impl<T: ArrowNativeType> Numbers<T> {
 
     fn room(&mut self) -> &mut Vec<T> {
         if self.values.is_empty() {
-            self.values = self.recycled.take(self.expected);
+            self.values = self.recycled.take();
         }
         &mut self.values
     }

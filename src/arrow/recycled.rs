@@ -10,16 +10,29 @@ use arrow_buffer::{ArrowNativeType, Buffer};
 pub(super) struct RecycledBuffers {
     last: Option<Buffer>,
     before: Option<Buffer>,
+    /// Bytes of the last array: the next one is probably as long.
+    length: usize,
 }
 
 impl RecycledBuffers {
     /// Says that this is the buffer of the next array.
     pub(super) fn keep(&mut self, buffer: &Buffer) {
+        self.length = buffer.len();
         self.before = self.last.replace(buffer.clone());
     }
 
-    /// An empty vector with room for `capacity` values.
-    pub(super) fn take<T: ArrowNativeType>(&mut self, capacity: usize) -> Vec<T> {
+    /// An empty vector with room for as many values as the last array has.
+    pub(super) fn take<T: ArrowNativeType>(&mut self) -> Vec<T> {
+        self.take_for(self.length / size_of::<T>())
+    }
+
+    /// [`RecycledBuffers::take`] with room for a sixteenth more, because doubling the size would copy all, and for `more`.
+    pub(super) fn take_larger<T: ArrowNativeType>(&mut self, more: usize) -> Vec<T> {
+        let last = self.length / size_of::<T>();
+        self.take_for(last + last / 16 + more)
+    }
+
+    fn take_for<T: ArrowNativeType>(&mut self, capacity: usize) -> Vec<T> {
         for slot in [&mut self.last, &mut self.before] {
             match slot.take().map(Buffer::into_vec) {
                 Some(Ok(mut values)) if is_fitting(values.capacity(), capacity) => {
@@ -46,7 +59,7 @@ mod tests {
 
     /// A buffer of `length` numbers from recycled memory, and its address.
     fn next(recycled: &mut RecycledBuffers, length: usize) -> (Buffer, usize) {
-        let mut values = recycled.take::<i64>(length);
+        let mut values = recycled.take_for::<i64>(length);
         assert!(values.is_empty());
         values.resize(length, 7);
         let buffer = Buffer::from_vec(values);
@@ -92,6 +105,6 @@ mod tests {
     fn the_memory_of_a_much_larger_array_is_freed() {
         let mut recycled = RecycledBuffers::default();
         drop(next(&mut recycled, 1000));
-        assert!(recycled.take::<i64>(200).capacity() < 1000);
+        assert!(recycled.take_for::<i64>(200).capacity() < 1000);
     }
 }

@@ -32,8 +32,6 @@ const MAX_BUFFER: usize = 1 << 30;
 #[derive(Debug, Default)]
 pub(super) struct ValidViews {
     views: Vec<u128>,
-    /// The number of views of the last array: the next one probably has as many.
-    expected: usize,
     recycled: RecycledBuffers,
     buffers: Vec<SharedBytes>,
     /// The memory of all buffers but the last.
@@ -166,14 +164,13 @@ impl ValidViews {
         let buffers = self.buffers.drain(..).map(|shared| Buffer::from(Bytes::from_owner(shared))).collect();
         (self.kept, self.is_broken, self.may_not_be_text) = (0, false, false);
         let views = ScalarBuffer::from(std::mem::take(&mut self.views));
-        self.expected = views.len();
         self.recycled.keep(views.inner());
         (views, buffers)
     }
 
     fn room(&mut self) -> &mut Vec<u128> {
         if self.views.is_empty() {
-            self.views = self.recycled.take(self.expected);
+            self.views = self.recycled.take();
         }
         &mut self.views
     }

@@ -25,8 +25,6 @@ pub(super) struct Validity {
     rows: usize,
     /// One bit for each row, from the lowest: 1 is valid. The bits after the last row are 0.
     valid: Option<Vec<u64>>,
-    /// The number of words of the last bits: the next ones are probably as long.
-    expected: usize,
     recycled: RecycledBuffers,
 }
 
@@ -70,7 +68,6 @@ impl Validity {
     pub(super) fn finish(&mut self) -> Option<NullBuffer> {
         let rows = std::mem::take(&mut self.rows);
         let words = self.valid.take()?;
-        self.expected = words.len();
         // Arrow numbers the bits of bytes
         let words: Vec<_> = words.into_iter().map(u64::to_le).collect();
         let bits = Buffer::from_vec(words);
@@ -88,7 +85,7 @@ impl Validity {
                 self.rows += rows;
                 return;
             }
-            None => self.valid.insert(all_valid(self.rows, self.recycled.take(self.expected))),
+            None => self.valid.insert(all_valid(self.rows, self.recycled.take())),
         };
         match words.last_mut() {
             Some(last) if shift > 0 => {

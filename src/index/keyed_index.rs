@@ -220,7 +220,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         Ok(trace.into_pages())
     }
 
-    /// [`Index::lookup`] in a mapped file.
+    /// [`Index::lookup`] in a mapped file: the eight slots are one slice, whose bounds are checked once.
     #[inline]
     fn lookup_mapped(&self, model: &Model, slots: &[[u8; SIZE]], target: i64) -> E {
         let group = match model.place(target) {

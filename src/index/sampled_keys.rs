@@ -9,7 +9,7 @@
 //! a difference, so a number of comparisons is a sum without a branch: the compiler makes vector instructions of it. Only
 //! a bucket of more keys than the window is bisected.
 
-/// The keys that are compared at once.
+/// The keys that are compared at once; a multiple of four.
 const WINDOW: usize = 16;
 /// There are as many buckets as keys divided by this, up to twice as many.
 const KEYS_PER_BUCKET: u64 = 8;
@@ -22,8 +22,8 @@ pub(super) trait Distance: Copy + Ord {
     /// A distance, which is at most [`Distance::ABOVE`].
     fn of(distance: u64) -> Self;
 
-    /// How many of some sorted distances are at or below `target`.
-    fn at_or_below<const N: usize>(sorted: &[Self; N], target: Self) -> usize;
+    /// How many of these sorted distances are at or below `target`.
+    fn at_or_below(sorted: &[Self; WINDOW], target: Self) -> usize;
 }
 
 /// Implements [`Distance`] with the sign bit of differences.
@@ -38,19 +38,17 @@ macro_rules! distances {
             }
 
             #[inline]
-            fn at_or_below<const N: usize>(sorted: &[Self; N], target: Self) -> usize {
+            fn at_or_below(sorted: &[Self; WINDOW], target: Self) -> usize {
                 let above = target.wrapping_add(1);
                 // four sums, because vector instructions add four numbers
                 let mut sums: [Self; 4] = [0; 4];
-                let (chunks, rest) = sorted.as_chunks::<4>();
-                for chunk in chunks {
+                for chunk in sorted.as_chunks::<4>().0 {
                     for (sum, distance) in sums.iter_mut().zip(chunk) {
                         *sum = sum.wrapping_add(distance.wrapping_sub(above) >> (Self::BITS - 1));
                     }
                 }
-                let rest = rest.iter().filter(|distance| **distance <= target).count();
                 let sum = sums.into_iter().fold(0, Self::wrapping_add);
-                usize::try_from(sum).unwrap_or(N).wrapping_add(rest)
+                usize::try_from(sum).unwrap_or(WINDOW)
             }
         }
     };
@@ -121,14 +119,8 @@ mod tests {
         let distances: Vec<D> = numbers.iter().map(|number| D::of(*number)).collect();
         for target in &distances {
             let naive = |sorted: &[D]| sorted.iter().filter(|distance| *distance <= target).count();
-            let (four, five, all) = (
-                distances.first_chunk().unwrap(),
-                distances.first_chunk().unwrap(),
-                distances.first_chunk().unwrap(),
-            );
-            assert_eq!(D::at_or_below::<4>(four, *target), naive(four));
-            assert_eq!(D::at_or_below::<5>(five, *target), naive(five));
-            assert_eq!(D::at_or_below::<16>(all, *target), naive(all));
+            let all = distances.first_chunk().unwrap();
+            assert_eq!(D::at_or_below(all, *target), naive(all));
         }
     }
 
@@ -173,7 +165,7 @@ mod tests {
         fn the_sums_of_sign_bits_are_the_number_of_distances_at_or_below(
             numbers in proptest::collection::vec(
                 prop_oneof![0_u64..20, any::<u64>(), Just(u64::from(u32::ABOVE)), Just(u64::from(u32::ABOVE) - 1), Just(u64::ABOVE)],
-                16,
+                WINDOW,
             ),
         ) {
             let mut numbers: Vec<u64> = numbers.into_iter().map(|number| number.min(u64::ABOVE)).collect();

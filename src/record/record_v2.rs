@@ -46,24 +46,22 @@ const LENGTH: usize = 4;
 )]
 #[inline(always)]
 pub(super) fn short(payload: &[u8], at: usize) -> Option<RecordFields> {
-    let record = payload.get(at..)?;
-    let head = record.first_chunk::<HEAD>()?;
+    let head = payload.get(at..)?.first_chunk::<HEAD>()?;
     let (length, body) = varint::short(head, 0)?;
     let (timestamp_delta, next) = varint::short(head, body + 1)?;
     let (offset_delta, next) = varint::short(head, next)?;
-    let (key_length, key_start) = varint::short(head, next)?;
-    let end = body + usize::try_from(varint::unzigzag32(length)).ok()?;
-    let key = ByteSpan::new(at + key_start, varint::unzigzag32(key_length))?;
-    let key_end = key_start + key.len();
-    let (value_length, size) = varint::short(record.get(key_end..)?.first_chunk::<LENGTH>()?, 0)?;
-    let value_start = key_end + size;
-    let value = ByteSpan::new(at + value_start, varint::unzigzag32(value_length))?;
-    let value_end = value_start + value.len();
+    let (key_length, next) = varint::short(head, next)?;
+    let end = at + body + usize::try_from(varint::unzigzag32(length)).ok()?;
+    let key = ByteSpan::new(at + next, varint::unzigzag32(key_length))?;
+    let key_end = at + next + key.len();
+    let (value_length, next) = varint::short(payload.get(key_end..)?.first_chunk::<LENGTH>()?, 0)?;
+    let value = ByteSpan::new(key_end + next, varint::unzigzag32(value_length))?;
+    let value_end = key_end + next + value.len();
     // the parts follow one another, so if the last one ends at the end of the record, all are inside it
-    let headers = match record.get(value_end)? {
+    let headers = match payload.get(value_end)? {
         0 if value_end + 1 == end => HeaderSpan::default(),
         0 => return None,
-        _ => headers(record.get(value_end..end)?, at + end)?,
+        _ => headers(payload.get(value_end..end)?, end)?,
     };
     Some(RecordFields {
         timestamp_delta: varint::unzigzag64(u64::from(timestamp_delta)),
@@ -71,40 +69,16 @@ pub(super) fn short(payload: &[u8], at: usize) -> Option<RecordFields> {
         key,
         value,
         headers,
-        end: at + end,
+        end,
     })
 }
 
-/// The headers of a record that ends at `end`, with their count; `None` if the record must be decoded by [`checked`]. Out of
-/// line, because most records have none.
+/// The headers of a record that ends at `end`, with their count; out of line, because most records have none.
 #[inline(never)]
 fn headers(bytes: &[u8], end: usize) -> Option<HeaderSpan> {
     let mut rest = bytes;
-    let count = usize::try_from(take_short(&mut rest)?).ok()?;
-    let headers = Headers::new(count, rest);
-    for _ in 0..count {
-        let name = usize::try_from(take_short(&mut rest)?).ok()?;
-        rest = rest.get(name..)?;
-        // negative: null
-        if let Ok(value) = usize::try_from(take_short(&mut rest)?) {
-            rest = rest.get(value..)?;
-        }
-    }
-    rest.is_empty().then(|| HeaderSpan::ending_at(end, &headers))
-}
-
-/// A varint of one or two bytes from the front of `bytes`.
-#[inline]
-fn take_short(bytes: &mut &[u8]) -> Option<i32> {
-    let (raw, rest) = match **bytes {
-        [first, ref rest @ ..] if first < 0x80 => (u32::from(first), rest),
-        [first, second, ref rest @ ..] if second < 0x80 => {
-            (u32::from(first & 0x7f) | u32::from(second) << 7, rest)
-        }
-        _ => return None,
-    };
-    *bytes = rest;
-    Some(varint::unzigzag32(raw))
+    let headers = Headers::take(&mut rest).ok().filter(|_| rest.is_empty())?;
+    Some(HeaderSpan::ending_at(end, &headers))
 }
 
 /// [`decode`] for a record that [`short`] does not decode.

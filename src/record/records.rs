@@ -118,14 +118,14 @@ impl Records {
     /// last. The state of the iteration stays in registers.
     #[cfg(feature = "arrow")]
     fn short_spans(&mut self, payload: &[u8], max: usize, spans: &mut Vec<RecordSpan>) {
-        let (base, last_offset) = (Base::new(&self.header), self.header.last_offset);
-        let left = i64::from(self.header.count.unwrap_or(0)) - self.returned_or_shift;
+        let header = self.header;
+        let left = i64::from(header.count.unwrap_or(0)) - self.returned_or_shift;
         let left = usize::try_from(left).unwrap_or(0).min(max - spans.len());
         let (mut position, mut previous, before) = (self.position, self.previous, spans.len());
         for _ in 0..left {
             let Some(fields) = record_v2::short(payload, position) else { break };
-            let span = base.span(&fields);
-            if span.offset <= previous || span.offset > last_offset {
+            let span = span_v2(&header, &fields);
+            if span.offset <= previous || span.offset > header.last_offset {
                 break;
             }
             (position, previous) = (fields.end, span.offset);
@@ -150,7 +150,7 @@ impl Records {
                 };
             }
             let fields = decode(payload, self.position)?;
-            (Base::new(&self.header).span(&fields), fields.end)
+            (span_v2(&self.header, &fields), fields.end)
         } else {
             if self.position >= payload.len() {
                 return Ok(None);
@@ -180,35 +180,19 @@ impl Records {
     }
 }
 
-/// The offset and the timestamp to which a v2 batch's deltas are relative.
-#[derive(Debug, Clone, Copy)]
-struct Base {
-    offset: i64,
-    timestamp: i64,
-    /// All bits of the timestamp deltas, or none if all records have the timestamp of the batch.
-    timestamp_bits: i64,
-}
-
-impl Base {
-    #[inline]
-    fn new(header: &BatchHeader) -> Self {
-        let offset = header.base_offset;
-        if header.attributes.timestamp_type() == TimestampType::LogAppendTime {
-            return Self { offset, timestamp: header.max_timestamp, timestamp_bits: 0 };
-        }
-        // a delta is relative to the delete horizon if there is one
-        Self { offset, timestamp: header.base_timestamp.unwrap_or(-1), timestamp_bits: -1 }
-    }
-
-    #[inline]
-    fn span(self, fields: &RecordFields) -> RecordSpan {
-        RecordSpan {
-            offset: self.offset.saturating_add(i64::from(fields.offset_delta)),
-            // Java's addition wraps
-            timestamp: self.timestamp.wrapping_add(fields.timestamp_delta & self.timestamp_bits),
-            key: fields.key,
-            value: fields.value,
-            headers: fields.headers,
-        }
+#[inline]
+fn span_v2(header: &BatchHeader, fields: &RecordFields) -> RecordSpan {
+    let timestamp = if header.attributes.timestamp_type() == TimestampType::LogAppendTime {
+        header.max_timestamp
+    } else {
+        // Java's addition wraps, and a delta is relative to the delete horizon if there is one
+        header.base_timestamp.unwrap_or(-1).wrapping_add(fields.timestamp_delta)
+    };
+    RecordSpan {
+        offset: header.base_offset.saturating_add(i64::from(fields.offset_delta)),
+        timestamp,
+        key: fields.key,
+        value: fields.value,
+        headers: fields.headers,
     }
 }

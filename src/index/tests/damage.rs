@@ -54,7 +54,7 @@ fn a_mapped_file_that_is_overwritten_after_its_keys_were_read_returns_one_of_the
         assert_eq!(index.lookup(*offset, Method::Learned).unwrap(), at(*offset, *position));
     }
     let new: Vec<_> = old.iter().rev().map(|(offset, position)| (*offset, position + 1)).collect();
-    // in place: the mapping has the new bytes
+    // the same file, of the same length: the mapping has the new bytes
     std::fs::write(&sample.path, offset_bytes(1000, &new)).unwrap();
     for target in 1000..1000 + 7 * 3001 {
         let found = index.lookup(target, Method::Learned).unwrap();
