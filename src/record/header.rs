@@ -69,17 +69,23 @@ impl BatchHeader {
                 format!("the end of the file after {available} bytes"),
             ));
         }
-        let header =
-            if magic == 2 { Self::v2(bytes, offset, size) } else { legacy::header(bytes, offset, size) };
-        header.ok_or_else(torn)?.check_consistency()
+        let header = if magic == 2 {
+            bytes.first_chunk().and_then(|bytes| Self::v2(bytes, offset, size))
+        } else {
+            legacy::header(bytes, offset, size)
+        };
+        let header = header.ok_or_else(torn)?;
+        if header.is_consistent() { Ok(header) } else { Err(header.inconsistency()) }
     }
 
-    fn v2(bytes: &[u8], base_offset: i64, size: u32) -> Option<Self> {
+    /// The length of the array is known to the compiler, so no field is checked to be within it.
+    #[inline]
+    fn v2(bytes: &[u8; V2_HEADER], base_offset: i64, size: u32) -> Option<Self> {
         Some(Self {
             magic: 2,
             size,
             base_offset,
-            // on overflow the result is below the base offset, which `check_consistency` rejects
+            // on overflow the result is below the base offset, which is not consistent
             last_offset: base_offset.checked_add(i64::from(i32_at(bytes, 23)?)).unwrap_or(i64::MIN),
             leader_epoch: i32_at(bytes, 12)?,
             crc: u32_at(bytes, 17)?,
@@ -93,24 +99,36 @@ impl BatchHeader {
         })
     }
 
-    /// Checks the rules within one header.
-    fn check_consistency(self) -> Result<Self, Malformed> {
-        let found = |what: String| Err(Malformed::new("offsets and a count that match", what));
-        if self.base_offset < 0 || self.last_offset < self.base_offset || self.last_offset == i64::MAX {
-            return found(format!("base offset {}, last offset {}", self.base_offset, self.last_offset));
-        }
-        if self.leader_epoch < -1 {
-            return Err(Malformed::new(
-                "a leader epoch from −1 (none) up",
-                format!("leader epoch {}", self.leader_epoch),
-            ));
-        }
-        // compaction removes records and does not change the offsets, so the count may be lower, but never higher
-        match self.count {
-            Some(count) if count < 0 || i64::from(count) > self.last_offset - self.base_offset + 1 => {
-                found(format!("{count} records from offset {} to {}", self.base_offset, self.last_offset))
-            }
-            _ => Ok(self),
+    /// Whether the offsets, the leader epoch and the count are possible.
+    #[inline]
+    fn is_consistent(&self) -> bool {
+        self.has_possible_offsets() && self.leader_epoch >= -1 && self.has_possible_count()
+    }
+
+    #[inline]
+    fn has_possible_offsets(&self) -> bool {
+        self.base_offset >= 0 && self.last_offset >= self.base_offset && self.last_offset != i64::MAX
+    }
+
+    /// Compaction removes records and does not change the offsets, so the count may be lower, but never higher.
+    #[inline]
+    fn has_possible_count(&self) -> bool {
+        self.count
+            .is_none_or(|count| count >= 0 && i64::from(count) <= self.last_offset - self.base_offset + 1)
+    }
+
+    /// The rule that a header which is not consistent breaks.
+    #[cold]
+    fn inconsistency(&self) -> Malformed {
+        let Self { base_offset, last_offset, leader_epoch, .. } = self;
+        let of_offsets = |found: String| Malformed::new("offsets and a count that match", found);
+        if !self.has_possible_offsets() {
+            of_offsets(format!("base offset {base_offset}, last offset {last_offset}"))
+        } else if *leader_epoch < -1 {
+            Malformed::new("a leader epoch from −1 (none) up", format!("leader epoch {leader_epoch}"))
+        } else {
+            let count = self.count.unwrap_or(0);
+            of_offsets(format!("{count} records from offset {base_offset} to {last_offset}"))
         }
     }
 

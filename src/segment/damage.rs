@@ -46,43 +46,57 @@ impl Bounds {
     }
 
     /// Checks the offsets and the epoch of a header against the segment and the batch before it.
+    #[inline]
     pub(super) fn check(
         &self,
         header: &BatchHeader,
         before: Option<Preceding>,
     ) -> std::result::Result<(), Malformed> {
-        let Self { base_offset, upper, .. } = *self;
-        if header.base_offset < base_offset || header.last_offset >= upper {
-            return Err(Malformed::new(
-                format!("offsets from {base_offset} to {}, by the segments' names", upper - 1),
-                format!("offsets {} to {}", header.base_offset, header.last_offset),
-            ));
+        if header.base_offset < self.base_offset || header.last_offset >= self.upper {
+            return Err(self.outside(header));
         }
         before.map_or(Ok(()), |before| follows(before.last_offset, before.leader_epoch, header))
+    }
+
+    #[cold]
+    fn outside(&self, header: &BatchHeader) -> Malformed {
+        Malformed::new(
+            format!("offsets from {} to {}, by the segments' names", self.base_offset, self.upper - 1),
+            format!("offsets {} to {}", header.base_offset, header.last_offset),
+        )
     }
 }
 
 /// Whether a batch may follow a last offset and an epoch. A forward gap is legal: compaction and aborted producers
 /// leave them.
+#[inline]
 pub(super) fn follows(
     last_offset: i64,
     leader_epoch: i32,
     header: &BatchHeader,
 ) -> std::result::Result<(), Malformed> {
+    // batches without an epoch (−1: old formats, written by tools) are not compared
+    let is_possible_epoch = header.leader_epoch < 0 || header.leader_epoch >= leader_epoch;
+    if header.base_offset > last_offset && is_possible_epoch {
+        Ok(())
+    } else {
+        Err(contradiction(last_offset, leader_epoch, header))
+    }
+}
+
+#[cold]
+fn contradiction(last_offset: i64, leader_epoch: i32, header: &BatchHeader) -> Malformed {
     if header.base_offset <= last_offset {
-        return Err(Malformed::new(
+        Malformed::new(
             format!("a batch that starts above offset {last_offset}"),
             format!("base offset {}", header.base_offset),
-        ));
-    }
-    // batches without an epoch (−1: old formats, written by tools) are not compared
-    if header.leader_epoch >= 0 && header.leader_epoch < leader_epoch {
-        return Err(Malformed::new(
+        )
+    } else {
+        Malformed::new(
             format!("a leader epoch of {leader_epoch} or more"),
             format!("leader epoch {}", header.leader_epoch),
-        ));
+        )
     }
-    Ok(())
 }
 
 /// `second` cannot follow `first`. True if `first` is the damaged one, false if it is `second`.

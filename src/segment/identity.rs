@@ -62,7 +62,7 @@ impl Segment {
     /// alone does not make it a different batch.
     pub(super) fn has_another_first_batch(&self, known: u32) -> Result<bool> {
         let mut walk = self.walk(-1, LOOKUP_READ)?;
-        let Ok(header) = walk.header_at(0)? else { return Ok(false) };
+        let Ok(&header) = walk.header_at(0)? else { return Ok(false) };
         Ok(header.crc != known && walk.verify(&Batch { position: 0, header })?.is_ok())
     }
 

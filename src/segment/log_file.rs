@@ -7,7 +7,7 @@ use super::OpenFiles;
 use super::shared_bytes::SharedBytes;
 use super::shared_bytes::reusable;
 use crate::error::Result;
-use crate::fs::FileBytes;
+use crate::fs::{FileBytes, prefetch};
 use crate::types::Interrupt;
 
 /// A reader of one `.log` with a private window; positions are bytes from the start of the file.
@@ -75,12 +75,17 @@ impl LogFile {
     }
 
     /// `length` bytes from `position`, or fewer at the end of the file.
+    #[inline]
     pub(crate) fn read(&mut self, position: u64, length: usize) -> Result<&[u8]> {
-        if let Some(mapped) = self.bytes.mapped().filter(|_| !self.is_copied) {
-            let start = usize::try_from(position).unwrap_or(usize::MAX).min(mapped.len());
-            let end = start.saturating_add(length).min(mapped.len());
-            return Ok(mapped.get(start..end).unwrap_or_default());
+        if self.is_copied || self.bytes.mapped().is_none() {
+            return self.read_window(position, length);
         }
+        let mapped = self.bytes.mapped().unwrap_or_default();
+        let rest = usize::try_from(position).ok().and_then(|start| mapped.get(start..)).unwrap_or_default();
+        Ok(rest.get(..length).unwrap_or(rest))
+    }
+
+    fn read_window(&mut self, position: u64, length: usize) -> Result<&[u8]> {
         let left = usize::try_from(self.bytes.size().saturating_sub(position)).unwrap_or(usize::MAX);
         let length = length.min(left);
         if self.in_window(position, length).is_none() {
@@ -98,6 +103,14 @@ impl LogFile {
             self.check_unchanged().inspect_err(|_| reusable(&mut self.window).clear())?;
         }
         Ok(self.in_window(position, length).unwrap_or_default())
+    }
+
+    /// Loads bytes into the caches of the processor, if the file is mapped: see [`prefetch`].
+    #[inline]
+    pub(crate) fn prefetch(&self, position: u64, length: usize) {
+        let Some(mapped) = self.bytes.mapped().filter(|_| !self.is_copied) else { return };
+        let start = usize::try_from(position).unwrap_or(usize::MAX);
+        prefetch(mapped.get(start..start.saturating_add(length)).unwrap_or_default());
     }
 
     /// Whether all bytes from `position` to `end` are zero, as in the tail of a preallocated file.

@@ -335,8 +335,8 @@ impl Segment {
     /// Otherwise every batch of this segment would count as damaged.
     pub(crate) fn walk_after(&self, leader_epoch: i32, read: usize) -> Result<Walk> {
         let mut walk = self.walk(leader_epoch, read)?;
-        let Ok(first) = walk.header_at(0)? else { return Ok(walk) };
-        let second = walk.header_at(u64::from(first.size))?.ok();
+        let Ok(&first) = walk.header_at(0)? else { return Ok(walk) };
+        let second = walk.header_at(u64::from(first.size))?.ok().copied();
         let is_lower = |header: BatchHeader| (0..leader_epoch).contains(&header.leader_epoch);
         if is_lower(first) && second.is_none_or(is_lower) {
             self.warn(&format!(

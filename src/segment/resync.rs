@@ -48,8 +48,6 @@ pub(crate) struct DamagedSpan {
 impl Walk {
     /// Moves after the damage, to the next whole batch or to the end of the segment, and returns what it skipped.
     pub(crate) fn resume(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<DamagedSpan> {
-        // the search computes every checksum
-        self.verified = None;
         let next = self.next_whole_batch(damage, index)?;
         self.position = next.map_or(self.bounds.end, |batch| batch.position);
         Ok(DamagedSpan {
@@ -255,7 +253,7 @@ impl Walk {
         if position + length as u64 > self.bounds.end || !self.spend(MIN_WORK.max(length as u64)) {
             return Ok(None);
         }
-        let Ok(header) = self.header_at(position)? else { return Ok(None) };
+        let Ok(&header) = self.header_at(position)? else { return Ok(None) };
         let batch = Batch { position, header };
         if header.base_offset < low || header.last_offset >= high || self.verify(&batch)?.is_err() {
             return Ok(None);

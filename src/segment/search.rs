@@ -58,7 +58,7 @@ impl Segment {
         }
         let mut at = position;
         while at < walk.bounds.end
-            && let Ok(header) = walk.header_at(at)?
+            && let Ok(&header) = walk.header_at(at)?
         {
             let is_first = at == position;
             if header.base_offset < self.base_offset || header.last_offset >= self.upper {
@@ -197,17 +197,17 @@ impl Segment {
         is_decoded: impl Fn(&BatchHeader) -> bool,
     ) -> Result<Step> {
         let (position, before) = (walk.position, walk.before);
-        let header = if position < walk.bounds.end { walk.header_at(position)?.ok() } else { None };
+        let header = if position < walk.bounds.end { walk.header_at(position)?.ok().copied() } else { None };
         let is_decoded = header.is_some_and(|header| is_decoded(&header));
         let key = header.map(|header| BatchKey::of(&Batch { position, header }));
         let is_known = !is_decoded && key.is_some_and(|key| self.verified.contains(key));
         // with `step`, the bytes that are verified are those that the caller then reads
-        let step = if is_known || is_decoded { walk.step()? } else { walk.step_through()? };
+        let step = if is_known || is_decoded { walk.step()? } else { walk.step_through()?.copied() };
         let Step::Batch(batch) = &step else { return Ok(step) };
+        if is_decoded && let Err(malformed) = walk.verify(batch)? {
+            return Ok(Step::Damage(walk.reject(batch, before, malformed)));
+        }
         if !is_known {
-            if let Err(malformed) = walk.verify(batch)? {
-                return Ok(Step::Damage(walk.reject(batch, before, malformed)));
-            }
             self.verified.insert(key.unwrap_or_else(|| BatchKey::of(batch)));
         }
         Ok(step)

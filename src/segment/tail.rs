@@ -108,7 +108,7 @@ impl Segment {
         for slot in (0..entries).rev().take(MAX_TRIED_ENTRIES) {
             let Some(entry) = self.or_warn(index.entry(slot).map(Some)) else { return Ok(None) };
             if let Some((position, _)) = self.confirm(entry, walk)?
-                && let Ok(header) = walk.header_at(position)?
+                && let Ok(&header) = walk.header_at(position)?
                 && walk.verify(&Batch { position, header })?.is_ok()
             {
                 return Ok(Some(position));

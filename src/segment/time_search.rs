@@ -75,7 +75,7 @@ impl Segment {
         // confirmed before: the batch still has to be the one that the entry names
         if let Some(position) = self.confirmed_times.get(slot).map(u64::from)
             && entry.timestamp < target
-            && walk.header_at(position)?.is_ok_and(|header| is_named(entry, &header))
+            && walk.header_at(position)?.is_ok_and(|header| is_named(entry, header))
         {
             return Ok(Some(position));
         }

@@ -40,12 +40,22 @@ impl Batch {
     }
 }
 
-/// The result of a step.
+/// The result of a step: a batch, or what the caller needs of it.
 #[derive(Debug)]
-pub(crate) enum Step {
-    Batch(Batch),
+pub(crate) enum Step<B = Batch> {
+    Batch(B),
     Damage(Damage),
     End,
+}
+
+impl Step<&Batch> {
+    pub(crate) fn copied(self) -> Step {
+        match self {
+            Self::Batch(batch) => Step::Batch(*batch),
+            Self::Damage(damage) => Step::Damage(damage),
+            Self::End => Step::End,
+        }
+    }
 }
 
 /// Walks from one batch to the next.
@@ -56,12 +66,11 @@ pub(crate) struct Walk {
     pub(crate) position: u64,
     /// The state before `position`; `None` after a jump.
     pub(crate) before: Option<Preceding>,
-    /// Headers already read: a step reads up to two more than it returns. The oldest one is replaced.
-    read_ahead: [Option<(u64, BatchHeader)>; 3],
-    oldest: usize,
-    /// The result of verifying the batch at a position, until the batch is returned or [`Walk::resume`] skips it. Without
-    /// `check_crcs` it is a success that was not computed.
-    pub(super) verified: Option<(u64, std::result::Result<(), Malformed>)>,
+    /// The position of the header read last, and the header: a step reads the one after the batch that it returns. At first no
+    /// position in the file.
+    ahead: (u64, std::result::Result<BatchHeader, Malformed>),
+    /// The batch returned last. A step returns a reference to it, because each copy costs as much as the checks of a header.
+    batch: Option<Batch>,
     /// Whether checksums are verified.
     check_crcs: bool,
     buffer: Vec<u8>,
@@ -80,9 +89,8 @@ impl Walk {
             bounds,
             position,
             before,
-            read_ahead: [None; 3],
-            oldest: 0,
-            verified: None,
+            ahead: (u64::MAX, Err(Malformed::new("", ""))),
+            batch: None,
             check_crcs: true,
             buffer: Vec::new(),
             work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
@@ -98,30 +106,35 @@ impl Walk {
 
     /// The next batch, by its header alone; [`Walk::verify`] checks its bytes.
     pub(crate) fn step(&mut self) -> Result<Step> {
-        self.step_by(false, |_| false)
+        self.step_by(false, |_| false).map(Step::copied)
     }
 
     /// [`Walk::step`] that reads a batch which the caller is going to verify, and the header after it, at once.
     pub(crate) fn step_reading(&mut self, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step> {
-        self.step_by(false, is_wanted)
+        self.step_by(false, is_wanted).map(Step::copied)
     }
 
-    /// [`Walk::step`] for callers that verify nearly every batch: reads the batch and computes its checksum before it reads
-    /// the header after it.
+    /// [`Walk::step`] for callers that verify every batch: reads the batch and verifies its checksum before it reads the header
+    /// after it. A wrong checksum is damage.
     ///
     /// Caches and windows are fast for sequential reads. If the next header is read first, each batch costs a cache miss
     /// that overlaps with no other work, and a window is read twice when a batch crosses its end.
-    pub(crate) fn step_through(&mut self) -> Result<Step> {
+    #[inline]
+    pub(crate) fn step_through(&mut self) -> Result<Step<&Batch>> {
         self.step_by(true, |_| false)
     }
 
-    fn step_by(&mut self, is_verified: bool, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step> {
+    #[inline]
+    fn step_by(&mut self, is_verified: bool, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step<&Batch>> {
         if self.position >= self.bounds.end {
             return Ok(Step::End);
         }
         let header = match self.header_at(self.position)? {
-            Ok(header) => header,
-            Err(malformed) => return Ok(Step::Damage(self.damage(malformed))),
+            Ok(header) => *header,
+            Err(malformed) => {
+                let malformed = malformed.clone();
+                return Ok(Step::Damage(self.damage(malformed)));
+            }
         };
         if let Err(malformed) = self.bounds.check(&header, self.before) {
             return Ok(Step::Damage(self.damage(malformed)));
@@ -130,15 +143,24 @@ impl Walk {
         if is_verified {
             // a flipped bit must not make records look like a marker, or like none
             let is_skipped = header.is_control() || header.count == Some(0);
-            self.read_verified(&batch, self.check_crcs || is_skipped)?;
+            let is_computed = self.check_crcs || is_skipped;
+            let bytes = self.bytes(&batch)?;
+            if is_computed && let Err(malformed) = header.ensure_valid(bytes) {
+                return Ok(Step::Damage(self.damage(malformed)));
+            }
         } else if is_wanted(&batch) {
             let size = usize::try_from(header.size).unwrap_or(usize::MAX);
             self.log.read(batch.position, size.saturating_add(V2_HEADER))?;
         }
-        let next = self.header_at(batch.end())?;
         // the header after a far batch must agree with it, unless the batch continues the one before
         let is_doubtful = self.bounds.is_far(&header) && !self.continues(&header)?;
-        if is_doubtful && next.is_err() && !self.log.is_zero(batch.end(), self.bounds.end)? {
+        let next = self.header_at(batch.end())?;
+        let is_last = next.is_err();
+        let contradiction = next.ok().and_then(|next| {
+            let contradiction = follows(header.last_offset, header.leader_epoch, next).err()?;
+            Some((*next, contradiction))
+        });
+        if is_doubtful && is_last && !self.log.is_zero(batch.end(), self.bounds.end)? {
             let expected = format!(
                 "offsets up to 2^31 - 1 above {}, or a whole header after it",
                 self.bounds.base_offset
@@ -146,13 +168,14 @@ impl Walk {
             let found = format!("offsets {} to {}", header.base_offset, header.last_offset);
             return Ok(Step::Damage(self.damage(Malformed::new(expected, found))));
         }
-        if let Ok(next) = next
-            && let Err(contradiction) = follows(header.last_offset, header.leader_epoch, &next)
-        {
-            if is_verified && !self.check_crcs {
-                self.read_verified(&batch, true)?;
+        if let Some((next, contradiction)) = contradiction {
+            if is_verified
+                && !self.check_crcs
+                && let Err(malformed) = header.ensure_valid(self.bytes(&batch)?)
+            {
+                return Ok(Step::Damage(self.damage(malformed)));
             }
-            let third = self.header_at(batch.end() + u64::from(next.size))?.ok();
+            let third = self.header_at(batch.end() + u64::from(next.size))?.ok().copied();
             if self.before.is_none() {
                 self.before = self.preceding_from_start()?;
             }
@@ -174,21 +197,13 @@ impl Walk {
             last_offset: header.last_offset,
             leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(header.leader_epoch),
         });
-        Ok(Step::Batch(batch))
-    }
-
-    /// Reads a batch and keeps the result of its checksum for [`Walk::verify`]; a success if it is not to be computed.
-    fn read_verified(&mut self, batch: &Batch, is_computed: bool) -> Result<()> {
-        let bytes = self.bytes(batch)?;
-        let verified = if is_computed { batch.header.ensure_valid(bytes) } else { Ok(()) };
-        self.verified = Some((batch.position, verified));
-        Ok(())
+        Ok(Step::Batch(self.batch.insert(batch)))
     }
 
     /// Whether the batch returned last ends at a batch with the next offset, or at the end of the data: then its length and
     /// offsets are right.
     pub(crate) fn is_continued(&mut self, batch: &Batch) -> Result<bool> {
-        let is_next = |next: BatchHeader| next.base_offset == batch.header.last_offset + 1;
+        let is_next = |next: &BatchHeader| next.base_offset == batch.header.last_offset + 1;
         Ok(batch.end() == self.bounds.end || self.header_at(batch.end())?.is_ok_and(is_next))
     }
 
@@ -214,18 +229,14 @@ impl Walk {
 
     /// The damage if the header after the batch returned last (if there is one) cannot follow it.
     pub(crate) fn contradicted_by_next(&mut self, batch: &Batch) -> Result<Option<Damage>> {
-        let header = &batch.header;
-        let Ok(next) = self.header_at(batch.end())? else { return Ok(None) };
-        let contradiction = follows(header.last_offset, header.leader_epoch, &next).err();
+        let next = self.header_at(batch.end())?.ok();
+        let contradiction =
+            next.and_then(|next| follows(batch.header.last_offset, batch.header.leader_epoch, next).err());
         Ok(contradiction.map(|malformed| self.damage(malformed)))
     }
 
-    /// Checks a batch's checksum; a failure is damage at its position. For the batch that [`Walk::step_through`] returned last,
-    /// the first call returns what that step found.
+    /// Checks a batch's checksum; a failure is damage at its position.
     pub(crate) fn verify(&mut self, batch: &Batch) -> Result<std::result::Result<(), Malformed>> {
-        if let Some((_, verified)) = self.verified.take_if(|(position, _)| *position == batch.position) {
-            return Ok(verified);
-        }
         Ok(batch.header.ensure_valid(self.bytes(batch)?))
     }
 
@@ -265,29 +276,43 @@ impl Walk {
     }
 
     /// The header at a position; an error if it is malformed by itself.
-    pub(crate) fn header_at(&mut self, position: u64) -> Result<std::result::Result<BatchHeader, Malformed>> {
-        if let Some((_, header)) = self.read_ahead.iter().flatten().find(|(at, _)| *at == position) {
-            return Ok(Ok(*header));
-        }
-        let available = self.bounds.end.saturating_sub(position);
-        let wanted = usize::try_from(available).unwrap_or(V2_HEADER).min(V2_HEADER);
-        let mut header = match BatchHeader::parse(self.log.read(position, wanted)?, available) {
-            Ok(header) => header,
-            Err(malformed) => return Ok(Err(malformed)),
-        };
-        if header.is_wrapper() {
-            let bytes = self.log.read(position, usize::try_from(header.size).unwrap_or(0))?;
-            let verified = if self.check_crcs { header.ensure_valid(bytes) } else { Ok(()) };
-            let opened = verified.and_then(|()| header.resolve_base_offset(bytes, &mut self.buffer));
-            if let Err(malformed) = opened {
-                // a flipped magic or codec is damage, not a format that this version cannot read
-                return Ok(Err(header.damage_or(malformed, bytes)));
+    #[inline]
+    pub(crate) fn header_at(
+        &mut self,
+        position: u64,
+    ) -> Result<std::result::Result<&BatchHeader, &Malformed>> {
+        if self.ahead.0 != position {
+            self.ahead = (position, self.read_header(position)?);
+            // where each header follows from the one before, a step of a mapped file mostly waits for the memory
+            if let Ok(header) = &self.ahead.1 {
+                self.log.prefetch(position + u64::from(header.size), V2_HEADER);
             }
         }
-        if let Some(oldest) = self.read_ahead.get_mut(self.oldest) {
-            *oldest = Some((position, header));
+        Ok(self.ahead.1.as_ref())
+    }
+
+    #[inline]
+    fn read_header(&mut self, position: u64) -> Result<std::result::Result<BatchHeader, Malformed>> {
+        let available = self.bounds.end.saturating_sub(position);
+        let wanted = usize::try_from(available).unwrap_or(V2_HEADER).min(V2_HEADER);
+        let header = BatchHeader::parse(self.log.read(position, wanted)?, available);
+        match header {
+            Ok(header) if header.is_wrapper() => self.resolved(position, header),
+            header => Ok(header),
         }
-        self.oldest = (self.oldest + 1) % self.read_ahead.len();
-        Ok(Ok(header))
+    }
+
+    /// The header of a v0 or v1 wrapper with its base offset, which is in its records.
+    #[cold]
+    fn resolved(
+        &mut self,
+        position: u64,
+        mut header: BatchHeader,
+    ) -> Result<std::result::Result<BatchHeader, Malformed>> {
+        let bytes = self.log.read(position, usize::try_from(header.size).unwrap_or(0))?;
+        let verified = if self.check_crcs { header.ensure_valid(bytes) } else { Ok(()) };
+        let opened = verified.and_then(|()| header.resolve_base_offset(bytes, &mut self.buffer));
+        // a flipped magic or codec is damage, not a format that this version cannot read
+        Ok(opened.map(|()| header).map_err(|malformed| header.damage_or(malformed, bytes)))
     }
 }

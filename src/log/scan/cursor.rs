@@ -15,7 +15,9 @@ pub(super) struct Cursor {
     pub(super) segment: Option<Arc<Segment>>,
     /// The walk through it; `None` before the first segment and between two.
     pub(super) walk: Option<Walk>,
-    /// The state before the current batch.
+    /// The current batch.
+    pub(super) batch: Option<Batch>,
+    /// The state before it.
     pub(super) before: Option<Preceding>,
     /// The offset after the last batch of `segment`, once its end was reached.
     segment_end: Option<i64>,
@@ -27,11 +29,11 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// The next batch of the segment, verified if the walk verifies checksums; `End` closes the walk.
+    /// Makes the next batch of the segment the current one. It is verified if the walk verifies checksums; `End` closes the walk.
     ///
     /// A batch is verified before it is skipped or ends the range, because the position and the offsets of the next batch
     /// depend on its header.
-    pub(super) fn next_batch(&mut self) -> Result<Step> {
+    pub(super) fn next_batch(&mut self) -> Result<Step<()>> {
         let Some(walk) = &mut self.walk else { return Ok(Step::End) };
         self.before = walk.before;
         match walk.step_through()? {
@@ -41,11 +43,11 @@ impl Cursor {
                 self.walk = None;
                 Ok(Step::End)
             }
-            Step::Batch(batch) => Ok(match walk.verify(&batch)? {
-                Ok(()) => Step::Batch(batch),
-                Err(malformed) => Step::Damage(walk.reject(&batch, self.before, malformed)),
-            }),
-            damage @ Step::Damage(_) => Ok(damage),
+            Step::Batch(batch) => {
+                self.batch = Some(*batch);
+                Ok(Step::Batch(()))
+            }
+            Step::Damage(damage) => Ok(Step::Damage(damage)),
         }
     }
 

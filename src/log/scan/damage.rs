@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::damaged_range::rest_of;
 use super::{DamagedRange, OnDamage, Scan};
 use crate::error::{Malformed, Result};
-use crate::record::{Payload, Records};
 use crate::segment::{Batch, Damage, DamagedSpan, SCAN_READ, Segment};
 
 impl Scan {
@@ -115,18 +114,17 @@ impl Scan {
     }
 }
 
-/// Abandons the rest of the current batch, in which a record breaks the format: an error, or a damaged range.
+/// The rest of the current batch, from an offset at which a record breaks the format: an error, or a damaged range.
 #[cold]
-pub(super) fn abandon_batch(
-    current: &mut Option<(Batch, Records, Payload)>,
-    segment: Option<&Arc<Segment>>,
+pub(super) fn abandoned(
+    (segment, batch): (Option<&Arc<Segment>>, Option<&Batch>),
+    from: i64,
     raises: bool,
     malformed: &Malformed,
 ) -> Result<Option<DamagedRange>> {
-    let (Some((batch, records, _)), Some(segment)) = (current.take(), segment) else { return Ok(None) };
-    let from = records.expected_offset();
+    let (Some(segment), Some(batch)) = (segment, batch) else { return Ok(None) };
     if raises {
         return Err(malformed.clone().at(segment.path(), batch.position, Some(from)));
     }
-    Ok(Some(DamagedRange::new(segment, rest_of(&batch, from), malformed)))
+    Ok(Some(DamagedRange::new(segment, rest_of(batch, from), malformed)))
 }

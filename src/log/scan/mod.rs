@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cursor::Cursor;
-use damage::abandon_batch;
+use damage::abandoned;
 pub use damaged_range::DamagedRange;
 use filter::Filter;
 pub use options::{OnDamage, ScanOptions, ScanStep};
@@ -41,8 +41,8 @@ pub struct Scan {
     log: Log,
     filter: Filter,
     cursor: Cursor,
-    /// The batch whose records are being returned.
-    batch: Option<(Batch, Records, Payload)>,
+    /// The records of the current batch that are left, if they are returned, and where they are.
+    records: Option<(Records, Payload)>,
     buffer: Arc<Vec<u8>>,
     /// Whether the caller keeps bytes of batches.
     keeps_bytes: bool,
@@ -55,6 +55,16 @@ pub struct Scan {
     finished: bool,
     /// Set by another thread to end the scan.
     stop: Option<Arc<AtomicBool>>,
+}
+
+/// The result of [`Scan::advance`].
+enum Advance {
+    /// The current batch is returned.
+    Batch,
+    DamagedRange(DamagedRange),
+    /// Nothing is returned yet.
+    Skipped,
+    End,
 }
 
 /// What a scan does with a batch.
@@ -82,7 +92,7 @@ impl Log {
             finished: filter.start >= filter.end,
             filter,
             cursor: Cursor::default(),
-            batch: None,
+            records: None,
             buffer: Arc::default(),
             keeps_bytes: false,
             damaged_ranges: Vec::new(),
@@ -152,7 +162,7 @@ impl Scan {
 
     /// [`Scan::next_step`], but `Continue` after about `max_bytes` of batches that are not returned.
     pub(crate) fn next_step_within(&mut self, max_bytes: u64) -> Result<ControlFlow<Option<ScanStep>>> {
-        self.batch = None;
+        self.records = None;
         let first_returned = self.first_returned.take();
         if let Some(uncommitted) = &mut self.uncommitted {
             uncommitted.end_batch(first_returned);
@@ -163,12 +173,17 @@ impl Scan {
         let stop = self.stats.bytes_read.saturating_add(max_bytes);
         let next = loop {
             let next = self.advance();
-            if !matches!(next, Ok(ControlFlow::Continue(()))) || self.stats.bytes_read >= stop {
+            if !matches!(next, Ok(Advance::Skipped)) || self.stats.bytes_read >= stop {
                 break next;
             }
         };
-        self.finished |= matches!(next, Ok(ControlFlow::Break(None)) | Err(_));
-        next
+        self.finished |= matches!(next, Ok(Advance::End) | Err(_));
+        Ok(match next? {
+            Advance::Batch => ControlFlow::Break(self.cursor.batch.map(ScanStep::Batch)),
+            Advance::DamagedRange(range) => ControlFlow::Break(Some(ScanStep::DamagedRange(range))),
+            Advance::Skipped => ControlFlow::Continue(()),
+            Advance::End => ControlFlow::Break(None),
+        })
     }
 
     /// The next record in the range, of the batch that [`Scan::next_step`] returned; `None` after the last.
@@ -178,8 +193,9 @@ impl Scan {
     /// damaged range).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
-        let Some((batch, records, payload)) = &mut self.batch else { return Ok(None) };
-        let Some(bytes) = payload_bytes(batch, *payload, &mut self.cursor.walk, &self.buffer)? else {
+        let Some((records, payload)) = &mut self.records else { return Ok(None) };
+        let Cursor { segment, batch, walk, .. } = &mut self.cursor;
+        let Some(bytes) = payload_bytes(batch.as_ref(), *payload, walk, &self.buffer)? else {
             return Ok(None);
         };
         loop {
@@ -193,8 +209,10 @@ impl Scan {
                     }
                 }
                 Err(malformed) => {
-                    let segment = self.cursor.segment.as_ref();
-                    let broken = abandon_batch(&mut self.batch, segment, self.filter.raises(), &malformed);
+                    let expected = records.expected_offset();
+                    self.records = None;
+                    let place = (segment.as_ref(), batch.as_ref());
+                    let broken = abandoned(place, expected, self.filter.raises(), &malformed);
                     self.finished |= broken.is_err();
                     self.damaged_ranges.extend(broken?);
                     return Ok(None);
@@ -203,53 +221,53 @@ impl Scan {
         }
     }
 
-    /// Reads the next batch; `Break` if it is returned, or at the end.
-    fn advance(&mut self) -> Result<ControlFlow<Option<ScanStep>>> {
+    /// Reads the next batch.
+    fn advance(&mut self) -> Result<Advance> {
         self.log.options().interrupt.check()?;
         if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             return Err(Error::Interrupted("another thread failed".into()));
         }
         if self.cursor.walk.is_none() && !self.next_segment()? {
-            return Ok(ControlFlow::Break(self.damaged_tail()?.map(ScanStep::DamagedRange)));
+            return Ok(self.damaged_tail()?.map_or(Advance::End, Advance::DamagedRange));
         }
         let damaged = match self.cursor.next_batch()? {
             Step::End => None,
             Step::Damage(damage) => self.skip_damage(&damage)?,
-            Step::Batch(batch) => match self.damage_of_skipped(&batch)? {
+            Step::Batch(()) => match self.damage_of_skipped()? {
                 Some(damage) => self.skip_damage(&damage)?,
-                None => match self.decide(batch)? {
-                    Decision::Returned => return Ok(ControlFlow::Break(Some(ScanStep::Batch(batch)))),
-                    Decision::AfterRange => return Ok(ControlFlow::Break(None)),
+                None => match self.decide()? {
+                    Decision::Returned => return Ok(Advance::Batch),
+                    Decision::AfterRange => return Ok(Advance::End),
                     Decision::Skipped => None,
                     Decision::Damaged => self.reported(),
                 },
             },
         };
-        Ok(damaged.map_or(ControlFlow::Continue(()), |range| {
-            ControlFlow::Break(Some(ScanStep::DamagedRange(range)))
-        }))
+        Ok(damaged.map_or(Advance::Skipped, Advance::DamagedRange))
     }
 
     /// The damage of a batch that the scan skips by its header. Where the scan verifies no checksums, a flipped bit in a header
     /// would otherwise lose the records of the batch.
-    fn damage_of_skipped(&mut self, batch: &Batch) -> Result<Option<Damage>> {
-        let is_skipped = batch.header.last_offset < self.filter.start || !self.filter.accepts(&batch.header);
-        let before = self.cursor.before;
-        match &mut self.cursor.walk {
-            Some(walk) if is_skipped && !self.filter.options.check_crcs => {
-                let damaged = batch.header.ensure_valid(walk.bytes(batch)?).err();
-                Ok(damaged.map(|malformed| walk.reject(batch, before, malformed)))
-            }
-            _ => Ok(None),
+    fn damage_of_skipped(&mut self) -> Result<Option<Damage>> {
+        if self.filter.options.check_crcs {
+            return Ok(None);
         }
+        let (Some(batch), Some(walk)) = (&self.cursor.batch, &mut self.cursor.walk) else { return Ok(None) };
+        if batch.header.last_offset >= self.filter.start && self.filter.accepts(&batch.header) {
+            return Ok(None);
+        }
+        let damaged = walk.verify(batch)?.err();
+        Ok(damaged.map(|malformed| walk.reject(batch, self.cursor.before, malformed)))
     }
 
-    /// Decides what to do with a batch, and opens it if its records are returned.
-    fn decide(&mut self, batch: Batch) -> Result<Decision> {
-        let header = batch.header;
-        let (Some(segment), Some(walk)) = (&self.cursor.segment, &mut self.cursor.walk) else {
+    /// Decides what to do with the current batch, and opens it if its records are returned.
+    fn decide(&mut self) -> Result<Decision> {
+        let (Some(segment), Some(walk), Some(batch)) =
+            (&self.cursor.segment, &mut self.cursor.walk, self.cursor.batch)
+        else {
             return Ok(Decision::Skipped);
         };
+        let header = batch.header;
         if header.base_offset >= self.filter.end {
             return Ok(Decision::AfterRange);
         }
@@ -307,7 +325,7 @@ impl Scan {
         match Records::open(batch.header, walk.bytes(&batch)?, reusable(&mut self.buffer)) {
             Ok((records, payload)) => {
                 self.stats.batches_decompressed += u64::from(payload == Payload::Buffer);
-                self.batch = Some((batch, records, payload));
+                self.records = Some((records, payload));
                 Ok(true)
             }
             Err(malformed) => self.skip_batch(&batch, malformed).map(|()| false),
@@ -318,15 +336,17 @@ impl Scan {
 /// The bytes of the current batch's records; `None` if there is no walk.
 #[inline]
 fn payload_bytes<'a>(
-    batch: &Batch,
+    batch: Option<&Batch>,
     payload: Payload,
     walk: &'a mut Option<Walk>,
     buffer: &'a [u8],
 ) -> Result<Option<&'a [u8]>> {
-    Ok(match (payload, walk) {
-        (Payload::Buffer, _) => Some(buffer),
+    Ok(match (payload, walk, batch) {
+        (Payload::Buffer, ..) => Some(buffer),
         // the batch is mapped or still in the window, so this reads nothing again
-        (Payload::Batch(start), Some(walk)) => Some(walk.bytes(batch)?.get(start..).unwrap_or_default()),
-        (Payload::Batch(_), None) => None,
+        (Payload::Batch(start), Some(walk), Some(batch)) => {
+            Some(walk.bytes(batch)?.get(start..).unwrap_or_default())
+        }
+        (Payload::Batch(_), ..) => None,
     })
 }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::damage::abandon_batch;
+use super::cursor::Cursor;
+use super::damage::abandoned;
 use super::{Scan, payload_bytes};
 use crate::error::Result;
 use crate::record::{Payload, RecordSpan};
@@ -16,8 +17,9 @@ impl Scan {
     /// As [`Scan::next_record`].
     pub(crate) fn next_spans(&mut self, max: usize, spans: &mut Vec<RecordSpan>) -> Result<bool> {
         spans.clear();
-        let Some((batch, records, payload)) = &mut self.batch else { return Ok(false) };
-        let Some(bytes) = payload_bytes(batch, *payload, &mut self.cursor.walk, &self.buffer)? else {
+        let Some((records, payload)) = &mut self.records else { return Ok(false) };
+        let Cursor { segment, batch, walk, .. } = &mut self.cursor;
+        let Some(bytes) = payload_bytes(batch.as_ref(), *payload, walk, &self.buffer)? else {
             return Ok(false);
         };
         match records.next_spans(bytes, max, spans) {
@@ -26,8 +28,10 @@ impl Scan {
                 Ok(has_more)
             }
             Err(malformed) => {
-                let segment = self.cursor.segment.as_ref();
-                let broken = abandon_batch(&mut self.batch, segment, self.filter.raises(), &malformed);
+                let expected = records.expected_offset();
+                self.records = None;
+                let place = (segment.as_ref(), batch.as_ref());
+                let broken = abandoned(place, expected, self.filter.raises(), &malformed);
                 self.finished |= broken.is_err();
                 self.damaged_ranges.extend(broken?);
                 Ok(false)
@@ -46,8 +50,8 @@ impl Scan {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged).
     pub(crate) fn payload(&mut self) -> Result<SharedBytes> {
-        match (&self.batch, &mut self.cursor.walk) {
-            (Some((batch, _, Payload::Batch(start))), Some(walk)) => {
+        match (&self.records, &mut self.cursor.walk, &self.cursor.batch) {
+            (Some((_, Payload::Batch(start))), Some(walk), Some(batch)) => {
                 let whole = walk.shared(batch)?;
                 let Range { start: first, end } = whole.range();
                 Ok(whole.with_range(first.saturating_add(*start).min(end)..end))

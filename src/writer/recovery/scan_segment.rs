@@ -176,30 +176,27 @@ pub(in crate::writer) fn scan(
         let damage = match walk.step_through()? {
             Step::End => break None,
             Step::Damage(damage) => damage,
-            Step::Batch(batch) => match walk.verify(&batch)? {
-                Ok(()) => {
-                    let header = &batch.header;
-                    refuse_producer(segment, &batch)?;
-                    if let (Some(synced), Some(before)) = (synced, before) {
-                        refuse_missing_end(segment, before.last_offset + 1, &batch, synced)?;
-                    }
-                    if header.leader_epoch >= 0
-                        && epochs.last().is_none_or(|(last, _)| *last != header.leader_epoch)
-                    {
-                        epochs.push((header.leader_epoch, header.base_offset));
-                    }
-                    if !is_relative(header.last_offset, part.base_offset) && parts.is_empty() {
-                        part.base_offset = part.first_offset.unwrap_or(header.base_offset);
-                    }
-                    if !is_relative(header.last_offset, part.base_offset) {
-                        let next = PartBuilder::new(header.base_offset, batch.position, rule);
-                        parts.push(std::mem::replace(&mut part, next).finish()?);
-                    }
-                    part.add(&batch);
-                    continue;
+            Step::Batch(&batch) => {
+                let header = &batch.header;
+                refuse_producer(segment, &batch)?;
+                if let (Some(synced), Some(before)) = (synced, before) {
+                    refuse_missing_end(segment, before.last_offset + 1, &batch, synced)?;
                 }
-                Err(malformed) => walk.reject(&batch, before, malformed),
-            },
+                if header.leader_epoch >= 0
+                    && epochs.last().is_none_or(|(last, _)| *last != header.leader_epoch)
+                {
+                    epochs.push((header.leader_epoch, header.base_offset));
+                }
+                if !is_relative(header.last_offset, part.base_offset) && parts.is_empty() {
+                    part.base_offset = part.first_offset.unwrap_or(header.base_offset);
+                }
+                if !is_relative(header.last_offset, part.base_offset) {
+                    let next = PartBuilder::new(header.base_offset, batch.position, rule);
+                    parts.push(std::mem::replace(&mut part, next).finish()?);
+                }
+                part.add(&batch);
+                continue;
+            }
         };
         let is_end = segment.resume(&mut walk, &damage)?.end_offset.is_none();
         break Some((damage, is_end));
