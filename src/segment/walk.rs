@@ -156,10 +156,9 @@ impl Walk {
         let is_doubtful = self.bounds.is_far(&header) && !self.continues(&header)?;
         let next = self.header_at(batch.end())?;
         let is_last = next.is_err();
-        let contradiction = next.ok().and_then(|next| {
-            let contradiction = follows(header.last_offset, header.leader_epoch, next).err()?;
-            Some((*next, contradiction))
-        });
+        let is_contradicted =
+            |next: &&BatchHeader| follows(header.last_offset, header.leader_epoch, next).is_err();
+        let contradicting = next.ok().filter(is_contradicted).copied();
         if is_doubtful && is_last && !self.log.is_zero(batch.end(), self.bounds.end)? {
             let expected = format!(
                 "offsets up to 2^31 - 1 above {}, or a whole header after it",
@@ -168,28 +167,13 @@ impl Walk {
             let found = format!("offsets {} to {}", header.base_offset, header.last_offset);
             return Ok(Step::Damage(self.damage(Malformed::new(expected, found))));
         }
-        if let Some((next, contradiction)) = contradiction {
-            if is_verified
-                && !self.check_crcs
-                && let Err(malformed) = header.ensure_valid(self.bytes(&batch)?)
-            {
+        if let Some(next) = contradicting {
+            // its checksum, if it was not computed above
+            if is_verified && let Err(malformed) = header.ensure_valid(self.bytes(&batch)?) {
                 return Ok(Step::Damage(self.damage(malformed)));
             }
-            let third = self.header_at(batch.end() + u64::from(next.size))?.ok().copied();
-            if self.before.is_none() {
-                self.before = self.preceding_from_start()?;
-            }
-            if is_doubtful && !self.bounds.is_far(&next)
-                || first_is_damaged(self.before, &header, &next, third.as_ref())
-            {
-                let malformed = Malformed::new(
-                    format!("a batch that can precede the next one ({})", contradiction.found),
-                    format!(
-                        "offsets {} to {}, leader epoch {}",
-                        header.base_offset, header.last_offset, header.leader_epoch
-                    ),
-                );
-                return Ok(Step::Damage(self.damage(malformed)));
+            if let Some(damage) = self.contradicted(&batch, &next, is_doubtful)? {
+                return Ok(Step::Damage(damage));
             }
         }
         self.position = batch.end();
@@ -198,6 +182,37 @@ impl Walk {
             leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(header.leader_epoch),
         });
         Ok(Step::Batch(self.batch.insert(batch)))
+    }
+
+    /// The damage of a batch that the next one cannot follow; `None` if it is the next one that is damaged.
+    #[cold]
+    fn contradicted(
+        &mut self,
+        batch: &Batch,
+        next: &BatchHeader,
+        is_doubtful: bool,
+    ) -> Result<Option<Damage>> {
+        let header = &batch.header;
+        let Err(contradiction) = follows(header.last_offset, header.leader_epoch, next) else {
+            return Ok(None);
+        };
+        let third = self.header_at(batch.end() + u64::from(next.size))?.ok().copied();
+        if self.before.is_none() {
+            self.before = self.preceding_from_start()?;
+        }
+        if !(is_doubtful && !self.bounds.is_far(next)
+            || first_is_damaged(self.before, header, next, third.as_ref()))
+        {
+            return Ok(None);
+        }
+        let malformed = Malformed::new(
+            format!("a batch that can precede the next one ({})", contradiction.found),
+            format!(
+                "offsets {} to {}, leader epoch {}",
+                header.base_offset, header.last_offset, header.leader_epoch
+            ),
+        );
+        Ok(Some(self.damage(malformed)))
     }
 
     /// Whether the batch returned last ends at a batch with the next offset, or at the end of the data: then its length and
