@@ -1,8 +1,9 @@
-"""Reading from Python, compared with other Python packages on the same bytes: decoding, and look-ups.
+"""Reading from Python, compared with other Python packages on the same bytes: decoding, and look-ups; and with threads.
 
 The sides take turns in one process, and the first one changes with each turn. A ratio is of the same turn; the result
-is the median of the turns, with the smallest and the largest. CPU time of the process is compared, and answers are
-compared before anything is timed. Exit code 1: an answer was wrong, or with `--strict` a floor was missed.
+is the median of the turns, with the smallest and the largest. CPU time of the process is compared (with threads: wall
+time), and answers are compared before anything is timed. Exit code 1: an answer was wrong, or with `--strict` a floor
+was missed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Literal
 
 import aiokafka.record.memory_records as aiokafka_records
 import kafka.record.memory_records as kafka_records
@@ -31,6 +33,7 @@ LOOK_UPS = 100_000
 BATCH_RECORDS = 125
 COLUMNS = ["offset", "timestamp", "key", "value"]
 
+Codec = Literal["uncompressed", "zstd"]
 Side = Callable[[], object]
 
 
@@ -45,13 +48,14 @@ class Row:
     theirs: Side
     floor: float | None = None
     limit: float | None = None
+    clock: Callable[[], float] = time.process_time
 
 
-def write(folder: Path, mib: int) -> Path:
-    """A log of uncompressed batches of 16 KiB."""
+def write(folder: Path, mib: int, codec: Codec = "uncompressed") -> Path:
+    """A log of batches of 16 KiB before compression."""
     value = b'{"order":%09d,"user":"user-%04d","total":"12.50 EUR","items":[1,2,3],"note":"%s"}'
-    path = folder / "orders-0"
-    with cw.LogWriter(path, flush="none") as writer:
+    path = folder / codec / "orders-0"
+    with cw.LogWriter(path, flush="none", config=cw.LogConfig(compression_type=codec)) as writer:
         start = 1_700_000_000_000
         for batch in range((mib << 20) // (16 << 10)):
             rows = range(batch * BATCH_RECORDS, (batch + 1) * BATCH_RECORDS)
@@ -66,10 +70,10 @@ def write(folder: Path, mib: int) -> Path:
     return path
 
 
-def digest_of_columns(log: cw.Log, end_offset: int) -> tuple[int, int, int, int]:
+def digest_of_columns(log: cw.Log, end_offset: int, threads: int = 1) -> tuple[int, int, int, int]:
     """Rows below an offset, bytes of their keys and of their values, and the last offset."""
     rows = keys = values = last = 0
-    for batch in log.scan(columns=COLUMNS, end_offset=end_offset):
+    for batch in log.scan(columns=COLUMNS, end_offset=end_offset, threads=threads):
         rows += batch.num_rows
         # the last offset of a column of bytes is the number of all
         keys += np.frombuffer(batch.column(2).buffers()[1], np.int32)[batch.num_rows].item()
@@ -117,6 +121,22 @@ def decoding(path: Path) -> list[Row]:
     return rows
 
 
+def with_threads(path: Path) -> list[Row]:
+    """The rows of a log to columns, with two threads compared with one."""
+    log = cw.Log(path, io="mmap")
+    end = log.log_end_offset
+
+    def ours() -> tuple[int, int, int, int]:
+        return digest_of_columns(log, end, 2)
+
+    def theirs() -> tuple[int, int, int, int]:
+        return digest_of_columns(log, end)
+
+    name = f"threads/{path.parent.name}"
+    check(name, ours(), theirs())
+    return [Row(name, "one thread", end, ours, theirs, 1.8, clock=time.perf_counter)]
+
+
 def look_ups(path: Path) -> list[Row]:
     """Single look-ups in a loop, and many at a time, compared with NumPy over the same batches."""
     log = cw.Log(path, io="mmap")
@@ -162,23 +182,23 @@ def check(name: str, found: object, wanted: object) -> None:
         sys.exit(f"{name}: the answers differ")
 
 
-def timed(side: Side) -> float:
-    """CPU seconds."""
-    start = time.process_time()
+def timed(side: Side, clock: Callable[[], float]) -> float:
+    """Seconds."""
+    start = clock()
     side()
-    return time.process_time() - start
+    return clock() - start
 
 
 def measured(row: Row, rounds: int) -> tuple[dict[str, object], bool]:
     """Figures of a row, and whether its floor is kept."""
-    timed(row.ours), timed(row.theirs)
+    timed(row.ours, row.clock), timed(row.theirs, row.clock)
     turns = []
     for turn in range(rounds):
         if turn % 2:
-            theirs = timed(row.theirs)
-            turns.append((timed(row.ours), theirs))
+            theirs = timed(row.theirs, row.clock)
+            turns.append((timed(row.ours, row.clock), theirs))
         else:
-            turns.append((timed(row.ours), timed(row.theirs)))
+            turns.append((timed(row.ours, row.clock), timed(row.theirs, row.clock)))
     ours, theirs = (median(turn[side] for turn in turns) * 1e9 / row.elements for side in (0, 1))
     ratios = [theirs / ours for ours, theirs in turns]
     kept = (row.floor is None or median(ratios) >= row.floor) and (row.limit is None or ours <= row.limit)
@@ -210,8 +230,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         print(f"writing {arguments.mib} MiB", file=sys.stderr)
         path = write(Path(folder), arguments.mib)
+        compressed = write(Path(folder), arguments.mib, "zstd")
         results = []
-        for row in decoding(path) + look_ups(path):
+        for row in decoding(path) + with_threads(path) + with_threads(compressed) + look_ups(path):
             figures, kept = measured(row, arguments.rounds)
             all_kept &= kept
             results.append(figures)

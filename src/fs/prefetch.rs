@@ -1,7 +1,7 @@
 //! Loading bytes into the caches of the processor before they are used.
 
-/// Asks the processor to load the first and the last byte, without waiting for them: all bytes, if they are in at most two lines
-/// of a cache. Has no other effect: no page is read from a disk, and a mapping that another process shortened is no error here.
+/// Asks the processor to load the first and the last byte, without waiting for them: all bytes, if they are in two lines of a
+/// cache. Has no other effect: no page is read from a disk, and a mapping that another process shortened is no error here.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[expect(unsafe_code, reason = "the instruction has no safe function; S7 of SAFETY.md")]

@@ -11,7 +11,7 @@ use super::learned::{GROUP, Model, ModelBuilder, Place, last_of_group};
 use super::search::{Method, Search, WARM_BYTES, upper_bound};
 use super::slots::{PageTrace, Slots, field};
 use crate::error::{Malformed, Result};
-use crate::fs::FileBytes;
+use crate::fs::{FileBytes, prefetch};
 
 /// A file of sorted entries, as it was when it was opened. The module [`index`](crate::index) defines what entries
 /// mean.
@@ -223,7 +223,12 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     /// [`Index::lookup`] in a mapped file: the eight slots are one slice, whose bounds are checked once.
     #[inline]
     fn lookup_mapped(&self, model: &Model, slots: &[[u8; SIZE]], target: i64) -> E {
-        let group = match model.place(target) {
+        let load = |group: usize| {
+            let start = group.wrapping_mul(GROUP);
+            let two_groups = slots.get(start..start.wrapping_add(2 * GROUP)).unwrap_or_default();
+            prefetch(two_groups.as_flattened());
+        };
+        let group = match model.place(target, load) {
             Place::Before => return E::before_first(self.base_offset),
             Place::Last => return self.last_entry,
             Place::Group(start) => usize::try_from(start).ok().and_then(|start| slots.get(start..)),

@@ -6,6 +6,9 @@
 //! branch that depends on them. The eight slots are on one page, so any content costs one page. An entry of a time index
 //! can be on two pages, and so can the last eight entries.
 //!
+//! The caches of the processor do not have all of a large index. So while the keys in memory are loaded, the slots are too,
+//! where they would be if the keys of the bucket were even.
+//!
 //! If keys increased evenly, their places could be computed, with less memory. Batches of a real log vary in size, so a
 //! computed place is often wrong by more than a line of a cache, and a wrong place costs more than the keys in memory.
 //!
@@ -106,9 +109,10 @@ pub(super) enum Place {
 }
 
 impl Model {
-    /// Where the largest slot is whose key is at or below `target`. Reads nothing of the file.
+    /// Where the largest slot is whose key is at or below `target`. Reads nothing of the file. `guess` is called before the keys
+    /// in memory are read, with the number of a group that is mostly the right one or the one before it.
     #[inline]
-    pub(super) fn place(&self, target: i64) -> Place {
+    pub(super) fn place(&self, target: i64, guess: impl FnOnce(usize)) -> Place {
         if target >= self.last_key {
             return Place::Last;
         }
@@ -117,8 +121,8 @@ impl Model {
         }
         let distance = distance(self.first_key, target);
         let sampled = match &self.sampled {
-            Sampled::Narrow(keys) => keys.last_at_or_below(distance),
-            Sampled::Wide(keys) => keys.last_at_or_below(distance),
+            Sampled::Narrow(keys) => keys.last_at_or_below(distance, guess),
+            Sampled::Wide(keys) => keys.last_at_or_below(distance, guess),
         };
         // the slots of the last sampled key may be fewer, and the ones before them are at or below the target too
         Place::Group((sampled as u64).wrapping_mul(GROUP as u64).min(self.entries.wrapping_sub(GROUP as u64)))
@@ -131,7 +135,7 @@ impl Model {
         target: i64,
         key: impl Fn(u64) -> Result<i64, E>,
     ) -> Result<Option<u64>, E> {
-        match self.place(target) {
+        match self.place(target, |_| ()) {
             Place::Before => Ok(None),
             Place::Last => Ok(Some(self.entries.wrapping_sub(1))),
             Place::Group(start) => {

@@ -86,18 +86,24 @@ impl<D: Distance> SampledKeys<D> {
         Self { shift, knots: knots.into(), keys }
     }
 
-    /// The number of the last key at or below a target, by the target's distance from the first key.
+    /// The number of the last key at or below a target, by the target's distance from the first key. `guess` is called before the
+    /// keys are read, with a number that is mostly this one or the one before it.
     #[inline]
-    pub(super) fn last_at_or_below(&self, distance: u64) -> usize {
+    pub(super) fn last_at_or_below(&self, distance: u64, guess: impl FnOnce(usize)) -> usize {
         // always `Some`: a distance is at most the last one
-        self.find(distance).unwrap_or(0)
+        self.find(distance, guess).unwrap_or(0)
     }
 
     #[inline]
-    fn find(&self, distance: u64) -> Option<usize> {
+    fn find(&self, distance: u64, guess: impl FnOnce(usize)) -> Option<usize> {
         let target = D::of(distance);
         let bucket = usize::try_from(distance.wrapping_shr(self.shift)).ok()?;
-        let before = usize::try_from(*self.knots.get(bucket)?).ok()?.saturating_sub(1);
+        let [knot, next] = *self.knots.get(bucket..)?.first_chunk()?;
+        let before = usize::try_from(knot).ok()?.saturating_sub(1);
+        // as if the keys of the bucket were even
+        let part = distance.wrapping_sub((bucket as u64).wrapping_shl(self.shift));
+        let passed = part.wrapping_mul(u64::from(next.wrapping_sub(knot))).wrapping_shr(self.shift);
+        guess(before.wrapping_add(usize::try_from(passed).ok()?));
         let window: &[D; WINDOW] = self.keys.get(before..)?.first_chunk()?;
         let mut count = D::at_or_below(window, target);
         if count == WINDOW {
@@ -131,7 +137,7 @@ mod tests {
             distances.iter().flat_map(|distance| [distance.saturating_sub(1), *distance, distance + 1]);
         for target in around.chain([last]).filter(|target| *target <= last) {
             let naive = distances.partition_point(|distance| *distance <= target) - 1;
-            assert_eq!(keys.last_at_or_below(target), naive, "{target} of {distances:?}");
+            assert_eq!(keys.last_at_or_below(target, |_| ()), naive, "{target} of {distances:?}");
         }
     }
 
