@@ -64,7 +64,9 @@ impl ByteValues {
         if i32::try_from(self.bytes.len()).is_err() {
             return Err(ArrowError::OffsetOverflowError(self.bytes.len()));
         }
-        self.make_room();
+        if self.offsets.is_empty() {
+            self.offsets.push(0);
+        }
         let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::take(&mut self.offsets)));
         let bytes = Buffer::from_vec(std::mem::take(&mut self.bytes));
         self.recycled_offsets.keep(offsets.inner().inner());

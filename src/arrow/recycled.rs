@@ -26,7 +26,8 @@ impl RecycledBuffers {
         self.take_for(self.length / size_of::<T>())
     }
 
-    /// [`RecycledBuffers::take`] with room for a sixteenth more, because doubling the size would copy all, and for `more`.
+    /// [`RecycledBuffers::take`] with room for `more` values, and for a sixteenth more than the last array has: a vector that is
+    /// too small doubles its size and copies all values.
     pub(super) fn take_larger<T: ArrowNativeType>(&mut self, more: usize) -> Vec<T> {
         let last = self.length / size_of::<T>();
         self.take_for(last + last / 16 + more)

@@ -1,22 +1,56 @@
 //! Loading bytes into the caches of the processor before they are used.
 
-/// Asks the processor to load the first and the last byte, without waiting for them: all bytes, if they are in two lines of a
-/// cache. Has no other effect: no page is read from a disk, and a mapping that another process shortened is no error here.
+/// The bytes of a line of a cache.
+const LINE: usize = 64;
+
+/// Asks the processor to load bytes into its caches, without waiting for them. Has no other effect: no page is read from a disk,
+/// and a mapping that another process shortened is no error here.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[expect(unsafe_code, reason = "the instruction has no safe function; S7 of SAFETY.md")]
 pub(crate) fn prefetch(bytes: &[u8]) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-    if let [first, .., last] = bytes {
-        for byte in [first, last] {
-            // SAFETY: S7: the address is that of a borrowed byte, and the instruction gives the program nothing.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
-        }
+    // the bytes need not begin with a line, so the last one may be in a line of its own
+    for byte in bytes.iter().step_by(LINE).chain(bytes.last()) {
+        // SAFETY: S7: the address is that of a borrowed byte, and the instruction gives the program nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
     }
 }
 
-/// Does nothing: the language has no such instruction for this processor.
+/// Does nothing: the standard library has no stable function for this processor.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(crate) fn prefetch(_bytes: &[u8]) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::{FileBytes, SystemFile};
+
+    #[test]
+    fn bytes_in_memory_and_in_a_mapping_are_the_same_after_they_were_loaded() {
+        let expected: Vec<u8> = (0..=255).cycle().take(3 * 4096 + 7).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bytes");
+        std::fs::write(&path, &expected).unwrap();
+        let file = FileBytes::new(SystemFile::open(&path).unwrap(), None, true).unwrap();
+        for bytes in [&expected, file.mapped().unwrap()] {
+            for length in [0, 1, 2, LINE - 3, LINE, LINE + 1, 3 * LINE, 4096, bytes.len()] {
+                prefetch(bytes.get(..length).unwrap());
+                prefetch(bytes.get(bytes.len() - length..).unwrap());
+            }
+            assert_eq!(bytes, expected);
+        }
+    }
+
+    #[test]
+    fn a_mapping_of_a_file_that_was_cut_is_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bytes");
+        std::fs::write(&path, vec![1; 3 * 4096]).unwrap();
+        let file = FileBytes::new(SystemFile::open(&path).unwrap(), None, true).unwrap();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        prefetch(file.mapped().unwrap());
+    }
+}

@@ -6,8 +6,8 @@
 //! branch that depends on them. The eight slots are on one page, so any content costs one page. An entry of a time index
 //! can be on two pages, and so can the last eight entries.
 //!
-//! The caches of the processor do not have all of a large index. So while the keys in memory are loaded, the slots are too,
-//! where they would be if the keys of the bucket were even.
+//! An index that is larger than the caches of the processor costs a cache miss for the keys in memory, and another one for the
+//! slots. So the slots are loaded before the keys are read, from the place that they would have if the keys were even.
 //!
 //! If keys increased evenly, their places could be computed, with less memory. Batches of a real log vary in size, so a
 //! computed place is often wrong by more than a line of a cache, and a wrong place costs more than the keys in memory.

@@ -71,6 +71,7 @@ pub(super) struct SampledKeys<D> {
 impl<D: Distance> SampledKeys<D> {
     /// `last`: the largest distance of a target, below [`Distance::ABOVE`].
     pub(super) fn new(distances: &[u64], last: u64) -> Self {
+        const { assert!(WINDOW.is_multiple_of(4), "distances are compared four at a time") };
         let mut shift = 0;
         while last >> shift > 2 * distances.len() as u64 / KEYS_PER_BUCKET {
             shift += 1;

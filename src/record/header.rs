@@ -78,7 +78,7 @@ impl BatchHeader {
         if header.is_consistent() { Ok(header) } else { Err(header.inconsistency()) }
     }
 
-    /// The length of the array is known to the compiler, so no field is checked to be within it.
+    /// Never `None`: the compiler knows the length of the array, and removes the checks that each field is within it.
     #[inline]
     fn v2(bytes: &[u8; V2_HEADER], base_offset: i64, size: u32) -> Option<Self> {
         Some(Self {

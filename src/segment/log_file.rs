@@ -80,6 +80,7 @@ impl LogFile {
         if self.is_copied || self.bytes.mapped().is_none() {
             return self.read_window(position, length);
         }
+        // asked again, because a borrow that one path returns lasts on the other path too
         let mapped = self.bytes.mapped().unwrap_or_default();
         let rest = usize::try_from(position).ok().and_then(|start| mapped.get(start..)).unwrap_or_default();
         Ok(rest.get(..length).unwrap_or(rest))
@@ -105,7 +106,7 @@ impl LogFile {
         Ok(self.in_window(position, length).unwrap_or_default())
     }
 
-    /// Loads bytes into the caches of the processor, if the file is mapped: see [`prefetch`].
+    /// [`prefetch`] of bytes that are in a mapping; others are not loaded.
     #[inline]
     pub(crate) fn prefetch(&self, position: u64, length: usize) {
         let Some(mapped) = self.bytes.mapped().filter(|_| !self.is_copied) else { return };

@@ -77,7 +77,7 @@ pub(crate) use warnings::Warnings;
 
 /// Bytes that a look-up reads at a time if the file is not mapped: enough for an index interval of small batches.
 pub(crate) const LOOKUP_READ: usize = 8 << 10;
-/// The maximum size of a batch that a look-up by offset reads before the header after it.
+/// The maximum size of a batch that a look-up reads whole, with the header after it.
 const MAX_LOOKUP_READ: usize = 64 << 10;
 /// Bytes that a scan reads at a time if the file is not mapped.
 pub(crate) const SCAN_READ: usize = 1 << 20;

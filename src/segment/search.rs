@@ -202,7 +202,7 @@ impl Segment {
         let key = header.map(|header| BatchKey::of(&Batch { position, header }));
         let is_known = !is_decoded && key.is_some_and(|key| self.verified.contains(key));
         // with `step`, the bytes that are verified are those that the caller then reads
-        let step = if is_known || is_decoded { walk.step()? } else { walk.step_through()?.copied() };
+        let step = if is_known || is_decoded { walk.step()? } else { walk.step_through()? };
         let Step::Batch(batch) = &step else { return Ok(step) };
         if is_decoded && let Err(malformed) = walk.verify(batch)? {
             return Ok(Step::Damage(walk.reject(batch, before, malformed)));

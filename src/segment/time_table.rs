@@ -41,7 +41,7 @@ impl TimeTable {
         loop {
             segment.open_files.interrupt.check()?;
             let batch = match walk.step_through()? {
-                Step::Batch(batch) => *batch,
+                Step::Batch(batch) => batch,
                 Step::Damage(_) => return Ok(Built::Impossible),
                 Step::End => break,
             };

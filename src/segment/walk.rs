@@ -40,22 +40,12 @@ impl Batch {
     }
 }
 
-/// The result of a step: a batch, or what the caller needs of it.
+/// The result of a step.
 #[derive(Debug)]
-pub(crate) enum Step<B = Batch> {
-    Batch(B),
+pub(crate) enum Step {
+    Batch(Batch),
     Damage(Damage),
     End,
-}
-
-impl Step<&Batch> {
-    pub(crate) fn copied(self) -> Step {
-        match self {
-            Self::Batch(batch) => Step::Batch(*batch),
-            Self::Damage(damage) => Step::Damage(damage),
-            Self::End => Step::End,
-        }
-    }
 }
 
 /// Walks from one batch to the next.
@@ -66,11 +56,9 @@ pub(crate) struct Walk {
     pub(crate) position: u64,
     /// The state before `position`; `None` after a jump.
     pub(crate) before: Option<Preceding>,
-    /// The position of the header read last, and the header: a step reads the one after the batch that it returns. At first no
-    /// position in the file.
-    ahead: (u64, std::result::Result<BatchHeader, Malformed>),
-    /// The batch returned last. A step returns a reference to it, because each copy costs as much as the checks of a header.
-    batch: Option<Batch>,
+    /// The position at which a header was read last, `None` at first, and the header, or the error of one that is malformed. A step
+    /// reads the header after the batch that it returns, and the next step needs it again.
+    cached: (Option<u64>, std::result::Result<BatchHeader, Malformed>),
     /// Whether checksums are verified.
     check_crcs: bool,
     buffer: Vec<u8>,
@@ -89,8 +77,7 @@ impl Walk {
             bounds,
             position,
             before,
-            ahead: (u64::MAX, Err(Malformed::new("", ""))),
-            batch: None,
+            cached: (None, Err(Malformed::new("", ""))),
             check_crcs: true,
             buffer: Vec::new(),
             work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
@@ -102,30 +89,32 @@ impl Walk {
     /// search for the next whole batch after damage verifies them always.
     pub(crate) fn set_check_crcs(&mut self, check_crcs: bool) {
         self.check_crcs = check_crcs;
+        // whether the header of a wrapper is malformed depends on it
+        self.cached.0 = None;
     }
 
     /// The next batch, by its header alone; [`Walk::verify`] checks its bytes.
     pub(crate) fn step(&mut self) -> Result<Step> {
-        self.step_by(false, |_| false).map(Step::copied)
+        self.step_by(false, |_| false)
     }
 
     /// [`Walk::step`] that reads a batch which the caller is going to verify, and the header after it, at once.
     pub(crate) fn step_reading(&mut self, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step> {
-        self.step_by(false, is_wanted).map(Step::copied)
+        self.step_by(false, is_wanted)
     }
 
-    /// [`Walk::step`] for callers that verify every batch: reads the batch and verifies its checksum before it reads the header
-    /// after it. A wrong checksum is damage.
+    /// [`Walk::step`] that reads the whole batch before the header after it, and verifies its checksum, unless
+    /// [`Walk::set_check_crcs`] says otherwise. A wrong checksum is damage.
     ///
     /// Caches and windows are fast for sequential reads. If the next header is read first, each batch costs a cache miss
     /// that overlaps with no other work, and a window is read twice when a batch crosses its end.
     #[inline]
-    pub(crate) fn step_through(&mut self) -> Result<Step<&Batch>> {
+    pub(crate) fn step_through(&mut self) -> Result<Step> {
         self.step_by(true, |_| false)
     }
 
     #[inline]
-    fn step_by(&mut self, is_verified: bool, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step<&Batch>> {
+    fn step_by(&mut self, is_verified: bool, is_wanted: impl Fn(&Batch) -> bool) -> Result<Step> {
         if self.position >= self.bounds.end {
             return Ok(Step::End);
         }
@@ -146,7 +135,7 @@ impl Walk {
             let is_computed = self.check_crcs || is_skipped;
             let bytes = self.bytes(&batch)?;
             if is_computed && let Err(malformed) = header.ensure_valid(bytes) {
-                return Ok(Step::Damage(self.damage(malformed)));
+                return self.wrong_checksum(malformed).map(Step::Damage);
             }
         } else if is_wanted(&batch) {
             let size = usize::try_from(header.size).unwrap_or(usize::MAX);
@@ -155,11 +144,12 @@ impl Walk {
         // the header after a far batch must agree with it, unless the batch continues the one before
         let is_doubtful = self.bounds.is_far(&header) && !self.continues(&header)?;
         let next = self.header_at(batch.end())?;
-        let is_last = next.is_err();
-        let is_contradicted =
-            |next: &&BatchHeader| follows(header.last_offset, header.leader_epoch, next).is_err();
-        let contradicting = next.ok().filter(is_contradicted).copied();
-        if is_doubtful && is_last && !self.log.is_zero(batch.end(), self.bounds.end)? {
+        let has_no_next = next.is_err();
+        let contradicting = next.ok().and_then(|next| {
+            let contradiction = follows(header.last_offset, header.leader_epoch, next).err()?;
+            Some((*next, contradiction))
+        });
+        if is_doubtful && has_no_next && !self.log.is_zero(batch.end(), self.bounds.end)? {
             let expected = format!(
                 "offsets up to 2^31 - 1 above {}, or a whole header after it",
                 self.bounds.base_offset
@@ -167,12 +157,14 @@ impl Walk {
             let found = format!("offsets {} to {}", header.base_offset, header.last_offset);
             return Ok(Step::Damage(self.damage(Malformed::new(expected, found))));
         }
-        if let Some(next) = contradicting {
-            // its checksum, if it was not computed above
-            if is_verified && let Err(malformed) = header.ensure_valid(self.bytes(&batch)?) {
-                return Ok(Step::Damage(self.damage(malformed)));
+        if let Some((next, contradiction)) = contradicting {
+            if is_verified
+                && !self.check_crcs
+                && let Err(malformed) = header.ensure_valid(self.bytes(&batch)?)
+            {
+                return self.wrong_checksum(malformed).map(Step::Damage);
             }
-            if let Some(damage) = self.contradicted(&batch, &next, is_doubtful)? {
+            if let Some(damage) = self.contradicted(&batch, &next, &contradiction, is_doubtful)? {
                 return Ok(Step::Damage(damage));
             }
         }
@@ -181,7 +173,16 @@ impl Walk {
             last_offset: header.last_offset,
             leader_epoch: self.before.map_or(-1, |before| before.leader_epoch).max(header.leader_epoch),
         });
-        Ok(Step::Batch(self.batch.insert(batch)))
+        Ok(Step::Batch(batch))
+    }
+
+    /// The damage of the batch at the position, whose checksum is wrong, with the offset that is expected there.
+    #[cold]
+    fn wrong_checksum(&mut self, malformed: Malformed) -> Result<Damage> {
+        if self.before.is_none() {
+            self.before = self.preceding_from_start()?;
+        }
+        Ok(self.damage(malformed))
     }
 
     /// The damage of a batch that the next one cannot follow; `None` if it is the next one that is damaged.
@@ -190,12 +191,10 @@ impl Walk {
         &mut self,
         batch: &Batch,
         next: &BatchHeader,
+        contradiction: &Malformed,
         is_doubtful: bool,
     ) -> Result<Option<Damage>> {
         let header = &batch.header;
-        let Err(contradiction) = follows(header.last_offset, header.leader_epoch, next) else {
-            return Ok(None);
-        };
         let third = self.header_at(batch.end() + u64::from(next.size))?.ok().copied();
         if self.before.is_none() {
             self.before = self.preceding_from_start()?;
@@ -296,14 +295,10 @@ impl Walk {
         &mut self,
         position: u64,
     ) -> Result<std::result::Result<&BatchHeader, &Malformed>> {
-        if self.ahead.0 != position {
-            self.ahead = (position, self.read_header(position)?);
-            // where each header follows from the one before, a step of a mapped file mostly waits for the memory
-            if let Ok(header) = &self.ahead.1 {
-                self.log.prefetch(position + u64::from(header.size), V2_HEADER);
-            }
+        if self.cached.0 != Some(position) {
+            self.cached = (Some(position), self.read_header(position)?);
         }
-        Ok(self.ahead.1.as_ref())
+        Ok(self.cached.1.as_ref())
     }
 
     #[inline]
@@ -311,6 +306,11 @@ impl Walk {
         let available = self.bounds.end.saturating_sub(position);
         let wanted = usize::try_from(available).unwrap_or(V2_HEADER).min(V2_HEADER);
         let header = BatchHeader::parse(self.log.read(position, wanted)?, available);
+        if let Ok(header) = &header {
+            // The position of a header is in the one before it, so a walk through a mapping waits for each of them. Loaded now, it
+            // arrives during the work on the batch before.
+            self.log.prefetch(position + u64::from(header.size), V2_HEADER);
+        }
         match header {
             Ok(header) if header.is_wrapper() => self.resolved(position, header),
             header => Ok(header),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Scan;
 use super::uncommitted::Uncommitted;
 use crate::error::Result;
-use crate::segment::{Batch, Preceding, SCAN_READ, Segment, Step, Walk};
+use crate::segment::{Batch, Damage, Preceding, SCAN_READ, Segment, Step, Walk};
 use crate::types::Io;
 
 /// The position of a scan in its log.
@@ -15,9 +15,9 @@ pub(super) struct Cursor {
     pub(super) segment: Option<Arc<Segment>>,
     /// The walk through it; `None` before the first segment and between two.
     pub(super) walk: Option<Walk>,
-    /// The current batch.
+    /// The current batch; `None` before the first, and at damage.
     pub(super) batch: Option<Batch>,
-    /// The state before it.
+    /// The state before the current batch, or before the damage.
     pub(super) before: Option<Preceding>,
     /// The offset after the last batch of `segment`, once its end was reached.
     segment_end: Option<i64>,
@@ -29,26 +29,25 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Makes the next batch of the segment the current one. It is verified if the walk verifies checksums; `End` closes the walk.
+    /// Makes the next batch of the segment the current one, verified if the walk verifies checksums. At the end of the segment there
+    /// is none, and the walk is closed. If there is damage instead of a batch, returns it.
     ///
     /// A batch is verified before it is skipped or ends the range, because the position and the offsets of the next batch
     /// depend on its header.
-    pub(super) fn next_batch(&mut self) -> Result<Step<()>> {
-        let Some(walk) = &mut self.walk else { return Ok(Step::End) };
+    pub(super) fn next_batch(&mut self) -> Result<Option<Damage>> {
+        self.batch = None;
+        let Some(walk) = &mut self.walk else { return Ok(None) };
         self.before = walk.before;
         match walk.step_through()? {
             Step::End => {
                 self.leader_epoch = self.before.map_or(self.leader_epoch, |before| Some(before.leader_epoch));
                 self.segment_end = self.before.map(|before| before.last_offset + 1);
                 self.walk = None;
-                Ok(Step::End)
             }
-            Step::Batch(batch) => {
-                self.batch = Some(*batch);
-                Ok(Step::Batch(()))
-            }
-            Step::Damage(damage) => Ok(Step::Damage(damage)),
+            Step::Batch(batch) => self.batch = Some(batch),
+            Step::Damage(damage) => return Ok(Some(damage)),
         }
+        Ok(None)
     }
 
     /// Moves past a batch in the range. True if offsets are missing before it.

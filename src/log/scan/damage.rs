@@ -116,8 +116,9 @@ impl Scan {
 
 /// The rest of the current batch, from an offset at which a record breaks the format: an error, or a damaged range.
 #[cold]
-pub(super) fn abandoned(
-    (segment, batch): (Option<&Arc<Segment>>, Option<&Batch>),
+pub(super) fn damaged_rest(
+    segment: Option<&Arc<Segment>>,
+    batch: Option<&Batch>,
     from: i64,
     raises: bool,
     malformed: &Malformed,

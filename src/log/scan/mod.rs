@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cursor::Cursor;
-use damage::abandoned;
+use damage::damaged_rest;
 pub use damaged_range::DamagedRange;
 use filter::Filter;
 pub use options::{OnDamage, ScanOptions, ScanStep};
@@ -32,7 +32,7 @@ use uncommitted::Uncommitted;
 use super::{Log, Outcome};
 use crate::error::{Error, Result};
 use crate::record::{Payload, RecordRef, Records};
-use crate::segment::{Batch, Damage, Step, Walk, reusable};
+use crate::segment::{Batch, Damage, Walk, reusable};
 use crate::types::IsolationLevel;
 
 /// A scan in progress. *Memory*: one batch and its decompressed records.
@@ -41,7 +41,7 @@ pub struct Scan {
     log: Log,
     filter: Filter,
     cursor: Cursor,
-    /// The records of the current batch that are left, if they are returned, and where they are.
+    /// The iterator over the records of the current batch, and the place of their bytes; `None` if they are not returned.
     records: Option<(Records, Payload)>,
     buffer: Arc<Vec<u8>>,
     /// Whether the caller keeps bytes of batches.
@@ -209,12 +209,12 @@ impl Scan {
                     }
                 }
                 Err(malformed) => {
-                    let expected = records.expected_offset();
+                    let from = records.expected_offset();
                     self.records = None;
-                    let place = (segment.as_ref(), batch.as_ref());
-                    let broken = abandoned(place, expected, self.filter.raises(), &malformed);
-                    self.finished |= broken.is_err();
-                    self.damaged_ranges.extend(broken?);
+                    let raises = self.filter.raises();
+                    let damaged = damaged_rest(segment.as_ref(), batch.as_ref(), from, raises, &malformed);
+                    self.finished |= damaged.is_err();
+                    self.damaged_ranges.extend(damaged?);
                     return Ok(None);
                 }
             }
@@ -230,17 +230,17 @@ impl Scan {
         if self.cursor.walk.is_none() && !self.next_segment()? {
             return Ok(self.damaged_tail()?.map_or(Advance::End, Advance::DamagedRange));
         }
-        let damaged = match self.cursor.next_batch()? {
-            Step::End => None,
-            Step::Damage(damage) => self.skip_damage(&damage)?,
-            Step::Batch(()) => match self.damage_of_skipped()? {
-                Some(damage) => self.skip_damage(&damage)?,
-                None => match self.decide()? {
-                    Decision::Returned => return Ok(Advance::Batch),
-                    Decision::AfterRange => return Ok(Advance::End),
-                    Decision::Skipped => None,
-                    Decision::Damaged => self.reported(),
-                },
+        let damage = match self.cursor.next_batch()? {
+            None => self.damage_of_skipped()?,
+            damage => damage,
+        };
+        let damaged = match damage {
+            Some(damage) => self.skip_damage(&damage)?,
+            None => match self.decide()? {
+                Decision::Returned => return Ok(Advance::Batch),
+                Decision::AfterRange => return Ok(Advance::End),
+                Decision::Skipped => None,
+                Decision::Damaged => self.reported(),
             },
         };
         Ok(damaged.map_or(Advance::Skipped, Advance::DamagedRange))

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::cursor::Cursor;
-use super::damage::abandoned;
+use super::damage::damaged_rest;
 use super::{Scan, payload_bytes};
 use crate::error::Result;
 use crate::record::{Payload, RecordSpan};
@@ -28,12 +28,12 @@ impl Scan {
                 Ok(has_more)
             }
             Err(malformed) => {
-                let expected = records.expected_offset();
+                let from = records.expected_offset();
                 self.records = None;
-                let place = (segment.as_ref(), batch.as_ref());
-                let broken = abandoned(place, expected, self.filter.raises(), &malformed);
-                self.finished |= broken.is_err();
-                self.damaged_ranges.extend(broken?);
+                let raises = self.filter.raises();
+                let damaged = damaged_rest(segment.as_ref(), batch.as_ref(), from, raises, &malformed);
+                self.finished |= damaged.is_err();
+                self.damaged_ranges.extend(damaged?);
                 Ok(false)
             }
         }

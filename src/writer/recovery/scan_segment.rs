@@ -176,7 +176,7 @@ pub(in crate::writer) fn scan(
         let damage = match walk.step_through()? {
             Step::End => break None,
             Step::Damage(damage) => damage,
-            Step::Batch(&batch) => {
+            Step::Batch(batch) => {
                 let header = &batch.header;
                 refuse_producer(segment, &batch)?;
                 if let (Some(synced), Some(before)) = (synced, before) {

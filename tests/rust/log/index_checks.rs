@@ -6,12 +6,13 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use cordwood::Log;
+use cordwood::log::{Ranges, ScanOptions};
 use cordwood::types::Io;
+use cordwood::{Error, Log};
 
 use crate::support::batches::{BatchV2, Built, Rec};
 use crate::support::partition::{Indexing, PartitionBuilder, file_name, offset_entry};
-use crate::support::reading::{IOS, folder, open};
+use crate::support::reading::{IOS, both, folder, open};
 
 const BATCHES: i64 = 20;
 
@@ -166,4 +167,28 @@ fn entries_of_batches_that_were_appended_since_are_ignored() {
     append("index", &entry(BATCHES, BATCHES));
     assert_eq!(warnings_of_a_table(&log), [""; 0]);
     assert_eq!(log.log_end_offset().unwrap(), BATCHES * 5);
+}
+
+/// An entry as old versions wrote them, with the first offset of the batch: a look-up begins at it, and not before it.
+#[test]
+fn damage_at_the_position_of_an_index_entry_begins_after_the_batch_before() {
+    let folder = folder();
+    let records = |base: i64| BatchV2::new(base).records((0..10).map(|n| Rec::at(base + n))).build();
+    let batches: Vec<_> = (0..6).map(|n| records(10 * n)).collect();
+    let position: usize = batches.iter().take(2).map(|batch| batch.bytes.len()).sum();
+    let dir = PartitionBuilder::new(Indexing::every(1 << 20)).segment(0, batches).write(folder.path(), "t-0");
+    let entry = offset_entry(0, 20, i32::try_from(position).unwrap());
+    fs::write(dir.join(file_name(0, "index")), entry).unwrap();
+    // the last offset of the batch at the position, which its checksum covers, is in the next batch
+    let log_file = dir.join(file_name(0, "log"));
+    let mut bytes = fs::read(&log_file).unwrap();
+    bytes[position + 26] ^= 2;
+    fs::write(&log_file, bytes).unwrap();
+    for log in both(&dir) {
+        let ranges = Ranges { start_offset: Some(25), ..Ranges::default() };
+        let options = ScanOptions { ranges, ..ScanOptions::default() };
+        let error = log.scan(options).unwrap().next_step().unwrap_err();
+        let Error::Corrupt { place, .. } = error else { panic!("{error}") };
+        assert_eq!((place.position, place.offset), (position as u64, Some(20)));
+    }
 }
