@@ -55,6 +55,7 @@ def write(folder: Path, mib: int, codec: Codec = "uncompressed") -> Path:
     """A log of batches of 16 KiB before compression."""
     value = b'{"order":%09d,"user":"user-%04d","total":"12.50 EUR","items":[1,2,3],"note":"%s"}'
     path = folder / codec / "orders-0"
+    path.parent.mkdir()
     with cw.LogWriter(path, flush="none", config=cw.LogConfig(compression_type=codec)) as writer:
         start = 1_700_000_000_000
         for batch in range((mib << 20) // (16 << 10)):

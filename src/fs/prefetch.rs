@@ -11,11 +11,15 @@ const LINE: usize = 64;
 pub(crate) fn prefetch(bytes: &[u8]) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
-    // the bytes need not begin with a line, so the last one may be in a line of its own
-    for byte in bytes.iter().step_by(LINE).chain(bytes.last()) {
+    let load = |byte: &u8| {
         // SAFETY: S7: the address is that of a borrowed byte, and the instruction gives the program nothing.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+    };
+    for line in bytes.chunks(LINE) {
+        line.first().map(load);
     }
+    // the bytes need not begin with a line, so the last one may be in a line of its own
+    bytes.last().map(load);
 }
 
 /// Does nothing: the standard library has no stable function for this processor.

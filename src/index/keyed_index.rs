@@ -224,9 +224,10 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     #[inline]
     fn lookup_mapped(&self, model: &Model, slots: &[[u8; SIZE]], target: i64) -> E {
         let load = |group: usize| {
-            let start = group.wrapping_mul(GROUP);
-            let two_groups = slots.get(start..start.wrapping_add(2 * GROUP)).unwrap_or_default();
-            prefetch(two_groups.as_flattened());
+            let rest = slots.get(group.wrapping_mul(GROUP)..).unwrap_or_default();
+            if let Some(two_groups) = rest.first_chunk::<{ 2 * GROUP }>() {
+                prefetch(two_groups.as_flattened());
+            }
         };
         let group = match model.place(target, load) {
             Place::Before => return E::before_first(self.base_offset),
