@@ -53,6 +53,11 @@ impl ByteViews {
         self.views.kept()
     }
 
+    /// See [`ValidViews::memory`].
+    pub(super) fn memory(&self) -> usize {
+        self.views.memory()
+    }
+
     /// Returns the rows so far and empties the column.
     ///
     /// # Errors

@@ -76,6 +76,14 @@ impl Builder {
             _ => 0,
         }
     }
+
+    /// See [`ByteViews::memory`].
+    fn memory(&self) -> usize {
+        match self {
+            Self::BytesViews(builder) | Self::StringViews(builder) => builder.memory(),
+            _ => 0,
+        }
+    }
 }
 
 /// The selected columns, to which records are appended.
@@ -138,6 +146,10 @@ impl Columns {
         }
     }
 
+    pub(super) fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
@@ -145,6 +157,11 @@ impl Columns {
     /// The number of rows before the limit.
     pub(super) fn rows_left(&self, limits: Limits) -> usize {
         limits.rows.saturating_sub(self.rows)
+    }
+
+    /// The approximate memory of the record batch that [`Columns::finish`] would return, bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.bytes + self.builders.iter().map(|(_, builder)| builder.memory()).sum::<usize>()
     }
 
     /// Whether a limit is reached.

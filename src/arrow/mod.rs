@@ -25,6 +25,7 @@ mod byte_type;
 mod byte_values;
 mod byte_views;
 mod columns;
+mod concurrent_splits;
 mod damage;
 mod headers;
 #[cfg(feature = "python")]

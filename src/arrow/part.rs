@@ -1,10 +1,9 @@
 //! A part of the data of a reader, with the columns that it fills.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
 
 use super::batches::BatchColumns;
 use super::columns::{Columns, Limits};
@@ -14,17 +13,26 @@ use crate::log::{Counted, Log, Origin, Progress, Scan, ScanStep};
 use crate::record::RecordSpan;
 use crate::segment::Batch;
 
-/// The limit of `max_bytes`: binary columns have 31-bit offsets, and after this limit one more batch must fit.
-const MAX_BYTES: usize = 1 << 30;
-
 /// The maximum number of records that are decoded at a time: their spans should fit into the fastest cache.
 const MAX_SPANS: usize = 512;
+
+/// The bytes of batches that are not returned after which a part looks whether it is to pause.
+const MAX_SKIPPED: u64 = 256 << 10;
+
+/// The result of [`Part::next_batch`].
+pub(super) enum Next {
+    /// A record batch, and the approximate memory that it takes, bytes.
+    Batch(RecordBatch, usize),
+    /// It is to pause before a record batch is full; the rows so far are kept.
+    Paused,
+    End,
+}
 
 /// A scan, and the columns that it fills.
 pub(super) struct Part {
     log: Log,
     scan: Scan,
-    columns: Option<Columns>,
+    columns: Columns,
     batches: BatchColumns,
     /// The batch that is being read.
     batch: Option<Batch>,
@@ -37,14 +45,14 @@ pub(super) struct Part {
 }
 
 impl Part {
-    pub(super) fn new(mut scan: Scan, options: &ReaderOptions) -> Self {
+    pub(super) fn new(mut scan: Scan, options: &ReaderOptions, columns: Columns) -> Self {
         if options.has_views() {
             scan.keep_bytes();
         }
         Self {
             log: scan.log().clone(),
             scan,
-            columns: None,
+            columns,
             batches: BatchColumns::default(),
             batch: None,
             spans: Vec::new(),
@@ -54,40 +62,59 @@ impl Part {
         }
     }
 
-    /// See [`Scan::stop_when`].
-    pub(super) fn stop_when(&mut self, stop: &Arc<AtomicBool>) {
-        self.scan.stop_when(stop);
+    /// The bytes of the log that were read so far.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.scan.stats().bytes_read
     }
 
+    /// The columns, for another part: after the end they are empty.
+    pub(super) fn into_columns(self) -> Columns {
+        self.columns
+    }
+
+    /// The next record batch: at the end of the part, or when a limit is reached. `pause`: whether to stop before.
     pub(super) fn next_batch(
         &mut self,
         options: &ReaderOptions,
-        schema: &SchemaRef,
         progress: &Progress,
-    ) -> Result<Option<RecordBatch>> {
+        pause: &AtomicBool,
+    ) -> Result<Next> {
         let filled =
-            if options.scan.batches_only { self.fill_batches(options) } else { self.fill(options, schema) };
+            if options.scan.batches_only { self.fill_batches(options) } else { self.fill(options, pause) };
         progress.update(&self.scan, &mut self.counted);
-        filled?;
+        if filled?.is_break() {
+            return Ok(Next::Paused);
+        }
+        let memory = self.columns.memory();
         let finished = if options.scan.batches_only {
-            (self.batches.rows() > 0).then(|| self.batches.finish(schema))
+            (self.batches.rows() > 0).then(|| self.batches.finish(self.columns.schema()))
         } else {
-            self.columns.as_mut().filter(|columns| columns.rows() > 0).map(Columns::finish)
+            (self.columns.rows() > 0).then(|| self.columns.finish())
         };
-        finished
+        let batch = finished
             .transpose()
-            .map_err(|error| Error::config("columns", "columns that fit the schema", error.to_string()))
+            .map_err(|error| Error::config("columns", "columns that fit the schema", error.to_string()))?;
+        Ok(batch.map_or(Next::End, |batch| Next::Batch(batch, memory)))
     }
 
-    fn fill(&mut self, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
-        let limits = Limits { rows: options.max_rows, bytes: options.max_bytes.min(MAX_BYTES) };
-        let columns = self.columns.get_or_insert_with(|| Columns::new(Arc::clone(schema), options));
+    /// Fills the columns until a limit is reached or the part ends; `Break` if it is to pause.
+    fn fill(&mut self, options: &ReaderOptions, pause: &AtomicBool) -> Result<ControlFlow<()>> {
+        let limits = Limits { rows: options.max_rows, bytes: options.byte_limit() };
+        let columns = &mut self.columns;
         while !columns.is_full(limits) {
+            if pause.load(Ordering::Relaxed) {
+                return Ok(ControlFlow::Break(()));
+            }
             let Some(batch) = self.batch else {
-                match self.scan.next_step()? {
-                    None => break,
-                    Some(ScanStep::DamagedRange(range)) => columns.append_damaged_range(&range),
-                    Some(ScanStep::Batch(batch)) => (self.batch, self.has_more) = (Some(batch), true),
+                match self.scan.next_step_within(MAX_SKIPPED)? {
+                    ControlFlow::Continue(()) => {}
+                    ControlFlow::Break(None) => break,
+                    ControlFlow::Break(Some(ScanStep::DamagedRange(range))) => {
+                        columns.append_damaged_range(&range);
+                    }
+                    ControlFlow::Break(Some(ScanStep::Batch(batch))) => {
+                        (self.batch, self.has_more) = (Some(batch), true);
+                    }
                 }
                 continue;
             };
@@ -109,10 +136,10 @@ impl Part {
                 self.batch = None;
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
-    fn fill_batches(&mut self, options: &ReaderOptions) -> Result<()> {
+    fn fill_batches(&mut self, options: &ReaderOptions) -> Result<ControlFlow<()>> {
         while self.batches.rows() < options.max_rows {
             let Some(step) = self.scan.next_step()? else { break };
             let segment = self.scan.segment().unwrap_or(-1);
@@ -121,6 +148,6 @@ impl Part {
                 ScanStep::Batch(batch) => self.batches.append(&batch, segment)?,
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 }

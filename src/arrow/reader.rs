@@ -1,20 +1,22 @@
 //! Scans as a stream of record batches of bounded size.
 
-use std::collections::VecDeque;
 use std::fmt;
+use std::num::NonZero;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef, TimeUnit};
 
-use super::part::Part;
-use super::running_split::{RunningSplit, fill_concurrently};
+use super::columns::Columns;
+use super::concurrent_splits::ConcurrentSplits;
+use super::part::{Next, Part};
 use super::{ByteType, Column, HeaderKeys, batches, schema};
 use crate::error::Result;
-use crate::log::{Log, OnDamage, Progress, ScanOptions, Split};
+use crate::log::{Log, OnDamage, Progress, ScanOptions};
 
-/// The size of the splits that threads read, bytes of the log.
-const THREAD_BYTES: u64 = 4 << 20;
+/// The limit of `max_bytes`: binary columns have 31-bit offsets, and after this limit one more batch must fit.
+const MAX_BYTES: usize = 1 << 30;
 
 /// Options of a [`Reader`].
 #[derive(Debug, Clone)]
@@ -34,10 +36,12 @@ pub struct ReaderOptions {
     /// The maximum number of rows in a record batch.
     pub max_rows: usize,
     /// The approximate maximum size of a record batch, bytes; at most 1 GiB. One record may be larger. With views it also limits
-    /// the memory that a record batch keeps, apart from one block or decompressed batch. A reading by one thread also keeps the
-    /// memory of the last two record batches, for the next ones.
+    /// the memory that a record batch keeps, apart from one block or decompressed batch. The memory of the last two record
+    /// batches is also kept, for the next ones. Two of the default size fit into the cache of a processor.
     pub max_bytes: usize,
-    /// The number of threads that decompress and decode concurrently. They end with the call that starts them.
+    /// The number of threads that decompress and decode concurrently. They end with the call that starts them. For each,
+    /// two parts of the log are read, and two times `max_bytes` and one record batch are in memory. Record batches are of about
+    /// a quarter of `max_bytes`.
     pub threads: usize,
     /// The maximum total number of rows. With a limit only one thread reads, so that nothing after the last row is read.
     pub limit: Option<usize>,
@@ -53,7 +57,7 @@ impl Default for ReaderOptions {
             header_keys: HeaderKeys::Utf8,
             timestamp_unit: TimeUnit::Millisecond,
             max_rows: 65_536,
-            max_bytes: 16 << 20,
+            max_bytes: 4 << 20,
             threads: 1,
             limit: None,
         }
@@ -74,10 +78,25 @@ impl ReaderOptions {
         })
     }
 
+    /// The size at which a record batch is full, bytes.
+    pub(super) fn byte_limit(&self) -> usize {
+        self.max_bytes.min(MAX_BYTES)
+    }
+
     /// The schema of a reader with these options.
     pub fn schema(&self) -> SchemaRef {
         if self.scan.batches_only { batches::schema(self.reports()) } else { schema(self) }
     }
+}
+
+/// A reading by one thread.
+static NO_PAUSE: AtomicBool = AtomicBool::new(false);
+
+/// How the current log is read.
+enum Source {
+    /// By the calling thread.
+    Part(Box<Part>),
+    Splits(ConcurrentSplits),
 }
 
 /// Reads logs one after another as record batches; all rows of a batch are from one log.
@@ -85,10 +104,9 @@ pub struct Reader {
     options: ReaderOptions,
     schema: SchemaRef,
     logs: Box<dyn Iterator<Item = Result<Log>> + Send>,
-    current: Option<Part>,
-    /// With several threads: the current log and its splits that are not started.
-    pending: Option<(Log, VecDeque<Split>)>,
-    running: VecDeque<RunningSplit>,
+    current: Option<Source>,
+    /// Whether the last record batch or an error was returned.
+    has_ended: bool,
     progress: Progress,
 }
 
@@ -109,8 +127,7 @@ impl Reader {
             schema: options.schema(),
             logs: Box::new(logs),
             current: None,
-            pending: None,
-            running: VecDeque::new(),
+            has_ended: false,
             options,
             progress,
         }
@@ -124,58 +141,51 @@ impl Reader {
         if let Some(limit) = self.options.limit {
             self.options.max_rows = self.options.max_rows.min(limit);
         }
+        // a panic in between leaves it true
+        if std::mem::replace(&mut self.has_ended, true) {
+            return Ok(None);
+        }
         let next = if self.options.limit == Some(0) { Ok(None) } else { self.find_next() };
+        self.has_ended = !matches!(next, Ok(Some(_)));
         if let (Ok(Some(batch)), Some(limit)) = (&next, &mut self.options.limit) {
             *limit = limit.saturating_sub(batch.num_rows());
         }
-        if next.is_err() {
+        if self.has_ended {
             self.logs = Box::new(std::iter::empty());
-            (self.current, self.pending) = (None, None);
-            self.running.clear();
+            self.current = None;
         }
         next
     }
 
     fn find_next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(part) = &mut self.current {
-                let batch = part.next_batch(&self.options, &self.schema, &self.progress)?;
-                if batch.is_some() {
-                    return Ok(batch);
-                }
-                self.current = None;
+            let Self { options, schema, progress, .. } = self;
+            let batch = match &mut self.current {
+                None => None,
+                Some(Source::Splits(splits)) => splits.next_batch(options, schema, progress)?,
+                Some(Source::Part(part)) => match part.next_batch(options, progress, &NO_PAUSE)? {
+                    Next::Batch(batch, _) => Some(batch),
+                    Next::Paused => continue,
+                    Next::End => None,
+                },
+            };
+            if batch.is_some() {
+                return Ok(batch);
             }
-            if let Some((log, splits)) = &mut self.pending {
-                while self.running.len() < self.options.threads
-                    && let Some(split) = splits.pop_front()
-                {
-                    let scan = ScanOptions { ranges: split.ranges(), ..self.options.scan };
-                    self.running.push_back(RunningSplit::new(log.scan(scan)?, &self.options));
-                }
-                let Some(first) = self.running.front_mut() else {
-                    self.pending = None;
-                    continue;
-                };
-                if let Some(batch) = first.ready.pop_front() {
-                    return Ok(Some(batch));
-                }
-                if first.finished {
-                    self.progress.merge(&first.progress);
-                    self.running.pop_front();
-                } else {
-                    fill_concurrently(&mut self.running, &self.options, &self.schema)?;
-                }
-                continue;
-            }
+            self.current = None;
             let Some(log) = self.logs.next() else { return Ok(None) };
-            let log = log?;
-            if self.options.threads > 1 && self.options.limit.is_none() && !self.options.scan.batches_only {
-                let splits = log.plan(THREAD_BYTES, &self.options.scan)?;
-                self.pending = Some((log, splits.into()));
-            } else {
-                self.current = Some(Part::new(log.scan(self.options.scan)?, &self.options));
-            }
+            self.current = Some(self.open(log?)?);
         }
+    }
+
+    fn open(&self, log: Log) -> Result<Source> {
+        let options = &self.options;
+        let reads_concurrently = options.limit.is_none() && !options.scan.batches_only;
+        if reads_concurrently && let Some(threads) = NonZero::new(options.threads).filter(|n| n.get() > 1) {
+            return Ok(Source::Splits(ConcurrentSplits::new(log, threads, options)?));
+        }
+        let columns = Columns::new(Arc::clone(&self.schema), options);
+        Ok(Source::Part(Box::new(Part::new(log.scan(options.scan)?, options, columns))))
     }
 }
 

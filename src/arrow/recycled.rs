@@ -2,6 +2,9 @@
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
+/// Larger buffers are not kept.
+const MAX_KEPT: usize = 32 << 20;
+
 /// The buffers of the last two arrays of a column. If nothing else refers to one of them, its memory is used again: the allocator
 /// returns memory of this size to the system and gets it back page by page, which takes as long as decoding.
 ///
@@ -10,15 +13,16 @@ use arrow_buffer::{ArrowNativeType, Buffer};
 pub(super) struct RecycledBuffers {
     last: Option<Buffer>,
     before: Option<Buffer>,
-    /// Bytes of the last array: the next one is probably as long.
+    /// The expected length of the next array, bytes: that of the longest of the last arrays.
     length: usize,
 }
 
 impl RecycledBuffers {
     /// Says that this is the buffer of the next array.
     pub(super) fn keep(&mut self, buffer: &Buffer) {
-        self.length = buffer.len();
-        self.before = self.last.replace(buffer.clone());
+        self.length = buffer.len().max(self.length - self.length / 8);
+        self.before = self.last.take();
+        self.last = (buffer.capacity() <= MAX_KEPT).then(|| buffer.clone());
     }
 
     /// An empty vector with room for as many values as the last array has.

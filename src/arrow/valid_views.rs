@@ -59,6 +59,11 @@ impl ValidViews {
         self.kept
     }
 
+    /// The memory that the views keep.
+    pub(super) fn memory(&self) -> usize {
+        self.kept + self.buffers.last().map_or(0, SharedBytes::memory)
+    }
+
     /// Adds an empty view.
     pub(super) fn push_empty(&mut self) {
         self.room().push(0);

@@ -122,7 +122,7 @@ impl Planner<'_> {
             self.close(segment.base_offset());
         }
         self.segments.push(PlannedSegment::new(segment)?);
-        for (cut_position, cut_offset) in segment.cuts(position, self.max_bytes)? {
+        for (cut_position, cut_offset) in segment.cuts(position, stop, self.max_bytes)? {
             if cut_offset >= self.end {
                 break;
             }

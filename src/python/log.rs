@@ -207,7 +207,7 @@ impl PyLog {
     #[pyo3(signature = (**keywords),
         text_signature = "($self, *, start_offset=None, end_offset=None, start_time=None, end_time=None, columns=None, \
             isolation_level='read_uncommitted', include_control=False, on_damage='raise', header_keys='utf8', \
-            timestamp_unit='ms', max_rows=65536, max_bytes=16777216, split=None, threads=1, limit=None, \
+            timestamp_unit='ms', max_rows=65536, max_bytes=4194304, split=None, threads=1, limit=None, \
             check_crcs=True, key_type='binary', value_type='binary')")]
     fn scan(&self, py: Python<'_>, keywords: Option<&Bound<'_, PyDict>>) -> PyResult<PyScan> {
         let keywords = Keywords::new("Log.scan", keywords);

@@ -24,46 +24,48 @@ impl Segment {
         }
     }
 
-    /// The positions and base offsets of batches after the position `from` at which the segment can be cut. They are at
-    /// most `max_bytes` apart unless a batch is larger.
-    pub(crate) fn cuts(&self, from: u64, max_bytes: u64) -> Result<Vec<(u64, i64)>> {
-        let size = self.size()?;
+    /// The positions and base offsets of batches after the position `from` at which the segment can be cut up to the position
+    /// `to`. They are at most `max_bytes` apart unless a batch is larger. Damage ends them: the scan reports it.
+    pub(crate) fn cuts(&self, from: u64, to: u64, max_bytes: u64) -> Result<Vec<(u64, i64)>> {
         let mut cuts = Vec::new();
-        if size.saturating_sub(from) <= max_bytes {
-            return Ok(cuts);
-        }
         let mut last_cut = from;
         let mut walk = self.walk_to(self.base_offset(), -1, LOOKUP_READ)?.0;
         walk.position = from;
         walk.before = None;
-        let index = self.or_warn(self.offset_index());
-        // without the entries of batches appended after the log was opened
-        let inside = |entry: &OffsetPosition| u64::try_from(entry.position).is_ok_and(|at| at < size);
-        let entries = index.iter().flat_map(|index| index.iter()).map_while(Result::ok);
-        let mut entries = entries.take_while(inside).peekable();
-        loop {
-            self.open_files.interrupt.check()?;
-            // the walk jumps to the last index entry before the next cut
-            let short = |position: i32| {
-                u64::try_from(position).is_ok_and(|at| at < last_cut.saturating_add(max_bytes))
-            };
-            let mut entry = None;
-            while let Some(next) = entries.next_if(|next| short(next.position)) {
-                entry = Some(next);
-            }
-            if let Some(entry) = entry {
+        while to.saturating_sub(last_cut) > max_bytes {
+            if let Some(entry) = self.entry_below(last_cut.saturating_add(max_bytes)) {
                 let jump = self.walk_to(entry.offset, -1, LOOKUP_READ)?.0;
                 if jump.position > walk.position {
                     walk = jump;
                 }
             }
-            // the scan reports damage: the rest of the segment stays in one split
-            let position = walk.position;
-            let Step::Batch(batch) = walk.step()? else { return Ok(cuts) };
-            if batch.end() - last_cut > max_bytes && position > last_cut {
-                cuts.push((position, batch.header.base_offset));
-                last_cut = position;
+            let cut = loop {
+                self.open_files.interrupt.check()?;
+                let position = walk.position;
+                let Step::Batch(batch) = walk.step()? else { return Ok(cuts) };
+                if batch.end() - last_cut > max_bytes && position > last_cut {
+                    break (position, batch.header.base_offset);
+                }
+            };
+            last_cut = cut.0;
+            cuts.push(cut);
+        }
+        Ok(cuts)
+    }
+
+    /// The last index entry below a position, if the positions ascend: otherwise another one or none.
+    fn entry_below(&self, position: u64) -> Option<OffsetPosition> {
+        let index = self.or_warn(self.offset_index())?;
+        let is_below = |entry: OffsetPosition| u64::try_from(entry.position).is_ok_and(|at| at < position);
+        let (mut low, mut high) = (0, index.entries());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if index.entry(middle).is_ok_and(is_below) {
+                low = middle + 1;
+            } else {
+                high = middle;
             }
         }
+        index.entry(low.checked_sub(1)?).ok()
     }
 }

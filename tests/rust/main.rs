@@ -31,6 +31,7 @@
 mod arrow {
     mod long_batches;
     mod rows;
+    mod threads;
     mod views;
 }
 mod config {

@@ -72,7 +72,7 @@ class LogDir:
         header_keys: HeaderKeys = "utf8",
         timestamp_unit: TimestampUnit = "ms",
         max_rows: int = 65_536,
-        max_bytes: int = 16_777_216,
+        max_bytes: int = 4_194_304,
         threads: int = 1,
         limit: int | None = None,
         check_crcs: bool = True,

@@ -9,6 +9,7 @@ import typer
 from cordwood import DamagedRange, Scan
 from cordwood.cli.exit_codes import FAILED, UsageError, say
 from cordwood.cli.formats import (
+    BATCH_BYTES,
     OTHER_COLUMNS,
     RECORD_COLUMNS,
     STREAM_SUFFIX,
@@ -103,8 +104,10 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
     }
     # larger values do not fit the argument, and no log has more records
     limit = None if limit is None else min(limit, sys.maxsize)
-    scan = log.scan(columns=chosen, limit=limit, **request)
     is_text = written_format in {"jsonl", "csv"}
+    if not is_text:
+        request["max_bytes"] = BATCH_BYTES
+    scan = log.scan(columns=chosen, limit=limit, **request)
     schema = None if is_text else scan.schema
     to_file = target.path is not None
     with target.opened(binary=not is_text) as out:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = [
+    "BATCH_BYTES",
     "DAMAGE_COLUMN",
     "OTHER_COLUMNS",
     "RECORD_COLUMNS",
@@ -34,6 +35,9 @@ OTHER_COLUMNS = (
 
 DAMAGE_COLUMN = "error"
 """The column that describes damage with `--on-damage report`."""
+
+BATCH_BYTES = 16 << 20
+"""The maximum size of a record batch of Arrow and of a row group of Parquet: larger ones are read and compressed faster."""
 
 STREAM_SUFFIX = ".arrows"
 """The standard suffix of Arrow's stream format."""

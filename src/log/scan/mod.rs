@@ -16,7 +16,6 @@ mod uncommitted;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use cursor::Cursor;
 use damage::damaged_rest;
@@ -30,7 +29,7 @@ pub use stats::ScanStats;
 use uncommitted::Uncommitted;
 
 use super::{Log, Outcome};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::record::{Payload, RecordRef, Records};
 use crate::segment::{Batch, Damage, Walk, reusable};
 use crate::types::IsolationLevel;
@@ -53,8 +52,6 @@ pub struct Scan {
     /// The offset of the first record returned from the current batch.
     first_returned: Option<i64>,
     finished: bool,
-    /// Set by another thread to end the scan.
-    stop: Option<Arc<AtomicBool>>,
 }
 
 /// The result of [`Scan::advance`].
@@ -99,7 +96,6 @@ impl Log {
             stats: ScanStats::default(),
             uncommitted: is_uncommitted.then(Uncommitted::default),
             first_returned: None,
-            stop: None,
         })
     }
 }
@@ -113,11 +109,6 @@ impl Scan {
     /// The base offset of the current segment.
     pub fn segment(&self) -> Option<i64> {
         self.cursor.segment.as_ref().map(|segment| segment.base_offset())
-    }
-
-    /// Allows another thread to end the scan: once `stop` is set, the next step returns [`Error::Interrupted`].
-    pub fn stop_when(&mut self, stop: &Arc<AtomicBool>) {
-        self.stop = Some(Arc::clone(stop));
     }
 
     /// The damaged ranges that were skipped so far.
@@ -224,9 +215,6 @@ impl Scan {
     /// Reads the next batch.
     fn advance(&mut self) -> Result<Advance> {
         self.log.options().interrupt.check()?;
-        if self.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            return Err(Error::Interrupted("another thread failed".into()));
-        }
         if self.cursor.walk.is_none() && !self.next_segment()? {
             return Ok(self.damaged_tail()?.map_or(Advance::End, Advance::DamagedRange));
         }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import random
 import signal
 import struct
 import subprocess
@@ -132,11 +134,11 @@ def test_an_interrupt_ends_a_scan_of_large_batches(
 
 
 MEMORY = """
-import sys
+import json, sys
 import cordwood as cw
 import pyarrow
 
-rows = sum(batch.num_rows for batch in cw.Log(sys.argv[1]).scan(threads=int(sys.argv[2])))
+rows = sum(batch.num_rows for batch in cw.Log(sys.argv[1]).scan(**json.loads(sys.argv[2])))
 # not ru_maxrss, which includes the size of the parent process
 with open("/proc/self/status") as status:
     peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
@@ -152,8 +154,31 @@ def test_threads_keep_only_a_few_decompressed_batches_in_memory(
     """12 batches of 50 MiB: 600 MiB if all were in memory."""
     path = many(tmp_path / "zeros-0", 12, 50 * MIB, segment_batches)
     script = write_script(tmp_path, MEMORY)
-    rows, peak = map(int, run(script, path, threads, env=script_environment).stdout.split())
+    arguments = json.dumps({"threads": threads})
+    rows, peak = map(int, run(script, path, arguments, env=script_environment).stdout.split())
     assert rows == 12
+    assert peak < 450, f"{peak} MiB"
+
+
+@pytest.fixture(scope="module")
+def growing_batches(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """40 batches of 300 KiB that decompress to 50 MiB each: several splits, 2 GiB if all were in memory."""
+    noise = random.Random(1).randbytes(300 << 10)
+    values = [noise, bytes(50 * MIB), b"last"]
+    one = batch(0, [Rec(value=value, timestamp=1) for value in values], codec=GZIP)
+    path = tmp_path_factory.mktemp("growing") / "growing-0"
+    return write_partition(path, [(0, [moved(one, 3 * n) for n in range(40)])])
+
+
+@pytest.mark.parametrize("value_type", ["binary", "binary_view"])
+@pytest.mark.parametrize("max_rows", [1, 65_536])
+def test_threads_keep_only_two_splits_each_in_memory(
+    growing_batches: Path, tmp_path: Path, value_type: str, max_rows: int, script_environment: dict[str, str]
+) -> None:
+    script = write_script(tmp_path, MEMORY)
+    arguments = json.dumps({"threads": 2, "value_type": value_type, "max_rows": max_rows})
+    rows, peak = map(int, run(script, growing_batches, arguments, env=script_environment).stdout.split())
+    assert rows == 3 * 40
     assert peak < 450, f"{peak} MiB"
 
 
