@@ -78,8 +78,9 @@ impl Log {
     /// Starts a scan.
     ///
     /// # Errors
-    /// [`Error::OffsetOutOfRange`] for a start below the log start or above the log end offset; [`Error::Config`] for a
-    /// start above its end or a negative time; for a committed scan those of [`Log::last_stable_offset`].
+    /// [`Error::OffsetOutOfRange`](crate::Error::OffsetOutOfRange) for a start below the log start or above the log end offset;
+    /// [`Error::Config`](crate::Error::Config) for a start above its end or a negative time; for a committed scan those of
+    /// [`Log::last_stable_offset`].
     pub fn scan(&self, options: ScanOptions) -> Result<Scan> {
         let filter = Filter::new(self, options)?;
         let is_uncommitted =
@@ -126,7 +127,8 @@ impl Scan {
     /// its marker.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::LogChanged`], [`Error::Interrupted`].
+    /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn first_uncommitted(&self) -> Result<Option<i64>> {
         self.uncommitted().map_or(Ok(None), |uncommitted| uncommitted.find(&self.log))
     }
@@ -141,8 +143,10 @@ impl Scan {
     /// The next batch with records that may be in the range, or a damaged range; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with [`OnDamage::Raise`]; and, whatever [`OnDamage`] is, [`Error::UnsupportedFormat`],
-    /// [`Error::Io`], [`Error::LogChanged`] and [`Error::Interrupted`]. An error ends the scan.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) with [`OnDamage::Raise`]; and, whatever [`OnDamage`] is,
+    /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat), [`Error::Io`](crate::Error::Io),
+    /// [`Error::LogChanged`](crate::Error::LogChanged) and [`Error::Interrupted`](crate::Error::Interrupted). An error ends the
+    /// scan.
     pub fn next_step(&mut self) -> Result<Option<ScanStep>> {
         loop {
             if let ControlFlow::Break(step) = self.next_step_within(u64::MAX)? {
@@ -180,8 +184,8 @@ impl Scan {
     /// The next record in the range, of the batch that [`Scan::next_step`] returned; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if a record breaks the format (with [`OnDamage::Raise`]; else the rest of the batch becomes a
-    /// damaged range).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if a record breaks the format (with [`OnDamage::Raise`]; else the rest of the
+    /// batch becomes a damaged range).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
         let Some((records, payload)) = &mut self.records else { return Ok(None) };
