@@ -1,7 +1,6 @@
 //! The splits of a log that several threads read at the same time.
 
 use std::collections::VecDeque;
-use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -11,10 +10,14 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::columns::Columns;
+use super::part::Part;
 use super::reader::ReaderOptions;
-use super::running_split::RunningSplit;
-use crate::error::Result;
-use crate::log::{Log, Progress, ScanOptions, Split};
+use super::running_split::{RunningSplit, Split, max_ready_bytes};
+use crate::error::{Error, Result};
+use crate::log::{Log, Progress, ScanOptions};
+
+/// The maximum number of threads.
+const MAX_THREADS: usize = 256;
 
 /// The maximum size of a split, bytes of the log.
 const SPLIT_BYTES: u64 = 4 << 20;
@@ -29,34 +32,40 @@ const SPLITS_PER_THREAD: usize = 2;
 /// A log that several threads read. The record batches are returned in the order of the log.
 pub(super) struct ConcurrentSplits {
     log: Log,
-    threads: NonZero<usize>,
+    threads: usize,
     /// The splits that are not started, in order.
     waiting: VecDeque<Split>,
     running: VecDeque<RunningSplit>,
     /// The columns of splits that have ended, the latest last: their memory is probably still in the caches.
     columns: Vec<Columns>,
-    /// What columns took for each byte of the log in the splits that have ended: the totals of both.
-    expansion: (usize, u64),
+    /// The bytes of the log in the splits that have ended, and the memory of their columns.
+    log_bytes: u64,
+    column_bytes: u64,
+    /// Whether splits are divided: not after one whose begin took longer to find than its rest, or that had damage.
+    divides: bool,
 }
 
 impl ConcurrentSplits {
     /// # Errors
-    /// As [`Log::plan`].
-    pub(super) fn new(log: Log, threads: NonZero<usize>, options: &ReaderOptions) -> Result<Self> {
+    /// As [`Log::plan`], which opens all segments of the range.
+    pub(super) fn new(log: Log, options: &ReaderOptions) -> Result<Self> {
         Ok(Self {
-            threads,
-            waiting: log.plan(SPLIT_BYTES, &options.scan)?.into(),
+            threads: options.threads.min(MAX_THREADS),
+            waiting: plan(&log, SPLIT_BYTES, options.scan)?,
             log,
             running: VecDeque::new(),
             columns: Vec::new(),
-            expansion: (0, 0),
+            log_bytes: 0,
+            column_bytes: 0,
+            divides: true,
         })
     }
 
     /// The next record batch; `None` at the end of the log.
     ///
     /// # Errors
-    /// As [`Scan::next_step`](crate::log::Scan::next_step). The rows of the splits before the error were returned.
+    /// As [`Scan::next_step`](crate::log::Scan::next_step). The rows of the splits before the error were returned, unless it is
+    /// [`Error::Interrupted`].
     pub(super) fn next_batch(
         &mut self,
         options: &ReaderOptions,
@@ -65,9 +74,7 @@ impl ConcurrentSplits {
     ) -> Result<Option<RecordBatch>> {
         loop {
             while let Some(split) = self.running.pop_front_if(|split| split.is_finished()) {
-                let (columns, bytes) = split.expansion;
-                self.expansion = (self.expansion.0 + columns, self.expansion.1 + bytes);
-                self.columns.extend(split.finish(progress)?);
+                self.finish(split, progress)?;
             }
             if let Some(batch) = self.running.front_mut().and_then(RunningSplit::pop) {
                 return Ok(Some(batch));
@@ -77,66 +84,106 @@ impl ConcurrentSplits {
                 return Ok(None);
             }
             self.read(options);
-            if let Some(at) = self.running.iter().position(RunningSplit::is_interrupted)
-                && let Some(split) = self.running.remove(at)
-            {
-                split.finish(progress)?;
+            if let Some(last) = self.running.iter().position(RunningSplit::is_interrupted) {
+                self.running.drain(..=last).try_for_each(|split| split.finish(progress).map(drop))?;
             }
         }
     }
 
-    /// Starts splits until each thread has its number.
-    fn start(&mut self, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
-        while self.running.len() < self.threads.get().saturating_mul(SPLITS_PER_THREAD)
-            && let Some(split) = self.next_split(options)?
-        {
-            let columns = self.columns.pop();
-            let columns = columns.unwrap_or_else(|| Columns::new(schema.clone(), options));
-            self.running.push_back(RunningSplit::new(&self.log, split.ranges(), columns));
+    fn finish(&mut self, split: RunningSplit, progress: &Progress) -> Result<()> {
+        self.log_bytes += split.split.size;
+        self.column_bytes += split.column_bytes;
+        let damage_end = split.damage_end();
+        // without an index, and in damage, further splits would read the same bytes again
+        self.divides &= split.bytes_read / 2 <= split.split.size && damage_end.is_none();
+        self.columns.extend(split.finish(progress)?);
+        if let Some(offset) = damage_end {
+            self.skip_to(offset);
         }
         Ok(())
     }
 
-    /// The next split to start, divided if its columns would not fit into one record batch: the rest of a split is read by one
-    /// thread once the others have as much as they may hold.
-    fn next_split(&mut self, options: &ReaderOptions) -> Result<Option<Split>> {
-        while let Some(split) = self.waiting.pop_front() {
-            let max_bytes = self.split_bytes(options);
-            if split.size <= max_bytes + max_bytes / 4 {
-                return Ok(Some(split));
-            }
-            let max_bytes = even(split.size, max_bytes);
-            let scan = ScanOptions { ranges: split.ranges(), ..options.scan };
-            let parts = self.log.plan(max_bytes, &scan)?;
-            for part in parts.into_iter().rev() {
-                self.waiting.push_front(part);
-            }
-            if let Some(part) = self.waiting.pop_front() {
-                return Ok(Some(part));
-            }
+    /// Omits what is before an offset from the splits that follow: it is damage that was found.
+    fn skip_to(&mut self, offset: i64) {
+        let next = self.running.front().map(|running| &running.split).or(self.waiting.front());
+        if next.is_none_or(|next| next.ranges.start_offset.is_none_or(|start| start >= offset)) {
+            return;
         }
-        Ok(None)
+        for running in self.running.drain(..).rev() {
+            self.waiting.push_front(running.split);
+        }
+        self.waiting.retain(|split| split.ranges.end_offset.is_none_or(|end| end > offset));
+        if let Some(first) = self.waiting.front_mut() {
+            first.ranges.start_offset = first.ranges.start_offset.max(Some(offset));
+            first.follows_damage = true;
+        }
+    }
+
+    /// Starts splits until each thread has its number, or until one has failed.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`]. Another error is that of a split.
+    fn start(&mut self, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
+        while self.running.len() < self.threads * SPLITS_PER_THREAD
+            && !self.running.back().is_some_and(RunningSplit::has_failed)
+        {
+            let started = match self.next_split(options, schema) {
+                Ok(None) => break,
+                Ok(Some(split)) => split,
+                Err(error @ Error::Interrupted(_)) => return Err(error),
+                Err(error) => RunningSplit::failed(error),
+            };
+            self.running.push_back(started);
+        }
+        Ok(())
+    }
+
+    fn next_split(&mut self, options: &ReaderOptions, schema: &SchemaRef) -> Result<Option<RunningSplit>> {
+        let Some(split) = self.next_waiting(options)? else { return Ok(None) };
+        let mut scan = self.log.scan(ScanOptions { ranges: split.ranges, ..options.scan })?;
+        if split.follows_damage {
+            scan.include_tail();
+        }
+        let columns = self.columns.pop().unwrap_or_else(|| Columns::new(schema.clone(), options));
+        Ok(Some(RunningSplit::new(split, Part::new(scan, options, columns))))
+    }
+
+    /// The range of the next split, divided if it is larger than [`ConcurrentSplits::split_bytes`].
+    fn next_waiting(&mut self, options: &ReaderOptions) -> Result<Option<Split>> {
+        let Some(split) = self.waiting.pop_front() else { return Ok(None) };
+        let max_bytes = self.split_bytes(options);
+        if !self.divides || split.size <= max_bytes + max_bytes / 4 {
+            return Ok(Some(split));
+        }
+        let scan = ScanOptions { ranges: split.ranges, ..options.scan };
+        let mut parts = plan(&self.log, even(split.size, max_bytes), scan)?;
+        let first = parts.pop_front();
+        parts.append(&mut self.waiting);
+        self.waiting = parts;
+        Ok(first)
     }
 
     /// The size of a split, bytes of the log, whose columns are probably a quarter of a full record batch: those of all splits
     /// then fit into the caches as well as the record batches of one thread.
     fn split_bytes(&self, options: &ReaderOptions) -> u64 {
-        let (columns, bytes) = self.expansion;
-        let limit = options.byte_limit() as u64 / 4;
-        let fitting = limit.saturating_mul(bytes).checked_div(columns as u64).unwrap_or(MIN_SPLIT_BYTES);
+        if self.log_bytes == 0 {
+            return MIN_SPLIT_BYTES;
+        }
+        let quarter = options.byte_limit() as u64 / 4;
+        let fitting = quarter.saturating_mul(self.log_bytes) / self.column_bytes.max(1);
         fitting.clamp(MIN_SPLIT_BYTES, SPLIT_BYTES)
     }
 
     /// Reads until all splits have enough record batches. The calling thread, which receives signals, reads the first.
     fn read(&mut self, options: &ReaderOptions) {
         let ready_bytes = self.running.iter().map(RunningSplit::ready_bytes).sum();
-        let max_ready_bytes = options.byte_limit().saturating_mul(self.running.len());
+        let max_ready_bytes = max_ready_bytes(options).saturating_mul(self.running.len());
         let needing = self.running.iter_mut().filter(|split| split.needs_more(options)).collect::<Vec<_>>();
-        let threads = self.threads.get().min(needing.len());
+        let threads = self.threads.min(needing.len());
         let work = Work {
+            splits: Mutex::new(needing.into_iter()),
             ready_bytes: AtomicUsize::new(ready_bytes),
             max_ready_bytes,
-            splits: Mutex::new(needing.into_iter()),
             has_first: AtomicBool::new(false),
             pause: AtomicBool::new(false),
         };
@@ -153,6 +200,21 @@ impl ConcurrentSplits {
             }
         });
     }
+}
+
+/// [`Log::plan`], with the end of the last split as in the options, so that its scan also reports damage at the end of the log.
+/// At least one split.
+fn plan(log: &Log, max_bytes: u64, scan: ScanOptions) -> Result<VecDeque<Split>> {
+    let splits = log.plan(max_bytes, &scan)?;
+    let mut splits: VecDeque<_> = splits
+        .iter()
+        .map(|split| Split { ranges: split.ranges(), size: split.size, ..Split::default() })
+        .collect();
+    match splits.back_mut() {
+        Some(last) => last.ranges.end_offset = scan.ranges.end_offset,
+        None => splits.push_back(Split { ranges: scan.ranges, ..Split::default() }),
+    }
+    Ok(splits)
 }
 
 /// The size of parts of a split that are about as large as each other: a short rest costs as much as a part. They are cut at

@@ -1,7 +1,6 @@
 //! Scans as a stream of record batches of bounded size.
 
 use std::fmt;
-use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -39,9 +38,10 @@ pub struct ReaderOptions {
     /// the memory that a record batch keeps, apart from one block or decompressed batch. The memory of the last two record
     /// batches is also kept, for the next ones. Two of the default size fit into the cache of a processor.
     pub max_bytes: usize,
-    /// The number of threads that decompress and decode concurrently. They end with the call that starts them. For each,
-    /// two parts of the log are read, and two times `max_bytes` and one record batch are in memory. Record batches are of about
-    /// a quarter of `max_bytes`.
+    /// The number of threads that decompress and decode concurrently, at most 256. They end with the call that starts them. For
+    /// each, two parts of the log are read, and two times `max_bytes` and one record batch are in memory. A record batch has rows
+    /// of one part, about a quarter of `max_bytes` or fewer. What a part has found is added to the [`Progress`] after its last
+    /// row was returned.
     pub threads: usize,
     /// The maximum total number of rows. With a limit only one thread reads, so that nothing after the last row is read.
     pub limit: Option<usize>,
@@ -89,7 +89,7 @@ impl ReaderOptions {
     }
 }
 
-/// A reading by one thread.
+/// Never set: a reading by one thread does not pause.
 static NO_PAUSE: AtomicBool = AtomicBool::new(false);
 
 /// How the current log is read.
@@ -180,9 +180,8 @@ impl Reader {
 
     fn open(&self, log: Log) -> Result<Source> {
         let options = &self.options;
-        let reads_concurrently = options.limit.is_none() && !options.scan.batches_only;
-        if reads_concurrently && let Some(threads) = NonZero::new(options.threads).filter(|n| n.get() > 1) {
-            return Ok(Source::Splits(ConcurrentSplits::new(log, threads, options)?));
+        if options.threads > 1 && options.limit.is_none() && !options.scan.batches_only {
+            return Ok(Source::Splits(ConcurrentSplits::new(log, options)?));
         }
         let columns = Columns::new(Arc::clone(&self.schema), options);
         Ok(Source::Part(Box::new(Part::new(log.scan(options.scan)?, options, columns))))

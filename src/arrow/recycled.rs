@@ -20,7 +20,8 @@ pub(super) struct RecycledBuffers {
 impl RecycledBuffers {
     /// Says that this is the buffer of the next array.
     pub(super) fn keep(&mut self, buffer: &Buffer) {
-        self.length = buffer.len().max(self.length - self.length / 8);
+        let before = self.length.min(MAX_KEPT);
+        self.length = buffer.len().max(before - before / 8);
         self.before = self.last.take();
         self.last = (buffer.capacity() <= MAX_KEPT).then(|| buffer.clone());
     }

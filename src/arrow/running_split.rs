@@ -9,116 +9,118 @@ use super::columns::Columns;
 use super::part::{Next, Part};
 use super::reader::ReaderOptions;
 use crate::error::{Error, Result};
-use crate::log::{Log, Progress, Ranges, ScanOptions};
+use crate::log::{Progress, Ranges};
 
 /// What a record batch takes apart from the bytes of its columns: a limit of one row must not allow any number of them.
 const BATCH_BYTES: usize = 4096;
 
-/// A split of a log, and its record batches that are not returned yet.
+/// As many bytes of small record batches are read before one is returned: starting threads for one would take longer.
+const MIN_READY_BYTES: usize = 1 << 20;
+
+/// The memory of record batches after which no more of a split is read.
+pub(super) fn max_ready_bytes(options: &ReaderOptions) -> usize {
+    options.byte_limit().max(MIN_READY_BYTES)
+}
+
+/// A part of a log: its range, and its approximate size in bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Split {
+    pub(super) ranges: Ranges,
+    pub(super) size: u64,
+    /// Whether damage before it was read with the split before.
+    pub(super) follows_damage: bool,
+}
+
+/// A split that is being read, and its record batches that are not returned yet.
+#[derive(Default)]
 pub(super) struct RunningSplit {
-    log: Log,
-    ranges: Ranges,
-    state: State,
-    /// Before the split is started and after it has ended.
+    pub(super) split: Split,
+    /// `None` once it has ended.
+    part: Option<Box<Part>>,
+    /// After the end: the empty columns, for another split.
     columns: Option<Columns>,
-    ready: VecDeque<RecordBatch>,
-    /// The approximate memory of the record batches that are ready.
+    /// The error with which it ended. It follows the rows.
+    error: Option<Error>,
+    /// The record batches, each with its approximate memory.
+    ready: VecDeque<(RecordBatch, usize)>,
+    /// The memory of the record batches that are ready.
     ready_bytes: usize,
-    /// What its columns take for each byte of the log: the totals of both.
-    pub(super) expansion: (usize, u64),
+    /// The memory of all record batches so far.
+    pub(super) column_bytes: u64,
+    /// The bytes of the batches whose headers were read, also before the split.
+    pub(super) bytes_read: u64,
     progress: Progress,
 }
 
-enum State {
-    NotStarted,
-    Reading(Box<Part>),
-    /// The error with which it ended follows its rows.
-    Ended(Result<()>),
-}
-
 impl RunningSplit {
-    pub(super) fn new(log: &Log, ranges: Ranges, columns: Columns) -> Self {
-        Self {
-            log: log.clone(),
-            ranges,
-            state: State::NotStarted,
-            columns: Some(columns),
-            ready: VecDeque::new(),
-            ready_bytes: 0,
-            expansion: (0, 0),
-            progress: Progress::default(),
-        }
+    pub(super) fn new(split: Split, part: Part) -> Self {
+        Self { split, part: Some(Box::new(part)), ..Self::default() }
+    }
+
+    /// A split that cannot be read.
+    pub(super) fn failed(error: Error) -> Self {
+        Self { error: Some(error), ..Self::default() }
     }
 
     /// Whether more of the split is read before its first record batch is returned.
     pub(super) fn needs_more(&self, options: &ReaderOptions) -> bool {
-        !matches!(self.state, State::Ended(_))
-            && (self.ready.is_empty() || self.ready_bytes < options.byte_limit())
+        self.part.is_some() && (self.ready.is_empty() || self.ready_bytes < max_ready_bytes(options))
     }
 
     /// Reads until the split has enough record batches, or until `pause` is set.
     pub(super) fn read(&mut self, options: &ReaderOptions, pause: &AtomicBool) {
-        while self.needs_more(options) {
-            match self.read_batch(options, pause) {
-                Ok(Some((batch, bytes))) => {
-                    self.ready_bytes += BATCH_BYTES + bytes;
-                    self.expansion.0 += bytes;
-                    self.ready.push_back(batch);
+        while self.needs_more(options)
+            && let Some(part) = &mut self.part
+        {
+            let next = part.next_batch(options, &self.progress, pause);
+            self.bytes_read = part.bytes_read();
+            match next {
+                Ok(Next::Batch(batch, bytes)) => {
+                    let bytes = BATCH_BYTES + bytes;
+                    self.ready_bytes += bytes;
+                    self.column_bytes += bytes as u64;
+                    self.ready.push_back((batch, bytes));
                 }
-                Ok(None) if matches!(self.state, State::Ended(_)) => {}
-                Ok(None) => return,
-                Err(error) => self.end(Err(error)),
+                Ok(Next::Paused) => return,
+                Ok(Next::End) => self.columns = self.part.take().map(|part| part.into_columns()),
+                Err(error) => {
+                    self.part = None;
+                    self.error = Some(error);
+                }
             }
         }
     }
 
-    /// The next record batch and its approximate memory; `None` if the split has ended or is paused.
-    fn read_batch(
-        &mut self,
-        options: &ReaderOptions,
-        pause: &AtomicBool,
-    ) -> Result<Option<(RecordBatch, usize)>> {
-        if let State::NotStarted = self.state {
-            let scan = self.log.scan(ScanOptions { ranges: self.ranges, ..options.scan })?;
-            let Some(columns) = self.columns.take() else { return Ok(None) };
-            self.state = State::Reading(Box::new(Part::new(scan, options, columns)));
-        }
-        let State::Reading(part) = &mut self.state else { return Ok(None) };
-        Ok(match part.next_batch(options, &self.progress, pause)? {
-            Next::Batch(batch, bytes) => Some((batch, bytes)),
-            Next::Paused => None,
-            Next::End => {
-                self.end(Ok(()));
-                None
-            }
-        })
-    }
-
-    /// Ends the reading, which closes the scan.
-    fn end(&mut self, result: Result<()>) {
-        if let State::Reading(part) = std::mem::replace(&mut self.state, State::Ended(result)) {
-            self.expansion.1 = part.bytes_read();
-            self.columns = Some(part.into_columns());
-        }
-    }
-
-    /// The approximate memory of the record batches that are ready.
+    /// The memory of the record batches that are ready.
     pub(super) fn ready_bytes(&self) -> usize {
         self.ready_bytes
     }
 
     /// The next record batch that is ready.
     pub(super) fn pop(&mut self) -> Option<RecordBatch> {
-        let batch = self.ready.pop_front()?;
-        if self.ready.is_empty() {
-            self.ready_bytes = 0;
-        }
+        let (batch, bytes) = self.ready.pop_front()?;
+        self.ready_bytes -= bytes;
         Some(batch)
     }
 
     /// Whether the split has ended and all its record batches were returned.
     pub(super) fn is_finished(&self) -> bool {
-        matches!(self.state, State::Ended(_)) && self.ready.is_empty()
+        self.part.is_none() && self.ready.is_empty()
+    }
+
+    /// Whether the split has ended with an error.
+    pub(super) fn has_failed(&self) -> bool {
+        self.error.is_some()
+    }
+
+    /// Whether a signal ended the reading.
+    pub(super) fn is_interrupted(&self) -> bool {
+        matches!(self.error, Some(Error::Interrupted(_)))
+    }
+
+    /// The offset at which the damage ends that was found last, which may be after the split; `None` if there was none.
+    pub(super) fn damage_end(&self) -> Option<i64> {
+        self.progress.damaged_ranges().last().map(|range| range.end_offset.unwrap_or(i64::MAX))
     }
 
     /// Adds what was found to the progress of the reader, and returns the columns for another split.
@@ -127,14 +129,6 @@ impl RunningSplit {
     /// The one with which the split ended.
     pub(super) fn finish(self, progress: &Progress) -> Result<Option<Columns>> {
         progress.merge(&self.progress);
-        if let State::Ended(result) = self.state {
-            result?;
-        }
-        Ok(self.columns)
-    }
-
-    /// Whether a signal ended the reading.
-    pub(super) fn is_interrupted(&self) -> bool {
-        matches!(self.state, State::Ended(Err(Error::Interrupted(_))))
+        self.error.map_or(Ok(self.columns), Err)
     }
 }

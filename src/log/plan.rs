@@ -116,14 +116,15 @@ impl Planner<'_> {
 
     fn add(&mut self, segment: &Segment) -> Result<()> {
         let mut position = segment.position_of(self.start)?;
-        let stop = self.stop(segment, position)?;
+        let mut stop = self.stop(segment, position)?;
         // a segment that does not fit into the current split begins the next one
         if self.size > 0 && self.size + (stop - position) > self.max_bytes {
             self.close(segment.base_offset());
         }
         self.segments.push(PlannedSegment::new(segment)?);
-        for (cut_position, cut_offset) in segment.cuts(position, stop, self.max_bytes)? {
+        for (cut_position, cut_offset) in segment.cuts(position, stop, self.end, self.max_bytes)? {
             if cut_offset >= self.end {
+                stop = cut_position;
                 break;
             }
             if cut_offset <= self.start {

@@ -24,16 +24,20 @@ impl Segment {
         }
     }
 
-    /// The positions and base offsets of batches after the position `from` at which the segment can be cut up to the position
-    /// `to`. They are at most `max_bytes` apart unless a batch is larger. Damage ends them: the scan reports it.
-    pub(crate) fn cuts(&self, from: u64, to: u64, max_bytes: u64) -> Result<Vec<(u64, i64)>> {
+    /// The positions and base offsets of batches after the position `from` at which the segment can be cut, up to the position
+    /// `to` or the first at or after the offset `end`. They are at most `max_bytes` apart unless a batch is larger or the index
+    /// is damaged. A damaged header ends them: the scan reports it.
+    pub(crate) fn cuts(&self, from: u64, to: u64, end: i64, max_bytes: u64) -> Result<Vec<(u64, i64)>> {
         let mut cuts = Vec::new();
         let mut last_cut = from;
         let mut walk = self.walk_to(self.base_offset(), -1, LOOKUP_READ)?.0;
         walk.position = from;
         walk.before = None;
         while to.saturating_sub(last_cut) > max_bytes {
-            if let Some(entry) = self.entry_below(last_cut.saturating_add(max_bytes)) {
+            let entry = self.entry_below(last_cut.saturating_add(max_bytes));
+            // no look-up for an entry that was passed
+            let is_ahead = |at: i32| u64::try_from(at).is_ok_and(|at| at > walk.position);
+            if let Some(entry) = entry.filter(|entry| is_ahead(entry.position)) {
                 let jump = self.walk_to(entry.offset, -1, LOOKUP_READ)?.0;
                 if jump.position > walk.position {
                     walk = jump;
@@ -49,6 +53,9 @@ impl Segment {
             };
             last_cut = cut.0;
             cuts.push(cut);
+            if cut.1 >= end {
+                break;
+            }
         }
         Ok(cuts)
     }

@@ -15,8 +15,8 @@ class Scan:
 
     Dataframe libraries read it through `__arrow_c_stream__`. Nothing is read until the scan is iterated or converted,
     and each reading starts at the beginning. The arguments `max_rows` and `max_bytes` limit the size of a batch; a
-    reading has the memory of up to three, and with *threads* of up to eight for each. No Python object is made for a record. Other threads run during a reading,
-    and Ctrl-C stops it. A scan can be pickled.
+    reading has the memory of up to three, and with *threads* that of up to eight for each thread. No Python object is
+    made for a record. Other threads run during a reading, and Ctrl-C stops it. A scan can be pickled.
 
     Iteration and the methods `to_…` raise the errors of cordwood. A library that reads `__arrow_c_stream__` by itself
     raises its own errors instead, also for Ctrl-C (pyarrow: `ArrowInvalid`).

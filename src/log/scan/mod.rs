@@ -112,6 +112,12 @@ impl Scan {
         self.cursor.segment.as_ref().map(|segment| segment.base_offset())
     }
 
+    /// Also reports damage at the end of the log if the scan begins there: it continues a scan that has read up to there.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn include_tail(&mut self) {
+        self.finished &= self.filter.start > self.filter.end;
+    }
+
     /// The damaged ranges that were skipped so far.
     pub fn damaged_ranges(&self) -> &[DamagedRange] {
         &self.damaged_ranges
