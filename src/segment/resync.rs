@@ -6,13 +6,15 @@
 //! 1. The end of the damaged batch by its own length, if its checksum matches (then the damage is outside the checksummed
 //!    bytes: offset, epoch, magic, or the length of a neighbour), or if the batch there continues its offsets exactly.
 //! 2. The positions in the offset index. Each is checked against the batch it points to.
-//! 3. The position up to which the damaged batch's checksum matches: then only its length is wrong. If there is none, the
-//!    whole batch at the end by its own length.
+//! 3. The position up to which the damaged batch's checksum matches: then only its length is wrong, and if no whole batch is
+//!    there, the rules begin again at that position. If there is none, the whole batch at the end by its own length.
 //! 4. Every position before the known batch of rule 2 (or the end). A batch there is accepted if its offsets are between
 //!    the last good one and the known one, and the batches after it lead exactly to the known position (or to the end, or to
 //!    a second damaged header). A batch inside a value of a v2 batch fails this: at least the header count follows it.
 //!
 //! All this work is charged to the walk's budget. When that is used up, the rest of the segment counts as damaged.
+
+use std::ops::ControlFlow;
 
 use super::Segment;
 use super::damage::Damage;
@@ -59,28 +61,47 @@ impl Walk {
     }
 
     fn next_whole_batch(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
+        let mut damage = damage.clone();
+        loop {
+            match self.after_one(&damage, index)? {
+                ControlFlow::Break(next) => return Ok(next),
+                ControlFlow::Continue(end) => damage.position = end,
+            }
+        }
+    }
+
+    /// The next whole batch, if one damaged batch precedes it; `Continue` with the end of that batch if another damaged one
+    /// begins there.
+    fn after_one(
+        &mut self,
+        damage: &Damage,
+        index: Option<&OffsetIndex>,
+    ) -> Result<ControlFlow<Option<Batch>, u64>> {
         // the zeros at the end of a preallocated file are the most common and the largest damage
         if self.log.is_zero(damage.position, self.bounds.end)? {
-            return Ok(None);
+            return Ok(ControlFlow::Break(None));
         }
         let own = self.after_own_end(damage)?;
         if let Some((batch, true)) = own {
-            return Ok(Some(batch));
+            return Ok(ControlFlow::Break(Some(batch)));
         }
         let known = self.first_indexed(damage, index)?;
         match self.end_by_checksum(damage, known)? {
-            Some(end) if end == self.bounds.end => return Ok(None),
-            Some(end) => return self.valid_at(end, damage.offset, self.bounds.upper),
+            Some(end) if end == self.bounds.end => return Ok(ControlFlow::Break(None)),
+            Some(end) => {
+                let next = self.valid_at(end, damage.offset, self.bounds.upper)?;
+                return Ok(next.map_or(ControlFlow::Continue(end), |next| ControlFlow::Break(Some(next))));
+            }
             None => {}
         }
         if known.is_none() && self.ends_at_data_end(damage.position)? {
-            return Ok(None);
+            return Ok(ControlFlow::Break(None));
         }
         // no other length makes its checksum hold, so the damage is elsewhere in it
         if let Some((batch, _)) = own {
-            return Ok(Some(batch));
+            return Ok(ControlFlow::Break(Some(batch)));
         }
-        self.search(damage, known).map(|found| found.or(known))
+        self.search(damage, known).map(|found| ControlFlow::Break(found.or(known)))
     }
 
     /// Rule 1: the whole batch at the end of the damaged one by its length, and whether the checksum or the offsets confirm

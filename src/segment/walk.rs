@@ -222,15 +222,22 @@ impl Walk {
     }
 
     /// The state before a position that was jumped to, from a walk from the segment's start. Needed only if two headers
-    /// contradict each other, or a batch is far from the base. `None` if there is damage in between.
+    /// contradict each other, or a batch is far from the base. `None` if there is damage in between. The checksum of the last
+    /// batch is verified, because the search for the next valid batch skips those with smaller offsets.
     fn preceding_from_start(&self) -> Result<Option<Preceding>> {
         let start = self.bounds.before_first(-1);
         let mut walk = Self::new(self.log.new_reader(), self.bounds, 0, Some(start));
-        walk.check_crcs = self.check_crcs;
+        let mut last = None;
         while walk.position < self.position {
-            let Step::Batch(_) = walk.step()? else { return Ok(None) };
+            let Step::Batch(batch) = walk.step()? else { return Ok(None) };
+            last = Some(batch);
         }
-        Ok(walk.before.filter(|_| walk.position == self.position))
+        if let Some(last) = last
+            && (walk.position > self.position || walk.verify(&last)?.is_err())
+        {
+            return Ok(None);
+        }
+        Ok(walk.before)
     }
 
     /// Whether a header starts with the offset after the batch before it: a flipped bit of a base offset does not.

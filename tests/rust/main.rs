@@ -62,6 +62,7 @@ mod log {
     mod counters;
     mod damaged;
     mod damaged_markers;
+    mod damaged_starts;
     mod directories;
     mod exhaustive;
     #[cfg(target_os = "linux")]
