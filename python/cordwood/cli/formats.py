@@ -37,7 +37,7 @@ DAMAGE_COLUMN = "error"
 """The column that describes damage with `--on-damage report`."""
 
 BATCH_BYTES = 16 << 20
-"""The maximum size of a record batch of Arrow and of a row group of Parquet. Their readers are faster with large ones."""
+"""The maximum size of a record batch of Arrow and of a row group of Parquet: readers are faster with large ones."""
 
 STREAM_SUFFIX = ".arrows"
 """The standard suffix of Arrow's stream format."""
