@@ -11,7 +11,7 @@ use arrow_schema::SchemaRef;
 
 use super::columns::Columns;
 use super::part::Part;
-use super::reader::ReaderOptions;
+use super::reader_options::ReaderOptions;
 use super::running_split::{RunningSplit, Split, max_ready_bytes};
 use crate::error::{Error, Result};
 use crate::log::{Log, Progress, ScanOptions};

@@ -34,6 +34,7 @@ mod new_records;
 mod numbers;
 mod part;
 mod reader;
+mod reader_options;
 mod recycled;
 mod running_split;
 #[cfg(any(feature = "python", test))]
@@ -51,7 +52,8 @@ pub use byte_type::ByteType;
 #[cfg(feature = "python")]
 pub(crate) use lookups::{Located, Timed};
 pub use new_records::{HeaderPair, NewRecords};
-pub use reader::{Reader, ReaderOptions};
+pub use reader::Reader;
+pub use reader_options::ReaderOptions;
 #[cfg(feature = "python")]
 pub(crate) use targets::{NO_TARGET, NoTargets, read_targets};
 

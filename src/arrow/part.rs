@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 
 use super::batches::BatchColumns;
 use super::columns::{Columns, Limits};
-use super::reader::ReaderOptions;
+use super::reader_options::ReaderOptions;
 use crate::error::{Error, Result};
 use crate::log::{Counted, Log, Origin, Progress, Scan, ScanStep};
 use crate::record::RecordSpan;

@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 
 use super::columns::Columns;
 use super::part::{Next, Part};
-use super::reader::ReaderOptions;
+use super::reader_options::ReaderOptions;
 use crate::error::{Error, Result};
 use crate::log::{Progress, Ranges};
 
