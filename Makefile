@@ -120,9 +120,9 @@ $(VENV)/plot/.installed: benches/requirements-plot.txt $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) --requirement $<
 	@touch $@
 
-# Packages that only this bench needs, in a directory of their own.
+# Packages that only this bench needs, in a directory of their own. NumPy's other threads would wait in a loop beside the measurement.
 bench-python: release $(VENV)/bench/.installed ## reading from Python compared with other packages; ARGS are those of benches/python/run.py
-	PYTHONPATH=$(abspath $(VENV))/bench $(BIN)/python benches/python/run.py $(ARGS)
+	OPENBLAS_NUM_THREADS=1 PYTHONPATH=$(abspath $(VENV))/bench $(BIN)/python benches/python/run.py $(ARGS)
 
 $(VENV)/bench/.installed: benches/python/requirements.txt $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) --requirement $<
