@@ -100,6 +100,8 @@ pub(super) struct Columns {
     has_headers: bool,
     rows: usize,
     bytes: usize,
+    /// The memory of the largest record batch so far.
+    largest: usize,
 }
 
 /// The limits of a record batch.
@@ -143,11 +145,17 @@ impl Columns {
             has_headers: count(Column::Headers) > 0,
             rows: 0,
             bytes: 0,
+            largest: 0,
         }
     }
 
     pub(super) fn schema(&self) -> &SchemaRef {
         &self.schema
+    }
+
+    /// The approximate memory of the largest record batch so far, bytes.
+    pub(super) fn largest(&self) -> usize {
+        self.largest
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -272,6 +280,7 @@ impl Columns {
 
     /// Returns the rows so far and empties the columns.
     pub(super) fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
+        self.largest = self.largest.max(self.memory());
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.builders.len() + 1);
         for (column, builder) in &mut self.builders {
             arrays.push(match builder {

@@ -28,6 +28,7 @@ mod columns;
 mod concurrent_splits;
 mod damage;
 mod headers;
+mod last_columns;
 #[cfg(feature = "python")]
 mod lookups;
 mod new_records;

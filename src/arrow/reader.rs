@@ -9,6 +9,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::columns::Columns;
 use super::concurrent_splits::ConcurrentSplits;
+use super::last_columns;
 use super::part::{Next, Part};
 use super::reader_options::ReaderOptions;
 use crate::error::Result;
@@ -30,6 +31,8 @@ pub struct Reader {
     schema: SchemaRef,
     logs: Box<dyn Iterator<Item = Result<Log>> + Send>,
     current: Option<Source>,
+    /// The columns of the last log that one thread has read.
+    columns: Option<Columns>,
     /// Whether the last record batch or an error was returned.
     has_ended: bool,
     progress: Progress,
@@ -52,6 +55,7 @@ impl Reader {
             schema: options.schema(),
             logs: Box::new(logs),
             current: None,
+            columns: None,
             has_ended: false,
             options,
             progress,
@@ -78,6 +82,9 @@ impl Reader {
         if self.has_ended {
             self.logs = Box::new(std::iter::empty());
             self.current = None;
+            if let Some(columns) = self.columns.take() {
+                last_columns::keep(columns);
+            }
         }
         next
     }
@@ -97,18 +104,23 @@ impl Reader {
             if batch.is_some() {
                 return Ok(batch);
             }
-            self.current = None;
+            if let Some(Source::Part(part)) = self.current.take()
+                && !self.options.scan.batches_only
+            {
+                self.columns = Some(part.into_columns());
+            }
             let Some(log) = self.logs.next() else { return Ok(None) };
             self.current = Some(self.open(log?)?);
         }
     }
 
-    fn open(&self, log: Log) -> Result<Source> {
+    fn open(&mut self, log: Log) -> Result<Source> {
         let options = &self.options;
         if options.threads > 1 && options.limit.is_none() && !options.scan.batches_only {
             return Ok(Source::Splits(ConcurrentSplits::new(log, options)?));
         }
-        let columns = Columns::new(Arc::clone(&self.schema), options);
+        let columns = self.columns.take().or_else(|| last_columns::take(&self.schema));
+        let columns = columns.unwrap_or_else(|| Columns::new(Arc::clone(&self.schema), options));
         Ok(Source::Part(Box::new(Part::new(log.scan(options.scan)?, options, columns))))
     }
 }
