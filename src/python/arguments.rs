@@ -163,6 +163,10 @@ pub(super) fn time(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> P
     if !given.is_instance_of::<PyDateTime>() {
         return Err(wrong_type(argument, TIME, given));
     }
+    // NaT of pandas is a datetime without a value; nothing else differs from itself
+    if given.ne(given)? {
+        return Err(not_allowed(argument, TIME, given));
+    }
     if given.call_method0("utcoffset")?.is_none() {
         return Err(not_allowed(argument, "a datetime with a time zone, such as tzinfo=datetime.UTC", given));
     }

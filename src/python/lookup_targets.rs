@@ -19,23 +19,26 @@ struct Targets {
     wanted: &'static str,
     /// What to do about a single target.
     single: &'static str,
+    /// What to do about items of another type.
+    convert: &'static str,
     with_times: bool,
 }
 
 const LIST: &str = "give a list, a NumPy array, or a column of Arrow, pandas or Polars";
 const CONVERT: &str = "convert them to int64, for example with .astype(\"int64\") or .cast(\"int64\")";
+const CONVERT_TIMES: &str = "convert them to datetimes with a time zone, or to milliseconds since the epoch as int64";
 
 /// The offsets of `locate_many`.
 pub(super) fn offsets(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let single = "for a single offset there is locate()";
-    Targets { argument: "offsets", wanted: "integers", single, with_times: false }.read(given)
+    Targets { argument: "offsets", wanted: "integers", single, convert: CONVERT, with_times: false }.read(given)
 }
 
 /// The times of `offsets_for_times`, ms: integers, or datetimes with a time zone.
 pub(super) fn times(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let wanted = "integers (ms since the epoch) or datetimes with a time zone";
     let single = "for a single time there is offset_for_time()";
-    Targets { argument: "timestamps", wanted, single, with_times: true }.read(given)
+    Targets { argument: "timestamps", wanted, single, convert: CONVERT_TIMES, with_times: true }.read(given)
 }
 
 impl Targets {
@@ -84,14 +87,14 @@ impl Targets {
                 )
             }
             NoTargets::Struct => self.refused(&kind.to_string(), "give one of its columns"),
-            NoTargets::UnsupportedType => self.refused(&kind.to_string(), CONVERT),
+            NoTargets::UnsupportedType => self.refused(&kind.to_string(), self.convert),
         })
     }
 
     /// Converts item by item. `reason`: why pyarrow refused it.
     fn of_items(&self, given: &Bound<'_, PyAny>, reason: Option<PyErr>) -> PyResult<Vec<i64>> {
         let items = given.try_iter().map_err(|_| {
-            let refused = self.refused(&class_name(given), CONVERT);
+            let refused = self.refused(&class_name(given), self.convert);
             refused.set_cause(given.py(), reason);
             refused
         })?;
@@ -112,7 +115,10 @@ impl Targets {
                 Err(_) => {}
             }
         }
-        Err(self.refused(&format!("{} at place {place}", class_name(item)), CONVERT))
+        // a scalar of NumPy has no dimension
+        let is_array = item.getattr_opt("ndim")?.is_some_and(|dimensions| dimensions.is_truthy().unwrap_or(false));
+        let advice = if is_array { "give an array of one dimension" } else { self.convert };
+        Err(self.refused(&format!("{} at place {place}", class_name(item)), advice))
     }
 
     fn refused(&self, found: &str, advice: &str) -> PyErr {

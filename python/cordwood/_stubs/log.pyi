@@ -259,9 +259,9 @@ class Log:
         *timestamp_unit*: of the column `timestamp`; a timestamp of -1 is null. *max_rows*, *max_bytes*: limits of a
         record batch; that in bytes is approximate and at most 1 GiB, and a single record may be larger. *split*: a
         result of `plan()`; a record must be in its range and in the given ones. *threads*: the number of threads that
-        decompress and decode, at most 256. Each reads parts of the log, and a record batch has rows of one part: about
-        a quarter of *max_bytes*, or fewer. *limit*: the maximum number of rows of the scan, which stops there and uses
-        one thread.
+        decompress and decode; more than 256 count as 256. Each reads parts of the log, and a record batch has rows of
+        one part: about a quarter of *max_bytes*, or fewer. *limit*: the maximum number of rows of the scan, which stops
+        there and uses one thread.
 
         *check_crcs*: whether the checksum of each batch is verified. `False` is `check.crcs=false` of Kafka's consumer:
         damage that breaks the structure of batches and records is still found, and other damaged bytes are returned as

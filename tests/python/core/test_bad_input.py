@@ -220,6 +220,13 @@ def test_a_naive_datetime_is_refused_by_name(log: cw.Log) -> None:
         log.offsets_for_times([datetime(2024, 5, 1)])  # noqa: DTZ001
 
 
+def test_a_time_that_is_missing_in_pandas_is_refused_by_name(log: cw.Log) -> None:
+    with pytest.raises(cw.ConfigError, match="^timestamp: expected .*, found NaT"):
+        log.offset_for_time(pd.NaT)
+    with pytest.raises(cw.ConfigError, match="^start_time: expected .*, found NaT"):
+        log.scan(start_time=pd.NaT)
+
+
 @pytest.mark.parametrize("target", [None, 5.0, b"", [1]], ids=plain_repr)
 def test_times_of_another_type(log: cw.Log, target: Any) -> None:
     with pytest.raises(TypeError):

@@ -151,7 +151,7 @@ NOW = dt.datetime(2024, 5, 1, tzinfo=dt.UTC)
         ([5, object()], "object at place 1; convert"),
         ([decimal.Decimal(5)], "decimal128"),
         ([[5]], "list"),
-        (np.array([[5]]), "ndarray at place 0; convert"),
+        (np.array([[5]]), "ndarray at place 0; give an array of one dimension"),
         (np.array(5), "ndarray; convert"),
         (np.array([1.0, float("nan")]), "double; convert"),
         (pa.array(["5"]).dictionary_encode(), "dictionary"),
