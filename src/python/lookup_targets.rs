@@ -26,12 +26,14 @@ struct Targets {
 
 const LIST: &str = "give a list, a NumPy array, or a column of Arrow, pandas or Polars";
 const CONVERT: &str = "convert them to int64, for example with .astype(\"int64\") or .cast(\"int64\")";
-const CONVERT_TIMES: &str = "convert them to datetimes with a time zone, or to milliseconds since the epoch as int64";
+const CONVERT_TIMES: &str =
+    "convert them to datetimes with a time zone, or to milliseconds since the epoch as int64";
 
 /// The offsets of `locate_many`.
 pub(super) fn offsets(given: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     let single = "for a single offset there is locate()";
-    Targets { argument: "offsets", wanted: "integers", single, convert: CONVERT, with_times: false }.read(given)
+    Targets { argument: "offsets", wanted: "integers", single, convert: CONVERT, with_times: false }
+        .read(given)
 }
 
 /// The times of `offsets_for_times`, ms: integers, or datetimes with a time zone.
@@ -116,7 +118,8 @@ impl Targets {
             }
         }
         // a scalar of NumPy has no dimension
-        let is_array = item.getattr_opt("ndim")?.is_some_and(|dimensions| dimensions.is_truthy().unwrap_or(false));
+        let is_array =
+            item.getattr_opt("ndim")?.is_some_and(|dimensions| dimensions.is_truthy().unwrap_or(false));
         let advice = if is_array { "give an array of one dimension" } else { self.convert };
         Err(self.refused(&format!("{} at place {place}", class_name(item)), advice))
     }
