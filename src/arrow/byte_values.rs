@@ -2,7 +2,7 @@
 
 use arrow_array::GenericByteArray;
 use arrow_array::types::ByteArrayType;
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 
 use super::recycled::RecycledBuffers;
@@ -67,10 +67,9 @@ impl ByteValues {
         if self.offsets.is_empty() {
             self.offsets.push(0);
         }
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(std::mem::take(&mut self.offsets)));
-        let bytes = Buffer::from_vec(std::mem::take(&mut self.bytes));
-        self.recycled_offsets.keep(offsets.inner().inner());
-        self.recycled_bytes.keep(&bytes);
+        let offsets = self.recycled_offsets.buffer(std::mem::take(&mut self.offsets));
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let bytes = self.recycled_bytes.buffer(std::mem::take(&mut self.bytes));
         GenericByteArray::try_new(offsets, bytes, self.validity.finish())
     }
 

@@ -13,7 +13,7 @@ use super::columns::Columns;
 use super::part::Part;
 use super::reader_options::ReaderOptions;
 use super::running_split::{RunningSplit, Split, max_ready_bytes};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::log::{Log, Progress, ScanOptions};
 
 /// The maximum number of threads.
@@ -64,8 +64,8 @@ impl ConcurrentSplits {
     /// The next record batch; `None` at the end of the log.
     ///
     /// # Errors
-    /// As [`Scan::next_step`](crate::log::Scan::next_step). The rows of the splits before the error were returned, unless it is
-    /// [`Error::Interrupted`].
+    /// As [`Scan::next_step`](crate::log::Scan::next_step). The record batches before the error were returned, unless it is
+    /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub(super) fn next_batch(
         &mut self,
         options: &ReaderOptions,
@@ -73,79 +73,90 @@ impl ConcurrentSplits {
         progress: &Progress,
     ) -> Result<Option<RecordBatch>> {
         loop {
+            self.check_interrupted(progress)?;
             while let Some(split) = self.running.pop_front_if(|split| split.is_finished()) {
-                self.finish(split, progress)?;
+                self.finish(split, options, schema, progress)?;
             }
             if let Some(batch) = self.running.front_mut().and_then(RunningSplit::pop) {
                 return Ok(Some(batch));
             }
-            self.start(options, schema)?;
+            self.start(options, schema);
             if self.running.is_empty() {
                 return Ok(None);
             }
             self.read(options);
-            if let Some(last) = self.running.iter().position(RunningSplit::is_interrupted) {
-                self.running.drain(..=last).try_for_each(|split| split.finish(progress).map(drop))?;
-            }
         }
     }
 
-    fn finish(&mut self, split: RunningSplit, progress: &Progress) -> Result<()> {
+    /// Fails if a signal ended a split. Only the first split has rows that were returned, so its progress counts.
+    fn check_interrupted(&mut self, progress: &Progress) -> Result<()> {
+        let Some(at) = self.running.iter().position(RunningSplit::is_interrupted) else { return Ok(()) };
+        if let Some(first) = self.running.front() {
+            first.add_to(progress);
+        }
+        self.running.remove(at).map_or(Ok(()), |split| split.finish().map(drop))
+    }
+
+    fn finish(
+        &mut self,
+        split: RunningSplit,
+        options: &ReaderOptions,
+        schema: &SchemaRef,
+        progress: &Progress,
+    ) -> Result<()> {
         self.log_bytes += split.split.size;
         self.column_bytes += split.column_bytes;
         let damage_end = split.damage_end();
         // without an index, and in damage, further splits would read the same bytes again
         self.divides &= split.bytes_read / 2 <= split.split.size && damage_end.is_none();
-        self.columns.extend(split.finish(progress)?);
+        split.add_to(progress);
+        self.columns.extend(split.finish()?);
         if let Some(offset) = damage_end {
-            self.skip_to(offset);
+            self.skip_to(offset, options, schema);
         }
         Ok(())
     }
 
     /// Omits what is before an offset from the splits that follow: it is damage that was found.
-    fn skip_to(&mut self, offset: i64) {
-        let next = self.running.front().map(|running| &running.split).or(self.waiting.front());
-        if next.is_none_or(|next| next.ranges.start_offset.is_none_or(|start| start >= offset)) {
-            return;
+    fn skip_to(&mut self, offset: i64, options: &ReaderOptions, schema: &SchemaRef) {
+        let mut last = None;
+        while let Some(running) = self.running.pop_front_if(|running| running.split.is_before(offset)) {
+            last = Some(running.split);
         }
-        for running in self.running.drain(..).rev() {
-            self.waiting.push_front(running.split);
+        while self.running.is_empty() && self.waiting.front().is_some_and(|split| split.is_before(offset)) {
+            last = self.waiting.pop_front();
         }
-        self.waiting.retain(|split| split.ranges.end_offset.is_none_or(|end| end > offset));
-        if let Some(first) = self.waiting.front_mut() {
-            first.ranges.start_offset = first.ranges.start_offset.max(Some(offset));
-            first.follows_damage = true;
+        if let Some(rest) = last.and_then(|split| split.after_damage(offset)) {
+            let started = self.begin(rest, options, schema);
+            self.running.push_front(started);
         }
     }
 
     /// Starts splits until each thread has its number, or until one has failed.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`]. Another error is that of a split.
-    fn start(&mut self, options: &ReaderOptions, schema: &SchemaRef) -> Result<()> {
+    fn start(&mut self, options: &ReaderOptions, schema: &SchemaRef) {
         while self.running.len() < self.threads * SPLITS_PER_THREAD
-            && !self.running.back().is_some_and(RunningSplit::has_failed)
+            && !self.running.iter().any(RunningSplit::has_failed)
+            && let Some(&split) = self.waiting.front()
         {
-            let started = match self.next_split(options, schema) {
+            let started = match self.next_waiting(options) {
+                Ok(Some(part)) => self.begin(part, options, schema),
                 Ok(None) => break,
-                Ok(Some(split)) => split,
-                Err(error @ Error::Interrupted(_)) => return Err(error),
-                Err(error) => RunningSplit::failed(error),
+                Err(error) => RunningSplit::failed(split, error),
             };
             self.running.push_back(started);
         }
-        Ok(())
     }
 
-    fn next_split(&mut self, options: &ReaderOptions, schema: &SchemaRef) -> Result<Option<RunningSplit>> {
-        let Some(split) = self.next_waiting(options)? else { return Ok(None) };
-        let mut scan = self.log.scan(ScanOptions { ranges: split.ranges, ..options.scan })?;
+    fn begin(&mut self, split: Split, options: &ReaderOptions, schema: &SchemaRef) -> RunningSplit {
+        let mut scan = match self.log.scan(ScanOptions { ranges: split.ranges, ..options.scan }) {
+            Ok(scan) => scan,
+            Err(error) => return RunningSplit::failed(split, error),
+        };
         if split.follows_damage {
             scan.include_tail();
         }
         let columns = self.columns.pop().unwrap_or_else(|| Columns::new(schema.clone(), options));
-        Ok(Some(RunningSplit::new(split, Part::new(scan, options, columns))))
+        RunningSplit::new(split, Part::new(scan, options, columns))
     }
 
     /// The range of the next split, divided if it is larger than [`ConcurrentSplits::split_bytes`].

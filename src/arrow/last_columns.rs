@@ -1,4 +1,5 @@
-//! The columns of the last reader of each thread, for its next reader with the same schema.
+//! The columns of the last reading by one thread that ended without an error, for the next one in the same thread with the same
+//! schema.
 //!
 //! The first record batches of a reader are otherwise made in new memory. The system provides it page by page, which takes longer
 //! than decoding: reading 50,000 records takes three times as long.
@@ -9,7 +10,7 @@ use arrow_schema::SchemaRef;
 
 use super::columns::Columns;
 
-/// Columns of larger record batches are not kept. They have the memory of two.
+/// Columns of larger record batches are not kept. They have about the memory of two.
 const MAX_BYTES: usize = 8 << 20;
 
 thread_local! {
@@ -18,7 +19,7 @@ thread_local! {
 
 /// Keeps empty columns for [`take`].
 pub(super) fn keep(columns: Columns) {
-    if columns.largest() <= MAX_BYTES {
+    if columns.largest() <= MAX_BYTES && columns.rows() == 0 {
         // the columns before are freed after the borrow; while the thread ends nothing is kept
         drop(LAST.try_with(|last| last.replace(Some(columns))));
     }

@@ -46,9 +46,8 @@ impl<T: ArrowNativeType> Numbers<T> {
 
     /// Returns the rows so far and empties the column.
     pub(super) fn finish<P: ArrowPrimitiveType<Native = T>>(&mut self) -> PrimitiveArray<P> {
-        let values = ScalarBuffer::from(std::mem::take(&mut self.values));
-        self.recycled.keep(values.inner());
-        PrimitiveArray::new(values, self.validity.finish())
+        let values = self.recycled.buffer(std::mem::take(&mut self.values));
+        PrimitiveArray::new(ScalarBuffer::from(values), self.validity.finish())
     }
 
     fn room(&mut self) -> &mut Vec<T> {

@@ -67,7 +67,7 @@ impl Part {
         self.scan.stats().bytes_read
     }
 
-    /// The columns, for another part: after the end they are empty.
+    /// The columns, for another part: they are empty after the end and when a limit is reached.
     pub(super) fn into_columns(self) -> Columns {
         self.columns
     }

@@ -33,7 +33,7 @@ pub struct Reader {
     current: Option<Source>,
     /// The columns of the last log that one thread has read.
     columns: Option<Columns>,
-    /// Whether the last record batch or an error was returned.
+    /// Whether `None` or an error was returned.
     has_ended: bool,
     progress: Progress,
 }
@@ -81,10 +81,8 @@ impl Reader {
         }
         if self.has_ended {
             self.logs = Box::new(std::iter::empty());
-            self.current = None;
-            if let Some(columns) = self.columns.take() {
-                last_columns::keep(columns);
-            }
+            let columns = self.end_log().filter(|_| next.is_ok());
+            columns.into_iter().for_each(last_columns::keep);
         }
         next
     }
@@ -104,13 +102,17 @@ impl Reader {
             if batch.is_some() {
                 return Ok(batch);
             }
-            if let Some(Source::Part(part)) = self.current.take()
-                && !self.options.scan.batches_only
-            {
-                self.columns = Some(part.into_columns());
-            }
+            self.columns = self.end_log();
             let Some(log) = self.logs.next() else { return Ok(None) };
             self.current = Some(self.open(log?)?);
+        }
+    }
+
+    /// Closes the current log, and returns the columns of the last one that one thread has read.
+    fn end_log(&mut self) -> Option<Columns> {
+        match self.current.take() {
+            Some(Source::Part(part)) if !self.options.scan.batches_only => Some(part.into_columns()),
+            _ => self.columns.take(),
         }
     }
 

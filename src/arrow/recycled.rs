@@ -2,6 +2,9 @@
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
+/// Smaller buffers are not copied.
+const MIN_COPIED: usize = 64 << 10;
+
 /// Larger buffers are not kept.
 const MAX_KEPT: usize = 32 << 20;
 
@@ -18,24 +21,28 @@ pub(super) struct RecycledBuffers {
 }
 
 impl RecycledBuffers {
-    /// Says that this is the buffer of the next array.
-    pub(super) fn keep(&mut self, buffer: &Buffer) {
-        let before = self.length.min(MAX_KEPT);
-        self.length = buffer.len().max(before - before / 8);
+    /// The buffer of the next array, with these values. If it is much smaller than their memory, it is a copy: an array must not
+    /// keep the memory of a larger one.
+    pub(super) fn buffer<T: ArrowNativeType>(&mut self, values: Vec<T>) -> Buffer {
+        let expected = self.length.min(MAX_KEPT);
+        let buffer = Buffer::from_vec(values);
+        self.length = buffer.len().max(expected - expected / 8);
         self.before = self.last.take();
         self.last = (buffer.capacity() <= MAX_KEPT).then(|| buffer.clone());
+        let is_small = buffer.len() < buffer.capacity() / 4 && buffer.capacity() > MIN_COPIED;
+        if is_small { Buffer::from_slice_ref(buffer.as_slice()) } else { buffer }
     }
 
-    /// An empty vector with room for as many values as the last array has.
+    /// An empty vector with room for as many values as the next array is expected to have.
     pub(super) fn take<T: ArrowNativeType>(&mut self) -> Vec<T> {
         self.take_for(self.length / size_of::<T>())
     }
 
-    /// [`RecycledBuffers::take`] with room for `more` values, and for a sixteenth more than the last array has: a vector that is
-    /// too small doubles its size and copies all values.
+    /// [`RecycledBuffers::take`] with room for `more` values, and for a sixteenth more than expected: a vector that is too small
+    /// doubles its size and copies all values.
     pub(super) fn take_larger<T: ArrowNativeType>(&mut self, more: usize) -> Vec<T> {
-        let last = self.length / size_of::<T>();
-        self.take_for(last + last / 16 + more)
+        let expected = self.length / size_of::<T>();
+        self.take_for(expected + expected / 16 + more)
     }
 
     fn take_for<T: ArrowNativeType>(&mut self, capacity: usize) -> Vec<T> {
@@ -68,8 +75,7 @@ mod tests {
         let mut values = recycled.take_for::<i64>(length);
         assert!(values.is_empty());
         values.resize(length, 7);
-        let buffer = Buffer::from_vec(values);
-        recycled.keep(&buffer);
+        let buffer = recycled.buffer(values);
         let address = buffer.as_ptr() as usize;
         (buffer, address)
     }
@@ -112,5 +118,16 @@ mod tests {
         let mut recycled = RecycledBuffers::default();
         drop(next(&mut recycled, 1000));
         assert!(recycled.take_for::<i64>(200).capacity() < 1000);
+    }
+    #[test]
+    fn a_small_array_does_not_keep_the_memory_of_a_large_one() {
+        let mut recycled = RecycledBuffers::default();
+        drop(next(&mut recycled, 1_000_000));
+        let mut values = recycled.take::<i64>();
+        assert!(values.capacity() >= 1_000_000);
+        values.extend([1, 2, 3]);
+        let buffer = recycled.buffer(values);
+        assert!(buffer.capacity() < 1000, "{}", buffer.capacity());
+        assert_eq!(buffer.typed_data::<i64>(), [1, 2, 3]);
     }
 }

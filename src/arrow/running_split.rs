@@ -31,6 +31,20 @@ pub(super) struct Split {
     pub(super) follows_damage: bool,
 }
 
+impl Split {
+    /// Whether it begins before an offset.
+    pub(super) fn is_before(&self, offset: i64) -> bool {
+        self.ranges.start_offset.is_none_or(|start| start < offset)
+    }
+
+    /// The rest of it from an offset on, before which there is damage; `None` if it ends before.
+    pub(super) fn after_damage(mut self, offset: i64) -> Option<Self> {
+        self.ranges.start_offset = Some(offset);
+        self.follows_damage = true;
+        self.ranges.end_offset.is_none_or(|end| end > offset).then_some(self)
+    }
+}
+
 /// A split that is being read, and its record batches that are not returned yet.
 #[derive(Default)]
 pub(super) struct RunningSplit {
@@ -39,7 +53,7 @@ pub(super) struct RunningSplit {
     part: Option<Box<Part>>,
     /// After the end: the empty columns, for another split.
     columns: Option<Columns>,
-    /// The error with which it ended. It follows the rows.
+    /// The error with which it ended. It follows the record batches.
     error: Option<Error>,
     /// The record batches, each with its approximate memory.
     ready: VecDeque<(RecordBatch, usize)>,
@@ -58,8 +72,8 @@ impl RunningSplit {
     }
 
     /// A split that cannot be read.
-    pub(super) fn failed(error: Error) -> Self {
-        Self { error: Some(error), ..Self::default() }
+    pub(super) fn failed(split: Split, error: Error) -> Self {
+        Self { split, error: Some(error), ..Self::default() }
     }
 
     /// Whether more of the split is read before its first record batch is returned.
@@ -123,12 +137,16 @@ impl RunningSplit {
         self.progress.damaged_ranges().last().map(|range| range.end_offset.unwrap_or(i64::MAX))
     }
 
-    /// Adds what was found to the progress of the reader, and returns the columns for another split.
+    /// Adds what was found to the progress of the reader.
+    pub(super) fn add_to(&self, progress: &Progress) {
+        progress.merge(&self.progress);
+    }
+
+    /// The columns, for another split.
     ///
     /// # Errors
     /// The one with which the split ended.
-    pub(super) fn finish(self, progress: &Progress) -> Result<Option<Columns>> {
-        progress.merge(&self.progress);
+    pub(super) fn finish(self) -> Result<Option<Columns>> {
         self.error.map_or(Ok(self.columns), Err)
     }
 }

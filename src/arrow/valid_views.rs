@@ -168,9 +168,8 @@ impl ValidViews {
     fn take(&mut self) -> (ScalarBuffer<u128>, Arc<[Buffer]>) {
         let buffers = self.buffers.drain(..).map(|shared| Buffer::from(Bytes::from_owner(shared))).collect();
         (self.kept, self.is_broken, self.may_not_be_text) = (0, false, false);
-        let views = ScalarBuffer::from(std::mem::take(&mut self.views));
-        self.recycled.keep(views.inner());
-        (views, buffers)
+        let views = self.recycled.buffer(std::mem::take(&mut self.views));
+        (ScalarBuffer::from(views), buffers)
     }
 
     fn room(&mut self) -> &mut Vec<u128> {

@@ -1,6 +1,6 @@
 //! Which rows of a column are null.
 
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use super::recycled::RecycledBuffers;
 
@@ -70,8 +70,7 @@ impl Validity {
         let words = self.valid.take()?;
         // Arrow numbers the bits of bytes
         let words: Vec<_> = words.into_iter().map(u64::to_le).collect();
-        let bits = Buffer::from_vec(words);
-        self.recycled.keep(&bits);
+        let bits = self.recycled.buffer(words);
         Some(NullBuffer::new(BooleanBuffer::new(bits, 0, rows)))
     }
 

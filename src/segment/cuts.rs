@@ -29,8 +29,11 @@ impl Segment {
     /// is damaged. A damaged header ends them: the scan reports it.
     pub(crate) fn cuts(&self, from: u64, to: u64, end: i64, max_bytes: u64) -> Result<Vec<(u64, i64)>> {
         let mut cuts = Vec::new();
+        if to.saturating_sub(from) <= max_bytes {
+            return Ok(cuts);
+        }
         let mut last_cut = from;
-        let mut walk = self.walk_to(self.base_offset(), -1, LOOKUP_READ)?.0;
+        let mut walk = self.walk(-1, LOOKUP_READ)?;
         walk.position = from;
         walk.before = None;
         while to.saturating_sub(last_cut) > max_bytes {

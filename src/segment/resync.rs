@@ -47,6 +47,10 @@ pub(crate) struct DamagedSpan {
     pub(crate) end_offset: Option<i64>,
 }
 
+/// The result of rule 2.
+#[derive(Debug, Clone, Copy)]
+struct Indexed(Option<Batch>);
+
 impl Walk {
     /// Moves after the damage, to the next whole batch or to the end of the segment, and returns what it skipped.
     pub(crate) fn resume(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<DamagedSpan> {
@@ -62,8 +66,9 @@ impl Walk {
 
     fn next_whole_batch(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<Option<Batch>> {
         let mut damage = damage.clone();
+        let mut known = None;
         loop {
-            match self.after_one(&damage, index)? {
+            match self.after_one(&damage, index, &mut known)? {
                 ControlFlow::Break(next) => return Ok(next),
                 ControlFlow::Continue(end) => damage.position = end,
             }
@@ -71,11 +76,12 @@ impl Walk {
     }
 
     /// The next whole batch, if one damaged batch precedes it; `Continue` with the end of that batch if another damaged one
-    /// begins there.
+    /// begins there. `known`: the result of rule 2, which is the same for all of them.
     fn after_one(
         &mut self,
         damage: &Damage,
         index: Option<&OffsetIndex>,
+        known: &mut Option<Indexed>,
     ) -> Result<ControlFlow<Option<Batch>, u64>> {
         // the zeros at the end of a preallocated file are the most common and the largest damage
         if self.log.is_zero(damage.position, self.bounds.end)? {
@@ -85,7 +91,10 @@ impl Walk {
         if let Some((batch, true)) = own {
             return Ok(ControlFlow::Break(Some(batch)));
         }
-        let known = self.first_indexed(damage, index)?;
+        let Indexed(known) = match *known {
+            Some(known) => known,
+            None => *known.insert(Indexed(self.first_indexed(damage, index)?)),
+        };
         match self.end_by_checksum(damage, known)? {
             Some(end) if end == self.bounds.end => return Ok(ControlFlow::Break(None)),
             Some(end) => {

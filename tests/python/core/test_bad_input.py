@@ -221,9 +221,9 @@ def test_a_naive_datetime_is_refused_by_name(log: cw.Log) -> None:
 
 
 def test_a_time_that_is_missing_in_pandas_is_refused_by_name(log: cw.Log) -> None:
-    with pytest.raises(cw.ConfigError, match="^timestamp: expected .*, found NaT"):
+    with pytest.raises(cw.ConfigError, match=r"^timestamp: expected .*, found NaT"):
         log.offset_for_time(pd.NaT)
-    with pytest.raises(cw.ConfigError, match="^start_time: expected .*, found NaT"):
+    with pytest.raises(cw.ConfigError, match=r"^start_time: expected .*, found NaT"):
         log.scan(start_time=pd.NaT)
 
 

@@ -1,4 +1,4 @@
-//! Of a log with several damaged batches, a scan loses no intact batch, and a scan that begins at any offset returns what a scan of
+//! In a log with several damaged batches a scan loses no intact batch, and a scan that begins at any offset returns what a scan of
 //! the whole log returns from there.
 
 use cordwood::log::{OnDamage, Ranges, ScanOptions};
