@@ -62,10 +62,10 @@ impl CachedFiles {
 }
 
 /// Whether a page of a mapping is in the page cache.
-#[expect(unsafe_code, reason = "no crate has a safe mincore; S9 of SAFETY.md")]
+#[expect(unsafe_code, reason = "no crate has a safe mincore; S10 of SAFETY.md")]
 fn is_in_memory(mapping: &[u8]) -> bool {
     let mut pages = vec![0u8; mapping.len().div_ceil(MIN_PAGE_BYTES)];
-    // SAFETY: S9: the mapping is borrowed during the call, and the vector has a byte for each of its pages
+    // SAFETY: S10: the mapping is borrowed during the call, and the vector has a byte for each of its pages
     let done =
         unsafe { libc::mincore(mapping.as_ptr().cast_mut().cast(), mapping.len(), pages.as_mut_ptr()) };
     assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
@@ -86,11 +86,14 @@ impl<E: Entry<SIZE>, const SIZE: usize> MappedIndex<E, SIZE> {
     }
 
     /// Removes the pages from the page table: while they are there, they are not evicted.
-    #[expect(unsafe_code, reason = "madvise with an advice that could destroy other memory; S9 of SAFETY.md")]
+    #[expect(
+        unsafe_code,
+        reason = "madvise with an advice that could destroy other memory; S10 of SAFETY.md"
+    )]
     pub fn forget_pages(&self) {
         let Range { start, end } = self.addresses;
         let length = end.addr() - start.addr();
-        // SAFETY: S9: the index keeps its mapping, which is of a file and read-only: the next access reads the same bytes again
+        // SAFETY: S10: the index keeps its mapping, which is of a file and read-only: the next access reads the same bytes again
         let done = unsafe { libc::madvise(start.cast_mut().cast(), length, libc::MADV_DONTNEED) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     }
@@ -106,10 +109,10 @@ pub struct DiskReads {
 
 impl DiskReads {
     /// Since the thread began.
-    #[expect(unsafe_code, reason = "no crate of the project has a safe getrusage; S9 of SAFETY.md")]
+    #[expect(unsafe_code, reason = "no crate of the project has a safe getrusage; S10 of SAFETY.md")]
     pub fn so_far() -> Self {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: S9: the call writes one `rusage`, of which zeros are a valid value
+        // SAFETY: S10: the call writes one `rusage`, of which zeros are a valid value
         let usage = unsafe {
             assert_eq!(libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr()), 0);
             usage.assume_init()

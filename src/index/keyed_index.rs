@@ -178,8 +178,21 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
             && let ModelState::Built(model) = self.model.get()
             && let Some(slots) = self.slots.mapped()
         {
+            // offset indexes only: in eight bytes no other entry fits
+            if SIZE == 8
+                && let Some(slot) =
+                    model.last_slot(slots.as_flattened().as_chunks().0, self.base_offset, target)
+                && let Some(slot) = slots.get(slot)
+            {
+                return Ok(E::decode(slot, self.base_offset));
+            }
             return Ok(self.lookup_mapped(model, slots, target));
         }
+        self.lookup_otherwise(target, method)
+    }
+
+    #[inline(never)]
+    fn lookup_otherwise(&self, target: i64, method: Method) -> Result<E> {
         match self.lower_slot(target, method)? {
             Some(slot) if slot + 1 == self.entries => Ok(self.last_entry),
             Some(slot) => self.decoded(slot),
@@ -221,7 +234,7 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
     }
 
     /// [`Index::lookup`] in a mapped file: the eight slots are one slice, whose bounds are checked once.
-    #[inline]
+    #[inline(never)]
     fn lookup_mapped(&self, model: &Model, slots: &[[u8; SIZE]], target: i64) -> E {
         let load = |group: usize| {
             let rest = slots.get(group.wrapping_mul(GROUP)..).unwrap_or_default();

@@ -20,6 +20,7 @@
 use std::hint::select_unpredictable;
 
 use super::sampled_keys::{Distance, SampledKeys};
+use super::vector_search::Avx512;
 use crate::types::distance;
 
 /// The slots from one of the keys in memory to the next: 64 bytes of an offset index, which is one line of a cache.
@@ -42,6 +43,8 @@ pub(super) struct Model {
 #[derive(Debug)]
 enum Sampled {
     Narrow(SampledKeys<u32>),
+    /// As `Narrow`, where the processor has instructions that compare them.
+    Vectors(Avx512, SampledKeys<u32>),
     Wide(SampledKeys<u64>),
 }
 
@@ -89,7 +92,11 @@ impl ModelBuilder {
         }
         let last = distance(first_key, last_key);
         let sampled = if last < u64::from(u32::ABOVE) {
-            Sampled::Narrow(SampledKeys::new(&sampled, last))
+            let keys = SampledKeys::new(&sampled, last);
+            match Avx512::detect() {
+                Some(avx512) => Sampled::Vectors(avx512, keys),
+                None => Sampled::Narrow(keys),
+            }
         } else {
             Sampled::Wide(SampledKeys::new(&sampled, last))
         };
@@ -121,11 +128,25 @@ impl Model {
         }
         let distance = distance(self.first_key, target);
         let sampled = match &self.sampled {
-            Sampled::Narrow(keys) => keys.last_at_or_below(distance, guess),
+            Sampled::Narrow(keys) | Sampled::Vectors(_, keys) => keys.last_at_or_below(distance, guess),
             Sampled::Wide(keys) => keys.last_at_or_below(distance, guess),
         };
         // the slots of the last sampled key may be fewer, and the ones before them are at or below the target too
         Place::Group((sampled as u64).wrapping_mul(GROUP as u64).min(self.entries.wrapping_sub(GROUP as u64)))
+    }
+
+    /// The largest slot of an offset index whose key is at or below `target`, by vector instructions; `None` if [`Model::place`] must
+    /// find it. `slots`: those of the file.
+    #[inline]
+    pub(super) fn last_slot(&self, slots: &[[u8; 8]], base_offset: i64, target: i64) -> Option<usize> {
+        let Sampled::Vectors(avx512, keys) = &self.sampled else { return None };
+        if target < self.first_key || target >= self.last_key {
+            return None;
+        }
+        // at most the distance of the last key, which has 31 bits; the mask shows the compiler that it fits
+        let distance = u32::try_from(distance(self.first_key, target) & 0xFFFF_FFFF).ok()?;
+        let slots = slots.get(..usize::try_from(self.entries).ok()?)?;
+        avx512.last_slot(keys, slots, distance, target.wrapping_sub(base_offset))
     }
 
     /// The largest slot whose key is at or below `target`; `None` if there is none.

@@ -98,6 +98,7 @@ mod time_index;
 mod time_index_writer;
 mod transaction_index;
 mod transaction_index_writer;
+mod vector_search;
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@
 //! a bucket of more keys than the window is bisected.
 
 /// The keys that are compared at once; a multiple of four.
-const WINDOW: usize = 16;
+pub(super) const WINDOW: usize = 16;
 /// There are as many buckets as keys divided by this, up to twice as many.
 const KEYS_PER_BUCKET: u64 = 8;
 
@@ -21,6 +21,12 @@ pub(super) trait Distance: Copy + Ord {
 
     /// A distance, which is at most [`Distance::ABOVE`].
     fn of(distance: u64) -> Self;
+
+    /// The number of its bucket, of those that are 2^shift wide.
+    fn bucket(self, shift: u32) -> usize;
+
+    /// The part of its bucket that is before it, of `count`.
+    fn part(self, shift: u32, count: u32) -> usize;
 
     /// How many of these sorted distances are at or below `target`.
     fn at_or_below(sorted: &[Self; WINDOW], target: Self) -> usize;
@@ -35,6 +41,17 @@ macro_rules! distances {
             #[inline]
             fn of(distance: u64) -> Self {
                 Self::try_from(distance).unwrap_or(Self::ABOVE)
+            }
+
+            #[inline]
+            fn bucket(self, shift: u32) -> usize {
+                usize::try_from(self.wrapping_shr(shift)).unwrap_or(usize::MAX)
+            }
+
+            #[inline]
+            fn part(self, shift: u32, count: u32) -> usize {
+                let after = u64::from(self.wrapping_sub(self.wrapping_shr(shift).wrapping_shl(shift)));
+                usize::try_from(after.wrapping_mul(u64::from(count)).wrapping_shr(shift)).unwrap_or(0)
             }
 
             #[inline]
@@ -62,7 +79,7 @@ distances!(u64);
 pub(super) struct SampledKeys<D> {
     /// A bucket is 2^shift wide.
     shift: u32,
-    /// For each bucket, the number of keys before it; at the end the number of all.
+    /// For each bucket, the number of the last key before it, and at the end that of the last key.
     knots: Box<[u32]>,
     /// The distances, and [`WINDOW`] more that are above every target.
     keys: Box<[D]>,
@@ -82,6 +99,7 @@ impl<D: Distance> SampledKeys<D> {
             knots.resize(knots.len().max(bucket_of(*distance) + 1), number);
         }
         knots.resize(bucket_of(last) + 2, u32::try_from(distances.len()).unwrap_or(u32::MAX));
+        knots.iter_mut().for_each(|first| *first = first.saturating_sub(1));
         let above = std::iter::repeat_n(D::ABOVE, WINDOW);
         let keys = distances.iter().map(|distance| D::of(*distance)).chain(above).collect();
         Self { shift, knots: knots.into(), keys }
@@ -98,20 +116,27 @@ impl<D: Distance> SampledKeys<D> {
     #[inline]
     fn find(&self, distance: u64, guess: impl FnOnce(usize)) -> Option<usize> {
         let target = D::of(distance);
-        let bucket = usize::try_from(distance.wrapping_shr(self.shift)).ok()?;
-        let [knot, next] = *self.knots.get(bucket..)?.first_chunk()?;
-        let before = usize::try_from(knot).ok()?.saturating_sub(1);
-        // as if the keys of the bucket were even
-        let part = distance.wrapping_sub((bucket as u64).wrapping_shl(self.shift));
-        let passed = part.wrapping_mul(u64::from(next.wrapping_sub(knot))).wrapping_shr(self.shift);
-        guess(before.wrapping_add(usize::try_from(passed).ok()?));
-        let window: &[D; WINDOW] = self.keys.get(before..)?.first_chunk()?;
+        let (window, before, guessed) = self.window(target)?;
+        guess(guessed);
         let mut count = D::at_or_below(window, target);
         if count == WINDOW {
-            let end = usize::try_from(*self.knots.get(bucket.wrapping_add(1))?).ok()?;
-            count = self.keys.get(before..end)?.partition_point(|key| *key <= target);
+            let last = *self.knots.get(target.bucket(self.shift).wrapping_add(1))?;
+            count = self.keys.get(before..=last as usize)?.partition_point(|key| *key <= target);
         }
         Some(before.wrapping_add(count).saturating_sub(1))
+    }
+
+    /// The window for a target, the number of its first key, and a number that is mostly that of the last key at or below the target,
+    /// or the one before it.
+    #[inline]
+    pub(super) fn window(&self, target: D) -> Option<(&[D; WINDOW], usize, usize)> {
+        let bucket = target.bucket(self.shift);
+        let [knot, next] = *self.knots.get(bucket..bucket.wrapping_add(2))?.first_chunk()?;
+        let before = knot as usize;
+        let window = self.keys.get(before..before.wrapping_add(WINDOW))?.first_chunk()?;
+        // as if the keys of the bucket were even
+        let passed = target.part(self.shift, next.wrapping_sub(knot));
+        Some((window, before, before.wrapping_add(passed)))
     }
 }
 
