@@ -71,6 +71,12 @@ impl Walk {
     /// damage would take time quadratic in its size.
     const BASE_WORK: u64 = 64 << 20;
 
+    /// The largest batch of which a walk that verifies no checksums loads all bytes into the caches, and not only the next header:
+    /// memory is read faster one line after another than from header to header. Measured with batches of 1 KiB: 155 ns a batch, and 73.
+    const STREAMED_BATCH: usize = 2048;
+    /// The distance at which they are loaded.
+    const STREAMED_AHEAD: u64 = 2048;
+
     pub(crate) fn new(log: LogFile, bounds: Bounds, position: u64, before: Option<Preceding>) -> Self {
         Self {
             log,
@@ -314,9 +320,14 @@ impl Walk {
         let wanted = usize::try_from(available).unwrap_or(V2_HEADER).min(V2_HEADER);
         let header = BatchHeader::parse(self.log.read(position, wanted)?, available);
         if let Ok(header) = &header {
-            // The position of a header is in the one before it, so a walk through a mapping waits for each of them. Loaded now, it
-            // arrives during the work on the batch before.
-            self.log.prefetch(position + u64::from(header.size), V2_HEADER);
+            let size = usize::try_from(header.size).unwrap_or(usize::MAX);
+            if !self.check_crcs && size <= Self::STREAMED_BATCH {
+                self.log.prefetch(position + Self::STREAMED_AHEAD, size);
+            } else {
+                // The position of a header is in the one before it, so a walk through a mapping waits for each of them. Loaded now,
+                // it arrives during the work on the batch before.
+                self.log.prefetch(position + u64::from(header.size), V2_HEADER);
+            }
         }
         match header {
             Ok(header) if header.is_wrapper() => self.resolved(position, header),
