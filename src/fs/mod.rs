@@ -36,6 +36,8 @@ pub(crate) use lock::{DATA_DIRECTORY_LOCK, META_PROPERTIES, forks, forks_now, is
 pub use lock::{Lock, PartitionLocks};
 pub(crate) use os::{is_out_of_descriptors, max_open_files};
 pub(crate) use prefetch::prefetch;
+#[cfg(feature = "arrow")]
+pub(crate) use prefetch::prefetch_two_lines;
 pub use rustix::fs::FileType;
 pub(crate) use staged::STAGED;
 pub use staged::Staged;

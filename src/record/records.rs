@@ -83,7 +83,8 @@ impl Records {
         }))
     }
 
-    /// Replaces `spans` by the next records, at most `max` of them. False after the last record of the batch.
+    /// Replaces `spans` by the next records, at most `max` of them. False after the last record of the batch. `passed` is called with
+    /// the position of each of them in the payload, but for unusual ones.
     ///
     /// # Errors
     /// As [`Records::next`], for the first record of the call. A later record with an error ends the call without it, and the
@@ -94,12 +95,13 @@ impl Records {
         payload: &[u8],
         max: usize,
         spans: &mut Vec<RecordSpan>,
+        mut passed: impl FnMut(usize),
     ) -> Result<bool, Malformed> {
         spans.clear();
         spans.reserve(max);
         while spans.len() < max {
             if self.header.magic == 2 {
-                self.short_spans(payload, max, spans);
+                self.short_spans(payload, max, spans, &mut passed);
                 if spans.len() == max {
                     break;
                 }
@@ -117,7 +119,13 @@ impl Records {
     /// Decodes records up to the first one that [`record_v2::short`] does not decode, or that is not in its place, and up to the
     /// last. The state of the iteration stays in registers.
     #[cfg(feature = "arrow")]
-    fn short_spans(&mut self, payload: &[u8], max: usize, spans: &mut Vec<RecordSpan>) {
+    fn short_spans(
+        &mut self,
+        payload: &[u8],
+        max: usize,
+        spans: &mut Vec<RecordSpan>,
+        passed: &mut impl FnMut(usize),
+    ) {
         let header = self.header;
         let left = i64::from(header.count.unwrap_or(0)) - self.returned_or_shift;
         let left = usize::try_from(left).unwrap_or(0).min(max - spans.len());
@@ -128,6 +136,7 @@ impl Records {
             if span.offset <= previous || span.offset > header.last_offset {
                 break;
             }
+            passed(position);
             (position, previous) = (fields.end, span.offset);
             spans.push(span);
         }

@@ -86,6 +86,18 @@ impl LogFile {
         Ok(rest.get(..length).unwrap_or(rest))
     }
 
+    /// Up to `length` bytes from `position`: those that are mapped, or in the window.
+    #[inline]
+    pub(crate) fn in_memory(&self, position: u64, length: usize) -> &[u8] {
+        let (bytes, start) = match self.bytes.mapped().filter(|_| !self.is_copied) {
+            Some(mapped) => (mapped, Some(position)),
+            None => (self.window.as_slice(), position.checked_sub(self.start)),
+        };
+        let start = start.and_then(|start| usize::try_from(start).ok());
+        let rest = start.and_then(|start| bytes.get(start..)).unwrap_or_default();
+        rest.get(..length).unwrap_or(rest)
+    }
+
     fn read_window(&mut self, position: u64, length: usize) -> Result<&[u8]> {
         let left = usize::try_from(self.bytes.size().saturating_sub(position)).unwrap_or(usize::MAX);
         let length = length.min(left);

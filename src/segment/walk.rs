@@ -272,6 +272,13 @@ impl Walk {
         self.log.read(batch.position, usize::try_from(batch.header.size).unwrap_or(0))
     }
 
+    /// [`Walk::bytes`], and the bytes after them that are in memory, up to the same number.
+    pub(crate) fn bytes_and_next(&mut self, batch: &Batch) -> Result<(&[u8], &[u8])> {
+        let size = self.bytes(batch)?.len();
+        let both = self.log.in_memory(batch.position, size.saturating_mul(2));
+        Ok(both.split_at_checked(size).unwrap_or((both, &[])))
+    }
+
     /// [`Walk::bytes`], which can be kept.
     #[cfg(feature = "arrow")]
     pub(crate) fn shared(&mut self, batch: &Batch) -> Result<SharedBytes> {

@@ -196,7 +196,7 @@ impl Scan {
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
         let Some((records, payload)) = &mut self.records else { return Ok(None) };
         let Cursor { segment, batch, walk, .. } = &mut self.cursor;
-        let Some(bytes) = payload_bytes(batch.as_ref(), *payload, walk, &self.buffer)? else {
+        let Some((bytes, _)) = payload_bytes(batch.as_ref(), *payload, walk, &self.buffer)? else {
             return Ok(None);
         };
         loop {
@@ -331,20 +331,18 @@ impl Scan {
     }
 }
 
-/// The bytes of the current batch's records; `None` if there is no walk.
+/// The bytes of the current batch's records, and the bytes after the batch that are in memory; `None` if there is no walk.
 #[inline]
 fn payload_bytes<'a>(
     batch: Option<&Batch>,
     payload: Payload,
     walk: &'a mut Option<Walk>,
     buffer: &'a [u8],
-) -> Result<Option<&'a [u8]>> {
-    Ok(match (payload, walk, batch) {
-        (Payload::Buffer, ..) => Some(buffer),
-        // the batch is mapped or still in the window, so this reads nothing again
-        (Payload::Batch(start), Some(walk), Some(batch)) => {
-            Some(walk.bytes(batch)?.get(start..).unwrap_or_default())
-        }
-        (Payload::Batch(_), ..) => None,
-    })
+) -> Result<Option<(&'a [u8], &'a [u8])>> {
+    let (Some(walk), Some(batch)) = (walk, batch) else {
+        return Ok((payload == Payload::Buffer).then_some((buffer, &[])));
+    };
+    // the batch is mapped or still in the window, so this reads nothing again
+    let (bytes, next) = walk.bytes_and_next(batch)?;
+    Ok(Some((payload.of(bytes, buffer), next)))
 }

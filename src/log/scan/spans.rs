@@ -6,6 +6,7 @@ use super::cursor::Cursor;
 use super::damage::damaged_rest;
 use super::{Scan, payload_bytes};
 use crate::error::Result;
+use crate::fs::prefetch_two_lines;
 use crate::record::{Payload, RecordSpan};
 use crate::segment::SharedBytes;
 
@@ -19,10 +20,12 @@ impl Scan {
         spans.clear();
         let Some((records, payload)) = &mut self.records else { return Ok(false) };
         let Cursor { segment, batch, walk, .. } = &mut self.cursor;
-        let Some(bytes) = payload_bytes(batch.as_ref(), *payload, walk, &self.buffer)? else {
+        let Some((bytes, next)) = payload_bytes(batch.as_ref(), *payload, walk, &self.buffer)? else {
             return Ok(false);
         };
-        match records.next_spans(bytes, max, spans) {
+        // The checksum of the next batch waits for memory, and decoding this one does not: at the same time both take less. Of long
+        // records only the first two lines are loaded here.
+        match records.next_spans(bytes, max, spans, |start| prefetch_two_lines(next, start)) {
             Ok(has_more) => {
                 self.filter.retain(spans);
                 Ok(has_more)
