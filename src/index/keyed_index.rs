@@ -182,9 +182,8 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
             if SIZE == 8
                 && let Some(slot) =
                     model.last_slot(slots.as_flattened().as_chunks().0, self.base_offset, target)
-                && let Some(slot) = slots.get(slot)
             {
-                return Ok(E::decode(slot, self.base_offset));
+                return Ok(E::decode(&field(slot, 0), self.base_offset));
             }
             return Ok(self.lookup_mapped(model, slots, target));
         }

@@ -34,6 +34,8 @@ const MAX_ENTRIES: u64 = 8 << 20;
 pub(super) struct Model {
     /// [`GROUP`] or more.
     entries: u64,
+    /// The number of groups without the last one, if that has fewer slots.
+    whole_groups: usize,
     first_key: i64,
     last_key: i64,
     sampled: Sampled,
@@ -100,7 +102,8 @@ impl ModelBuilder {
         } else {
             Sampled::Wide(SampledKeys::new(&sampled, last))
         };
-        Some(Model { entries, first_key, last_key, sampled })
+        let whole_groups = usize::try_from(entries).unwrap_or(0) / GROUP;
+        Some(Model { entries, whole_groups, first_key, last_key, sampled })
     }
 }
 
@@ -138,15 +141,20 @@ impl Model {
     /// The largest slot of an offset index whose key is at or below `target`, by vector instructions; `None` if [`Model::place`] must
     /// find it. `slots`: those of the file.
     #[inline]
-    pub(super) fn last_slot(&self, slots: &[[u8; 8]], base_offset: i64, target: i64) -> Option<usize> {
+    pub(super) fn last_slot<'a>(
+        &self,
+        slots: &'a [[u8; 8]],
+        base_offset: i64,
+        target: i64,
+    ) -> Option<&'a [u8; 8]> {
         let Sampled::Vectors(avx512, keys) = &self.sampled else { return None };
         if target < self.first_key || target >= self.last_key {
             return None;
         }
         // at most the distance of the last key, which has 31 bits; the mask shows the compiler that it fits
         let distance = u32::try_from(distance(self.first_key, target) & 0xFFFF_FFFF).ok()?;
-        let slots = slots.get(..usize::try_from(self.entries).ok()?)?;
-        avx512.last_slot(keys, slots, distance, target.wrapping_sub(base_offset))
+        let groups = slots.as_chunks().0.get(..self.whole_groups)?;
+        avx512.last_slot(keys, groups, distance, target.wrapping_sub(base_offset))
     }
 
     /// The largest slot whose key is at or below `target`; `None` if there is none.

@@ -24,13 +24,13 @@ impl Avx512 {
     }
 
     /// Never called.
-    pub(super) fn last_slot(
+    pub(super) fn last_slot<'a>(
         self,
         _: &super::sampled_keys::SampledKeys<u32>,
-        _: &[[u8; 8]],
+        _: &'a [[[u8; 8]; super::learned::GROUP]],
         _: u32,
         _: i64,
-    ) -> Option<usize> {
+    ) -> Option<&'a [u8; 8]> {
         match self {}
     }
 }
