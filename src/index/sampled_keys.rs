@@ -99,7 +99,9 @@ impl<D: Distance> SampledKeys<D> {
             knots.resize(knots.len().max(bucket_of(*distance) + 1), number);
         }
         knots.resize(bucket_of(last) + 2, u32::try_from(distances.len()).unwrap_or(u32::MAX));
-        knots.iter_mut().for_each(|first| *first = first.saturating_sub(1));
+        for first in &mut knots {
+            *first = first.saturating_sub(1);
+        }
         let above = std::iter::repeat_n(D::ABOVE, WINDOW);
         let keys = distances.iter().map(|distance| D::of(*distance)).chain(above).collect();
         Self { shift, knots: knots.into(), keys }

@@ -31,6 +31,7 @@ impl Avx512 {
     /// target from the first key; `relative`: from the base offset, which is in the range of an i32. `None` if another search must
     /// find it: if many keys are in one bucket, or for the last few slots.
     #[inline]
+    #[expect(clippy::unused_self, reason = "it shows that the processor has the instructions")]
     pub(in crate::index) fn last_slot<'a>(
         self,
         keys: &SampledKeys<u32>,
@@ -67,7 +68,7 @@ fn last_slot<'a>(
 #[target_feature(enable = "lzcnt")]
 #[inline]
 fn highest(bits: u16) -> usize {
-    (31 - (u32::from(bits) | 1).leading_zeros()) as usize
+    (u32::from(bits) | 1).ilog2() as usize
 }
 
 /// Which of these sorted distances are at or below `target`: the lowest bit is the first one.
