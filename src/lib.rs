@@ -36,6 +36,8 @@ pub mod fs;
 pub mod index;
 pub mod log;
 mod loom_shim;
+#[cfg(feature = "plan")]
+pub mod plan;
 #[cfg(feature = "python")]
 mod python;
 pub mod record;

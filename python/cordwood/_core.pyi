@@ -50,6 +50,16 @@ from cordwood._stubs.segments import PlannedSegment as PlannedSegment
 from cordwood._stubs.segments import Segment as Segment
 from cordwood._stubs.segments import Segments as Segments
 from cordwood._stubs.segments import Split as Split
+from cordwood._stubs.spark import _local_path as _local_path
+from cordwood._stubs.spark import _logs_opened as _logs_opened
+from cordwood._stubs.spark import _open_log as _open_log
+from cordwood._stubs.spark import _partition_directory as _partition_directory
+from cordwood._stubs.spark import _Piece as _Piece
+from cordwood._stubs.spark import _Query as _Query
+from cordwood._stubs.spark import _SourceOptions as _SourceOptions
+from cordwood._stubs.spark import _Stream as _Stream
+from cordwood._stubs.spark import _Task as _Task
+from cordwood._stubs.spark import _TaskReader as _TaskReader
 from cordwood._stubs.writer import LogWriter as LogWriter
 
 __all__ = [
@@ -85,13 +95,23 @@ __all__ = [
     "TimestampOffset",
     "TransactionIndex",
     "TransactionIndexWriter",
+    "_Piece",
+    "_Query",
+    "_SourceOptions",
+    "_Stream",
+    "_Task",
+    "_TaskReader",
     "__version__",
     "_has_segments",
     "_is_segment_file",
+    "_local_path",
     "_log_config_checked",
     "_log_config_from_properties",
     "_log_config_to_properties",
+    "_logs_opened",
     "_nearest",
+    "_open_log",
+    "_partition_directory",
     "_partition_name",
     "classify",
     "plan_retention",

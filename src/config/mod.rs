@@ -20,9 +20,9 @@ pub use properties::PropertySource;
 #[cfg(feature = "python")]
 pub(crate) use settings::TIMESTAMP_TYPES;
 pub use settings::{Setting, Synonym, settings};
-#[cfg(feature = "python")]
-pub(crate) use suggestions::nearest_within;
 pub(crate) use suggestions::suggestion;
+#[cfg(feature = "plan")]
+pub(crate) use suggestions::{nearest, nearest_within};
 pub use value::Allowed;
 #[cfg(feature = "python")]
 pub(crate) use value::Value;

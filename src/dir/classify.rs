@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, IoAction, NotFound, Result};
 use crate::fs::names::{FileKind, PartitionName, SegmentFileName, Stage};
-#[cfg(feature = "python")]
+#[cfg(feature = "plan")]
 use crate::fs::names::{PartitionState, is_topic};
 use crate::fs::{Directory, META_PROPERTIES, is_data_directory};
 use crate::segment::with_descriptors;
@@ -133,7 +133,7 @@ fn partition_name(directory: &Path) -> Option<PartitionName> {
 ///
 /// # Errors
 /// As [`Directory::open`].
-#[cfg(feature = "python")]
+#[cfg(feature = "plan")]
 pub(crate) fn has_segments(path: &Path) -> Result<bool> {
     let directory = with_descriptors(|| {
         Directory::open(path, "give the path of a partition directory, such as data/orders-0")
@@ -147,7 +147,7 @@ pub(crate) fn has_segments(path: &Path) -> Result<bool> {
 }
 
 /// The topic and the number in the name of a live partition directory; `None` if Kafka would not accept the name.
-#[cfg(feature = "python")]
+#[cfg(feature = "plan")]
 pub(crate) fn live_partition(name: &str) -> Option<(String, i32)> {
     let PartitionName { topic, partition, state } = PartitionName::parse(name)?;
     (state == PartitionState::Live && is_topic(&topic)).then_some((topic, partition))

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use classify::{PathInfo, PathKind, classify};
-#[cfg(feature = "python")]
+#[cfg(feature = "plan")]
 pub(crate) use classify::{has_segments, live_partition};
 
 use crate::error::{Error, Malformed, NotFound, Result};

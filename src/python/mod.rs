@@ -26,6 +26,8 @@ mod keywords;
 mod log;
 mod lookup_targets;
 mod names;
+mod plan;
+mod plan_reader;
 mod record;
 mod record_input;
 mod recovery;
@@ -64,6 +66,12 @@ mod core_module {
     use super::log::PyLog;
     #[pymodule_export]
     use super::names::{PyPathInfo, classify, has_segments, is_segment_file, nearest, partition_name};
+    #[pymodule_export]
+    use super::plan::{
+        PyPiece, PyQuery, PySourceOptions, PyTask, local_path, logs_opened, open_log, partition_directory,
+    };
+    #[pymodule_export]
+    use super::plan_reader::{PyStream, PyTaskReader};
     #[pymodule_export]
     use super::record::PyRecord;
     #[pymodule_export]

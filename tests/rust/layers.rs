@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// From the lowest row to the highest. A module may use itself and the rows below its own.
-const ROWS: [&[&str]; 12] = [
+const ROWS: [&[&str]; 13] = [
     &["types", "error", "loom_shim"],
     &["config"],
     &["fs"],
@@ -17,7 +17,8 @@ const ROWS: [&[&str]; 12] = [
     &["writer"],
     &["dir"],
     &["inspect", "arrow", "text"],
-    &["python"],
+    &["plan"],
+    &["python", "jvm"],
 ];
 /// Modules that every other module may use, and that may use each other.
 const BASE_MODULES: [&str; 2] = ["types", "error"];

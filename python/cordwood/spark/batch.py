@@ -1,60 +1,57 @@
 """The reader of batch queries: `spark.read`."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
-from pyspark.sql.types import StructType
 
-from cordwood.spark.bounds import Bounds, check_start, resolve
-from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.read import read_pieces
-from cordwood.spark.schema import Shape, check_schema
-from cordwood.spark.split import Piece, plan_splits
+from cordwood._core import _Query
+from cordwood.spark.workers import freeze_modules
 
 _logger = logging.getLogger("cordwood")
 
 # Spark's Kafka source ignores the same options in a batch query
 _STREAMS_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 
-__all__ = ["LogPartition", "LogReader"]
+__all__ = ["LogPartition", "LogReader", "read_task"]
 
 
 class LogPartition(InputPartition):
-    """The input of one task: pieces, without open handles."""
+    """The input of one task, without open handles."""
 
-    def __init__(self, pieces: tuple[Piece, ...]) -> None:
-        """Store the pieces."""
-        super().__init__(pieces)
+    def __init__(self, value: Any) -> None:  # noqa: ANN401  (a job has values of its own)
+        """Store it: a `_Task`."""
+        super().__init__(value)
 
 
-def partitions_of(bounds: Iterable[Bounds], options: SparkLogOptions) -> list[InputPartition]:
-    """Cut ranges into tasks. An empty plan has one empty task, because Spark would replace an empty list."""
-    return [LogPartition(task) for task in plan_splits(bounds, options)] or [LogPartition(())]
+def read_task(query: _Query, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+    """Read a task, in a worker."""
+    freeze_modules()
+    return iter(query.read(partition.value))
 
 
 class LogReader(DataSourceReader):
-    """Plans in the driver and reads in the workers. It is pickled for them: only options and schema.
+    """Plans in the driver and reads in the workers. It is pickled for them: only the query.
 
     It does not implement `pushFilters`. Spark 4.2 and 4.3 keep the plan of a filtered query in the source, which all
     queries of a DataFrame share (`PythonScanBuilder.pushFilters`), and return its rows to the other queries.
     """
 
-    def __init__(self, options: SparkLogOptions, schema: StructType) -> None:
-        """Check the schema, which the user may have given."""
-        check_schema(schema, options)
-        check_start(options)
-        ignored = [name for name in _STREAMS_ONLY if name in options.to_options()]
+    def __init__(self, query: _Query) -> None:
+        """Warn of options without effect."""
+        texts = query.options.texts
+        ignored = [name for name in _STREAMS_ONLY if name in texts]
         if ignored:
             _logger.warning("ignored, because this is not a stream: %s", ", ".join(ignored))
-        self.options = options
-        self.shape = Shape(schema, options.table)
+        self.query = query
 
     def partitions(self) -> list[InputPartition]:
         """Plan the tasks from the current logs. Spark calls this once per DataFrame; all its queries use that plan."""
-        return partitions_of(resolve(self.options), self.options)
+        _, tasks = self.query.plan()
+        return [LogPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a task, in a worker."""
-        return read_pieces(partition.value, self.options, self.shape)
+        return read_task(self.query, partition)

@@ -11,10 +11,9 @@ from pyspark.sql.pandas.types import to_arrow_type
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
 
 import cordwood as cw
+from cordwood._core import _open_log, _partition_directory
 from cordwood.spark.arrow_scalars import scalar
 from cordwood.spark.errors import OFFSET_OUT_OF_RANGE, TIME_NOT_FOUND, SparkLogError, bad_option
-from cordwood.spark.log_cache import open_cached
-from cordwood.spark.partitions import PartitionDirectory, local_path
 
 __all__ = ["ACCEPTED_TYPES", "NULL", "LookupSpec", "OnMissing", "expected_type"]
 
@@ -100,17 +99,16 @@ class LookupSpec:
 
     def look_up(self, path: str, values: pa.Array) -> pa.StructArray:
         """Look up values in one log."""
+        directory, topic, partition = _partition_directory(path)
         try:
-            log = _log(local_path(path))
+            log = _log(directory)
             if self.name == "locate":
                 found, code = _locations(log, values), OFFSET_OUT_OF_RANGE
             else:
                 found, code = _timestamp_offsets(log, values), TIME_NOT_FOUND
         except (cw.CordwoodError, OSError) as error:
-            directory = PartitionDirectory.at(path)
-            raise SparkLogError.of(error, topic=directory.topic, partition=directory.partition) from error
+            raise SparkLogError.of(error, topic=topic, partition=partition) from error
         if self.on_missing == "error" and found.null_count > values.null_count:
-            directory = PartitionDirectory.at(path)
             missing = values.filter(pc.and_(found.is_null(), values.is_valid()))
             expected = f"offsets {log.log_start_offset} to {log.log_end_offset} (exclusive)"
             first = str(missing[0])
@@ -118,7 +116,7 @@ class LookupSpec:
                 expected, first = "times from 1970 to the latest of the log", _in_words(missing[0].as_py())
             values_found = first if len(missing) == 1 else f"{len(missing)} others, the first {first}"
             reason = f"{self.name}: expected {expected}, found {values_found}"
-            raise SparkLogError(code, reason, topic=directory.topic, partition=directory.partition)
+            raise SparkLogError(code, reason, topic=topic, partition=partition)
         return found
 
 
@@ -134,7 +132,7 @@ def _log(path: str) -> cw.Log:
     if task is None or task != _seen_by:
         _seen.clear()
         _seen_by = task
-    log = open_cached(path, refresh=path not in _seen)
+    log = _open_log(path, refresh=path not in _seen)
     _seen.add(path)
     return log
 

@@ -7,19 +7,17 @@ from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
+from cordwood._core import _SourceOptions
 from cordwood.spark.batch import LogReader
-from cordwood.spark.bounds import check_names, check_start
 from cordwood.spark.errors import UNSUPPORTED, SparkLogError
-from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.partitions import find_partitions
-from cordwood.spark.schema import table_schema
+from cordwood.spark.schema import query_of, schema_of
 from cordwood.spark.stream import LogStreamReader
 
 __all__ = ["LogDataSource", "register"]
 
 
 class LogDataSource(DataSource):
-    """`format("cordwood")`: Kafka partition directories as rows. The options are those of `SparkLogOptions`."""
+    """`format("cordwood")`: Kafka partition directories as rows. The options are in the README."""
 
     @classmethod
     def name(cls) -> str:
@@ -27,31 +25,26 @@ class LogDataSource(DataSource):
         return "cordwood"
 
     @cached_property
-    def log_options(self) -> SparkLogOptions:
+    def log_options(self) -> _SourceOptions:
         """The options, checked together with the paths.
 
         It is lazy because Spark also creates a source for a write, which has other options.
         """
-        options = SparkLogOptions.from_options(self.options)
-        # warnings about skipped directories come from the plan of the query
-        chosen = find_partitions(options, warn=lambda _: None)
-        # a stream may find partitions that were created after its first offsets were recorded
-        check_names(options, chosen, is_whole=options.has_end)
-        if options.has_end:
-            check_start(options)
+        options = _SourceOptions(dict(self.options))
+        options.check()
         return options
 
     def schema(self) -> StructType:
         """Return the columns that the options select. Invalid options fail `.load()` here."""
-        return table_schema(self.log_options)
+        return schema_of(query_of(self.log_options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch query."""
-        return LogReader(self.log_options, schema)
+        return LogReader(query_of(self.log_options, schema))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  (Spark's name)
         """Return the reader of a stream."""
-        return LogStreamReader(self.log_options, schema)
+        return LogStreamReader(query_of(self.log_options, schema, is_stream=True))
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: ARG002  (Spark's names)
         """Refuse to write."""

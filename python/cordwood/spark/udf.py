@@ -13,10 +13,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sql
 
 import cordwood as cw
-from cordwood._core import _has_segments
+from cordwood._core import _has_segments, _partition_directory
 from cordwood.spark.errors import BAD_OPTION, NOT_FOUND, SparkLogError
 from cordwood.spark.lookup import ACCEPTED_TYPES, NULL, LookupSpec, OnMissing, expected_type
-from cordwood.spark.partitions import absolute, local_path
 
 __all__ = ["LookUp", "locate", "offset_for_time"]
 
@@ -122,9 +121,9 @@ def _path(path: str | os.PathLike[str] | None) -> str | None:
     if path is None:
         return None
     try:
-        local = local_path(os.fspath(path))
-        if _has_segments(local):
-            return absolute(local)
+        directory, _, _ = _partition_directory(os.fspath(path))
+        if _has_segments(directory):
+            return directory
         found = "a directory without a segment (a .log named by 20 digits)"
     except OSError as error:
         found = str(error)

@@ -133,7 +133,7 @@ def test_an_equal_schema_and_columns_may_both_be_given(mode: str) -> None:
     [("offset,value", ["offset"]), ("offset", ["offset", "value"]), ("offset,value", ["value", "offset"])],
 )
 def test_a_schema_and_columns_that_differ_are_refused_with_both(columns: str, names: list[str]) -> None:
-    with refuses("CORDWOOD_BAD_OPTION", "schema", f"columns, {columns} ", f"found '{','.join(names)}'"):
+    with refuses("CORDWOOD_BAD_OPTION", "schema", f"columns, {columns} ", f'found "{",".join(names)}"'):
         source(EDGE.path, columns=columns).reader(schema=struct(*names))
     with refuses("CORDWOOD_BAD_OPTION", "schema", columns):
         source(EDGE.path, columns=columns).streamReader(schema=struct(*names))

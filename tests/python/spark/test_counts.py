@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import json
 import logging
 import os
 import shutil
@@ -14,27 +14,31 @@ import needs_pyspark  # noqa: F401
 import pytest
 
 import cordwood as cw
-from cordwood.spark.bounds import Bounds
+from cordwood._core import _Query, _SourceOptions, _Task
 from cordwood.spark.errors import CORRUPT_BATCH, SEGMENT_GONE, SparkLogError
-from cordwood.spark.jobs.counting import CountSource, _RecountSource, records_of
-from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.partitions import PartitionDirectory
-from cordwood.spark.split import Piece, plan_splits
+from cordwood.spark.jobs.counting import CountSource, _RecountSource
 from spark.reading import made, source
 
 PLAIN = corpus.partition("01-plain")
 
 
-def planned(path: Path, start: int, end: int, **options: str) -> tuple[SparkLogOptions, list[Piece]]:
-    """The pieces of a range of a partition."""
-    given = SparkLogOptions.from_options({"path": str(path), **options})
-    tasks = plan_splits([Bounds(PartitionDirectory.at(str(path)), start, end)], given)
-    return given, [piece for task in tasks for piece in task]
+def query(path: Path, **options: str) -> _Query:
+    return _Query(_SourceOptions({"path": str(path), **options}))
+
+
+def planned(path: Path, start: int, end: int, **options: str) -> tuple[_Query, list[_Task]]:
+    """The tasks of a range of a partition."""
+    topic, _, number = path.name.rpartition("-")
+    bounds = {
+        f"{name}Offsets": json.dumps({topic: {number: at}}) for name, at in (("starting", start), ("ending", end))
+    }
+    given = query(path, **bounds, **options)
+    return given, given.plan()[1]
 
 
 def counted(path: Path, start: int, end: int, **options: str) -> int:
-    given, pieces = planned(path, start, end, **options)
-    return sum(records_of(piece, given) for piece in pieces)
+    given, tasks = planned(path, start, end, **options)
+    return sum(given.count(piece.task) for task in tasks for piece in task.pieces)
 
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=str)
@@ -54,38 +58,6 @@ def test_counts_are_those_of_the_corpus(part: corpus.Partition) -> None:
         assert counted(part.path, low, stable, isolationLevel="read_committed") == len(committed), low
 
 
-@pytest.fixture
-def scanned(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The ranges whose records are read for a count."""
-    ranges: list[tuple[int, int]] = []
-    from cordwood.spark.jobs import counting
-
-    def note(piece: Piece, _: SparkLogOptions) -> int:
-        ranges.append((piece.split.start_offset, piece.split.end_offset))
-        return 0
-
-    monkeypatch.setattr(counting, "_scanned", note)
-    return ranges
-
-
-def test_exact_headers_are_enough_to_count(scanned: list[tuple[int, int]]) -> None:
-    assert counted(PLAIN.path, 0, 1500) == 1500
-    assert counted(PLAIN.path, 0, 1500, isolationLevel="read_committed") == 1500
-    assert scanned == []
-    counted(PLAIN.path, 3, 1500)
-    assert len(scanned) == 1
-    assert scanned[0][0] == 3
-    assert scanned[0][1] < 50
-
-
-def test_adjacent_transactions_are_read_together(scanned: list[tuple[int, int]]) -> None:
-    part = corpus.partition("11-transactions")
-    headers = cw.Log(part.path).batches().to_arrow().to_pylist()
-    runs = [sure for sure, _ in itertools.groupby(headers, lambda header: not header["is_transactional"]) if not sure]
-    counted(part.path, 0, cw.Log(part.path).last_stable_offset, isolationLevel="read_committed")
-    assert 0 < len(scanned) <= len(runs) < sum(header["is_control"] for header in headers)
-
-
 def gone(path: Path, base_offset: int) -> None:
     for file in path.glob(f"{base_offset:020}.*"):
         file.unlink()
@@ -96,33 +68,33 @@ def test_a_segment_that_was_removed_after_planning_is_an_error(
     copied: Callable[[Path], Path], caplog: pytest.LogCaptureFixture, base_offset: int, left: int
 ) -> None:
     path = copied(PLAIN.path)
-    strict, pieces = planned(path, 0, 1500, maxPartitionBytes="100000000")
+    strict, tasks = planned(path, 0, 1500, maxPartitionBytes="100000000")
     gone(path, base_offset)
     with pytest.raises(SparkLogError, match="orders-0") as caught:
-        records_of(pieces[0], strict)
+        strict.count(tasks[0])
     assert caught.value.code == SEGMENT_GONE
-    lenient = SparkLogOptions.from_options({"path": str(path), "failOnDataLoss": "false"})
-    assert records_of(pieces[0], lenient) == left
+    lenient = query(path, failOnDataLoss="false")
+    assert lenient.count(tasks[0]) == left
     assert SEGMENT_GONE in caplog.text
 
 
 def test_a_segment_that_was_shortened_after_planning_is_an_error(copied: Callable[[Path], Path]) -> None:
     path = copied(PLAIN.path)
-    strict, pieces = planned(path, 0, 1500)
+    strict, tasks = planned(path, 0, 1500)
     last = max(path.glob("*.log"))
     os.truncate(last, last.stat().st_size - 1)
     with pytest.raises(SparkLogError, match="shortened") as caught:
-        records_of(pieces[0], strict)
+        strict.count(tasks[0])
     assert caught.value.code == SEGMENT_GONE
-    lenient = SparkLogOptions.from_options({"path": str(path), "failOnDataLoss": "false"})
-    assert records_of(pieces[0], lenient) == cw.Log(path).log_end_offset
+    lenient = query(path, failOnDataLoss="false")
+    assert lenient.count(tasks[0]) == cw.Log(path).log_end_offset
 
 
 def test_records_deleted_inside_a_batch_after_planning_are_not_counted(copied: Callable[[Path], Path]) -> None:
     path = copied(PLAIN.path)
-    lenient, pieces = planned(path, 0, 1500, failOnDataLoss="false")
+    lenient, tasks = planned(path, 0, 1500, failOnDataLoss="false")
     (path.parent / "log-start-offset-checkpoint").write_text("0\n1\norders 0 103\n")
-    assert sum(records_of(piece, lenient) for piece in pieces) == 1397
+    assert sum(map(lenient.count, tasks)) == 1397
 
 
 def test_a_second_count_does_not_repeat_warnings(caplog: pytest.LogCaptureFixture) -> None:

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from pyspark.sql.datasource import DataSourceReader
 from scripts import run, write_script
 
 import cordwood as cw
+from cordwood._core import _logs_opened as logs_opened
+from cordwood._core import _open_log as open_cached
 from cordwood.spark import errors, locate
-from cordwood.spark.log_cache import open_cached
 from cordwood.spark.source import LogDataSource
 from spark.reading import again, plan, source, struct
 
@@ -133,31 +135,30 @@ def test_a_task_opens_only_the_segments_of_its_range(tmp_path: Path, script_envi
 
 
 @pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The paths of the opened logs."""
-    paths: list[str] = []
-    real = cw.Log
+def opened() -> Callable[[], int]:
+    """Returns how many logs were opened since the last call."""
+    before = logs_opened()
 
-    def counted(path: Any, *args: Any, **kwargs: Any) -> Any:
-        paths.append(os.path.realpath(path))
-        return real(path, *args, **kwargs)
+    def since() -> int:
+        nonlocal before
+        before, last = logs_opened(), before
+        return before - last
 
-    monkeypatch.setattr(cw, "Log", counted)
-    return paths
+    return since
 
 
-def test_the_cache_opens_a_path_once(monkeypatch: pytest.MonkeyPatch, copied: Any, opened: list[str]) -> None:
+def test_the_cache_opens_a_path_once(monkeypatch: pytest.MonkeyPatch, copied: Any, opened: Callable[[], int]) -> None:
     """Under every spelling of the path."""
     path = copied(corpus.partition("19-leader-epochs").path)
     monkeypatch.chdir(path.parent)
     for spelling in (str(path), str(path), f"{path}/", path.name):
         assert open_cached(spelling).log_end_offset > 0
-    assert opened == [str(path)]
+    assert opened() == 1
     open_cached(str(path), io="mmap")
-    assert opened == [str(path)] * 2
-    log = open_cached(str(path))
-    assert open_cached(str(path), refresh=False) is log
-    assert opened == [str(path)] * 2
+    assert opened() == 1
+    open_cached(str(path))
+    open_cached(str(path), refresh=False)
+    assert opened() == 0
 
 
 def grown(path: Path, first: int) -> None:
@@ -167,7 +168,7 @@ def grown(path: Path, first: int) -> None:
 
 
 @pytest.mark.parametrize("refresh", [True, False])
-def test_a_replaced_directory_is_opened_again(copied: Any, opened: list[str], refresh: bool) -> None:
+def test_a_replaced_directory_is_opened_again(copied: Any, opened: Callable[[], int], refresh: bool) -> None:
     path = copied(PLAIN.path)
     assert open_cached(str(path)).log_end_offset == 1500
     shutil.copytree(corpus.partition("15-one-record").path, path.parent / "new")
@@ -176,7 +177,7 @@ def test_a_replaced_directory_is_opened_again(copied: Any, opened: list[str], re
     # without refresh the cached log is returned, for the earlier plan
     assert open_cached(str(path), refresh=refresh).log_end_offset == (1 if refresh else 1500)
     assert open_cached(str(path)).log_end_offset == 1
-    assert len(opened) == 2
+    assert opened() == 2
 
 
 SEALED = "00000000000000000400.log"
@@ -260,7 +261,7 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
 
 FORKED = """
 import os, sys
-from cordwood.spark.log_cache import open_cached
+from cordwood._core import _open_log as open_cached
 path = sys.argv[1]
 rows = lambda: open_cached(path).scan(columns=["offset"]).to_arrow().num_rows
 assert rows() == 1500
@@ -342,15 +343,15 @@ def test_an_error_of_a_reader_pickles_with_its_text_and_place() -> None:
     assert (told.segment, told.position) == (285, 2126)
 
 
-def test_planning_opens_each_of_many_logs_once(tmp_path: Path, opened: list[str]) -> None:
+def test_planning_opens_each_of_many_logs_once(tmp_path: Path, opened: Callable[[], int]) -> None:
     """More logs than the maximum of the cache."""
     for number in range(80):
         shutil.copytree(corpus.partition("15-one-record").path, tmp_path / f"many-{number}")
     reader = source(tmp_path).reader(struct("offset"))
-    opened.clear()
+    opened()
     splits = reader.partitions()
-    assert len(opened) == len(set(opened)) == 80
-    assert sum(len(split.value) for split in splits) == 80
+    assert opened() == 80
+    assert sum(len(split.value.pieces) for split in splits) == 80
 
 
 MANY_FILES = """

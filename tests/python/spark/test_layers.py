@@ -11,19 +11,9 @@ SPARK = Path(__file__).resolve().parents[3] / "python" / "cordwood" / "spark"
 # from the lowest layer up; the package itself only imports names lazily
 ORDER = [
     "errors",
-    "topic_pattern",
-    "option_parsing",
     "arrow_scalars",
-    "options",
-    "partitions",
-    "log_cache",
-    "offset_gaps",
-    "position",
-    "bounds",
-    "segments",
+    "workers",
     "schema",
-    "split",
-    "read",
     "batch",
     "stream",
     "source",
@@ -34,20 +24,7 @@ ORDER = [
 ]
 
 # modules that can be used and tested without Spark
-WITHOUT_SPARK = [
-    "errors",
-    "topic_pattern",
-    "option_parsing",
-    "arrow_scalars",
-    "options",
-    "partitions",
-    "log_cache",
-    "offset_gaps",
-    "position",
-    "bounds",
-    "segments",
-    "split",
-]
+WITHOUT_SPARK = ["errors", "arrow_scalars", "workers"]
 
 
 def modules() -> Iterator[tuple[str, Path]]:
@@ -80,9 +57,9 @@ def test_no_module_uses_one_above_it() -> None:
 
 
 def test_an_upward_use_is_seen(tmp_path: Path) -> None:
-    path = tmp_path / "log_cache.py"
+    path = tmp_path / "workers.py"
     path.write_text("from cordwood.spark.source import LogDataSource\n")
-    assert list(upward("log_cache", path)) == ["log_cache.py uses source"]
+    assert list(upward("workers", path)) == ["workers.py uses source"]
 
 
 def test_planning_needs_no_spark() -> None:

@@ -184,7 +184,7 @@ def test_each_worker_opens_a_log_once_for_all_tasks_batches_and_queries(spark: A
     path = str(corpus.partition("02-gzip").path)
 
     def look(_: int) -> str:
-        from cordwood.spark.log_cache import open_cached
+        from cordwood._core import _open_log as open_cached
 
         return f"{os.getpid()} {id(open_cached(path))}"
 

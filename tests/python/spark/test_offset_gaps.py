@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cordwood as cw
-from cordwood.spark.offset_gaps import is_compacted
-from cordwood.spark.options import SparkLogOptions
+from cordwood._core import _SourceOptions
 from spark.changes import aged
 from spark.reading import offsets, plan, read, refuses
 from spark.streaming import EARLIEST, Engine, flat, grow, rows_of
@@ -29,8 +28,8 @@ MODES = ["FAILFAST", "DROPMALFORMED", "PERMISSIVE"]
 SPLITS: list[dict[str, Any]] = [{}, {"maxPartitionBytes": 9000}, {"maxPartitionBytes": 1}, {"minPartitions": 7}]
 
 
-def options(**given: str) -> SparkLogOptions:
-    return SparkLogOptions.from_options({"path": "x", **given})
+def options(**given: str) -> _SourceOptions:
+    return _SourceOptions({"path": "x", **given})
 
 
 def remove(path: Path, *bases: int) -> None:
@@ -150,12 +149,16 @@ def test_a_range_returns_every_record_or_is_refused(
     assert offsets(without(gone), failOnDataLoss=False, **chosen) == [o for o in wanted if o in there]
 
 
-def test_the_option_takes_precedence_over_the_files() -> None:
-    compacted, plain = cw.Log(corpus.partition("12-compacted").path), cw.Log(PLAIN.path)
-    assert is_compacted(compacted, options())
-    assert not is_compacted(plain, options())
-    assert not is_compacted(compacted, options(cleanupPolicy="delete"))
-    assert is_compacted(plain, options(cleanupPolicy="compact"))
+def test_the_option_takes_precedence_over_the_files(copied: Any) -> None:
+    compacted = corpus.partition("12-compacted").path
+    assert len(offsets(compacted)) == len(offsets(compacted, failOnDataLoss=False))
+    with refuses("CORDWOOD_SEGMENT_GONE", "2894 to 2940"):
+        offsets(compacted, cleanupPolicy="delete")
+    path = copied(PLAIN.path)
+    remove(path, 400)
+    with refuses("CORDWOOD_SEGMENT_GONE"):
+        offsets(path)
+    assert offsets(path, cleanupPolicy="compact") == left(400)
 
 
 def test_the_checkpoint_of_kafkas_cleaner_shows_that_a_log_is_compacted(copied: Any) -> None:
@@ -178,7 +181,7 @@ def test_damage_is_not_treated_as_compaction(copied: Any) -> None:
     with (path / name(0)).open("r+b") as file:
         file.seek(corpus.batches(PLAIN)[3]["position"] + 70)
         file.write(b"\xff\xfe")
-    assert not is_compacted(cw.Log(path), options())
+    assert not cw.Log(path).is_compacted
     with refuses("CORDWOOD_SEGMENT_GONE", "missing between segment 400 and segment 1217"):
         read(path, mode="DROPMALFORMED")
 
@@ -194,7 +197,7 @@ def test_damage_is_not_treated_as_compaction(copied: Any) -> None:
     ],
 )
 def test_the_cleanup_policy_is_written_as_in_kafka(text: str, policy: str) -> None:
-    assert options(cleanupPolicy=text).cleanup_policy == policy
+    assert options(cleanupPolicy=text).texts["cleanupPolicy"] == policy
 
 
 @pytest.mark.parametrize("text", ["", "none", "compact;delete", "delete,"])

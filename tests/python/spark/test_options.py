@@ -9,7 +9,7 @@ import corpus
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from cordwood.spark.options import SparkLogOptions
+from cordwood._core import _SourceOptions
 from spark.reading import CITIES, DATA, NAMES, PARTS, expected, got, made, plan, read, refuses, source, struct
 
 
@@ -198,12 +198,12 @@ def test_options_survive_a_conversion_to_strings() -> None:
         "io": "mmap",
         "table": "records",
     }
-    checked = SparkLogOptions.from_options(given)
-    written = checked.to_options()
+    checked = _SourceOptions(given)
+    written = checked.texts
     assert all(isinstance(text, str) for text in written.values())
-    assert SparkLogOptions.from_options(written) == checked
-    assert SparkLogOptions.from_options({name.lower(): text for name, text in written.items()}) == checked
-    assert SparkLogOptions.from_options(SparkLogOptions.from_options({"path": "x"}).to_options()) is not None
+    assert _SourceOptions(written) == checked
+    assert _SourceOptions({name.lower(): text for name, text in written.items()}) == checked
+    assert _SourceOptions({"path": "x"}).texts == {"paths": '["x"]'}
 
 
 @pytest.mark.parametrize("given", [{"maxOffsetsPerTrigger": 5}, {"minOffsetsPerTrigger": 5, "maxTriggerDelay": "1m"}])

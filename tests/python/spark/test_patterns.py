@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+import shutil
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
+import corpus
 import needs_pyspark  # noqa: F401
 import pytest
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import functions as f
 
-from cordwood.spark.topic_pattern import TopicPatternError, topic_pattern
+from cordwood._core import _Query, _SourceOptions
+from cordwood.spark import errors
 from spark.test_subscriptions import PATTERNS, TOPICS
 
 pytestmark = pytest.mark.spark
@@ -53,14 +57,27 @@ def patterns(seed: int, count: int) -> list[str]:
     return sorted({pattern for pattern in made if pattern.strip()} | {pattern for pattern, _ in PATTERNS})
 
 
-def found_here(pattern: str) -> set[str] | None:
-    try:
-        return {name for name in NAMES if topic_pattern(pattern).search(name)}
-    except TopicPatternError:
-        return None
+Find = Callable[[str], set[str] | None]
 
 
-def test_java_finds_a_pattern_in_the_same_names(spark: Any) -> None:
+@pytest.fixture(scope="module")
+def found_here(tmp_path_factory: pytest.TempPathFactory) -> Find:
+    """Returns the names that a pattern selects, by `subscribePattern`; `None` if the pattern is refused."""
+    data = tmp_path_factory.mktemp("topics")
+    for name in NAMES:
+        shutil.copytree(corpus.partition("15-one-record").path, data / f"{name}-0")
+
+    def found(pattern: str) -> set[str] | None:
+        try:
+            ranges = _Query(_SourceOptions({"path": str(data), "subscribePattern": pattern})).ranges()
+        except errors.SparkLogError as error:
+            return {errors.BAD_OPTION: None, errors.NOT_FOUND: set()}[str(error.code)]
+        return {one.topic for one in ranges if one.topic is not None}
+
+    return found
+
+
+def test_java_finds_a_pattern_in_the_same_names(spark: Any, found_here: Find) -> None:
     """By `RLIKE`, which is `Matcher.find` of a `java.util.regex.Pattern`, over every pattern and name at once."""
     here = {pattern: found_here(pattern) for pattern in patterns(seed=10, count=9000)}
     taken = {pattern: names for pattern, names in here.items() if names is not None}
@@ -75,7 +92,7 @@ def test_java_finds_a_pattern_in_the_same_names(spark: Any) -> None:
     assert sum(0 < len(names) < len(NAMES) for names in taken.values()) > 400
 
 
-def test_what_java_refuses_is_refused(spark: Any) -> None:
+def test_what_java_refuses_is_refused(spark: Any, found_here: Find) -> None:
     compile_in_java = spark._jvm.java.util.regex.Pattern.compile  # noqa: SLF001  (the only way to it)
     refused = 0
     for pattern in patterns(seed=11, count=600):

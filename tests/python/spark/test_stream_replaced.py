@@ -13,14 +13,12 @@ import corpus
 import needs_pyspark  # noqa: F401
 import pytest
 from batches import Rec, batch, name
-from hypothesis import given
-from hypothesis import strategies as st
 
 import cordwood as cw
-from cordwood.spark.position import Position, read_positions, write_positions
 from spark.reading import refuses
-from spark.streaming import EARLIEST, Engine, flat, offsets_of, rows_of, through_json
+from spark.streaming import EARLIEST, Engine, flat, rows_of, through_json
 
+PLAIN = corpus.partition("01-plain")
 IDS = ("aFsHoJ8mSkaI5w7rWQb5Qg", "6sc1tPBuS4ODmV6YKUWCjg")
 
 
@@ -201,36 +199,23 @@ def test_a_changed_log_is_data_loss_with_cleanup_policy_delete(tmp_path: Path) -
 
 @pytest.mark.parametrize("part", corpus.partitions(), ids=lambda part: f"{part.case}/{part.name}")
 def test_positions_of_the_corpus_are_stable(part: corpus.Partition) -> None:
-    """A position that is taken twice from a log has no mismatch."""
+    """A stream that starts again where it ended finds nothing new and no difference."""
+    engine = Engine(part.path, isolationLevel="read_uncommitted", **EARLIEST)
+    engine.all()
     log = cw.Log(part.path)
-    for offset in {log.log_start_offset, log.log_end_offset, (log.log_start_offset + log.log_end_offset) // 2}:
-        position = Position.of(log, offset)
-        assert position.mismatch(Position.of(cw.Log(part.path), offset), lambda: False) is None
-        written = through_json(write_positions({(part.topic, part.number): position}))
-        assert read_positions(written) == {(part.topic, part.number): position}
-        assert offsets_of(written) == {part.topic: {str(part.number): offset}}
-
-
-NAMES = st.tuples(st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True), st.integers(0, 2**31 - 1))
-POSITIONS = st.builds(
-    Position,
-    st.integers(0, 2**63 - 1),
-    st.none() | st.sampled_from(IDS),
-    st.none() | st.integers(0, 2**31 - 1),
-    st.none() | st.integers(0, 2**32 - 1),
-)
-
-
-@given(st.dictionaries(NAMES, POSITIONS, max_size=5))
-def test_positions_are_read_back_from_what_spark_keeps(positions: dict[tuple[str, int], Position]) -> None:
-    assert read_positions(through_json(write_positions(positions))) == positions
+    assert engine.offsets == {part.topic: {str(part.number): log.log_end_offset}}
+    assert through_json(engine.at) == engine.at
+    assert Engine(part.path, checkpoint=engine.at, **EARLIEST).batch() is None
 
 
 def test_the_offsets_of_sparks_kafka_source_are_positions_too() -> None:
-    assert read_positions({"t": {"0": 5, "11": 7}}) == {("t", 0): Position(5), ("t", 11): Position(7)}
+    engine = Engine(PLAIN.path, checkpoint={"orders": {"0": 1497}}, **EARLIEST)
+    assert flat(engine.all()) == rows_of("orders", 0, range(1497, 1500))
 
 
 @pytest.mark.parametrize("value", ["5", None, 1.5, {}, {"offset": "5"}, {"offset": 5, "later": 1}, [5]])
 def test_values_that_are_not_offsets_are_refused(value: Any) -> None:
+    engine = Engine(PLAIN.path, **EARLIEST)
+    engine.at = {"orders": {"0": value}}
     with refuses("CORDWOOD_BAD_OPTION", "checkpointLocation"):
-        read_positions({"t": {"0": value}})
+        engine.batch()

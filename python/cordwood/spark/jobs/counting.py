@@ -1,32 +1,24 @@
 """Counts of records, computed by the executors."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
 from typing import Literal, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BooleanType, IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-import cordwood as cw
-from cordwood.spark.batch import LogPartition, LogReader, partitions_of
-from cordwood.spark.bounds import open_log, resolve, with_codes
+from cordwood._core import _SourceOptions, _Task
+from cordwood.spark.batch import LogPartition, LogReader
 from cordwood.spark.jobs.reading import Option, Paths, checked, load
-from cordwood.spark.offset_gaps import offsets_in_gaps
-from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.read import read_pieces
-from cordwood.spark.schema import Shape
+from cordwood.spark.schema import query_of
 from cordwood.spark.source import LogDataSource
-from cordwood.spark.split import Piece, narrowed, part_of
 
-__all__ = ["By", "count", "counts", "records_of"]
+__all__ = ["By", "count", "counts"]
 
 By: TypeAlias = Literal["partition", "key", "hour"]
 
@@ -40,19 +32,6 @@ _COUNTS = StructType(
         StructField("offsetGap", LongType()),
     ]
 )
-_HEADERS = Shape(
-    StructType(
-        [
-            StructField("baseOffset", LongType()),
-            StructField("lastOffset", LongType()),
-            StructField("count", IntegerType()),
-            StructField("isTransactional", BooleanType()),
-            StructField("isControl", BooleanType()),
-        ]
-    ),
-    "batches",
-)
-_OFFSETS = Shape(StructType([StructField("offset", LongType())]), "records")
 
 
 def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Option) -> DataFrame:
@@ -74,7 +53,7 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
     given = checked(path, options)
     match by:
         case "partition":
-            return counts(spark, replace(given, table="records", columns=None))
+            return counts(spark, given.replaced({"table": None, "columns": None}))
         case "key":
             return _column(spark, given, "key").groupBy("key").agg(_records())
         case "hour":
@@ -82,7 +61,7 @@ def count(spark: SparkSession, path: Paths, by: By = "partition", **options: Opt
     raise ValueError(f"by={by!r}: records are counted by 'partition', 'key' or 'hour'")
 
 
-def counts(spark: SparkSession, options: SparkLogOptions, *, warns: bool = True) -> DataFrame:
+def counts(spark: SparkSession, options: _SourceOptions, *, warns: bool = True) -> DataFrame:
     """Count the records that the options select: `topic partition records offsetGap`.
 
     Without *warns* there is no warning about damage or lost data: for a second count of the same range.
@@ -106,7 +85,7 @@ class CountSource(LogDataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002  (there is one schema)
         """Return the reader of a count."""
-        return _CountReader(self.log_options, super().schema())
+        return _CountReader(query_of(self.log_options))
 
 
 class _RecountSource(CountSource):
@@ -115,26 +94,28 @@ class _RecountSource(CountSource):
         return "cordwood_recounts"
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
-        return _RecountReader(self.log_options, LogDataSource.schema(self))
+        return _RecountReader(query_of(self.log_options))
 
 
 class _CountReader(LogReader):
     def partitions(self) -> list[InputPartition]:
+        ranges, tasks = self.query.plan()
         # every partition has a row, also one with an empty range
-        bounds = list(resolve(self.options))
-        none = (Piece(bound.directory, cw.Split(bound.path, 0, 0)) for bound in bounds)
-        return [*partitions_of(bounds, self.options), LogPartition(tuple(none))]
+        return [*map(LogPartition, tasks), LogPartition([(one.topic, one.partition) for one in ranges])]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        for piece in partition.value:
-            of = piece.directory
-            row = {
-                "topic": of.topic,
-                "partition": of.partition,
-                "records": records_of(piece, self.options),
-                "offsetGap": _offset_gap(piece, self.options),
-            }
-            yield pa.RecordBatch.from_pylist([row], schema=to_arrow_schema(_COUNTS))
+        if isinstance(partition.value, _Task):
+            for piece in partition.value.pieces:
+                count, gap = self.query.count(piece.task), self.query.offset_gap(piece)
+                yield _row(piece.topic, piece.partition, count, gap)
+        else:
+            for topic, number in partition.value:
+                yield _row(topic, number, 0, 0)
+
+
+def _row(topic: str | None, partition: int | None, records: int, offset_gap: int) -> pa.RecordBatch:
+    row = {"topic": topic, "partition": partition, "records": records, "offsetGap": offset_gap}
+    return pa.RecordBatch.from_pylist([row], schema=to_arrow_schema(_COUNTS))
 
 
 class _RecountReader(_CountReader):
@@ -158,73 +139,11 @@ def _silence() -> Iterator[None]:
         logger.disabled = was
 
 
-def _offset_gap(piece: Piece, options: SparkLogOptions) -> int:
-    start, end = piece.split.start_offset, piece.split.end_offset
-    if start >= end:
-        return 0
-    # the log as it was when it was counted
-    log = open_log(piece.directory, options, refresh=False)
-    return with_codes(piece.directory, partial(offsets_in_gaps, log, start, end))
-
-
-def records_of(piece: Piece, options: SparkLogOptions) -> int:
-    """Count the records of a piece, from the batch headers where these are exact.
-
-    *Errors*: those of `read_pieces`.
-    """
-    start, end = piece.split.start_offset, piece.split.end_offset
-    if start >= end:
-        return 0
-    if options.mode != "FAILFAST":
-        # a skipped batch would be counted by its header
-        return _scanned(piece, options)
-    records = 0
-    inexact: list[tuple[int, int]] = []
-    # if the range may begin later than planned, the first batch may have lost records
-    is_whole = options.fail_on_data_loss
-    for batch in read_pieces((piece,), replace(options, table="batches"), _HEADERS):
-        first, last, count, is_transactional, is_control = batch.columns
-        exact = pc.and_(pc.is_valid(count), pc.and_(pc.greater_equal(first, start), pc.less(last, end)))
-        if options.isolation_level == "read_committed":
-            exact = pc.and_not(exact, is_transactional)
-        if not is_whole:
-            exact = pc.and_(exact, pc.greater(first, first[0]))
-            is_whole = True
-        records += pc.sum(count.filter(pc.and_not(exact, is_control)), min_count=0).as_py()
-        # control batches may be included, which joins the ranges on both sides; a scan skips them
-        rest = pc.invert(exact)
-        inexact += zip(first.filter(rest).to_pylist(), last.filter(rest).to_pylist(), strict=True)
-    parts = (part_of(piece.split, max(low, start), min(high, end), 0) for low, high in _joined(inexact))
-    return records + sum(_scanned(narrowed(piece, part), options) for part in parts)
-
-
-def _joined(batches: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Join neighbouring batches, (first, last), to half-open ranges.
-
-    >>> _joined([(0, 4), (5, 9), (12, 12)])
-    [(0, 10), (12, 13)]
-    """
-    ranges: list[tuple[int, int]] = []
-    for first, last in batches:
-        if ranges and ranges[-1][1] == first:
-            ranges[-1] = (ranges[-1][0], last + 1)
-        else:
-            ranges.append((first, last + 1))
-    return ranges
-
-
-def _scanned(piece: Piece, options: SparkLogOptions) -> int:
-    return sum(batch.num_rows for batch in read_pieces((piece,), _without_damage(options), _OFFSETS))
-
-
-def _without_damage(options: SparkLogOptions) -> SparkLogOptions:
-    # rows for damage with PERMISSIVE are not records
-    return replace(options, mode="DROPMALFORMED") if options.mode == "PERMISSIVE" else options
-
-
-def _column(spark: SparkSession, options: SparkLogOptions, *columns: str) -> DataFrame:
-    given = _without_damage(options)
-    return load(spark, replace(given, table="records", columns=columns, include_headers=False))
+def _column(spark: SparkSession, options: _SourceOptions, *columns: str) -> DataFrame:
+    # rows for damage are not records
+    mode = "DROPMALFORMED" if options.mode == "PERMISSIVE" else options.mode
+    changes = {"mode": mode, "table": None, "columns": ",".join(columns), "includeHeaders": None}
+    return load(spark, options.replaced(changes))
 
 
 def _records() -> Column:

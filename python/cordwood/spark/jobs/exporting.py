@@ -1,27 +1,24 @@
 """Export of a log to partitioned Parquet, which can be interrupted at any point and repeated."""
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from cordwood import ConfigError, CordwoodError
+from cordwood._core import _local_path, _open_log, _SourceOptions
 from cordwood.spark.jobs.counting import counts
 from cordwood.spark.jobs.errors import ExportError
 from cordwood.spark.jobs.export_run import Export, Progress, carry_out
 from cordwood.spark.jobs.journal import Counts, Journal, Plan
 from cordwood.spark.jobs.outputs import local_output
 from cordwood.spark.jobs.ranges import Step, plan_steps
-from cordwood.spark.jobs.reading import Option, Paths, checked, load, parallelism, ranges_of
-from cordwood.spark.log_cache import open_cached
-from cordwood.spark.option_parsing import write_offsets
-from cordwood.spark.options import SparkLogOptions
-from cordwood.spark.partitions import local_path
+from cordwood.spark.jobs.reading import Option, Paths, checked, load, parallelism, ranges_of, write_offsets
 
 __all__ = ["export"]
 
@@ -96,7 +93,8 @@ def export(  # noqa: PLR0913  (options, by name)
             f"table={given.table}: expected records, because only records are exported (write other tables with Spark)"
         )
     # absolute, for the plan; links are not resolved
-    given = replace(given, paths=tuple(os.path.abspath(local_path(one)) for one in given.paths))  # noqa: PTH100
+    paths = [os.path.abspath(_local_path(one)) for one in given.paths]  # noqa: PTH100
+    given = given.replaced({"paths": json.dumps(paths)})
     target = local_output(output, given.paths)
     target.mkdir(parents=True, exist_ok=True)
     journal = Journal(target)
@@ -112,13 +110,13 @@ def export(  # noqa: PLR0913  (options, by name)
             _write(spark, _reading(given, step), staging, compression)
 
         def count(step: Step) -> Counts:
-            rows = counts(spark, replace(_reading(given, step), columns=None), warns=False).collect()
+            rows = counts(spark, _reading(given, step).replaced({"columns": None}), warns=False).collect()
             return {(row.topic, row.partition): row.records for row in rows}
 
         return carry_out(journal, plan, write, count, progress or _silent)
 
 
-def _planned(spark: SparkSession, options: SparkLogOptions, step_bytes: int | None) -> Plan:
+def _planned(spark: SparkSession, options: _SourceOptions, step_bytes: int | None) -> Plan:
     ranges = ranges_of(options)
     piece_bytes = min(options.max_partition_bytes or _PIECE_BYTES, step_bytes or sys.maxsize)
     return Plan(
@@ -136,25 +134,30 @@ def _planned(spark: SparkSession, options: SparkLogOptions, step_bytes: int | No
     )
 
 
-def _reading(options: SparkLogOptions, step: Step) -> SparkLogOptions:
+def _reading(options: _SourceOptions, step: Step) -> _SourceOptions:
     """Restrict a read to a step."""
+    named = [part.named for part in step.ranges]
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(named):
+        topics.setdefault(topic, []).append(partition)
     columns = options.columns
-    return replace(
-        options,
-        subscribe=None,
-        subscribe_pattern=None,
-        assign=frozenset(part.named for part in step.ranges),
-        starting_timestamp=None,
-        starting_offsets_by_timestamp=None,
-        starting_offsets={part.named: part.start_offset for part in step.ranges},
-        ending_timestamp=None,
-        ending_offsets_by_timestamp=None,
-        ending_offsets={part.named: part.end_offset for part in step.ranges},
-        columns=None if columns is None else tuple(dict.fromkeys([*columns, *_PLACING])),
+    return options.replaced(
+        {
+            "subscribe": None,
+            "subscribePattern": None,
+            "assign": json.dumps(topics),
+            "startingTimestamp": None,
+            "startingOffsetsByTimestamp": None,
+            "startingOffsets": write_offsets({part.named: part.start_offset for part in step.ranges}),
+            "endingTimestamp": None,
+            "endingOffsetsByTimestamp": None,
+            "endingOffsets": write_offsets({part.named: part.end_offset for part in step.ranges}),
+            "columns": None if columns is None else ",".join(dict.fromkeys([*columns, *_PLACING])),
+        }
     )
 
 
-def _write(spark: SparkSession, options: SparkLogOptions, staging: Path, compression: str) -> None:
+def _write(spark: SparkSession, options: _SourceOptions, staging: Path, compression: str) -> None:
     rows = load(spark, options).withColumn("date", F.expr(_DATE))
     with _settings(spark, _WRITER):
         # not percent-encoded: Hadoop does not decode such a URL
@@ -176,7 +179,7 @@ def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None
                 spark.conf.set(name, old)
 
 
-def _relaxed(plan: Plan, options: SparkLogOptions, output: Path) -> dict[str, str]:
+def _relaxed(plan: Plan, options: _SourceOptions, output: Path) -> dict[str, str]:
     """Refuse other arguments than those of the first start; return the options that are only relaxed."""
     relaxed = {}
     wanted = {"path": ", ".join(plan.source), **plan.options}
@@ -203,9 +206,9 @@ def _said(name: str, value: str | None) -> str:
     return f"no {name}" if value is None else f"{name}={value}"
 
 
-def _deciding(options: SparkLogOptions) -> dict[str, str]:
+def _deciding(options: _SourceOptions) -> dict[str, str]:
     """Format the options that determine the rows, without the paths."""
-    written = options.to_options()
+    written = options.texts
     return {name: written[name] for name in sorted(written) if name not in {*_SAME_ROWS, "path", "paths"}}
 
 
@@ -215,7 +218,7 @@ def _topic_ids(folders: Iterable[str]) -> dict[str, str]:
     for folder in folders:
         # a missing directory is reported when it is read
         with suppress(CordwoodError, OSError):
-            if (found := open_cached(folder).topic_id) is not None:
+            if (found := _open_log(folder).topic_id) is not None:
                 ids[folder] = found
     return ids
 

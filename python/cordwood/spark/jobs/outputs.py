@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cordwood import classify
+from cordwood._core import _local_path
 from cordwood.spark.jobs.errors import OutputError
-from cordwood.spark.partitions import local_path
 
 __all__ = ["local_output", "new_output"]
 
@@ -27,7 +27,7 @@ def local_output(output: str | os.PathLike[str], source: Iterable[str]) -> Path:
             "which this version does not support; export to a shared disk, and copy from there"
         )
         raise OutputError(message, code="export_output", file=text)
-    target = Path(local_path(text)).absolute()
+    target = Path(_local_path(text)).absolute()
     real = target.resolve()
     for path in source:
         if real.is_relative_to(Path(path).resolve()):

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Literal
 
 from cordwood import ConfigError
-from cordwood.spark.log_cache import open_cached
+from cordwood._core import _open_log
 
 __all__ = ["Range", "Step", "cut", "plan_steps"]
 
@@ -63,7 +63,7 @@ def cut(whole: Range, piece_bytes: int, io: Io) -> Iterator[Range]:
     start, end = whole.start_offset, whole.end_offset
     if start >= end:
         return
-    splits = open_cached(whole.path, io=io, refresh=False).plan(piece_bytes, start_offset=start, end_offset=end)
+    splits = _open_log(whole.path, io=io, refresh=False).plan(piece_bytes, start_offset=start, end_offset=end)
     # the outer edges are those of the range, not of the first and the last batch
     edges = [start, *(split.start_offset for split in splits[1:]), end]
     sizes = [split.size for split in splits] or [0]

@@ -3,17 +3,14 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 from weakref import WeakSet
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from cordwood.spark.bounds import end_of, open_log, resolve
+from cordwood._core import _Query, _SourceOptions
 from cordwood.spark.jobs.ranges import Range
-from cordwood.spark.option_parsing import write_offsets
-from cordwood.spark.options import SparkLogOptions
 from cordwood.spark.source import LogDataSource
 
 __all__ = [
@@ -26,6 +23,7 @@ __all__ = [
     "resolve_offsets",
     "segments",
     "texts",
+    "write_offsets",
 ]
 
 Paths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
@@ -57,7 +55,7 @@ def segments(spark: SparkSession, path: Paths, **options: Option) -> DataFrame:
 
     *options* are those of the source. *Cost*: the batch headers are read, by the executors; nothing is decompressed.
     """
-    return load(spark, replace(checked(path, options), table="segments"))
+    return load(spark, checked(path, options).replaced({"table": "segments"}))
 
 
 def resolve_offsets(path: Paths, **options: Option) -> dict[str, str]:
@@ -79,10 +77,22 @@ def resolve_offsets(path: Paths, **options: Option) -> dict[str, str]:
     }
 
 
-def checked(path: Paths, options: Mapping[str, Option]) -> SparkLogOptions:
+def write_offsets(offsets: Mapping[tuple[str, int], int]) -> str:
+    """Format offsets by topic and partition, in a fixed order.
+
+    >>> write_offsets({("orders", 1): 7, ("orders", 0): 23})
+    '{"orders":{"0":23,"1":7}}'
+    """
+    nested: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        nested.setdefault(topic, {})[str(partition)] = offset
+    return _json(nested)
+
+
+def checked(path: Paths, options: Mapping[str, Option]) -> _SourceOptions:
     """Check options given as Python values."""
     paths = [path] if isinstance(path, str | os.PathLike) else path
-    return SparkLogOptions.from_options({**texts(options), "paths": _json([os.fspath(one) for one in paths])})
+    return _SourceOptions({**texts(options), "paths": _json([os.fspath(one) for one in paths])})
 
 
 def texts(options: Mapping[str, Option]) -> dict[str, str]:
@@ -94,25 +104,21 @@ def texts(options: Mapping[str, Option]) -> dict[str, str]:
     return {name: value if isinstance(value, str) else _json(value) for name, value in options.items()}
 
 
-def ranges_of(options: SparkLogOptions) -> list[Range]:
+def ranges_of(options: _SourceOptions) -> list[Range]:
     """Resolve the options now: a range of offsets for each partition, in order."""
-    ranges = []
-    for bound in resolve(options):
-        end = bound.end_offset
-        if options.isolation_level == "read_committed":
-            # a given offset may be above the last stable offset
-            end = min(end, end_of(open_log(bound.directory, options, refresh=False), options))
-        ranges.append(Range(bound.topic, bound.partition, bound.path, bound.start_offset, end))
-    return ranges
+    return [
+        Range(found.topic, found.partition, found.path, found.start_offset, found.end_offset)
+        for found in _Query(options).ranges()
+    ]
 
 
-def load(spark: SparkSession, options: SparkLogOptions, source: type[LogDataSource] = JobsDataSource) -> DataFrame:
+def load(spark: SparkSession, options: _SourceOptions, source: type[LogDataSource] = JobsDataSource) -> DataFrame:
     """Return the DataFrame of a read."""
     sessions = _registered.setdefault(source, WeakSet())
     if spark not in sessions:
         spark.dataSource.register(source)
         sessions.add(spark)
-    return spark.read.format(source.name()).options(**options.to_options()).load()
+    return spark.read.format(source.name()).options(**options.texts).load()
 
 
 def parallelism(spark: SparkSession) -> int:

@@ -1,0 +1,215 @@
+//! Aggregates of a task, from batch headers where these are exact.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int64Type, TimestampMicrosecondType};
+use arrow_array::{Array, ArrayRef, Int64Array, TimestampMicrosecondArray};
+use serde_json::Value;
+
+use super::error::{Code, PlanError, Result};
+use super::options::Mode;
+use super::piece::Piece;
+use super::shape::{TaskBatch, TaskColumn};
+use super::task_reader::{TaskReader, on_damage_of};
+use crate::arrow::Column;
+use crate::log::{Log, OnDamage, Ranges, ScanOptions, ScanStep};
+use crate::record::BatchHeader;
+use crate::types::{IsolationLevel, TimestampType};
+
+/// An aggregate over the rows of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Aggregate {
+    /// The number of rows.
+    Count,
+    MinOffset,
+    MaxOffset,
+    MinTimestamp,
+    MaxTimestamp,
+}
+
+impl Aggregate {
+    /// Reads aggregates from JSON: a list of objects with `function`, and `column` unless that is `count`.
+    ///
+    /// # Errors
+    /// [`Code::BadOption`] for an aggregate that tasks do not compute.
+    pub(crate) fn read_all(aggregates: &Value) -> Result<Vec<Self>> {
+        let wrong = || {
+            let reason = format!(
+                "aggregates: expected count, min and max of offset and timestamp, found {aggregates}"
+            );
+            PlanError::new(Code::BadOption, reason)
+        };
+        let read = |aggregate: &Value| {
+            let part = |name: &str| aggregate.get(name).and_then(Value::as_str);
+            match (part("function")?, part("column")) {
+                ("count", None) => Some(Self::Count),
+                ("min", Some("offset")) => Some(Self::MinOffset),
+                ("max", Some("offset")) => Some(Self::MaxOffset),
+                ("min", Some("timestamp")) => Some(Self::MinTimestamp),
+                ("max", Some("timestamp")) => Some(Self::MaxTimestamp),
+                _ => None,
+            }
+        };
+        aggregates.as_array().ok_or_else(wrong)?.iter().map(|one| read(one).ok_or_else(wrong)).collect()
+    }
+
+    /// Whether the header of a batch gives the aggregate over its records, all of which are rows.
+    fn is_in(self, header: &BatchHeader) -> bool {
+        match self {
+            Self::Count => true,
+            // compaction keeps the offsets of a batch when it removes its first or last record
+            Self::MinOffset | Self::MaxOffset => !header.is_sparse(),
+            Self::MaxTimestamp => header.magic == 2,
+            // a header has the largest timestamp, and the first, which need not be the smallest
+            Self::MinTimestamp => {
+                header.magic == 2 && header.attributes.timestamp_type() == TimestampType::LogAppendTime
+            }
+        }
+    }
+}
+
+/// The aggregates so far.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Aggregated {
+    rows: i64,
+    /// The smallest and the largest; `None` without a row.
+    offsets: Option<(i64, i64)>,
+    /// The same in microseconds.
+    timestamps: Option<(i64, i64)>,
+}
+
+impl Aggregated {
+    fn add_header(&mut self, header: &BatchHeader, count: i32) {
+        self.rows += i64::from(count);
+        let time = header.max_timestamp.saturating_mul(1000);
+        extend(&mut self.offsets, header.base_offset, header.last_offset);
+        extend(&mut self.timestamps, time, time);
+    }
+
+    fn add_rows(&mut self, offsets: &[i64], timestamps: &[i64]) {
+        self.rows += i64::try_from(offsets.len()).unwrap_or(i64::MAX);
+        // offsets increase
+        if let (Some(first), Some(last)) = (offsets.first(), offsets.last()) {
+            extend(&mut self.offsets, *first, *last);
+        }
+        if let (Some(least), Some(most)) = (timestamps.iter().min(), timestamps.iter().max()) {
+            extend(&mut self.timestamps, *least, *most);
+        }
+    }
+
+    /// The row of a task.
+    pub(crate) fn row(&self, aggregates: &[Aggregate]) -> TaskBatch {
+        let long = |value: Option<i64>| -> ArrayRef { Arc::new(Int64Array::from(vec![value])) };
+        let time = |value: Option<i64>| -> ArrayRef {
+            Arc::new(TimestampMicrosecondArray::from(vec![value]).with_timezone("UTC"))
+        };
+        let array = |aggregate: &Aggregate| match aggregate {
+            Aggregate::Count => long(Some(self.rows)),
+            Aggregate::MinOffset => long(self.offsets.map(|(least, _)| least)),
+            Aggregate::MaxOffset => long(self.offsets.map(|(_, most)| most)),
+            Aggregate::MinTimestamp => time(self.timestamps.map(|(least, _)| least)),
+            Aggregate::MaxTimestamp => time(self.timestamps.map(|(_, most)| most)),
+        };
+        let columns = aggregates.iter().map(|aggregate| TaskColumn::Values(array(aggregate))).collect();
+        TaskBatch { rows: 1, columns, topic: None, partition: None }
+    }
+}
+
+fn extend(range: &mut Option<(i64, i64)>, least: i64, most: i64) {
+    let (low, high) = range.unwrap_or((least, most));
+    *range = Some((low.min(least), high.max(most)));
+}
+
+impl TaskReader {
+    /// Adds the rows of a piece.
+    pub(super) fn aggregate_piece(
+        &mut self,
+        piece: &Piece,
+        aggregates: &[Aggregate],
+        found: &mut Aggregated,
+    ) -> Result<()> {
+        if piece.split.start_offset >= piece.split.end_offset {
+            return Ok(());
+        }
+        let log = self.open_log(piece)?;
+        let loses_nothing = self.query().options.fail_on_data_loss;
+        let piece = if loses_nothing { piece.clone() } else { self.remaining(piece.clone(), &log)? };
+        // a damaged batch that is left out would be counted by its header
+        let has_headers = self.query().options.mode == Mode::FailFast && piece.split.start_time.is_none();
+        let whole = piece.split.start_offset..piece.split.end_offset;
+        let rest =
+            if has_headers { self.aggregate_headers(&piece, &log, aggregates, found)? } else { vec![whole] };
+        for range in rest {
+            self.aggregate_records(&piece.narrowed(range, 0, None), &log, found)?;
+        }
+        self.check_gaps(&piece, &log)
+    }
+
+    /// Adds the batches whose headers are exact; returns the ranges of the others.
+    fn aggregate_headers(
+        &mut self,
+        piece: &Piece,
+        log: &Log,
+        aggregates: &[Aggregate],
+        found: &mut Aggregated,
+    ) -> Result<Vec<Range<i64>>> {
+        let options = &self.query().options;
+        let (start, end) = (piece.split.start_offset, piece.split.end_offset);
+        let ranges = Ranges { start_offset: Some(start), end_offset: Some(end), ..Ranges::default() };
+        let is_committed = options.isolation_level == IsolationLevel::ReadCommitted;
+        // if the range may begin later than planned, the first batch may have lost records
+        let mut may_be_cut = !options.fail_on_data_loss;
+        let check_crcs = options.check_crc;
+        log.check_split(&piece.split)?;
+        let mut scan =
+            log.scan(ScanOptions { ranges, batches_only: true, check_crcs, ..ScanOptions::default() })?;
+        let mut rest: Vec<Range<i64>> = Vec::new();
+        while let Some(step) = scan.next_step()? {
+            let ScanStep::Batch(batch) = step else { continue };
+            let header = batch.header;
+            let is_inside = header.base_offset >= start && header.last_offset < end;
+            let is_exact = is_inside
+                && !(is_committed && header.is_transactional())
+                && !std::mem::take(&mut may_be_cut)
+                && aggregates.iter().all(|aggregate| aggregate.is_in(&header));
+            match header.count.filter(|_| is_exact) {
+                _ if header.is_control() => {}
+                Some(0) => {}
+                Some(count) => found.add_header(&header, count),
+                None => {
+                    let range = header.base_offset.max(start)..(header.last_offset + 1).min(end);
+                    match rest.last_mut() {
+                        Some(last) if last.end == range.start => last.end = range.end,
+                        _ => rest.push(range),
+                    }
+                }
+            }
+        }
+        self.add_stats(scan.stats());
+        Ok(rest)
+    }
+
+    fn aggregate_records(&mut self, piece: &Piece, log: &Log, found: &mut Aggregated) -> Result<()> {
+        let on_damage = match on_damage_of(self.query().options.mode) {
+            // rows for damage are not aggregated
+            OnDamage::Report => OnDamage::Skip,
+            on_damage => on_damage,
+        };
+        let (mut reader, progress) =
+            self.scan(piece, log, vec![Column::Offset, Column::Timestamp], on_damage)?;
+        while let Some(batch) = reader.next_batch()? {
+            let offsets = batch.column(0).as_primitive::<Int64Type>();
+            let times = batch.column(1).as_primitive::<TimestampMicrosecondType>();
+            if times.null_count() == 0 {
+                found.add_rows(offsets.values(), times.values());
+            } else {
+                let times: Vec<i64> = times.iter().map(|time| time.unwrap_or(-1000)).collect();
+                found.add_rows(offsets.values(), &times);
+            }
+        }
+        self.add_stats(progress.stats());
+        self.report_damage(&progress, piece, log)
+    }
+}

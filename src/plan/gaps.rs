@@ -1,0 +1,37 @@
+//! Gaps in offsets between two segments: lost data, unless the log is compacted.
+//!
+//! In a Kafka log that is not compacted, a segment begins where the previous one ended. A topic's settings are not on disk, so the
+//! files do not say whether it is compacted. It is decided, in this order, by:
+//!
+//! 1. the option `cleanupPolicy`, `delete` or `compact` (also `compact,delete`): Kafka's `cleanup.policy` of the topic;
+//! 2. what the files show: [`Log::is_compacted`].
+//!
+//! Otherwise the log is treated as not compacted: an error that names the option is better than missing rows.
+
+use std::ops::Range;
+
+use super::options::SourceOptions;
+use crate::Result;
+use crate::log::{Log, OffsetGap};
+
+/// Whether offsets may be missing from a log because it is compacted.
+pub(crate) fn is_compacted(log: &Log, options: &SourceOptions) -> Result<bool> {
+    options.is_compacted.map_or_else(|| log.is_compacted(), Ok)
+}
+
+/// The number of offsets of a range that are in gaps between segments.
+pub(crate) fn offsets_in_gaps(log: &Log, offsets: Range<i64>) -> Result<u64> {
+    Ok(log.offset_gaps(offsets)?.iter().map(|gap| gap.end_offset.abs_diff(gap.start_offset)).sum())
+}
+
+/// A gap in words.
+pub(crate) fn in_words(gap: &OffsetGap) -> String {
+    let OffsetGap { start_offset, end_offset, segment_base_offset, next_base_offset } = gap;
+    let count = end_offset.abs_diff(*start_offset);
+    let plural = if count == 1 { "" } else { "s" };
+    format!(
+        "{count} offset{plural}, {start_offset} to {}, missing between segment {segment_base_offset} and segment \
+         {next_base_offset}",
+        end_offset - 1
+    )
+}

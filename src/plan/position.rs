@@ -1,0 +1,151 @@
+//! The position of a stream in a partition, with fields that detect whether the log was replaced.
+//!
+//! A position is stored in the offsets of a stream as `{"offset":1500,"topicId":"…","leaderEpoch":4,"crc":123}`: the next offset to
+//! read, the topic id, and leader epoch and checksum of the batch of the previous offset. A follower in Kafka compares topic id and
+//! leader epoch with those of its leader. The checksum detects what these do not: a log that was truncated and rewritten in the same
+//! epoch.
+//!
+//! Unknown fields are not compared: the topic id if there is no `partition.metadata`, the leader epoch in the formats v0 and v1, and
+//! both epoch and checksum if the batch was removed, by retention or compaction. A plain number, as in the offsets of Spark's Kafka
+//! source, is an offset without these fields.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::error::{PlanError, Result};
+use super::partition_offsets::{PartitionKey, nested};
+use crate::log::{Log, OnDamage, Ranges, ScanOptions, ScanStep};
+
+/// The positions of a stream in all of its partitions.
+pub(crate) type Positions = BTreeMap<PartitionKey, Position>;
+
+/// The next offset to read of a partition, and fields of the batch before it; `None` where unknown.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Position {
+    pub(crate) offset: i64,
+    pub(crate) topic_id: Option<String>,
+    pub(crate) leader_epoch: Option<i32>,
+    pub(crate) crc: Option<u32>,
+}
+
+impl Position {
+    /// The position for an offset of a log as it is now. *Cost*: the header of the batch before it is read.
+    pub(crate) fn of(log: &Log, offset: i64) -> crate::Result<Self> {
+        let topic_id = log.topic_id().map(|id| id.to_string());
+        if offset <= log.log_start_offset() {
+            return Ok(Self { offset, topic_id, ..Self::default() });
+        }
+        let ranges = Ranges { start_offset: Some(offset - 1), end_offset: Some(offset), ..Ranges::default() };
+        // damage is reported when the records are read
+        let options =
+            ScanOptions { ranges, on_damage: OnDamage::Skip, batches_only: true, ..ScanOptions::default() };
+        let mut scan = log.scan(options)?;
+        let before = match scan.next_step()? {
+            Some(ScanStep::Batch(batch)) => Some(batch.header),
+            _ => None,
+        };
+        let leader_epoch = before.map(|header| header.leader_epoch).filter(|epoch| *epoch >= 0);
+        Ok(Self { offset, topic_id, leader_epoch, crc: before.map(|header| header.crc) })
+    }
+
+    /// How the log differs from the one that the position was taken in; `None` if it is the same. `now`: the same offset in the
+    /// current log. `is_compacted` is called if only the checksum differs: compaction rewrites batches.
+    pub(crate) fn mismatch(
+        &self,
+        now: &Self,
+        is_compacted: impl FnOnce() -> crate::Result<bool>,
+    ) -> crate::Result<Option<String>> {
+        if let (Some(then), Some(now)) = (&self.topic_id, &now.topic_id)
+            && then != now
+        {
+            let text = format!("the topic has the id {now}, not {then}: it was deleted and created again");
+            return Ok(Some(text));
+        }
+        if let (Some(then), Some(now)) = (self.leader_epoch, now.leader_epoch)
+            && then != now
+        {
+            let text = format!(
+                "the batch before it has leader epoch {now}, not {then}: the log was truncated and rewritten"
+            );
+            return Ok(Some(text));
+        }
+        if let (Some(then), Some(now)) = (self.crc, now.crc)
+            && then != now
+            && !is_compacted()?
+        {
+            let text = format!(
+                "the batch before it has CRC {now}, not {then}: the log was truncated and rewritten, or it is compacted \
+                 and needs the option cleanupPolicy=compact"
+            );
+            return Ok(Some(text));
+        }
+        Ok(None)
+    }
+
+    fn to_json(&self) -> String {
+        let Self { offset, topic_id, leader_epoch, crc } = self;
+        let known = [
+            topic_id.as_ref().map(|id| format!(",\"topicId\":{}", Value::from(id.as_str()))),
+            leader_epoch.map(|epoch| format!(",\"leaderEpoch\":{epoch}")),
+            crc.map(|crc| format!(",\"crc\":{crc}")),
+        ];
+        format!("{{\"offset\":{offset}{}}}", known.into_iter().flatten().collect::<String>())
+    }
+}
+
+/// Positions as JSON, in a fixed order: engines compare the text.
+pub(crate) fn write_positions(positions: &Positions) -> String {
+    nested(positions.iter().map(|(key, position)| (key, position.to_json())))
+}
+
+/// Reads what [`write_positions`] wrote, or the plain numbers of Spark's Kafka source.
+///
+/// # Errors
+/// [`Code::BadOption`](super::Code::BadOption) for an offset that this version cannot read.
+pub(crate) fn read_positions(text: &str) -> Result<Positions> {
+    let wrong = |found: &Value| {
+        let expected = "offsets of a stream that this version of cordwood wrote, in the query's checkpoint";
+        PlanError::option("checkpointLocation", expected, found)
+    };
+    let found: Value = serde_json::from_str(text).map_err(|_| wrong(&Value::from(text)))?;
+    let mut positions = Positions::new();
+    for (topic, partitions) in found.as_object().ok_or_else(|| wrong(&found))? {
+        for (partition, value) in partitions.as_object().ok_or_else(|| wrong(&found))? {
+            let number = partition.parse().map_err(|_| wrong(&found))?;
+            let position = position_of(value).ok_or_else(|| wrong(&found))?;
+            positions.insert((topic.clone(), number), position);
+        }
+    }
+    Ok(positions)
+}
+
+fn position_of(value: &Value) -> Option<Position> {
+    if let Some(offset) = value.as_i64() {
+        return Some(Position { offset, ..Position::default() });
+    }
+    let fields = value.as_object()?;
+    let is_known = |name: &String| ["offset", "topicId", "leaderEpoch", "crc"].contains(&name.as_str());
+    if !fields.keys().all(is_known) {
+        return None;
+    }
+    Some(Position {
+        offset: fields.get("offset")?.as_i64()?,
+        topic_id: field(fields, "topicId", |value| value.as_str().map(str::to_owned))?,
+        leader_epoch: field(fields, "leaderEpoch", |value| value.as_i64()?.try_into().ok())?,
+        crc: field(fields, "crc", |value| value.as_u64()?.try_into().ok())?,
+    })
+}
+
+/// A field that may be missing: `Some(None)`. `None` if it has another type.
+#[expect(clippy::option_option, reason = "the outer one is the result, the inner one the value")]
+fn field<T>(
+    fields: &Map<String, Value>,
+    name: &str,
+    read: impl FnOnce(&Value) -> Option<T>,
+) -> Option<Option<T>> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Some(None),
+        Some(value) => read(value).map(Some),
+    }
+}

@@ -1,0 +1,37 @@
+//! The part of a query's ranges that its filters leave.
+
+use super::bounds::Bounds;
+use super::directory::PartitionDirectory;
+use super::filter::Filter;
+
+/// What remains of each partition: half-open ranges of offsets and times, and a choice of partitions. The default is everything.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Restriction {
+    /// The first offset, inclusive.
+    pub(crate) start_offset: Option<i64>,
+    /// Exclusive.
+    pub(crate) end_offset: Option<i64>,
+    /// Milliseconds since the epoch, inclusive. Records without a time are outside.
+    pub(crate) start_time: Option<i64>,
+    /// Milliseconds since the epoch, exclusive; only with `start_time`.
+    pub(crate) end_time: Option<i64>,
+    /// Conditions on topic and partition.
+    pub(crate) of_directories: Vec<Filter>,
+}
+
+impl Restriction {
+    /// Whether records of a partition can remain.
+    pub(crate) fn includes(&self, directory: &PartitionDirectory) -> bool {
+        self.of_directories.iter().all(|filter| filter.includes(directory))
+    }
+
+    /// The part of a range that remains; empty if nothing does.
+    pub(crate) fn narrowed(&self, bounds: Bounds) -> Bounds {
+        let (low, high) = (bounds.start_offset, bounds.end_offset);
+        let start_offset = self.start_offset.map_or(low, |start| start.clamp(low, high));
+        let end_offset = self.end_offset.map_or(high, |end| end.clamp(start_offset, high));
+        // damage that begins before the start is outside
+        let continues = bounds.continues || start_offset > low;
+        Bounds { start_offset, end_offset, continues, ..bounds }
+    }
+}
