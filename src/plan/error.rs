@@ -110,7 +110,7 @@ impl PlanError {
         let code = Code::of(&error);
         let file =
             error.file().and_then(Path::file_name).and_then(|name| SegmentFileName::parse(name.to_str()?));
-        let mut reason = error.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut reason = error.to_string();
         if code == Code::CorruptBatch && file.as_ref().is_some_and(|file| file.kind == FileKind::Log) {
             reason += "; mode=DROPMALFORMED reads the rest";
         }

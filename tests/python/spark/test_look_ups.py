@@ -184,9 +184,10 @@ def test_each_worker_opens_a_log_once_for_all_tasks_batches_and_queries(spark: A
     path = str(corpus.partition("02-gzip").path)
 
     def look(_: int) -> str:
-        from cordwood._core import _open_log as open_cached
+        from cordwood._core import _logs_opened, _open_log
 
-        return f"{os.getpid()} {id(open_cached(path))}"
+        _open_log(path)
+        return f"{os.getpid()} {_logs_opened()}"
 
     ask = f.udf(look, "string", useArrow=False)
     frame = spark.range(0, 1600, 1, 4)
