@@ -34,6 +34,8 @@ pub mod dir;
 pub mod error;
 pub mod fs;
 pub mod index;
+#[cfg(feature = "jvm")]
+mod jvm;
 pub mod log;
 mod loom_shim;
 #[cfg(feature = "plan")]

@@ -1,5 +1,6 @@
 //! Aggregates of a task, from batch headers where these are exact.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,33 +28,38 @@ pub(crate) enum Aggregate {
     MaxOffset,
     MinTimestamp,
     MaxTimestamp,
+    /// One that only the engine computes.
+    Other,
 }
 
 impl Aggregate {
     /// Reads aggregates from JSON: a list of objects with `function`, and `column` unless that is `count`.
     ///
     /// # Errors
-    /// [`Code::BadOption`] for an aggregate that tasks do not compute.
+    /// [`Code::BadOption`] if it is not such a list.
     pub(crate) fn read_all(aggregates: &Value) -> Result<Vec<Self>> {
         let wrong = || {
-            let reason = format!(
-                "aggregates: expected count, min and max of offset and timestamp, found {aggregates}"
-            );
+            let reason = format!("aggregates: expected functions and columns, found {aggregates}");
             PlanError::new(Code::BadOption, reason)
         };
         let read = |aggregate: &Value| {
             let part = |name: &str| aggregate.get(name).and_then(Value::as_str);
-            match (part("function")?, part("column")) {
-                ("count", None) => Some(Self::Count),
-                ("min", Some("offset")) => Some(Self::MinOffset),
-                ("max", Some("offset")) => Some(Self::MaxOffset),
-                ("min", Some("timestamp")) => Some(Self::MinTimestamp),
-                ("max", Some("timestamp")) => Some(Self::MaxTimestamp),
-                _ => None,
-            }
+            let known = Self::ALL.iter().find(|(function, column, _)| {
+                part("function") == Some(*function) && part("column") == *column
+            });
+            known.map_or(Self::Other, |(_, _, aggregate)| *aggregate)
         };
-        aggregates.as_array().ok_or_else(wrong)?.iter().map(|one| read(one).ok_or_else(wrong)).collect()
+        Ok(aggregates.as_array().ok_or_else(wrong)?.iter().map(read).collect())
     }
+
+    /// Functions and columns.
+    const ALL: [(&str, Option<&str>, Self); 5] = [
+        ("count", None, Self::Count),
+        ("min", Some("offset"), Self::MinOffset),
+        ("max", Some("offset"), Self::MaxOffset),
+        ("min", Some("timestamp"), Self::MinTimestamp),
+        ("max", Some("timestamp"), Self::MaxTimestamp),
+    ];
 
     /// Whether the header of a batch gives the aggregate over its records, all of which are rows.
     fn is_in(self, header: &BatchHeader) -> bool {
@@ -66,7 +72,16 @@ impl Aggregate {
             Self::MinTimestamp => {
                 header.magic == 2 && header.attributes.timestamp_type() == TimestampType::LogAppendTime
             }
+            Self::Other => false,
         }
+    }
+}
+
+impl fmt::Display for Aggregate {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (function, column, _) =
+            Self::ALL.into_iter().find(|(_, _, aggregate)| aggregate == self).unwrap_or(("", None, *self));
+        write!(formatter, "{function}({})", column.unwrap_or("*"))
     }
 }
 
@@ -111,6 +126,7 @@ impl Aggregated {
             Aggregate::MaxOffset => long(self.offsets.map(|(_, most)| most)),
             Aggregate::MinTimestamp => time(self.timestamps.map(|(least, _)| least)),
             Aggregate::MaxTimestamp => time(self.timestamps.map(|(_, most)| most)),
+            Aggregate::Other => long(None),
         };
         let columns = aggregates.iter().map(|aggregate| TaskColumn::Values(array(aggregate))).collect();
         TaskBatch { rows: 1, columns, topic: None, partition: None }

@@ -100,6 +100,11 @@ impl PlanError {
         Self { code, reason, topic: None, partition: None, segment: None, position: None, source: None }
     }
 
+    /// A defect.
+    pub(crate) fn internal(found: &str) -> Self {
+        Self::new(Code::Internal, found)
+    }
+
     /// The error for an option whose value is not allowed.
     pub(crate) fn option(name: &str, expected: impl AsRef<str>, found: impl fmt::Display) -> Self {
         Self::new(Code::BadOption, format!("{name}: expected {}, found {found}", expected.as_ref()))

@@ -1,5 +1,7 @@
 //! Filters of an engine: conditions on a column, all of which must hold.
 
+use std::fmt;
+
 use serde_json::Value;
 
 use super::directory::PartitionDirectory;
@@ -15,6 +17,8 @@ enum FilterColumn {
     Offset,
     /// Microseconds since the epoch, −1 ms for a record without a time.
     Timestamp,
+    /// One that only the engine filters.
+    Other,
 }
 
 /// A comparison with the value of a filter.
@@ -36,6 +40,8 @@ pub struct Filter {
     column: FilterColumn,
     operator: Operator,
     value: Value,
+    /// As the engine wrote it.
+    text: String,
 }
 
 const COLUMNS: [(&str, FilterColumn); 4] = [
@@ -58,6 +64,12 @@ const OPERATORS: [(&str, Operator); 9] = [
     ("isNotNull", Operator::IsNotNull),
 ];
 
+impl fmt::Display for Filter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.text)
+    }
+}
+
 impl Filter {
     /// Reads filters from JSON: a list of objects with `column`, `op` and `value`.
     ///
@@ -71,10 +83,13 @@ impl Filter {
         let read = |filter: &Value| {
             let name = |part: &str| filter.get(part).and_then(Value::as_str);
             let (column, operator) = (name("column")?, name("op")?);
+            let (kind, value) = (COLUMNS.iter().find(|(known, _)| *known == column), filter.get("value"));
+            let written = value.map(|value| format!(" {value}")).unwrap_or_default();
             Some(Self {
-                column: COLUMNS.iter().find(|(known, _)| *known == column)?.1,
+                column: kind.map_or(FilterColumn::Other, |(_, column)| *column),
                 operator: OPERATORS.iter().find(|(known, _)| *known == operator)?.1,
-                value: filter.get("value").cloned().unwrap_or(Value::Null),
+                value: value.cloned().unwrap_or(Value::Null),
+                text: format!("{column} {operator}{written}"),
             })
         };
         filters.as_array().ok_or_else(wrong)?.iter().map(|filter| read(filter).ok_or_else(wrong)).collect()
@@ -90,6 +105,7 @@ impl Filter {
                 FilterColumn::Topic | FilterColumn::Partition => {
                     restriction.of_directories.push(filter.clone());
                 }
+                FilterColumn::Other => {}
                 // the other tables have no such columns
                 _ if options.table != Table::Records => {}
                 FilterColumn::Offset => {
@@ -118,6 +134,7 @@ impl Filter {
         let is_exact = |filter: &Self| match filter.column {
             // rows for damage are not filtered
             _ if options.mode == Mode::Permissive => false,
+            FilterColumn::Other => false,
             FilterColumn::Topic | FilterColumn::Partition => true,
             _ if options.table != Table::Records => false,
             _ if filter.operator == Operator::IsNotNull => true,
@@ -133,7 +150,7 @@ impl Filter {
         let found = match self.column {
             FilterColumn::Topic => directory.topic.clone().map(Value::from),
             FilterColumn::Partition => directory.partition.map(Value::from),
-            FilterColumn::Offset | FilterColumn::Timestamp => return true,
+            FilterColumn::Offset | FilterColumn::Timestamp | FilterColumn::Other => return true,
         };
         // a comparison with null is not true
         let Some(found) = found else { return false };

@@ -218,6 +218,13 @@ impl SourceOptions {
             .collect()
     }
 
+    /// The names of the given options that have an effect in a stream only. Spark's Kafka source ignores the same ones.
+    pub(crate) fn only_for_streams(&self) -> Vec<&'static str> {
+        let names = ["maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay"];
+        let texts = self.to_texts();
+        names.into_iter().filter(|name| texts.contains_key(name)).collect()
+    }
+
     /// The options with an offset or a time for each partition, with their names.
     pub(crate) fn offsets_by_name(&self) -> impl Iterator<Item = (&'static str, &Offsets)> {
         let start =

@@ -25,7 +25,7 @@ pub struct Query {
     /// The options.
     pub options: SourceOptions,
     pub(crate) columns: Vec<TableColumn>,
-    filters: Vec<Filter>,
+    pub(crate) filters: Vec<Filter>,
     pub(crate) restriction: Restriction,
     /// The maximum number of rows of each task.
     pub(crate) limit: Option<usize>,
@@ -33,6 +33,15 @@ pub struct Query {
     pub(crate) aggregates: Option<Vec<Aggregate>>,
     /// Whether it is a micro-batch of a stream.
     pub(crate) is_stream: bool,
+}
+
+/// What a query reads and returns, estimated; `None` if it is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Estimate {
+    /// Bytes of the batches, as they are stored.
+    pub bytes: Option<u64>,
+    /// Rows: of records, the number of offsets.
+    pub rows: Option<u64>,
 }
 
 impl Query {
@@ -91,19 +100,15 @@ impl Query {
         Ok(found)
     }
 
-    /// For each filter of a query (as for [`Query::from_json`]), whether the rows are those for which it holds, so that the engine
-    /// need not evaluate it again.
-    ///
-    /// # Errors
-    /// As [`Query::from_json`].
-    pub fn exact_filters(text: &str) -> Result<Vec<bool>> {
-        let query = Self::from_json(text, &mut Vec::new())?;
-        Ok(Filter::are_exact(&query.filters, &query.options))
+    /// For each filter, whether the rows are those for which it holds, so that the engine need not evaluate it again.
+    pub fn exact_filters(&self) -> Vec<bool> {
+        Filter::are_exact(&self.filters, &self.options)
     }
 
     /// Whether tasks compute the aggregates: damaged ranges are rows too with `mode=PERMISSIVE`, and only records are aggregated.
     pub fn can_aggregate(&self) -> bool {
-        self.aggregates.is_some()
+        let is_known = |aggregates: &Vec<Aggregate>| !aggregates.contains(&Aggregate::Other);
+        self.aggregates.as_ref().is_some_and(is_known)
             && self.options.table == Table::Records
             && self.options.mode != Mode::Permissive
     }
@@ -173,6 +178,11 @@ impl Context {
     /// opening a log.
     pub fn plan(&mut self, query: &Query) -> Result<(Vec<Bounds>, Vec<Task>)> {
         let Query { options, restriction, .. } = query;
+        let ignored = options.only_for_streams();
+        if !ignored.is_empty() {
+            let text = format!("ignored, because this is not a stream: {}", ignored.join(", "));
+            self.warnings.push(Warning::new(text));
+        }
         check_start(options)?;
         let chosen = find_partitions(options, &mut self.warnings)?;
         check_names(options, &chosen, true)?;
@@ -183,6 +193,23 @@ impl Context {
             ranges.push(bounds);
         }
         Ok((ranges, tasks.finish(self)?))
+    }
+
+    /// Estimates what a query reads and returns, for an optimizer.
+    ///
+    /// # Errors
+    /// As [`Context::plan`].
+    pub fn estimate(&mut self, query: &Query) -> Result<Estimate> {
+        let (_, tasks) = self.plan(query)?;
+        let pieces = || tasks.iter().flat_map(|task| &task.pieces);
+        let offsets = |piece: &Piece| piece.split.end_offset.abs_diff(piece.split.start_offset);
+        let rows = match query.options.table {
+            _ if query.aggregates.is_some() => Some(tasks.len() as u64),
+            Table::Records => Some(pieces().map(offsets).sum()),
+            Table::Segments => Some(pieces().count() as u64),
+            Table::Batches => None,
+        };
+        Ok(Estimate { bytes: Some(tasks.iter().map(Task::size).sum()), rows })
     }
 
     /// The number of offsets of a piece that are in gaps between segments, in the log as it was read last.

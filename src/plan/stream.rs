@@ -182,6 +182,29 @@ impl Stream {
         (!positions.is_empty()).then(|| write_positions(&positions))
     }
 
+    /// How far a query is behind the ends of the logs at the last trigger, after it has read up to `consumed`: the smallest, the
+    /// largest and the average number of offsets of a partition, with the names of Spark's Kafka source. Empty without an offset.
+    ///
+    /// # Errors
+    /// [`Code::BadOption`](super::Code::BadOption) for an offset that this version cannot read.
+    pub fn metrics(&self, consumed: Option<&str>) -> Result<Vec<(&'static str, String)>> {
+        let consumed = consumed.map(read_positions).transpose()?.unwrap_or_default();
+        let behind = |(key, end): (&PartitionKey, &i64)| {
+            consumed.get(key).map(|position| end.saturating_sub(position.offset).max(0))
+        };
+        let behind: Vec<i64> = self.latest.iter().filter_map(behind).collect();
+        let (Some(min), Some(max)) = (behind.iter().min(), behind.iter().max()) else {
+            return Ok(Vec::new());
+        };
+        #[expect(clippy::cast_precision_loss, reason = "an average for people")]
+        let average = behind.iter().map(|offsets| *offsets as f64).sum::<f64>() / behind.len() as f64;
+        Ok(vec![
+            ("minOffsetsBehindLatest", min.to_string()),
+            ("maxOffsetsBehindLatest", max.to_string()),
+            ("avgOffsetsBehindLatest", average.to_string()),
+        ])
+    }
+
     /// Plans a micro-batch. It may be one of an earlier run that is repeated.
     ///
     /// # Errors

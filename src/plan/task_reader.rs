@@ -337,6 +337,9 @@ impl TaskReader {
     /// The row of the aggregates of the whole task, once.
     fn aggregate(&mut self) -> Result<Option<TaskBatch>> {
         let Some(aggregates) = self.query.aggregates.clone() else { return Ok(None) };
+        if !self.query.can_aggregate() {
+            return Err(PlanError::internal("expected aggregates that tasks compute"));
+        }
         if std::mem::replace(&mut self.has_aggregated, true) {
             return Ok(None);
         }

@@ -1,6 +1,5 @@
 """The reader of batch queries: `spark.read`."""
 
-import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,11 +8,6 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from cordwood._core import _Query
 from cordwood.spark.workers import freeze_modules
-
-_logger = logging.getLogger("cordwood")
-
-# Spark's Kafka source ignores the same options in a batch query
-_STREAMS_ONLY = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 
 __all__ = ["LogPartition", "LogReader", "read_task"]
 
@@ -40,11 +34,7 @@ class LogReader(DataSourceReader):
     """
 
     def __init__(self, query: _Query) -> None:
-        """Warn of options without effect."""
-        texts = query.options.texts
-        ignored = [name for name in _STREAMS_ONLY if name in texts]
-        if ignored:
-            _logger.warning("ignored, because this is not a stream: %s", ", ".join(ignored))
+        """Store the query."""
         self.query = query
 
     def partitions(self) -> list[InputPartition]:
