@@ -66,8 +66,8 @@ impl Query {
         })
     }
 
-    /// Reads a query from JSON: `options` (names and texts), `schema`, `columns`, `filters`, `limit` and `aggregates`; the last five
-    /// may be missing or null.
+    /// Reads a query from JSON: `options` (names and texts), `schema`, `columns`, `filters`, `limit`, `aggregates` and `isStream`; all
+    /// but the first may be missing or null.
     ///
     /// # Errors
     /// [`Code::BadOption`].
@@ -97,6 +97,7 @@ impl Query {
             part("limit").map(|limit| limit.as_u64().ok_or_else(|| wrong("a limit that is no number")));
         found.limit = limit.transpose()?.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         found.aggregates = part("aggregates").map(Aggregate::read_all).transpose()?;
+        found.is_stream = part("isStream").and_then(Value::as_bool).unwrap_or(false);
         Ok(found)
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::TimeUnit;
 
-use super::aggregates::Aggregated;
+use super::aggregates::{Aggregate, Aggregated};
 use super::context::Context;
 use super::error::{Code, PlanError, Result};
 use super::gaps::{in_words, is_compacted};
@@ -337,7 +337,7 @@ impl TaskReader {
     /// The row of the aggregates of the whole task, once.
     fn aggregate(&mut self) -> Result<Option<TaskBatch>> {
         let Some(aggregates) = self.query.aggregates.clone() else { return Ok(None) };
-        if !self.query.can_aggregate() {
+        if aggregates.contains(&Aggregate::Other) {
             return Err(PlanError::internal("expected aggregates that tasks compute"));
         }
         if std::mem::replace(&mut self.has_aggregated, true) {

@@ -15,6 +15,8 @@ import corpus
 import pytest
 from corpus import Partition
 
+from spark.reading import in_java
+
 OPTIONS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.host": "127.0.0.1",
@@ -58,9 +60,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         builder = SparkSession.builder.master("local[2]").appName("cordwood tests")
         for key, value in OPTIONS.items():
             builder = builder.config(key, value)
+        if in_java():
+            java = f"{OPTIONS['spark.driver.extraJavaOptions']} -Dcordwood.library.path={os.environ['CORDWOOD_LIBRARY']}"
+            builder = builder.config("spark.jars", os.environ["CORDWOOD_JAR"])
+            builder = builder.config("spark.driver.extraJavaOptions", java)
         builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         session = builder.getOrCreate()
-        register(session)
+        if not in_java():
+            register(session)
         yield session
         session.stop()
 
@@ -77,3 +84,10 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Par
             starts.append(f"{part.topic} {part.number} {part.checkpointed_start}\n")
     (folder / "log-start-offset-checkpoint").write_text(f"0\n{len(starts)}\n{''.join(starts)}")
     return folder, parts
+
+
+@pytest.fixture(autouse=True)
+def session_of_java(request: pytest.FixtureRequest) -> None:
+    """The source in Java needs a session in every test."""
+    if in_java():
+        request.getfixturevalue("spark")

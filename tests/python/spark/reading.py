@@ -8,6 +8,7 @@ split are passed as a cloudpickle, and the result of `read` is checked by PySpar
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -71,6 +72,11 @@ def struct(*names: str) -> StructType:
     return StructType([StructField(name, TYPES[name]) for name in names or KAFKA])
 
 
+def in_java() -> bool:
+    """Whether the tests run with the source in Java."""
+    return os.environ.get("CORDWOOD_SPARK_SOURCE") == "jvm"
+
+
 def text_of(value: Any) -> str:
     """An option's value as Spark passes it."""
     if isinstance(value, bool):
@@ -78,8 +84,8 @@ def text_of(value: Any) -> str:
     return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
-def source(*paths: Path | str, **options: Any) -> LogDataSource:
-    """The data source as `.options(**options).load(*paths)` creates it."""
+def source(*paths: Path | str, **options: Any) -> Any:
+    """The data source as `.options(**options).load(*paths)` creates it: that in Python or that in Java."""
     given = CaseInsensitiveDict()
     for name, value in options.items():
         given[name] = text_of(value)
@@ -87,6 +93,10 @@ def source(*paths: Path | str, **options: Any) -> LogDataSource:
         given["path"] = str(paths[0])
     elif paths:
         given["paths"] = json.dumps([str(path) for path in paths])
+    if in_java():
+        from spark.jvm_source import JvmSource
+
+        return JvmSource(dict(given))
     return LogDataSource(options=given)
 
 
@@ -99,7 +109,7 @@ def again(value: Any) -> Any:
 class Plan:
     """A reader and its splits."""
 
-    source: LogDataSource
+    source: Any
     schema: StructType
     reader: Any
     splits: list[InputPartition]
@@ -139,7 +149,7 @@ class Plan:
         return sorted(found, key=lambda row: [row[place] for place in places])
 
 
-def made(data: LogDataSource, schema: StructType | None = None) -> Plan:
+def made(data: Any, schema: StructType | None = None) -> Plan:
     """A plan of this source."""
     if schema is None:
         schema = data.schema()
