@@ -67,13 +67,19 @@ impl Aggregate {
             Self::Count => true,
             // compaction keeps the offsets of a batch when it removes its first or last record
             Self::MinOffset | Self::MaxOffset => !header.is_sparse(),
-            Self::MaxTimestamp => header.magic == 2,
+            // a read of the records reports a time that microseconds cannot hold
+            Self::MaxTimestamp => header.magic == 2 && header.max_timestamp.checked_mul(1000).is_some(),
             // a header has the largest timestamp, and the first, which need not be the smallest
             Self::MinTimestamp => {
-                header.magic == 2 && header.attributes.timestamp_type() == TimestampType::LogAppendTime
+                let is_appended = header.attributes.timestamp_type() == TimestampType::LogAppendTime;
+                is_appended && Self::MaxTimestamp.is_in(header)
             }
             Self::Other => false,
         }
+    }
+
+    fn is_of_time(self) -> bool {
+        matches!(self, Self::MinTimestamp | Self::MaxTimestamp)
     }
 }
 
@@ -98,7 +104,8 @@ pub(crate) struct Aggregated {
 impl Aggregated {
     fn add_header(&mut self, header: &BatchHeader, count: i32) {
         self.rows += i64::from(count);
-        let time = header.max_timestamp.saturating_mul(1000);
+        // below 0 is no time, which the engine has as -1 ms
+        let time = header.max_timestamp.max(-1).saturating_mul(1000);
         extend(&mut self.offsets, header.base_offset, header.last_offset);
         extend(&mut self.timestamps, time, time);
     }
@@ -157,8 +164,9 @@ impl TaskReader {
         let whole = piece.split.start_offset..piece.split.end_offset;
         let rest =
             if has_headers { self.aggregate_headers(&piece, &log, aggregates, found)? } else { vec![whole] };
+        let has_times = aggregates.iter().any(|aggregate| aggregate.is_of_time());
         for range in rest {
-            self.aggregate_records(&piece.narrowed(range, 0, None), &log, found)?;
+            self.aggregate_records(&piece.narrowed(range, 0, None), &log, has_times, found)?;
         }
         self.check_gaps(&piece, &log)
     }
@@ -182,6 +190,8 @@ impl TaskReader {
         let mut scan =
             log.scan(ScanOptions { ranges, batches_only: true, check_crcs, ..ScanOptions::default() })?;
         let mut rest: Vec<Range<i64>> = Vec::new();
+        // whether no batch was counted since the last range; markers and gaps between two ranges are no rows
+        let mut extends = false;
         while let Some(step) = scan.next_step()? {
             let ScanStep::Batch(batch) = step else { continue };
             let header = batch.header;
@@ -193,13 +203,17 @@ impl TaskReader {
             match header.count.filter(|_| is_exact) {
                 _ if header.is_control() => {}
                 Some(0) => {}
-                Some(count) => found.add_header(&header, count),
+                Some(count) => {
+                    found.add_header(&header, count);
+                    extends = false;
+                }
                 None => {
                     let range = header.base_offset.max(start)..(header.last_offset + 1).min(end);
                     match rest.last_mut() {
-                        Some(last) if last.end == range.start => last.end = range.end,
+                        Some(last) if extends => last.end = range.end,
                         _ => rest.push(range),
                     }
+                    extends = true;
                 }
             }
         }
@@ -207,16 +221,27 @@ impl TaskReader {
         Ok(rest)
     }
 
-    fn aggregate_records(&mut self, piece: &Piece, log: &Log, found: &mut Aggregated) -> Result<()> {
+    /// Adds the records of a piece. Their times are read only where they are needed: microseconds cannot hold every time.
+    fn aggregate_records(
+        &mut self,
+        piece: &Piece,
+        log: &Log,
+        has_times: bool,
+        found: &mut Aggregated,
+    ) -> Result<()> {
         let on_damage = match on_damage_of(self.query().options.mode) {
             // rows for damage are not aggregated
             OnDamage::Report => OnDamage::Skip,
             on_damage => on_damage,
         };
-        let (mut reader, progress) =
-            self.scan(piece, log, vec![Column::Offset, Column::Timestamp], on_damage)?;
+        let columns = if has_times { vec![Column::Offset, Column::Timestamp] } else { vec![Column::Offset] };
+        let (mut reader, progress) = self.scan(piece, log, columns, on_damage)?;
         while let Some(batch) = reader.next_batch()? {
             let offsets = batch.column(0).as_primitive::<Int64Type>();
+            if !has_times {
+                found.add_rows(offsets.values(), &[]);
+                continue;
+            }
             let times = batch.column(1).as_primitive::<TimestampMicrosecondType>();
             if times.null_count() == 0 {
                 found.add_rows(offsets.values(), times.values());

@@ -157,28 +157,30 @@ impl Context {
         Ok(())
     }
 
-    /// Cuts a piece of one batch by its offsets.
+    /// Cuts a piece of one batch by its offsets. Missing offsets before it are in the first part.
     fn inside_batch(&self, piece: Piece, max_offsets: u64, options: &SourceOptions) -> Result<Vec<Piece>> {
         let log = self.open(&piece.directory, options, false)?;
         let (start, end) = (piece.split.start_offset, piece.split.end_offset);
         let header =
-            first_header(&log, start).map_err(|error| PlanError::of(error).in_log(&piece.directory))?;
+            first_header(&log, start, end).map_err(|error| PlanError::of(error).in_log(&piece.directory))?;
         let Some(header) = header else { return Ok(vec![piece]) };
+        let first = start.max(header.base_offset);
         let stop = end.min(header.last_offset.saturating_add(1));
         let is_small =
             header.count.is_some_and(|count| u64::try_from(count).is_ok_and(|count| count <= max_offsets));
-        let dense = stop.abs_diff(start);
-        if header.base_offset > start || is_small || dense >= DENSE.saturating_mul(max_offsets) {
+        let dense = u64::try_from(stop.saturating_sub(first)).unwrap_or(0);
+        if is_small || dense <= max_offsets || dense >= DENSE.saturating_mul(max_offsets) {
             return Ok(vec![piece]);
         }
         let parts = dense.div_ceil(max_offsets);
         let place = |part: u64| {
             let distance = u128::from(dense) * u128::from(part) / u128::from(parts);
-            start.saturating_add_unsigned(u64::try_from(distance).unwrap_or(u64::MAX))
+            first.saturating_add_unsigned(u64::try_from(distance).unwrap_or(u64::MAX))
         };
+        let starts = [start].into_iter().chain((1..parts).map(place));
         let ends = (1..parts).map(place).chain([end]);
         let size = piece.split.size / parts;
-        Ok((0..parts).map(place).zip(ends).map(|(low, high)| piece.narrowed(low..high, size, None)).collect())
+        Ok(starts.zip(ends).map(|(low, high)| piece.narrowed(low..high, size, None)).collect())
     }
 
     /// A piece for each segment of a range.
@@ -230,10 +232,9 @@ fn offsets_of(piece: &Piece) -> u64 {
     piece.split.end_offset.abs_diff(piece.split.start_offset)
 }
 
-/// The header of the batch that contains an offset; `None` in a gap.
-fn first_header(log: &Log, offset: i64) -> crate::Result<Option<BatchHeader>> {
-    let ranges =
-        Ranges { start_offset: Some(offset), end_offset: offset.checked_add(1), ..Ranges::default() };
+/// The header of the first batch with offsets of a range; `None` if there is none.
+fn first_header(log: &Log, start: i64, end: i64) -> crate::Result<Option<BatchHeader>> {
+    let ranges = Ranges { start_offset: Some(start), end_offset: Some(end), ..Ranges::default() };
     let options =
         ScanOptions { ranges, on_damage: OnDamage::Skip, batches_only: true, ..ScanOptions::default() };
     let step = log.scan(options)?.next_step()?;

@@ -95,8 +95,7 @@ pub struct PlanError {
 impl PlanError {
     /// An error without a place.
     pub(crate) fn new(code: Code, reason: impl AsRef<str>) -> Self {
-        // one line, because readers of the text search line by line
-        let reason = reason.as_ref().lines().collect::<Vec<_>>().join(" ");
+        let reason = one_line(reason.as_ref());
         Self { code, reason, topic: None, partition: None, segment: None, position: None, source: None }
     }
 
@@ -173,6 +172,7 @@ impl PlanError {
         };
         let segment = self.segment.map(|segment| format!(" segment {segment}")).unwrap_or_default();
         let position = self.position.map(|position| format!(" position {position}")).unwrap_or_default();
+        let topic = one_line(topic);
         format!("[{}] {topic}-{partition}{segment}{position}: {reason}", code.name())
     }
 }
@@ -188,8 +188,22 @@ impl fmt::Display for PlanError {
         ];
         let known: Map<_, _> =
             fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-        write!(formatter, "{} | cordwood: {}", self.sentence(), Value::from(known))
+        let mut object = Value::from(known).to_string();
+        // JSON allows these in a string
+        for end in LINE_ENDS.into_iter().filter(|end| !end.is_ascii()) {
+            object = object.replace(end, &format!("\\u{:04x}", u32::from(end)));
+        }
+        write!(formatter, "{} | cordwood: {object}", self.sentence())
     }
+}
+
+/// What ends a line in Python and in Java.
+const LINE_ENDS: [char; 10] =
+    ['\n', '\r', '\u{b}', '\u{c}', '\u{1c}', '\u{1d}', '\u{1e}', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// A text in one line, because readers of errors search line by line.
+fn one_line(text: &str) -> String {
+    text.split(LINE_ENDS).filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 impl std::error::Error for PlanError {

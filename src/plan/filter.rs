@@ -110,6 +110,9 @@ impl Filter {
                 _ if options.table != Table::Records => {}
                 FilterColumn::Offset => {
                     let (low, high) = filter.range(1);
+                    // a range does not report damage that may begin before it, and a row for damage has the offset where it begins
+                    let before = i64::from(options.mode == Mode::Permissive);
+                    let low = low.map(|low| low.saturating_sub(before));
                     restriction.start_offset = restriction.start_offset.max(low);
                     restriction.end_offset = earlier(restriction.end_offset, high);
                 }

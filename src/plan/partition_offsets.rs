@@ -34,7 +34,7 @@ pub(crate) fn read_offsets(option: &str, text: &str, minimum: i64) -> Result<Off
             return Err(wrong());
         }
         for (partition, number) in numbers {
-            let key = partition.parse::<i32>().ok().filter(|key| *key >= 0 && !partition.starts_with('+'));
+            let key = read_partition(&partition);
             let offset =
                 if let Json::Other(Value::Number(number)) = &number { number.as_i64() } else { None };
             let (Some(key), Some(offset)) = (key, offset.filter(|offset| *offset >= minimum)) else {
@@ -45,6 +45,11 @@ pub(crate) fn read_offsets(option: &str, text: &str, minimum: i64) -> Result<Off
         }
     }
     if read.is_empty() { Err(wrong()) } else { Ok(read) }
+}
+
+/// A partition as the name of a member. It has one spelling: of two offsets for one partition neither may be ignored.
+pub(crate) fn read_partition(name: &str) -> Option<i32> {
+    name.parse::<i32>().ok().filter(|partition| *partition >= 0 && partition.to_string() == name)
 }
 
 /// Writes offsets in a fixed order: engines compare the text.
@@ -155,7 +160,7 @@ fn read_json(option: &str, text: &str, example: &str) -> Result<Json> {
 
 /// A JSON value whose objects have each name once: of two offsets for one partition neither may be ignored.
 #[derive(Debug)]
-enum Json {
+pub(crate) enum Json {
     Object(Vec<(String, Json)>),
     Array(Vec<Json>),
     Other(Value),

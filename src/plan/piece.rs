@@ -68,7 +68,7 @@ impl Task {
 
     /// The approximate number of bytes of the logs that it reads.
     pub fn size(&self) -> u64 {
-        self.pieces.iter().map(|piece| piece.split.size).sum()
+        self.pieces.iter().fold(0, |size, piece| size.saturating_add(piece.split.size))
     }
 
     /// The task as bytes, which [`Task::from_bytes`] of the same version reads.

@@ -11,10 +11,10 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::error::{PlanError, Result};
-use super::partition_offsets::{PartitionKey, nested};
+use super::partition_offsets::{Json, PartitionKey, nested, read_partition};
 use crate::log::{Log, OnDamage, Ranges, ScanOptions, ScanStep};
 
 /// The positions of a stream in all of its partitions.
@@ -104,48 +104,40 @@ pub(crate) fn write_positions(positions: &Positions) -> String {
 /// # Errors
 /// [`Code::BadOption`](super::Code::BadOption) for an offset that this version cannot read.
 pub(crate) fn read_positions(text: &str) -> Result<Positions> {
-    let wrong = |found: &Value| {
+    let wrong = || {
         let expected = "offsets of a stream that this version of cordwood wrote, in the query's checkpoint";
-        PlanError::option("checkpointLocation", expected, found)
+        PlanError::option("checkpointLocation", expected, Value::from(text))
     };
-    let found: Value = serde_json::from_str(text).map_err(|_| wrong(&Value::from(text)))?;
+    let Ok(Json::Object(topics)) = serde_json::from_str(text) else { return Err(wrong()) };
     let mut positions = Positions::new();
-    for (topic, partitions) in found.as_object().ok_or_else(|| wrong(&found))? {
-        for (partition, value) in partitions.as_object().ok_or_else(|| wrong(&found))? {
-            let number = partition.parse().map_err(|_| wrong(&found))?;
-            let position = position_of(value).ok_or_else(|| wrong(&found))?;
-            positions.insert((topic.clone(), number), position);
+    for (topic, partitions) in topics {
+        let Json::Object(partitions) = partitions else { return Err(wrong()) };
+        for (partition, value) in partitions {
+            let partition = read_partition(&partition).ok_or_else(wrong)?;
+            let position = position_of(&value).ok_or_else(wrong)?;
+            positions.insert((topic.clone(), partition), position);
         }
     }
     Ok(positions)
 }
 
-fn position_of(value: &Value) -> Option<Position> {
-    if let Some(offset) = value.as_i64() {
-        return Some(Position { offset, ..Position::default() });
+fn position_of(value: &Json) -> Option<Position> {
+    let fields = match value {
+        Json::Object(fields) => fields,
+        Json::Other(offset) => return Some(Position { offset: offset.as_i64()?, ..Position::default() }),
+        Json::Array(_) => return None,
+    };
+    let (mut position, mut has_offset) = (Position::default(), false);
+    for (name, value) in fields {
+        let Json::Other(value) = value else { return None };
+        match (name.as_str(), value) {
+            ("offset", value) => (position.offset, has_offset) = (value.as_i64()?, true),
+            ("topicId" | "leaderEpoch" | "crc", Value::Null) => {}
+            ("topicId", value) => position.topic_id = Some(value.as_str()?.to_owned()),
+            ("leaderEpoch", value) => position.leader_epoch = Some(value.as_i64()?.try_into().ok()?),
+            ("crc", value) => position.crc = Some(value.as_u64()?.try_into().ok()?),
+            _ => return None,
+        }
     }
-    let fields = value.as_object()?;
-    let is_known = |name: &String| ["offset", "topicId", "leaderEpoch", "crc"].contains(&name.as_str());
-    if !fields.keys().all(is_known) {
-        return None;
-    }
-    Some(Position {
-        offset: fields.get("offset")?.as_i64()?,
-        topic_id: field(fields, "topicId", |value| value.as_str().map(str::to_owned))?,
-        leader_epoch: field(fields, "leaderEpoch", |value| value.as_i64()?.try_into().ok())?,
-        crc: field(fields, "crc", |value| value.as_u64()?.try_into().ok())?,
-    })
-}
-
-/// A field that may be missing: `Some(None)`. `None` if it has another type.
-#[expect(clippy::option_option, reason = "the outer one is the result, the inner one the value")]
-fn field<T>(
-    fields: &Map<String, Value>,
-    name: &str,
-    read: impl FnOnce(&Value) -> Option<T>,
-) -> Option<Option<T>> {
-    match fields.get(name) {
-        None | Some(Value::Null) => Some(None),
-        Some(value) => read(value).map(Some),
-    }
+    has_offset.then_some(position)
 }

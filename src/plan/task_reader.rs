@@ -70,7 +70,8 @@ impl TaskReader {
         };
         Self {
             context,
-            limit: query.limit,
+            // with aggregates, rows are those of the aggregates
+            limit: query.limit.filter(|_| query.aggregates.is_none()),
             query,
             parts,
             seen: HashSet::new(),
@@ -140,7 +141,7 @@ impl TaskReader {
     fn step(&mut self) -> Result<Option<TaskBatch>> {
         if let Some(reading) = &mut self.current {
             let piece = reading.piece.clone();
-            let read = read_batch(reading, &self.query.columns);
+            let read = read_batch(reading, &self.query.columns, self.limit);
             return match read.map_err(|error| self.in_piece(error, &piece))? {
                 Some(batch) => Ok(Some(batch)),
                 None => self.finish_part().map(|()| Some(no_rows())),
@@ -223,7 +224,8 @@ impl TaskReader {
             timestamp_unit: TimeUnit::Microsecond,
             max_rows: number(max_batch_rows),
             max_bytes: number(max_batch_bytes),
-            limit: self.limit,
+            // rows for damage that another piece reports are read too
+            limit: self.limit.filter(|_| on_damage != OnDamage::Report),
             ..ReaderOptions::default()
         };
         let progress = Progress::default();
@@ -363,13 +365,21 @@ impl TaskReader {
     }
 }
 
-/// The next rows of a part, without those that another part reports; `None` at its end.
-fn read_batch(reading: &mut Reading, columns: &[TableColumn]) -> Result<Option<TaskBatch>> {
+/// The next rows of a part, at most `limit`, without those that another part reports; `None` at its end.
+fn read_batch(
+    reading: &mut Reading,
+    columns: &[TableColumn],
+    limit: Option<usize>,
+) -> Result<Option<TaskBatch>> {
     while reading.ready.is_empty() {
         let Some(batch) = reading.reader.next_batch()? else { return Ok(None) };
         reading.add(batch)?;
     }
-    let batch = reading.ready.pop_front();
+    let first_rows = |batch: RecordBatch| match limit {
+        Some(limit) if limit < batch.num_rows() => batch.slice(0, limit),
+        _ => batch,
+    };
+    let batch = reading.ready.pop_front().map(first_rows);
     batch.map(|batch| task_batch(&batch, columns, &reading.piece)).transpose()
 }
 

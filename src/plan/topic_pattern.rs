@@ -22,6 +22,10 @@ use fancy_regex::{Regex, RegexBuilder};
 const MAX_STEPS: usize = 1_000_000;
 /// The maximum size of a compiled pattern, bytes.
 const MAX_COMPILED_BYTES: usize = 1 << 20;
+/// The maximum [`Size`] of a pattern. The compiler checks its limit late, and multiplies repetitions without a check.
+const MAX_SIZE: u64 = 100_000;
+/// The maximum depth of groups: the compiler recurs, and a thread of Java has a stack of 1 MiB.
+const MAX_DEPTH: usize = 30;
 
 /// A compiled pattern.
 #[derive(Debug, Clone)]
@@ -82,6 +86,7 @@ fn translated(text: &str) -> Result<String, String> {
         None => (text, String::new()),
     };
     let mut is_repeatable = false;
+    let mut size = Size { groups: vec![0], last: 0 };
     while !rest.is_empty() {
         let found = token(rest).filter(|(token, _)| is_repeatable || !matches!(token, Token::Quantifier));
         let Some((token, length)) = found else {
@@ -90,6 +95,13 @@ fn translated(text: &str) -> Result<String, String> {
         };
         is_repeatable = matches!(token, Token::Atom | Token::Class | Token::Quoted(_));
         let written = rest.get(..length).unwrap_or_default();
+        size.add(&token, written);
+        if size.groups.len() > MAX_DEPTH {
+            return Err(format!("groups are nested more than {MAX_DEPTH} deep"));
+        }
+        if size.groups.iter().any(|size| *size > MAX_SIZE) {
+            return Err("the pattern is too large, or repeats too often".to_owned());
+        }
         match token {
             Token::Atom | Token::Other | Token::Quantifier => translated += written,
             // two of them in a class are an operator here, and literals in Java
@@ -100,6 +112,58 @@ fn translated(text: &str) -> Result<String, String> {
         rest = rest.get(length..).unwrap_or_default();
     }
     Ok(translated)
+}
+
+/// The approximate effort to compile a pattern: 1 for a letter, more for a class and for a group that is compiled on its own, all as
+/// often as they are repeated.
+struct Size {
+    /// Of the open groups so far, the outermost first. The first is the pattern itself.
+    groups: Vec<u64>,
+    /// Of what a quantifier would repeat.
+    last: u64,
+}
+
+impl Size {
+    const QUANTIFIER: u64 = 4;
+    const CLASS: u64 = 30;
+    const GROUP: u64 = 100;
+
+    fn add(&mut self, token: &Token<'_>, written: &str) {
+        let added = match (token, written) {
+            (Token::Quantifier, _) => {
+                let numbers = written.split(|letter: char| !letter.is_ascii_digit());
+                let count = numbers.filter_map(|number| number.parse::<u64>().ok()).max().unwrap_or(1);
+                Self::QUANTIFIER + self.last.saturating_mul(count.saturating_sub(1))
+            }
+            (_, ")") if self.groups.len() > 1 => {
+                self.last = self.groups.pop().unwrap_or_default();
+                self.last
+            }
+            (Token::Other, "(" | "(?:" | "(?i:") => return self.groups.push(1),
+            (Token::Other, opening) if opening.starts_with('(') => return self.groups.push(Self::GROUP),
+            (Token::Quoted(literal), _) => {
+                self.last = 1;
+                literal.len() as u64
+            }
+            (Token::Atom, escaped)
+                if escaped.ends_with(|letter: char| letter.is_ascii_alphabetic()) && escaped.len() > 1 =>
+            {
+                self.last = Self::CLASS;
+                self.last
+            }
+            (Token::Class, written) => {
+                self.last = Self::CLASS + written.len() as u64;
+                self.last
+            }
+            _ => {
+                self.last = 1;
+                1
+            }
+        };
+        if let Some(size) = self.groups.last_mut() {
+            *size = size.saturating_add(added);
+        }
+    }
 }
 
 /// A part of a pattern.

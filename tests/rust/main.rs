@@ -87,6 +87,27 @@ mod log {
     mod unverified;
     mod verified_once;
 }
+#[cfg(feature = "plan")]
+mod plan {
+    mod aggregate_times;
+    mod aggregate_work;
+    mod aggregates;
+    mod aggregates_of_damaged_logs;
+    mod error_texts;
+    mod filters;
+    mod filters_of_damaged_logs;
+    mod filters_of_tables;
+    mod limits;
+    mod log_cache;
+    mod option_errors;
+    mod option_texts;
+    mod schemas;
+    mod splits;
+    mod stream_growth;
+    mod stream_offsets;
+    mod task_bytes;
+    mod topic_patterns;
+}
 mod record {
     mod builder;
     mod old_wrappers;

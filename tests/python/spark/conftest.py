@@ -61,7 +61,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         for key, value in OPTIONS.items():
             builder = builder.config(key, value)
         if in_java():
-            java = f"{OPTIONS['spark.driver.extraJavaOptions']} -Dcordwood.library.path={os.environ['CORDWOOD_LIBRARY']}"
+            library = f"-Dcordwood.library.path={os.environ['CORDWOOD_LIBRARY']}"
+            java = f"{OPTIONS['spark.driver.extraJavaOptions']} {library}"
             builder = builder.config("spark.jars", os.environ["CORDWOOD_JAR"])
             builder = builder.config("spark.driver.extraJavaOptions", java)
         builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))

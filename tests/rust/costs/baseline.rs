@@ -1,6 +1,6 @@
 //! What hot paths cost, compared with recorded numbers: instructions and allocations, which do not depend on the machine's load.
 //!
-//! `RECORD_COSTS=1 cargo test --features arrow,crash-disk --test rust costs` records what it finds in `costs.json`.
+//! `RECORD_COSTS=1 cargo test --features plan,crash-disk --test rust costs` records what it finds in `costs.json`.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -1,12 +1,19 @@
 //! Support for the tests: a builder of logs, a naive reader as the oracle, and the corpus written by real Kafka.
 #![allow(dead_code, reason = "no test uses all of it")]
 
+#[cfg(feature = "plan")]
+pub mod aggregates;
 pub mod batches;
+#[cfg(feature = "plan")]
+pub mod filters;
 pub mod flips;
+pub mod generated;
 pub mod golden;
 pub mod lz4;
 pub mod naive;
 pub mod partition;
+#[cfg(feature = "plan")]
+pub mod planning;
 pub mod reading;
 mod tests;
 
