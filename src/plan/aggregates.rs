@@ -43,13 +43,16 @@ impl Aggregate {
             PlanError::new(Code::BadOption, reason)
         };
         let read = |aggregate: &Value| {
-            let part = |name: &str| aggregate.get(name).and_then(Value::as_str);
-            let known = Self::ALL.iter().find(|(function, column, _)| {
-                part("function") == Some(*function) && part("column") == *column
-            });
-            known.map_or(Self::Other, |(_, _, aggregate)| *aggregate)
+            let function = aggregate.get("function")?.as_str()?;
+            let column = match aggregate.get("column") {
+                None | Some(Value::Null) => None,
+                Some(column) => Some(column.as_str()?),
+            };
+            let known = Self::ALL.iter().find(|known| (known.0, known.1) == (function, column));
+            Some(known.map_or(Self::Other, |(_, _, aggregate)| *aggregate))
         };
-        Ok(aggregates.as_array().ok_or_else(wrong)?.iter().map(read).collect())
+        let aggregates = aggregates.as_array().ok_or_else(wrong)?;
+        aggregates.iter().map(|aggregate| read(aggregate).ok_or_else(wrong)).collect()
     }
 
     /// Functions and columns.
