@@ -18,7 +18,7 @@ RUST_TESTS := $(CARGO) test --locked --features plan,crash-disk
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
-	wheel fmt lint compiled rust rust-without-features python interop oldest-spark loom extension release prerequisites clean
+	jar wheel fmt lint compiled rust rust-without-features python interop oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -131,8 +131,19 @@ $(VENV)/bench/.installed: benches/python/requirements.txt $(VENV)/.tools
 bench-spark: release ## the cost of reading through Spark; ARGS are those of benches/spark/run.py
 	$(BIN)/python benches/spark/run.py $(ARGS)
 
-wheel: $(VENV)/.tools ## an abi3 wheel in dist/
+wheel: $(VENV)/.tools $(JAR) ## an abi3 wheel in dist/, with the data source in Java (Maven)
 	$(BIN)/maturin build --release --locked --out dist
+
+# The library has a target directory of its own: the extension module is a file of the same name with other features.
+JAR := python/cordwood/spark/jars/cordwood-spark.jar
+LIBRARY := $(abspath $(TARGET))/jvm/release/libcordwood.so
+jar: $(JAR) ## the Spark data source in Java, with the native library inside (a JDK, Maven)
+
+$(JAR): Cargo.toml Cargo.lock src/jvm/pom.xml $(shell find src -name '*.rs' -o -name '*.java')
+	CARGO_TARGET_DIR=$(TARGET)/jvm $(CARGO) rustc --locked --release --features jvm --lib --crate-type cdylib -- -C strip=symbols
+	mvn -B -q -Dstyle.color=never -f src/jvm/pom.xml package -Dcordwood.library=$(LIBRARY)
+	@mkdir -p $(@D)
+	mv target/jvm/maven/cordwood-spark.jar $@
 
 fmt: $(VENV)/.tools ## format Rust and Python
 	$(CARGO) fmt
@@ -144,7 +155,7 @@ extension: $(VENV)/.extension ## .venv with a build of cordwood for tests, rebui
 release: $(VENV)/.release ## .venv with an optimised build of cordwood, as in wheels
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) dist python/cordwood/_core*.so tests/interop/target benches/kafka/target
+	rm -rf $(VENV) dist python/cordwood/_core*.so $(JAR) tests/interop/target benches/kafka/target
 	$(CARGO) clean
 
 # Tools that some tests need. If one is missing, these tests are skipped by name; in CI that is a failure.

@@ -5,6 +5,7 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 
+use super::boundary::{Result, wrong_argument};
 use crate::plan::{TaskBatch, TaskColumn};
 
 /// A batch, which owns the memory, and the addresses of its columns: four numbers for each column and each of their children, in
@@ -17,11 +18,11 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    pub(super) fn new(batch: TaskBatch) -> Self {
+    pub(super) fn new(batch: TaskBatch) -> Result<Self> {
         let mut columns = Self { batch, copies: Vec::new(), numbers: Vec::new() };
         for column in columns.batch.columns.clone() {
             match column {
-                TaskColumn::Values(array) => columns.add(&array.to_data()),
+                TaskColumn::Values(array) => columns.add(&array.to_data())?,
                 TaskColumn::Topic => {
                     let topic = columns.batch.topic.clone();
                     columns.add_constant(topic.as_deref().map(str::as_bytes));
@@ -33,7 +34,7 @@ impl Columns {
                 }
             }
         }
-        columns
+        Ok(columns)
     }
 
     /// The number of rows.
@@ -55,7 +56,7 @@ impl Columns {
         self.batch.columns.iter().map(of_column).sum()
     }
 
-    fn add(&mut self, values: &ArrayData) {
+    fn add(&mut self, values: &ArrayData) -> Result<()> {
         let (length, offset) = (values.len(), values.offset());
         let validity = match values.nulls() {
             Some(nulls) if nulls.null_count() > 0 => self.bits(nulls.inner()),
@@ -72,14 +73,20 @@ impl Columns {
             DataType::Utf8 | DataType::Binary => (buffer(1, 0), buffer(0, size_of::<i32>())),
             DataType::List(_) => (0, buffer(0, size_of::<i32>())),
             DataType::Struct(_) => (0, 0),
-            other => (buffer(0, other.primitive_width().unwrap_or(0)), 0),
+            other => {
+                let width = other.primitive_width();
+                let unknown =
+                    || wrong_argument(&format!("expected a type of a column of Spark, found {other}"));
+                (buffer(0, width.ok_or_else(unknown)?), 0)
+            }
         };
         self.push(validity, data, offsets, length);
         let is_struct = matches!(values.data_type(), DataType::Struct(_));
         for child in values.child_data() {
             // the rows of a struct are those of its children; the offsets of a list refer to all values of its child
-            if is_struct { self.add(&child.slice(offset, length)) } else { self.add(child) }
+            if is_struct { self.add(&child.slice(offset, length))? } else { self.add(child)? }
         }
+        Ok(())
     }
 
     /// A value that all rows have.

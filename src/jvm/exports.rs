@@ -1,6 +1,5 @@
-//! The exported functions, which the JVM finds by their names: those of the native methods of `Core.java`, in the same order.
-//!
-//! The macros check that each function has the types of its signature, which is also in its name.
+//! The exported functions: the native methods of `Core.java`. The JVM finds them by their names, which contain the types of the
+//! arguments. The macros check that each function has the types of its signature; `Core.java` must have the same result types.
 
 use jni::native_method;
 
@@ -19,6 +18,7 @@ macro_rules! export {
     };
 }
 
+export!(queries::version() -> JString);
 export!(queries::schema(options: JString[]) -> JString);
 export!(queries::check_schema(options: JString[], schema: JString));
 export!(queries::exact_filters(query: JString) -> jboolean[]);

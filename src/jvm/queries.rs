@@ -44,6 +44,10 @@ fn options_of(names_and_texts: &[String], warnings: &mut Vec<Warning>) -> Result
     Ok(options)
 }
 
+pub(super) fn version<'local>(env: &mut Env<'local>, _: JClass<'local>) -> Result<JString<'local>> {
+    Ok(env.new_string(env!("CARGO_PKG_VERSION"))?)
+}
+
 pub(super) fn schema<'local>(
     env: &mut Env<'local>,
     _: JClass<'local>,

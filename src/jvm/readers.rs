@@ -26,7 +26,7 @@ impl Reader {
         self.current = None;
         let next = self.reader.next_batch();
         keep_warnings(self.reader.take_warnings());
-        self.current = next?.map(Columns::new);
+        self.current = next?.map(Columns::new).transpose()?;
         Ok(self.current.as_ref())
     }
 }

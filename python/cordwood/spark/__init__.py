@@ -13,13 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import cordwood.spark.jobs as jobs  # noqa: PLR0402
-    from cordwood.spark.source import register
+    from cordwood.spark.java_source import jar, register
+    from cordwood.spark.source import LogDataSource
     from cordwood.spark.udf import locate, offset_for_time
 
-__all__ = ["jobs", "locate", "offset_for_time", "register"]
+__all__ = ["LogDataSource", "jar", "jobs", "locate", "offset_for_time", "register"]
 
 # planning, options and errors work without Spark, so the modules that need it are imported on first use
-_WHERE = {"jobs": "jobs", "locate": "udf", "offset_for_time": "udf", "register": "source"}
+_WHERE = {
+    "LogDataSource": "source",
+    "jar": "java_source",
+    "jobs": "jobs",
+    "locate": "udf",
+    "offset_for_time": "udf",
+    "register": "java_source",
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401

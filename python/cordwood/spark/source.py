@@ -1,9 +1,8 @@
-"""The data source."""
+"""The data source in Python."""
 
 from functools import cached_property
 from typing import NoReturn
 
-from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
@@ -13,7 +12,7 @@ from cordwood.spark.errors import UNSUPPORTED, SparkLogError
 from cordwood.spark.schema import query_of, schema_of
 from cordwood.spark.stream import LogStreamReader
 
-__all__ = ["LogDataSource", "register"]
+__all__ = ["LogDataSource"]
 
 
 class LogDataSource(DataSource):
@@ -59,8 +58,3 @@ _READS_ONLY = (
     f'format("{LogDataSource.name()}") is for reading: to append to a log use cordwood.LogWriter, whose append_arrow '
     "takes a table; to keep rows write them in another format, such as parquet"
 )
-
-
-def register(spark: SparkSession) -> None:
-    """Register `format("cordwood")` in a session."""
-    spark.dataSource.register(LogDataSource)

@@ -49,7 +49,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         pytest.skip(f"the tests with Spark need {' and '.join(missing())}")
     from pyspark.sql import SparkSession
 
-    from cordwood.spark import register
+    from cordwood.spark import LogDataSource
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", sys.executable)
@@ -61,14 +61,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         for key, value in OPTIONS.items():
             builder = builder.config(key, value)
         if in_java():
-            library = f"-Dcordwood.library.path={os.environ['CORDWOOD_LIBRARY']}"
-            java = f"{OPTIONS['spark.driver.extraJavaOptions']} {library}"
-            builder = builder.config("spark.jars", os.environ["CORDWOOD_JAR"])
-            builder = builder.config("spark.driver.extraJavaOptions", java)
+            from cordwood.spark import jar
+
+            builder = builder.config("spark.jars", jar())
         builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
         session = builder.getOrCreate()
         if not in_java():
-            register(session)
+            session.dataSource.register(LogDataSource)
         yield session
         session.stop()
 

@@ -74,7 +74,7 @@ def struct(*names: str) -> StructType:
 
 def in_java() -> bool:
     """Whether the tests run with the source in Java."""
-    return os.environ.get("CORDWOOD_SPARK_SOURCE") == "jvm"
+    return os.environ.get("CORDWOOD_SPARK_SOURCE") == "java"
 
 
 def text_of(value: Any) -> str:
@@ -94,7 +94,7 @@ def source(*paths: Path | str, **options: Any) -> Any:
     elif paths:
         given["paths"] = json.dumps([str(path) for path in paths])
     if in_java():
-        from spark.jvm_source import JvmSource
+        from spark.java_objects import JvmSource
 
         return JvmSource(dict(given))
     return LogDataSource(options=given)

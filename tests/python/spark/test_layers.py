@@ -17,6 +17,7 @@ ORDER = [
     "batch",
     "stream",
     "source",
+    "java_source",
     "lookup",
     "udf",
     "jobs",
@@ -62,7 +63,7 @@ def test_an_upward_use_is_seen(tmp_path: Path) -> None:
     assert list(upward("workers", path)) == ["workers.py uses source"]
 
 
-def test_planning_needs_no_spark() -> None:
+def test_errors_need_no_spark() -> None:
     needs = {name: {module.partition(".")[0] for module in imported(path)} for name, path in modules()}
     assert [name for name in WITHOUT_SPARK if "pyspark" in needs[name]] == []
     assert "pyspark" in needs["source"]

@@ -11,7 +11,8 @@ import needs_pyspark  # noqa: F401
 import pytest
 from pyspark.sql import DataFrame
 
-from cordwood.spark import register
+from cordwood.spark import LogDataSource
+from spark.reading import in_java
 
 pytestmark = pytest.mark.spark
 
@@ -90,7 +91,8 @@ def load(request: pytest.FixtureRequest, spark: Any) -> Callable[[Path], DataFra
     """Loads a DataFrame in a session with Spark's setting for filters off and on."""
     session = spark.newSession()
     session.conf.set(SETTING, request.param)
-    register(session)
+    if not in_java():
+        session.dataSource.register(LogDataSource)
     return lambda path: session.read.format("cordwood").option("columns", "offset,topic").load(str(path))
 
 

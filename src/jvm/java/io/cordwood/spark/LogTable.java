@@ -1,0 +1,57 @@
+package io.cordwood.spark;
+
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** The rows of partition directories. */
+final class LogTable implements SupportsRead {
+    private final StructType schema;
+    private final TableOptions options;
+    private final Map<String, String> properties;
+
+    LogTable(StructType schema, TableOptions options, Map<String, String> properties) {
+        this.schema = schema;
+        this.options = options;
+        this.properties = properties;
+    }
+
+    @Override
+    public String name() {
+        return "cordwood";
+    }
+
+    /** Deprecated in favour of columns(), but abstract in Spark 4.0; columns() calls it. */
+    @Override
+    @SuppressWarnings("deprecation")
+    public StructType schema() {
+        return schema;
+    }
+
+    /** Returns what a catalog stores, for SHOW CREATE TABLE. */
+    @Override
+    public Map<String, String> properties() {
+        return properties;
+    }
+
+    @Override
+    public Set<TableCapability> capabilities() {
+        return Set.of(TableCapability.BATCH_READ, TableCapability.MICRO_BATCH_READ);
+    }
+
+    /** The options of a query are those of the table, unless SQL's WITH clause adds some. */
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap queryOptions) {
+        TableOptions all = options.with(queryOptions.asCaseSensitiveMap());
+        NativeLibrary.load();
+        Core.logged(() -> {
+            Core.checkSchema(all.toArray(), schema.json());
+            return null;
+        });
+        return new LogScanBuilder(schema, all);
+    }
+}
