@@ -14,23 +14,25 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
 RUST_TESTS := $(CARGO) test --locked --features plan,crash-disk
+JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust rust-without-features python interop oldest-spark loom extension release prerequisites clean
+	jar wheel fmt lint compiled rust rust-without-features python java interop oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
 # process more than cores, because the one with Spark often waits.
-LATER := interop or long
+LATER := interop or long or java
 PYTEST := $(BIN)/python -m pytest
 IN_PARALLEL := --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadscope --no-loadscope-reorder
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: release ## run the main jobs on real data in the repository
+# without Maven the part with Spark uses the source in Python
+demo: release $(if $(shell command -v mvn),$(JAR)) ## run the main jobs on real data in the repository
 	@$(BIN)/python tests/demo.py
 
 test: prerequisites compiled lint rust python ## before each commit: lints, Rust, Python, Spark, a short crash search; minutes
@@ -39,7 +41,7 @@ test: prerequisites compiled lint rust python ## before each commit: lints, Rust
 test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
 # The guarantees are last: their other tests have run before, so `--tests-have-run` runs only the rigs.
-test-rest: interop oldest-spark rust-without-features loom demo ## the tests outside `test`: Kafka, the oldest Spark, loom, the demo, the guarantees' rigs
+test-rest: interop java oldest-spark rust-without-features loom demo ## the tests outside `test`: Kafka, the oldest Spark, loom, the demo, the guarantees' rigs
 	$(BIN)/python tests/guarantees.py --tests-have-run
 	@echo "make test-rest: all of it passed"
 
@@ -69,7 +71,12 @@ python: extension ## Python tests except `make interop`, and the examples of the
 	$(BIN)/python tests/doc_examples.py
 
 interop: prerequisites release ## the longest Python tests, and those that compare with Kafka's own classes and a broker (a JVM, Maven)
-	$(PYTEST) -m "$(LATER)"
+	$(PYTEST) -m "interop or long"
+
+# With the variable, the tests of the source in Python use the one in Java.
+java: prerequisites release $(JAR) ## the tests of the Spark data source in Java, those of the one in Python among them
+	$(PYTEST) -m java
+	CORDWOOD_SPARK_SOURCE=java $(PYTEST) tests/python/spark -m "not (java or python_source)"
 
 # `make python` uses the pinned version; this is the oldest that pyproject.toml allows. Its directory is first on the path.
 OLDEST_SPARK := 4.2.0
@@ -128,20 +135,21 @@ $(VENV)/bench/.installed: benches/python/requirements.txt $(VENV)/.tools
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) --requirement $<
 	@touch $@
 
-bench-spark: release ## the cost of reading through Spark; ARGS are those of benches/spark/run.py
-	$(BIN)/python benches/spark/run.py $(ARGS)
+# Spark's Kafka source is measured in the newest Spark for which it is published with all that it needs.
+KAFKA_SPARK := $(VENV)/spark-4.2.0
+bench-spark: release $(JAR) $(KAFKA_SPARK)/.installed ## reading through Spark, compared with Parquet and Spark's Kafka source; ARGS are those of benches/spark/run.py
+	$(BIN)/python benches/spark/run.py --kafka-spark $(KAFKA_SPARK) $(ARGS)
 
 wheel: $(VENV)/.tools $(JAR) ## an abi3 wheel in dist/, with the data source in Java (Maven)
 	$(BIN)/maturin build --release --locked --out dist
 
 # The library has a target directory of its own: the extension module is a file of the same name with other features.
-JAR := python/cordwood/spark/jars/cordwood-spark.jar
-LIBRARY := $(abspath $(TARGET))/jvm/release/libcordwood.so
 jar: $(JAR) ## the Spark data source in Java, with the native library inside (a JDK, Maven)
 
 $(JAR): Cargo.toml Cargo.lock src/jvm/pom.xml $(shell find src -name '*.rs' -o -name '*.java')
 	CARGO_TARGET_DIR=$(TARGET)/jvm $(CARGO) rustc --locked --release --features jvm --lib --crate-type cdylib -- -C strip=symbols
-	mvn -B -q -Dstyle.color=never -f src/jvm/pom.xml package -Dcordwood.library=$(LIBRARY)
+	mvn -B -q -Dstyle.color=never -f src/jvm/pom.xml package \
+		-Dcordwood.library=$(abspath $(TARGET))/jvm/release/libcordwood.so
 	@mkdir -p $(@D)
 	mv target/jvm/maven/cordwood-spark.jar $@
 
@@ -155,7 +163,7 @@ extension: $(VENV)/.extension ## .venv with a build of cordwood for tests, rebui
 release: $(VENV)/.release ## .venv with an optimised build of cordwood, as in wheels
 
 clean: ## remove everything that was built
-	rm -rf $(VENV) dist python/cordwood/_core*.so $(JAR) tests/interop/target benches/kafka/target
+	rm -rf $(VENV) dist python/cordwood/_core*.so $(JAR) tests/interop/target benches/kafka/target benches/spark/kafka-source/target
 	$(CARGO) clean
 
 # Tools that some tests need. If one is missing, these tests are skipped by name; in CI that is a failure.

@@ -40,9 +40,11 @@ def main() -> None:
     with step("Start Spark, and register the source") as say:
         spark = start("cordwood demo", "local[2]", SETTINGS)
         register(spark)
-        say(f"Spark {spark.version}")
+        query = spark.read.format("cordwood").load(ORDERS)._jdf.queryExecution()  # noqa: SLF001  (the only way to it)
+        plan = query.executedPlan().toString()
+        say(f"Spark {spark.version}, the source in {'Java' if '(JVM)' in plan else 'Python'}")
     with step("Spark: read a broker's data directory") as say:
-        rows = spark.read.format("cordwood").option("columns", "topic,partition,offset").load(DATA_DIR)
+        rows = spark.read.format("cordwood").load(DATA_DIR).select("topic", "partition", "offset")
         counts = rows.groupBy("topic", "partition").count().orderBy("topic", "partition").collect()
         say(", ".join(f"{row['topic']}-{row['partition']}: {row['count']}" for row in counts))
         expect("records by partition", [row["count"] for row in counts], [97, 34, 11, 265, 119, 27])

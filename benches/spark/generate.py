@@ -30,7 +30,9 @@ INDEX_INTERVAL = 4096
 GIB, MIB = 1 << 30, 1 << 20
 
 _HEADER = struct.Struct(">qiiBIhiqqqhii")
-_CRC_AT, _ATTRIBUTES_AT, _ZSTD = 17, 21, 4
+_CRC_AT, _ATTRIBUTES_AT = 17, 21
+# codecs and their bits in the attributes
+_CODECS = {"none": 0, "lz4": 3, "zstd": 4}
 # a chunk is filled at once, and is a row group of the Parquet file
 _CHUNK_BATCHES = 1_736
 _WORDS = 512
@@ -218,7 +220,7 @@ def write_log(shape: Shape, path: Path, *, checksums: bool = True) -> Written:
     written = Written(str(path), rows=shape.rows)
     template, key_at, value_at = _template()
     written.batch_bytes = len(template)
-    codec = pa.Codec("zstd") if shape.codec == "zstd" else None
+    codec = None if shape.codec == "none" else pa.Codec(shape.codec)
     segments = _Segments(path, shape.segment_bytes)
     block = np.empty((_CHUNK_BATCHES, len(template)), dtype=np.uint8)
     block[:] = np.frombuffer(template, dtype=np.uint8)
@@ -280,7 +282,7 @@ def _sealed(batch: np.ndarray, codec: pa.Codec | None) -> bytes:
     if codec is not None:
         raw[_HEADER.size :] = codec.compress(raw[_HEADER.size :], asbytes=True)
         struct.pack_into(">i", raw, 8, len(raw) - 12)
-        struct.pack_into(">h", raw, _ATTRIBUTES_AT, _ZSTD)
+        struct.pack_into(">h", raw, _ATTRIBUTES_AT, _CODECS[codec.name])
     struct.pack_into(">I", raw, _CRC_AT, google_crc32c.value(bytes(raw[_ATTRIBUTES_AT:])))
     return bytes(raw)
 

@@ -27,6 +27,8 @@ from statistics import median
 from typing import Any
 
 import generate
+from broker import serving, source_jars
+from cordwood.spark import jar
 from generate import BATCH_RECORDS, GIB, Shape, Written
 
 HERE = Path(__file__).parent
@@ -35,6 +37,7 @@ SPLITS, CORES = 8, 2
 # the source's default
 SPLIT_BYTES = 128 << 20
 PARTITION = ("partition/2-cores", "partition/1-cores")
+KAFKA = ("kafka/all/noop/java", "kafka/all/noop/kafka")
 # kinds, and rows per batch: Spark's default, and a size for a large pandas_udf
 BATCHES = (("arrow", 10_000), ("pandas", 10_000), ("pandas", 100_000))
 
@@ -47,6 +50,8 @@ class Arm:
     spec: dict[str, Any]
     elements: int
     check: Callable[[dict[str, Any], list[Any]], list[str]] = lambda _, __: []
+    first_on_path: tuple[str, ...] = ()
+    """Directories of packages that replace those of the environment."""
 
 
 class ArmError(Exception):
@@ -59,7 +64,7 @@ class Process:
     def __init__(self, arm: Arm, scratch: Path) -> None:
         """Start it, and wait until it is ready."""
         # workers import the bench's modules, like the driver
-        paths = [str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
+        paths = [*arm.first_on_path, str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
         self.noise = scratch / f"{arm.name.replace('/', '-')}.stderr"
         with self.noise.open("w") as stderr:
@@ -182,20 +187,26 @@ def make(shape: Shape, path: Path, *, contents: bool = True) -> Written:
     return written
 
 
-def read_check(written: Written, *, counted: bool) -> Callable[[dict[str, Any], list[Any]], list[str]]:
-    """Compare the sums with the generator's; for prebuilt rows, only their number and lengths."""
-    names = ["rows", "value_bytes"]
+def read_check(
+    written: Written, *, counted: bool, rows: range | None = None, sink: str = "noop"
+) -> Callable[[dict[str, Any], list[Any]], list[str]]:
+    """Compare the sums with the generator's; of prebuilt rows, and of a range, only numbers and lengths."""
+    if rows is None:
+        rows = range(written.rows)
+        sums = {name: getattr(written, name) for name in ("timestamps", "value_crcs", "key_crcs")}
+    else:
+        sums = {}
+    sums = {name: sum_ for name, sum_ in sums.items() if sum_ and counted}
+    wanted = sums | {"rows": len(rows), "value_bytes": len(rows) * generate.VALUE_BYTES}
     if counted:
-        names += ["timestamps"] + [name for name in ("value_crcs", "key_crcs") if getattr(written, name)]
+        wanted["last_offset"] = rows[-1]
 
     def check(found: dict[str, Any], aggregates: list[Any]) -> list[str]:
         print(f"  {found}", flush=True)
-        wanted = {name: getattr(written, name) for name in names if name in found}
-        last = {"last_offset": written.rows - 1} if counted else {}
-        wrong = [f"{name} is {found[name]}, not {it}" for name, it in (wanted | last).items() if found[name] != it]
+        wrong = [f"{name} is {found[name]}, not {it}" for name, it in wanted.items() if found.get(name, it) != it]
         # a prebuilt batch is repeated: its largest offset has no meaning
-        sums = [written.value_bytes, *last.values()]
-        return wrong + [f"the aggregate is {it}" for it in aggregates if it and it[: len(sums)] != sums]
+        right = [len(rows)] if sink == "count" else [wanted["value_bytes"], *([rows[-1]] if counted else [])]
+        return wrong + [f"the aggregate is {it}" for it in aggregates if it and it[: len(right)] != right]
 
     return check
 
@@ -210,10 +221,18 @@ def read_arm(name: str, format_: str, written: Written, **spec: Any) -> Arm:
         "sink": "noop",
         "rows": written.rows,
         "splits": SPLITS,
-        "split_bytes": SPLIT_BYTES,
         "cores": CORES,
     }
-    return Arm(name, full | spec, written.rows, read_check(written, counted=format_ != "zero-cost"))
+    rows = None
+    if "range" in spec:
+        rows = range(*((time_ - generate.START_TIMESTAMP) * generate.RECORDS_PER_MS for time_ in spec["range"]))
+    check = read_check(written, counted=format_ != "zero-cost", rows=rows, sink=spec.get("sink", "noop"))
+    return Arm(name, full | spec, written.rows, check)
+
+
+def java_arm(name: str, written: Written, **spec: Any) -> Arm:
+    """The source in Java."""
+    return read_arm(name, "java", written, settings={"spark.jars": jar()}, **spec)
 
 
 def parquet_arm(name: str, file: Path, written: Written, **spec: Any) -> Arm:
@@ -227,33 +246,83 @@ def read(options: argparse.Namespace, data: Path, results: Results) -> None:
     batches = math.ceil(options.rows / BATCH_RECORDS)
     segment_bytes = math.ceil(batches / SPLITS) * generate.batch_bytes()
     logs, files = {}, {}
-    for codec in ("none", "zstd"):
-        # the same number of segments, each smaller: zstd compresses to less than half
-        shape = Shape(batches, codec, segment_bytes if codec == "none" else segment_bytes * 2 // 5)
+    # the same number of segments: those of compressed logs are smaller
+    for codec, part in (("none", 1.0), ("lz4", 0.7), ("zstd", 0.4)):
+        shape = Shape(batches, codec, int(segment_bytes * part))
         logs[codec], files[codec] = make(shape, data / codec / "orders-0"), data / f"{codec}.parquet"
         generate.write_parquet(shape, files[codec], codec)
         print(f"{files[codec].name}: {files[codec].stat().st_size / 1e6:.0f} MB", flush=True)
     log, file = logs["none"], files["none"]
+    splits = {"maxPartitionBytes": str(SPLIT_BYTES)}
+    milliseconds = log.rows // generate.RECORDS_PER_MS
+    start = generate.START_TIMESTAMP + milliseconds // 3
+    hundredth = (start, start + milliseconds // 100)
     groups = [
         [
-            read_arm("read/none/all/noop/ours", "cordwood", log),
+            java_arm("read/none/all/noop/java", log),
+            read_arm("read/none/all/noop/python", "python", log, options=splits),
             read_arm("read/none/all/noop/zero-cost", "zero-cost", log),
             parquet_arm("read/none/all/noop/parquet", file, log),
-            read_arm("read/none/two/noop/ours", "cordwood", log, columns=TWO),
-            read_arm("read/none/two/noop/zero-cost", "zero-cost", log, columns=TWO),
         ],
         [
-            read_arm("read/none/all/aggregate/ours", "cordwood", log, sink="aggregate"),
+            java_arm("read/none/two/noop/java", log, columns=TWO),
+            java_arm("read/none/two/unchecked/java", log, columns=TWO, options={"checkCrc": "false"}),
+            read_arm("read/none/two/noop/python", "python", log, columns=TWO, options=splits),
+            read_arm("read/none/two/noop/zero-cost", "zero-cost", log, columns=TWO),
+            parquet_arm("read/none/two/noop/parquet", file, log, columns=TWO),
+        ],
+        [
+            java_arm("read/none/all/aggregate/java", log, sink="aggregate"),
+            read_arm("read/none/all/aggregate/python", "python", log, sink="aggregate", options=splits),
             read_arm("read/none/all/aggregate/zero-cost", "zero-cost", log, sink="aggregate"),
             parquet_arm("read/none/all/aggregate/parquet", file, log, sink="aggregate"),
         ],
         [
-            read_arm("read/zstd/all/noop/ours", "cordwood", logs["zstd"], split_bytes=SPLIT_BYTES // 2),
-            parquet_arm("read/zstd/all/noop/parquet", files["zstd"], logs["zstd"]),
+            java_arm("read/none/all/count/java", log, sink="count"),
+            parquet_arm("read/none/all/count/parquet", file, log, sink="count"),
         ],
+        [
+            java_arm("read/none/all/range/java", log, range=hundredth),
+            parquet_arm("read/none/all/range/parquet", file, log, range=hundredth),
+        ],
+        *(
+            [
+                java_arm(f"read/{codec}/all/noop/java", logs[codec]),
+                read_arm(
+                    f"read/{codec}/all/noop/python", "python", logs[codec], options={"maxPartitionBytes": str(size)}
+                ),
+                parquet_arm(f"read/{codec}/all/noop/parquet", files[codec], logs[codec]),
+            ]
+            for codec, size in (("lz4", SPLIT_BYTES * 7 // 10), ("zstd", SPLIT_BYTES // 2))
+        ),
     ]
     for number in range(options.rounds):
         for arms in groups:
+            play(arms, number, options, results, data)
+
+
+def kafka(options: argparse.Namespace, data: Path, results: Results) -> None:
+    """The same rows through Spark's Kafka source, from a broker that serves the same files."""
+    path = data / "none" / "orders-0"
+    batches = math.ceil(options.rows / BATCH_RECORDS)
+    shape = Shape(batches, segment_bytes=math.ceil(batches / SPLITS) * generate.batch_bytes())
+    shutil.rmtree(path, ignore_errors=True)
+    log = make(shape, path)
+    with serving(Path(log.path), data / "broker") as address:
+        kafka_options = {
+            "kafka.bootstrap.servers": address,
+            "subscribe": "orders",
+            "startingOffsets": "earliest",
+            "minPartitions": str(SPLITS),
+        }
+        settings = {"spark.jars": ",".join(source_jars())}
+        arms = [
+            java_arm("kafka/all/noop/java", log),
+            read_arm("kafka/all/noop/kafka", "kafka", log, options=kafka_options, settings=settings),
+        ]
+        for arm in arms:
+            arm.first_on_path = (str(options.kafka_spark.resolve()),)
+        for number in range(options.rounds):
             play(arms, number, options, results, data)
 
 
@@ -262,7 +331,7 @@ def partition(options: argparse.Namespace, data: Path, results: Results) -> None
     path = data / "big" / "orders-0"
     try:
         written = make(Shape(math.ceil(options.partition_gib * GIB / generate.batch_bytes())), path, contents=False)
-        arms = [read_arm(f"partition/{cores}-cores", "cordwood", written, cores=cores) for cores in (CORES, 1)]
+        arms = [read_arm(f"partition/{cores}-cores", "python", written, cores=cores) for cores in (CORES, 1)]
         for number in range(options.rounds):
             play(arms, number, options, results, data)
     finally:
@@ -352,11 +421,26 @@ def floors(results: Results) -> Iterator[Floor]:
     def of(what: Callable[..., float], *names: str) -> list[float]:
         return results.quotients(*names, of=what)
 
+    for name, arm, limit in (
+        ("all columns", "none/all/noop", 1.2),
+        ("all columns, lz4", "lz4/all/noop", 1.1),
+        ("all columns, zstd", "zstd/all/noop", 0.95),
+        ("two columns", "none/two/noop", 0.6),
+    ):
+        measured = of(rate, f"read/{arm}/java", f"read/{arm}/parquet")
+        yield Floor(f"rows/s: Java over Parquet, {name}", measured, limit, at_most=False)
+    unchecked = of(rate, "read/none/two/unchecked/java", "read/none/two/noop/parquet")
+    yield Floor("rows/s: Java over Parquet, two columns, checkCrc=false", unchecked, 0.9, at_most=False)
+    count = [1 / ratio for ratio in of(rate, "read/none/all/count/java", "read/none/all/count/parquet")]
+    yield Floor("time: Java over Parquet, count(*)", count, 1.5)
     all_, aggregate, two = "read/none/all/noop", "read/none/all/aggregate", "read/none/two/noop"
-    yield Floor("CPU: ours over zero-cost, noop", of(cpu, f"{all_}/ours", f"{all_}/zero-cost"), 1.35)
-    yield Floor("CPU: ours over zero-cost, aggregate", of(cpu, f"{aggregate}/ours", f"{aggregate}/zero-cost"), 1.35)
-    yield Floor("rows/s: ours over Parquet, noop", of(rate, f"{all_}/ours", f"{all_}/parquet"), 0.7, at_most=False)
-    yield Floor("CPU: two columns over all four, noop", of(cpu, f"{two}/ours", f"{all_}/ours"), 0.65)
+    yield Floor("CPU: Java over Python, all columns", of(cpu, f"{all_}/java", f"{all_}/python"), 0.4)
+    yield Floor("rows/s: Java over Spark's Kafka source", of(rate, *KAFKA), 5, at_most=False)
+    yield Floor("CPU: Spark's Kafka source over Java", of(cpu, *reversed(KAFKA)), 4, at_most=False)
+    yield Floor("CPU: Python over zero-cost, noop", of(cpu, f"{all_}/python", f"{all_}/zero-cost"), 1.35)
+    yield Floor("CPU: Python over zero-cost, aggregate", of(cpu, f"{aggregate}/python", f"{aggregate}/zero-cost"), 1.35)
+    yield Floor("rows/s: Python over Parquet, noop", of(rate, f"{all_}/python", f"{all_}/parquet"), 0.7, at_most=False)
+    yield Floor("CPU: Python, two columns over all four, noop", of(cpu, f"{two}/python", f"{all_}/python"), 0.65)
     busy = of(lambda run: run["cpu"] / run["wall"] / CORES, "partition/2-cores")
     yield Floor("one partition: share of two cores that it kept busy", busy, 0.85, at_most=False)
     shared = of(lambda run: 1 - run["idle"], "partition/2-cores")
@@ -392,7 +476,7 @@ def record(results: Results, path: Path) -> None:
 def arguments() -> argparse.Namespace:
     """The arguments."""
     parser = argparse.ArgumentParser(description=__doc__)
-    sections = ["read", "partition", "look-up"]
+    sections = ["read", "kafka", "partition", "look-up"]
     parser.add_argument("--only", action="append", choices=sections, help="a part to run; may be repeated")
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--rounds", type=int, default=3)
@@ -403,6 +487,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--lookups", type=int, default=1_000_000)
     parser.add_argument("--partition-gib", type=float, default=4)
     parser.add_argument("--data", type=Path, help="directory for the data; by default a temporary one")
+    parser.add_argument(
+        "--kafka-spark",
+        type=Path,
+        help="directory of a Spark that has a Kafka source; without it, no `kafka`",
+    )
     parser.add_argument("--record", type=Path, help="a CSV file; by default benches/record/<date>-spark.csv")
     parser.add_argument("--strict", action="store_true", help="a missed floor is an exit code, too")
     options = parser.parse_args()
@@ -419,8 +508,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="cordwood-bench-", dir=options.data) as directory:
         data = Path(directory)
         # the large partition comes last, after the other data was removed, to save disk space
-        for name, section in (("read", read), ("look-up", look_up)):
-            if name in options.only:
+        for name, section in (("read", read), ("kafka", kafka), ("look-up", look_up)):
+            if name in options.only and (name != "kafka" or options.kafka_spark):
                 section(options, data, results)
         for left in data.iterdir():
             shutil.rmtree(left) if left.is_dir() else left.unlink()

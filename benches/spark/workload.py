@@ -47,23 +47,35 @@ def timed(action: Action, *, has_jvm: bool) -> dict[str, Any]:
 
 def read_frame(spark: SparkSession, spec: dict[str, Any]) -> DataFrame:
     """The rows of one format."""
-    if spec["format"] == "parquet":
-        return spark.read.parquet(spec["path"]).select(*spec["columns"].split(","))
-    reader = spark.read.option("columns", spec["columns"])
-    if spec["format"] == "zero-cost":
-        from zero_cost import ZeroCost  # noqa: PLC0415 - not for the other arms
+    columns, options = spec["columns"], spec.get("options", {})
+    match spec["format"]:
+        case "parquet":
+            return spark.read.parquet(spec["path"]).select(*columns.split(","))
+        case "kafka":
+            return spark.read.format("kafka").options(**options).load().select(*columns.split(","))
+        case "java":
+            return spark.read.format("cordwood").options(**options).load(spec["path"]).select(*columns.split(","))
+        case "zero-cost":
+            from zero_cost import ZeroCost  # noqa: PLC0415 - not for the other arms
 
-        spark.dataSource.register(ZeroCost)
-        return reader.format("zero-cost").option("rows", spec["rows"]).option("splits", spec["splits"]).load()
-    from cordwood.spark import register  # noqa: PLC0415 - the same
+            spark.dataSource.register(ZeroCost)
+            reader = spark.read.option("columns", columns).option("rows", spec["rows"])
+            return reader.format("zero-cost").option("splits", spec["splits"]).load()
+    from cordwood.spark import LogDataSource  # noqa: PLC0415 - the same
 
-    register(spark)
-    return reader.format("cordwood").option("maxPartitionBytes", spec["split_bytes"]).load(spec["path"])
+    spark.dataSource.register(LogDataSource)
+    return spark.read.format("cordwood").option("columns", columns).options(**options).load(spec["path"])
 
 
 def read(spark: SparkSession, spec: dict[str, Any]) -> tuple[dict[str, Action], Action]:
-    """`noop`: discards every row. `aggregate`: the length of all values and the largest offset."""
+    """`noop`: discards every row. `aggregate`: the length of all values and the largest offset. `count`: rows.
+
+    With a range of timestamps only its rows are read.
+    """
     frame = read_frame(spark, spec)
+    if "range" in spec:
+        start, end = spec["range"]
+        frame = frame.where(f"timestamp >= timestamp_millis({start}) AND timestamp < timestamp_millis({end})")
 
     def aggregate() -> list[int]:
         row = frame.agg(sf.sum(sf.length("value")), sf.max("offset")).first()
@@ -84,7 +96,8 @@ def read(spark: SparkSession, spec: dict[str, Any]) -> tuple[dict[str, Action], 
         assert row is not None
         return row.asDict() | {"splits": frame.rdd.getNumPartitions()}
 
-    return {"": {"noop": _to_noop(frame), "aggregate": aggregate}[spec["sink"]]}, check
+    actions: dict[str, Action] = {"noop": _to_noop(frame), "aggregate": aggregate, "count": lambda: [frame.count()]}
+    return {"": actions[spec["sink"]]}, check
 
 
 def _to_noop(frame: DataFrame) -> Action:

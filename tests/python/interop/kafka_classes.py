@@ -62,11 +62,11 @@ class KafkaRefusedError(Exception):
 class KafkaClasses:
     """The JVM. `ask` sends a request and waits for its response."""
 
-    def __init__(self, said: TextIO) -> None:
-        """`said` gets its standard error."""
+    def __init__(self, said: TextIO, options: Iterable[str] = JAVA) -> None:
+        """`said` gets its standard error; *options* are those of the JVM."""
         self._said = said
         self._process = subprocess.Popen(
-            [tool("java"), *JAVA, "-cp", build(), "cordwood.interop.Main"],
+            [tool("java"), *options, "-cp", build(), "cordwood.interop.Main"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from cordwood._core import _Task
@@ -142,7 +142,7 @@ def _tasks(partitions: Any) -> list[InputPartition]:
     return [JvmPartition(_Task(bytes(one.task()))) for one in partitions]
 
 
-class JvmStreamReader(JvmTasks):
+class JvmStreamReader(JvmTasks, SupportsTriggerAvailableNow):
     def __init__(self, schema: StructType, scan: Any) -> None:
         stream = jvm().call(lambda: scan.toMicroBatchStream("unused"))
         super().__init__(schema, stream.createReaderFactory())

@@ -22,7 +22,9 @@ import needs_pyspark  # noqa: F401
 import pyarrow as pa
 import pytest
 from corpus import Expected, Partition
+from py4j.protocol import Py4JJavaError
 from pyspark import cloudpickle
+from pyspark.errors import PySparkException
 from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
@@ -70,6 +72,10 @@ KAFKA = [name for name in TYPES if name != "headers"]
 def struct(*names: str) -> StructType:
     """Columns of Spark's Kafka source, all nullable; by default its seven columns."""
     return StructType([StructField(name, TYPES[name]) for name in names or KAFKA])
+
+
+FAILURES = (PySparkException, Py4JJavaError)
+"""What an action raises if a task fails: the first with the source in Python, the second with the one in Java."""
 
 
 def in_java() -> bool:

@@ -12,10 +12,11 @@ from typing import Any
 
 import needs_pyspark  # noqa: F401
 import pytest
-from pyspark.errors import PySparkException, StreamingQueryException
+from pyspark.errors import StreamingQueryException
 
 from cordwood.spark import errors
 from spark.changes import CHANGES, Change, Found, Values, aged, make
+from spark.reading import FAILURES
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
@@ -102,7 +103,7 @@ def test_a_query_returns_all_rows_or_an_error(spark: Any, data: Any, session: st
     whole = {topic: change for topic, change in topics.items() if not (change.batch.lost or change.batch.damaged)}
     assert rows(load(spark, path, subscribe=",".join(whole)))[0] == wanted(whole, batch_of)
     for topic in topics.keys() - whole.keys():
-        with pytest.raises(PySparkException) as raised:
+        with pytest.raises(FAILURES) as raised:
             load(spark, path, subscribe=topic).count()
         told = errors.parse(raised.value)
         code = "CORDWOOD_SEGMENT_GONE" if topics[topic].batch.lost else "CORDWOOD_CORRUPT_BATCH"

@@ -345,6 +345,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.python_source
 @pytest.mark.parametrize(
     ("io", "base", "size", "before"),
     [("auto", 400, 0, "planned"), ("auto", 400, 5000, "1500"), ("auto", 1217, 0, "1500"), ("pread", 400, 0, "1500")],

@@ -61,6 +61,7 @@ print(len(rows), sum(rows))
 """
 
 
+@pytest.mark.python_source
 def test_another_process_reads_a_plan(tmp_path: Path, script_environment: dict[str, str]) -> None:
     found = plan(PLAIN.path, schema=struct("offset"), maxPartitionBytes=30_000)
     jobs = tmp_path / "jobs"
@@ -79,6 +80,7 @@ for split in splits:
 """
 
 
+@pytest.mark.python_source
 def test_a_worker_does_not_import_pandas_and_leaves_few_objects_to_collect(
     tmp_path: Path, script_environment: dict[str, str]
 ) -> None:
@@ -106,6 +108,7 @@ def test_an_arrow_look_up_does_not_import_pandas(tmp_path: Path, script_environm
     assert done.stdout.split() == ["1500", "0", "0", "False"]
 
 
+@pytest.mark.python_source
 @pytest.mark.strace
 def test_a_task_opens_only_the_segments_of_its_range(tmp_path: Path, script_environment: dict[str, str]) -> None:
     """By offsets and by times; of the other segments only the last may be opened, for the log's end."""
@@ -315,6 +318,7 @@ def test_cordwood_itself_imports_neither_spark_nor_pandas(tmp_path: Path, script
     assert run(write_script(tmp_path, LAZY), env=script_environment).stdout.split() == ["fine"]
 
 
+@pytest.mark.python_source
 def test_the_reader_accepts_no_filters() -> None:
     """Spark keeps the plan of a pushed filter for all queries of a DataFrame; see `test_reuse.py`."""
     reader = source(PLAIN.path).reader(schema=struct("offset"))
@@ -343,6 +347,7 @@ def test_an_error_of_a_reader_pickles_with_its_text_and_place() -> None:
     assert (told.segment, told.position) == (285, 2126)
 
 
+@pytest.mark.python_source
 def test_planning_opens_each_of_many_logs_once(tmp_path: Path, opened: Callable[[], int]) -> None:
     """More logs than the maximum of the cache."""
     for number in range(80):

@@ -84,6 +84,7 @@ def test_a_file_url_is_a_path_and_another_scheme_is_refused() -> None:
             source(path).schema()
 
 
+@pytest.mark.python_source
 def test_a_relative_path_is_that_of_the_planning_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """An executor may have any working directory."""
     monkeypatch.chdir(DATA)
@@ -272,6 +273,7 @@ def test_a_stream_warns_of_a_partition_that_lost_its_segments_once(
     assert len([text for text in said() if "has the recovery point" in text]) == 1
 
 
+@pytest.mark.python_source
 def test_writing_is_refused_as_such(tmp_path: Path) -> None:
     """With any path and options, which are those of a write."""
     data = source(tmp_path / "new", checkpointLocation="x")

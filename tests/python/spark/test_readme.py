@@ -14,7 +14,8 @@ import needs_pyspark  # noqa: F401
 import pyarrow.dataset as ds
 import pytest
 
-from cordwood.spark import jobs
+from cordwood.spark import java_source, jobs
+from spark.reading import KAFKA, in_java
 
 pytestmark = pytest.mark.spark
 
@@ -22,14 +23,19 @@ README = Path(__file__).resolve().parents[3] / "README.md"
 PLAIN = corpus.partition("01-plain")
 
 
-def test_the_examples_of_the_readme_work(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """All of its blocks, one after the other, in one session."""
+def test_the_examples_of_the_readme_work(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of its blocks, one after the other, in one session; without the jar, except that for the jar."""
+    if not in_java():
+        monkeypatch.setattr(java_source, "_FILE", "missing.jar")
     snapshot, lake = tmp_path / "snapshot", tmp_path / "lake"
     for part in (PLAIN, corpus.partition("16-data-dir", "cities-0")):
         shutil.copytree(part.path, snapshot / part.name)
     section = README.read_text(encoding="utf-8").partition("\n## Spark\n")[2].partition("\n## ")[0]
     blocks = re.findall(r"^```python\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
+    blocks = [block for block in blocks if in_java() or "jar()" not in block]
     names: dict[str, Any] = {}
     with warnings.catch_warnings():
         # getOrCreate returns the shared session and warns about its settings
@@ -38,10 +44,11 @@ def test_the_examples_of_the_readme_work(spark: Any, tmp_path: Path, capsys: pyt
             code = block.replace("/mnt/snapshot", str(snapshot)).replace("/lake", str(lake))
             exec(compile(code, str(README), "exec"), names)  # noqa: S102  (our own README)
     assert names["spark"] is spark
+    spark.sql("DROP TABLE IF EXISTS orders")
     records = corpus.visible(PLAIN)
 
     asked = [record for record in records if record.offset >= 488]
-    assert names["orders"].columns == ["offset", "timestamp", "key", "value"]
+    assert names["orders"].columns == KAFKA
     by_minute = {int(row.window.start.timestamp()): row.records for row in names["minutes"].collect()}
     assert by_minute == Counter(record.timestamp // 60_000 * 60 for record in asked)
 

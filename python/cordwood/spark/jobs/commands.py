@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
 from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import bytes_in_words, print_json, print_table, several
-from cordwood.spark import errors, jobs
+from cordwood.spark import errors, jar, jobs
 from cordwood.spark.jobs.json_lines import Row, write_jsonl
 from cordwood.spark.jobs.outputs import new_output
 from cordwood.spark.jobs.progress import ExportWatch, tasks_watched
@@ -222,6 +222,17 @@ def resolve_offsets(path: _Path, option: _Options = None, since: _Since = None, 
     python -m cordwood.spark resolve-offsets /var/lib/kafka --option subscribe=orders --since -2h
     """  # noqa: D301
     print_json(jobs.resolve_offsets(path, **_options(option, since, until)))
+
+
+@app.command("jar")
+@stop_when_unread
+def print_jar() -> None:
+    """Print the path of the jar with the data source in Java. Does not start Spark.
+
+    \b
+    spark-submit --jars "$(python -m cordwood.spark jar)" job.py
+    """  # noqa: D301
+    sys.stdout.write(f"{jar()}\n")
 
 
 def run(argv: Sequence[str]) -> int:
