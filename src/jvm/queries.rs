@@ -20,6 +20,11 @@ pub(super) fn context() -> Context {
     Context::new(Arc::clone(&LOGS))
 }
 
+/// Closes the files of logs that nothing uses.
+pub(super) fn close_logs() {
+    LOGS.clear();
+}
+
 /// Calls a function with a context, and keeps its warnings.
 fn with_context<T>(call: impl FnOnce(&mut Context) -> Result<T, PlanError>) -> Result<T> {
     let mut context = context();

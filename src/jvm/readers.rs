@@ -9,7 +9,7 @@ use jni::sys::{jint, jlong};
 use super::boundary::{Result, keep_warnings, text, wrong_argument};
 use super::columns::Columns;
 use super::handles::Handles;
-use super::queries::{context, query_of};
+use super::queries::{close_logs, context, query_of};
 use crate::plan::{Task, TaskReader};
 
 static READERS: LazyLock<Handles<Reader>> = LazyLock::new(Handles::new);
@@ -92,5 +92,9 @@ pub(super) fn metrics<'local>(
 #[expect(clippy::unnecessary_wraps, reason = "as all exported functions")]
 pub(super) fn close<'local>(_: &mut Env<'local>, _: JClass<'local>, reader: jlong) -> Result<()> {
     READERS.remove(reader);
+    // an executor without a task keeps no file open: retention may have deleted it
+    if READERS.is_empty() {
+        close_logs();
+    }
     Ok(())
 }

@@ -47,6 +47,7 @@ impl Log {
             segments: Vec::new(),
             start,
             size: 0,
+            skipped: None,
             splits: Vec::new(),
         };
         for segment in self.segments().between(start, end) {
@@ -78,6 +79,8 @@ struct Planner<'a> {
     transactions: Option<Arc<Transactions>>,
     /// The segments that were added.
     segments: Vec<PlannedSegment>,
+    /// The last segment, if it was skipped, and the start before it.
+    skipped: Option<(&'a Segment, i64)>,
     /// The first offset of the split that is being filled.
     start: i64,
     /// The bytes of that split up to the segment that is being added.
@@ -85,7 +88,7 @@ struct Planner<'a> {
     splits: Vec<Split>,
 }
 
-impl Planner<'_> {
+impl<'a> Planner<'a> {
     /// Completes the current split, and begins the next one at `end`.
     fn close(&mut self, end: i64) {
         let start = self.start;
@@ -107,14 +110,19 @@ impl Planner<'_> {
     }
 
     /// Skips a segment that has no records in the range.
-    fn skip(&mut self, segment: &Segment) {
+    fn skip(&mut self, segment: &'a Segment) {
         if self.size > 0 {
             self.close(segment.base_offset());
         }
+        self.skipped = Some((segment, self.start));
         self.start = segment.upper().min(self.end);
     }
 
     fn add(&mut self, segment: &Segment) -> Result<()> {
+        if let Some((skipped, start)) = self.skipped.take() {
+            // offsets that are missing before the segment may have been in the range: the split has them, so that they are noticed
+            self.start = self.start.min(skipped.end_offset()?.max(start));
+        }
         let mut position = segment.position_of(self.start)?;
         let mut stop = self.stop(segment, position)?;
         // a segment that does not fit into the current split begins the next one

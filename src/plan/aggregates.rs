@@ -94,6 +94,9 @@ impl fmt::Display for Aggregate {
     }
 }
 
+/// The maximum number of ranges of a piece whose records are read on their own: each of them is a scan.
+const MAX_RANGES: usize = 16;
+
 /// The aggregates so far.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Aggregated {
@@ -105,6 +108,15 @@ pub(crate) struct Aggregated {
 }
 
 impl Aggregated {
+    fn add(&mut self, other: &Self) {
+        self.rows += other.rows;
+        for (range, other) in [(&mut self.offsets, other.offsets), (&mut self.timestamps, other.timestamps)] {
+            if let Some((least, most)) = other {
+                extend(range, least, most);
+            }
+        }
+    }
+
     fn add_header(&mut self, header: &BatchHeader, count: i32) {
         self.rows += i64::from(count);
         // below 0 is no time, which the engine has as -1 ms
@@ -174,7 +186,7 @@ impl TaskReader {
         self.check_gaps(&piece, &log)
     }
 
-    /// Adds the batches whose headers are exact; returns the ranges of the others.
+    /// Adds the batches whose headers are exact; returns the ranges of the others, or the whole range and adds none.
     fn aggregate_headers(
         &mut self,
         piece: &Piece,
@@ -185,13 +197,14 @@ impl TaskReader {
         let options = &self.query().options;
         let (start, end) = (piece.split.start_offset, piece.split.end_offset);
         let ranges = Ranges { start_offset: Some(start), end_offset: Some(end), ..Ranges::default() };
-        let is_committed = options.isolation_level == IsolationLevel::ReadCommitted;
+        let (isolation_level, check_crcs) = (options.isolation_level, options.check_crc);
+        let is_committed = isolation_level == IsolationLevel::ReadCommitted;
         // if the range may begin later than planned, the first batch may have lost records
         let mut may_be_cut = !options.fail_on_data_loss;
-        let check_crcs = options.check_crc;
-        log.check_split(&piece.split)?;
-        let mut scan =
-            log.scan(ScanOptions { ranges, batches_only: true, check_crcs, ..ScanOptions::default() })?;
+        let scan =
+            ScanOptions { ranges, isolation_level, batches_only: true, check_crcs, ..ScanOptions::default() };
+        let mut scan = log.for_split(&piece.split)?.scan(scan)?;
+        let mut of_headers = Aggregated::default();
         let mut rest: Vec<Range<i64>> = Vec::new();
         // whether no batch was counted since the last range; markers and gaps between two ranges are no rows
         let mut extends = false;
@@ -207,7 +220,7 @@ impl TaskReader {
                 _ if header.is_control() => {}
                 Some(0) => {}
                 Some(count) => {
-                    found.add_header(&header, count);
+                    of_headers.add_header(&header, count);
                     extends = false;
                 }
                 None => {
@@ -221,6 +234,11 @@ impl TaskReader {
             }
         }
         self.add_stats(scan.stats());
+        if rest.len() > MAX_RANGES {
+            let whole = start..end;
+            return Ok(vec![whole]);
+        }
+        found.add(&of_headers);
         Ok(rest)
     }
 

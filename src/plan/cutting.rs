@@ -48,14 +48,14 @@ impl<'a> Cutting<'a> {
     /// not accept an empty plan.
     ///
     /// A piece is cut at batch boundaries and has at most `maxPartitionBytes` (or one batch); small pieces share a task.
-    /// `minPartitions` makes the pieces smaller, so that there are at least that many (if there are enough records).
-    /// `maxRecordsPerPartition` cuts by offsets, inside a batch if necessary, which two tasks then read.
+    /// `minPartitions` makes the pieces smaller, so that there are at least that many (if there are enough records), and
+    /// `maxRecordsPerPartition` limits their offsets. Both cut inside a batch if necessary, which two tasks then read.
     pub(crate) fn finish(self, context: &Context) -> Result<Vec<Task>> {
         let Self { options, coarse, .. } = self;
         if options.table == Table::Segments {
             return Ok(packed(coarse, options.max_partition_bytes.unwrap_or(MAX_BYTES)));
         }
-        let total: u64 = coarse.iter().map(|piece| piece.split.size).sum();
+        let total = coarse.iter().fold(0_u64, |total, piece| total.saturating_add(piece.split.size));
         let for_cores = || (total / cores()).clamp(MIN_BYTES, MAX_BYTES);
         let mut target = options.max_partition_bytes.unwrap_or_else(for_cores);
         if let Some(min_partitions) = options.min_partitions {
@@ -65,7 +65,8 @@ impl<'a> Cutting<'a> {
         for piece in coarse {
             pieces.extend(context.finer(piece, target, options)?);
         }
-        if let Some(max_offsets) = options.max_records_per_partition {
+        // the other tables have a row for each batch: two parts of a batch would both have it
+        if let Some(max_offsets) = options.max_offsets(&pieces).filter(|_| options.table == Table::Records) {
             let mut smaller = Vec::new();
             for piece in pieces {
                 context.by_records(piece, max_offsets, options, &mut smaller)?;
@@ -74,6 +75,19 @@ impl<'a> Cutting<'a> {
         }
         let is_alone = options.min_partitions.is_some() || options.max_records_per_partition.is_some();
         Ok(packed(pieces, if is_alone { 0 } else { target }))
+    }
+}
+
+impl SourceOptions {
+    /// The maximum number of offsets of a piece: `maxRecordsPerPartition`, and less if there are fewer pieces than `minPartitions`.
+    fn max_offsets(&self, pieces: &[Piece]) -> Option<u64> {
+        let few = self.min_partitions.filter(|min_partitions| (pieces.len() as u64) < *min_partitions);
+        let offsets = pieces.iter().map(offsets_of).fold(0, u64::saturating_add);
+        let for_min = few.map(|min_partitions| (offsets / min_partitions).max(1));
+        match (self.max_records_per_partition, for_min) {
+            (Some(max_offsets), Some(for_min)) => Some(max_offsets.min(for_min)),
+            (max_offsets, for_min) => max_offsets.or(for_min),
+        }
     }
 }
 

@@ -239,7 +239,10 @@ fn matches(pattern: &Path) -> Vec<PathBuf> {
     let starts_with_dot = |name: &Component<'_>| name.as_os_str().as_encoded_bytes().starts_with(b".");
     let has_literal_dots = |path: &PathBuf| {
         let pairs = path.components().rev().zip(pattern.components().rev());
-        pairs.into_iter().all(|(name, pattern)| !starts_with_dot(&name) || starts_with_dot(&pattern))
+        pairs.into_iter().all(|(name, pattern)| {
+            let is_directory = matches!(name, Component::CurDir | Component::ParentDir);
+            if is_directory { name == pattern } else { !starts_with_dot(&name) || starts_with_dot(&pattern) }
+        })
     };
     let mut text = pattern.to_string_lossy().into_owned();
     // two asterisks mean any directories to the crate, and the same as one to a shell

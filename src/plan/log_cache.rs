@@ -29,15 +29,15 @@ pub struct LogCache {
 struct OfProcess {
     forks: Option<u32>,
     /// The one that was used last is at the end.
-    logs: Mutex<VecDeque<Cached>>,
+    logs: Mutex<VecDeque<Arc<Cached>>>,
 }
 
 #[derive(Debug)]
 struct Cached {
     path: PathBuf,
     io: Io,
-    log: Log,
-    identity: Option<Identity>,
+    /// Locked while the log is opened or refreshed: that of another path does not wait for it.
+    log: Mutex<Option<(Log, Identity)>>,
 }
 
 /// The device and inode of a directory. No other directory has the same while it is open.
@@ -63,34 +63,44 @@ impl LogCache {
     /// # Errors
     /// As [`Log::open`] and [`Log::refresh`].
     pub fn open(&self, path: &Path, io: Io, refresh: bool) -> Result<Log> {
-        let path = absolute(path);
+        let cached = self.cached(absolute(path), io);
+        let mut place = cached.log.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((log, _)) = &*place
+            && !refresh
+        {
+            return Ok(log.clone());
+        }
+        let before = place.take();
+        // read before the directory is opened: a directory that replaces it later has another inode
+        let now = identity(&cached.path);
+        let log = match before {
+            Some((log, identity)) if now == Some(identity) => log.refresh()?,
+            _ => {
+                self.opened.fetch_add(1, Ordering::Relaxed);
+                Log::open(&cached.path, LogOptions { io, ..self.options.clone() })?
+            }
+        };
+        *place = now.map(|now| (log.clone(), now));
+        Ok(log)
+    }
+
+    /// Drops all logs, which closes the files that nothing else uses.
+    pub fn clear(&self) {
+        self.of_process().logs.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// The place of a log, which is the one used last from now on.
+    fn cached(&self, path: PathBuf, io: Io) -> Arc<Cached> {
         let of_process = self.of_process();
         let mut logs = of_process.logs.lock().unwrap_or_else(PoisonError::into_inner);
         let place = logs.iter().position(|cached| cached.io == io && cached.path == path);
-        let cached = place.and_then(|place| logs.remove(place));
-        // read before the directory is opened: a directory that replaces it later has another inode
-        let now = match &cached {
-            Some(cached) if !refresh => cached.identity,
-            _ => identity(&path),
-        };
-        let log = match cached {
-            Some(cached) if now.is_some() && now == cached.identity => {
-                if refresh {
-                    cached.log.refresh()?
-                } else {
-                    cached.log
-                }
-            }
-            _ => {
-                self.opened.fetch_add(1, Ordering::Relaxed);
-                Log::open(&path, LogOptions { io, ..self.options.clone() })?
-            }
-        };
-        logs.push_back(Cached { path, io, log: log.clone(), identity: now });
+        let found = place.and_then(|place| logs.remove(place));
+        let cached = found.unwrap_or_else(|| Arc::new(Cached { path, io, log: Mutex::default() }));
+        logs.push_back(Arc::clone(&cached));
         if logs.len() > Self::MAX_LOGS {
             logs.pop_front();
         }
-        Ok(log)
+        cached
     }
 
     /// The number of logs that were opened so far, and not taken from the cache.

@@ -1,6 +1,6 @@
 //! Offsets or times by topic and partition, as JSON: `{"orders":{"0":23,"1":42}}`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
@@ -193,8 +193,9 @@ impl<'de> Visitor<'de> for JsonVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json, A::Error> {
         let mut pairs: Vec<(String, Json)> = Vec::new();
-        while let Some((name, value)) = map.next_entry()? {
-            if pairs.iter().any(|(known, _)| *known == name) {
+        let mut known = HashSet::new();
+        while let Some((name, value)) = map.next_entry::<String, Json>()? {
+            if !known.insert(name.clone()) {
                 return Err(de::Error::custom(format_args!("{name:?} is there twice")));
             }
             pairs.push((name, value));

@@ -114,7 +114,7 @@ impl Query {
             && self.options.mode != Mode::Permissive
     }
 
-    /// The same query with the number of its rows, without those for damage.
+    /// The same query of records with their number, without the rows for damage.
     #[must_use]
     pub fn counting(&self) -> Self {
         Self { aggregates: Some(vec![Aggregate::Count]), ..self.clone() }
@@ -206,11 +206,11 @@ impl Context {
         let offsets = |piece: &Piece| piece.split.end_offset.abs_diff(piece.split.start_offset);
         let rows = match query.options.table {
             _ if query.aggregates.is_some() => Some(tasks.len() as u64),
-            Table::Records => Some(pieces().map(offsets).sum()),
+            Table::Records => Some(pieces().map(offsets).fold(0, u64::saturating_add)),
             Table::Segments => Some(pieces().count() as u64),
             Table::Batches => None,
         };
-        Ok(Estimate { bytes: Some(tasks.iter().map(Task::size).sum()), rows })
+        Ok(Estimate { bytes: Some(tasks.iter().map(Task::size).fold(0, u64::saturating_add)), rows })
     }
 
     /// The number of offsets of a piece that are in gaps between segments, in the log as it was read last.

@@ -147,7 +147,7 @@ impl Stream {
             let log = self.context.open(directory, &self.query.options, false)?;
             reached.insert(key.clone(), position_of(&log, directory, log.log_start_offset())?);
         }
-        let total: u64 = waiting.values().sum();
+        let total = waiting.values().fold(0_u64, |total, size| total.saturating_add(*size));
         if total > 0 && !self.should_wait(total) {
             self.last_trigger = Some(Instant::now());
             for (key, size) in waiting {

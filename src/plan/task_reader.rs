@@ -479,6 +479,9 @@ fn by_segment(piece: &Piece) -> Vec<Piece> {
     let later = || split.segments.iter().skip(1).map(|segment| segment.base_offset);
     let starts = std::iter::once(split.start_offset).chain(later());
     let ends = later().chain([split.end_offset]);
+    if split.segments.is_empty() {
+        return vec![piece.clone()];
+    }
     let parts = split.segments.iter().zip(starts.zip(ends));
     parts.map(|(segment, (start, end))| piece.narrowed(start..end, segment.size, None)).collect()
 }

@@ -88,8 +88,8 @@ impl PyStream {
 
     #[doc = stub_doc!(_Stream.max_offsets_per_trigger)]
     #[getter]
-    fn max_offsets_per_trigger(&self) -> Option<u64> {
-        self.lock().max_offsets_per_trigger()
+    fn max_offsets_per_trigger(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.call(py, |stream| Ok(stream.max_offsets_per_trigger()))
     }
 
     #[doc = stub_doc!(_Stream.initial_offset)]
@@ -109,8 +109,8 @@ impl PyStream {
     }
 
     #[doc = stub_doc!(_Stream.report_latest_offset)]
-    fn report_latest_offset(&self) -> Option<String> {
-        self.lock().report_latest_offset()
+    fn report_latest_offset(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.call(py, |stream| Ok(stream.report_latest_offset()))
     }
 
     #[doc = stub_doc!(_Stream.plan)]

@@ -67,7 +67,7 @@ final class Core {
      */
     static native int next(long reader, long[] layout);
 
-    /** Returns the bytes of native memory that the reader holds. */
+    /** Returns the bytes of native memory of the current batch. */
     static native long memory(long reader);
 
     /** Returns the values of {@link ReadMetrics#ALL}, in that order. */

@@ -37,7 +37,7 @@ final class LogScan implements SupportsReportStatistics {
     @Override
     public synchronized Statistics estimateStatistics() {
         if (statistics == null) {
-            long[] bytesAndRows = Core.statistics(json);
+            long[] bytesAndRows = Core.logged(() -> Core.statistics(json));
             statistics = new Estimate(known(bytesAndRows[0]), known(bytesAndRows[1]));
         }
         return statistics;
