@@ -19,7 +19,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust rust-without-features python java interop oldest-spark loom extension release prerequisites clean
+	jar wheel fmt lint compiled rust rust-without-features python java java-tests interop oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -31,8 +31,8 @@ IN_PARALLEL := --numprocesses $$(($$(nproc) + 1)) --maxprocesses 4 --dist loadsc
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# without Maven the part with Spark uses the source in Python
-demo: release $(if $(shell command -v mvn),$(JAR)) ## run the main jobs on real data in the repository
+# without a JDK and Maven the part with Spark uses the source in Python
+demo: release $(if $(shell command -v mvn && command -v javac),$(JAR)) ## run the main jobs on real data in the repository
 	@$(BIN)/python tests/demo.py
 
 test: prerequisites compiled lint rust python ## before each commit: lints, Rust, Python, Spark, a short crash search; minutes
@@ -73,9 +73,14 @@ python: extension ## Python tests except `make interop`, and the examples of the
 interop: prerequisites release ## the longest Python tests, and those that compare with Kafka's own classes and a broker (a JVM, Maven)
 	$(PYTEST) -m "interop or long"
 
-# With the variable, the tests of the source in Python use the one in Java.
-java: prerequisites release $(JAR) ## the tests of the Spark data source in Java, those of the one in Python among them
-	$(PYTEST) -m java
+# With the second variable, the tests of the source in Python use the one in Java.
+SPARKS := $(addprefix $(VENV)/spark-,4.0.5 4.1.4 4.2.1)
+empty :=
+java: prerequisites release ## the tests of the Spark data source in Java, those of the one in Python among them
+	@if command -v mvn > /dev/null && command -v javac > /dev/null; then $(MAKE) --no-print-directory java-tests; fi
+
+java-tests: $(JAR) $(addsuffix /.installed,$(SPARKS))
+	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) -m java
 	CORDWOOD_SPARK_SOURCE=java $(PYTEST) tests/python/spark -m "not (java or python_source)"
 
 # `make python` uses the pinned version; this is the oldest that pyproject.toml allows. Its directory is first on the path.
@@ -146,7 +151,7 @@ wheel: $(VENV)/.tools $(JAR) ## an abi3 wheel in dist/, with the data source in 
 # The library has a target directory of its own: the extension module is a file of the same name with other features.
 jar: $(JAR) ## the Spark data source in Java, with the native library inside (a JDK, Maven)
 
-$(JAR): Cargo.toml Cargo.lock src/jvm/pom.xml $(shell find src -name '*.rs' -o -name '*.java')
+$(JAR): Cargo.toml Cargo.lock $(shell find src -name '*.rs') $(shell find src/jvm -type f)
 	CARGO_TARGET_DIR=$(TARGET)/jvm $(CARGO) rustc --locked --release --features jvm --lib --crate-type cdylib -- -C strip=symbols
 	mvn -B -q -Dstyle.color=never -f src/jvm/pom.xml package \
 		-Dcordwood.library=$(abspath $(TARGET))/jvm/release/libcordwood.so

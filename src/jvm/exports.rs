@@ -32,6 +32,7 @@ export!(readers::open(query: JString, task: jbyte[]) -> jlong);
 export!(readers::next(reader: jlong, layout: jlong[]) -> jint);
 export!(readers::memory(reader: jlong) -> jlong);
 export!(readers::metrics(reader: jlong) -> jlong[]);
+export!(readers::finish(reader: jlong));
 export!(readers::close(reader: jlong));
 
 export!(streams::open_stream(query: JString) -> jlong);

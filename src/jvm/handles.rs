@@ -40,11 +40,6 @@ impl<T> Handles<T> {
         call(&mut object)
     }
 
-    /// Whether there is no object.
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().objects.is_empty()
-    }
-
     /// Drops an object, if there is one of this number, as soon as no other thread uses it.
     pub(super) fn remove(&self, handle: jlong) {
         let removed = self.lock().objects.remove(&handle);

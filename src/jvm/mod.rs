@@ -9,6 +9,7 @@ mod boundary;
 mod columns;
 mod exports;
 mod handles;
+mod logs;
 mod queries;
 mod readers;
 mod streams;

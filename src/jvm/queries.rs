@@ -1,29 +1,12 @@
 //! Options and queries: checks, plans and estimates.
 
-use std::sync::{Arc, LazyLock};
-
 use jni::Env;
 use jni::objects::{JBooleanArray, JByteArray, JClass, JLongArray, JObjectArray, JString};
 use jni::sys::jboolean;
 
-use super::boundary::{self, KEEP_WARNING, Result, byte_arrays, keep_warnings, strings, text, texts};
-use crate::log::LogOptions;
-use crate::plan::{Context, LogCache, PlanError, Query, SourceOptions, Task, Warning};
-
-/// The logs that this library has open.
-static LOGS: LazyLock<Arc<LogCache>> = LazyLock::new(|| {
-    Arc::new(LogCache::new(LogOptions { on_warning: KEEP_WARNING, ..LogOptions::default() }))
-});
-
-/// A context of its own for a call, a reader or a stream.
-pub(super) fn context() -> Context {
-    Context::new(Arc::clone(&LOGS))
-}
-
-/// Closes the files of logs that nothing uses.
-pub(super) fn close_logs() {
-    LOGS.clear();
-}
+use super::boundary::{self, Result, byte_arrays, keep_warnings, strings, text, texts};
+use super::logs::{LogUser, context};
+use crate::plan::{Context, PlanError, Query, SourceOptions, Task, Warning};
 
 /// Calls a function with a context, and keeps its warnings.
 fn with_context<T>(call: impl FnOnce(&mut Context) -> Result<T, PlanError>) -> Result<T> {
@@ -116,6 +99,7 @@ pub(super) fn plan<'local>(
     query: JString<'local>,
 ) -> Result<JObjectArray<'local, JByteArray<'local>>> {
     let query = query_of(&text(env, &query)?)?;
+    let _user = LogUser::new();
     let (_, tasks) = with_context(|context| context.plan(&query))?;
     let tasks: Vec<_> = tasks.iter().map(Task::to_bytes).collect();
     byte_arrays(env, &tasks)

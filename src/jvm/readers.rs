@@ -9,13 +9,15 @@ use jni::sys::{jint, jlong};
 use super::boundary::{Result, keep_warnings, text, wrong_argument};
 use super::columns::Columns;
 use super::handles::Handles;
-use super::queries::{close_logs, context, query_of};
+use super::logs::{LogUser, context};
+use super::queries::query_of;
 use crate::plan::{Task, TaskReader};
 
 static READERS: LazyLock<Handles<Reader>> = LazyLock::new(Handles::new);
 
 struct Reader {
-    reader: TaskReader,
+    /// `None` after the end of the task.
+    open: Option<(TaskReader, LogUser)>,
     /// The batch whose addresses Java has.
     current: Option<Columns>,
 }
@@ -23,9 +25,11 @@ struct Reader {
 impl Reader {
     /// The next batch. The memory of the current one is free for it.
     fn next(&mut self) -> Result<Option<&Columns>> {
+        let (reader, _) =
+            self.open.as_mut().ok_or_else(|| wrong_argument("a reader of a task that has ended"))?;
         self.current = None;
-        let next = self.reader.next_batch();
-        keep_warnings(self.reader.take_warnings());
+        let next = reader.next_batch();
+        keep_warnings(reader.take_warnings());
         self.current = next?.map(Columns::new).transpose()?;
         Ok(self.current.as_ref())
     }
@@ -39,7 +43,8 @@ pub(super) fn open<'local>(
 ) -> Result<jlong> {
     let query = query_of(&text(env, &query)?)?;
     let task = Task::from_bytes(&env.convert_byte_array(&task)?)?;
-    Ok(READERS.add(Reader { reader: TaskReader::new(context(), query, task), current: None }))
+    let reader = TaskReader::new(context(), query, task);
+    Ok(READERS.add(Reader { open: Some((reader, LogUser::new())), current: None }))
 }
 
 pub(super) fn next<'local>(
@@ -73,7 +78,7 @@ pub(super) fn metrics<'local>(
     reader: jlong,
 ) -> Result<JLongArray<'local>> {
     READERS.with(reader, |reader| {
-        let stats = reader.reader.stats();
+        let stats = reader.open.as_ref().map(|(reader, _)| reader.stats()).unwrap_or_default();
         // in the order of `ReadMetrics.ALL`
         let numbers = [
             stats.batches,
@@ -89,12 +94,16 @@ pub(super) fn metrics<'local>(
     })
 }
 
+/// Closes the files. The memory of the current batch stays.
+pub(super) fn finish<'local>(_: &mut Env<'local>, _: JClass<'local>, reader: jlong) -> Result<()> {
+    READERS.with(reader, |reader| {
+        reader.open = None;
+        Ok(())
+    })
+}
+
 #[expect(clippy::unnecessary_wraps, reason = "as all exported functions")]
 pub(super) fn close<'local>(_: &mut Env<'local>, _: JClass<'local>, reader: jlong) -> Result<()> {
     READERS.remove(reader);
-    // an executor without a task keeps no file open: retention may have deleted it
-    if READERS.is_empty() {
-        close_logs();
-    }
     Ok(())
 }

@@ -8,14 +8,15 @@ use jni::sys::jlong;
 
 use super::boundary::{Result, byte_arrays, keep_warnings, strings, text};
 use super::handles::Handles;
-use super::queries::{context, query_of};
+use super::logs::{LogUser, context};
+use super::queries::query_of;
 use crate::plan::{PlanError, Stream, Task};
 
-static STREAMS: LazyLock<Handles<Stream>> = LazyLock::new(Handles::new);
+static STREAMS: LazyLock<Handles<(Stream, LogUser)>> = LazyLock::new(Handles::new);
 
 /// Calls a function of a stream, and keeps its warnings.
 fn with_stream<T>(handle: jlong, call: impl FnOnce(&mut Stream) -> Result<T, PlanError>) -> Result<T> {
-    STREAMS.with(handle, |stream| {
+    STREAMS.with(handle, |(stream, _)| {
         let result = call(stream);
         keep_warnings(stream.take_warnings());
         Ok(result?)
@@ -28,7 +29,7 @@ pub(super) fn open_stream<'local>(
     query: JString<'local>,
 ) -> Result<jlong> {
     let query = query_of(&text(env, &query)?)?;
-    Ok(STREAMS.add(Stream::new(query, context())?))
+    Ok(STREAMS.add((Stream::new(query, context())?, LogUser::new())))
 }
 
 pub(super) fn max_rows_per_trigger<'local>(

@@ -279,7 +279,7 @@ fn array(element: &Value) -> Value {
     json!({"type": "array", "elementType": element, "containsNull": true})
 }
 
-/// A type whose fields have no metadata, such as comments.
+/// A type whose fields have no metadata, such as comments. Spark's SQL adds the default collation to the type of strings.
 fn without_metadata(found: &Value) -> Value {
     match found {
         Value::Object(members) => members
@@ -290,6 +290,7 @@ fn without_metadata(found: &Value) -> Value {
             })
             .collect(),
         Value::Array(items) => items.iter().map(without_metadata).collect(),
+        Value::String(name) if name == "string collate UTF8_BINARY" => json!("string"),
         other => other.clone(),
     }
 }

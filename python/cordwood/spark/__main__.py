@@ -3,15 +3,26 @@
 import sys
 from collections.abc import Sequence
 
+from cordwood.spark import jar
+
 __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command. Returns the exit code: 0 done, 1 an error, 2 usage, 130 Ctrl-C."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    if argv == ["jar"]:
+        # without the extras of the other commands
+        try:
+            sys.stdout.write(f"{jar()}\n")
+        except FileNotFoundError as missing:
+            sys.stderr.write(f"cordwood: {missing}\n")
+            return 1
+        return 0
     try:
         from cordwood.spark.jobs.commands import run  # noqa: PLC0415  (extras)
 
-        return run(sys.argv[1:] if argv is None else list(argv))
+        return run(argv)
     except ModuleNotFoundError as missing:
         if missing.name not in {"typer", "rich", "pyspark", "pyarrow"}:
             raise

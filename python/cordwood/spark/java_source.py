@@ -1,13 +1,18 @@
 """The data source in Java: the jar in this package, and the sessions that it is added to."""
 
+import atexit
 import logging
+import re
+import shutil
+import tempfile
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-
+from cordwood._core import __version__
 from cordwood.spark.errors import parse
-from cordwood.spark.source import LogDataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 __all__ = ["jar", "register"]
 
@@ -16,13 +21,13 @@ _FILE = "jars/cordwood-spark.jar"
 # evaluated in the driver, because the rows are constants
 _VERSION = "SELECT java_method('io.cordwood.spark.LogDataSource', 'version') FROM VALUES (1)"
 
-_warned = False
+_warned: set[str] = set()
 
 
 def jar() -> str:
     """Return the path of the jar with the data source in Java, for `spark.jars`, `--jars` and `addArtifacts`.
 
-    The jar contains the native library for Linux on the processor that this package was built for.
+    The jar contains the native library for Linux on the processor that this package was built for. Needs no pyspark.
 
     Raises:
         FileNotFoundError: this installation has no jar.
@@ -36,47 +41,60 @@ def jar() -> str:
     return str(path)
 
 
-def register(spark: SparkSession) -> None:
+def register(spark: "SparkSession") -> None:
     """Register `format("cordwood")` in a session: the source in Java, otherwise the one in Python.
 
     The jar is added to the session (`ADD JAR`, with Spark Connect `addArtifacts`). If that is not allowed, or this
     installation has no jar, the source in Python is registered, and a warning is logged once. Both have the same
     options, rows and errors. The plan of a query tells which one reads: `explain()` prints `(JVM)` or `(Python)`.
 
-    A session that was started with the jar (`spark.jars`, `--jars`) needs no registration.
+    A session that was started with the jar (`spark.jars`, `--jars`) needs no registration. Each session of Spark
+    Connect needs one.
 
     Raises:
-        SparkLogError: the driver cannot load the native library of the jar.
+        SparkLogError: the driver cannot load the native library of the jar. The session cannot use the source in Python
+            from then on.
     """
+    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  (jar() works without Spark)
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    failures = (PySparkException, Py4JJavaError)
     try:
         _add(spark, jar())
-    except (FileNotFoundError, PySparkException) as error:
+        version = spark.sql(_VERSION).first()
+    except (FileNotFoundError, *failures) as error:
+        found = parse(error)
+        if found is not None:
+            raise found from error
         _register_python(spark, error)
         return
-    try:
-        spark.sql(_VERSION).collect()
-    except PySparkException as error:
-        found = parse(error)
-        if found is None:
-            raise
-        raise found from error
+    if version is not None and version[0] != __version__:
+        _warn_once(f"the Spark session has a jar of cordwood {version[0]}, and this is cordwood {__version__}")
 
 
-def _add(spark: SparkSession, path: str) -> None:
+def _add(spark: "SparkSession", path: str) -> None:
     if _is_remote(spark):
         spark.addArtifacts(path)
-    else:
-        quoted = path.replace("\\", "\\\\").replace("'", "\\'")
-        spark.sql(f"ADD JAR '{quoted}'")
+        return
+    # Spark escapes other characters twice, and finds no file
+    if re.search(r"[\s#%?]", path):
+        directory = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, directory, ignore_errors=True)
+        path = shutil.copy(path, f"{directory}/cordwood-spark.jar")
+    quoted = path.replace("\\", "\\\\").replace("'", "\\'")
+    spark.sql(f"ADD JAR '{quoted}'")
 
 
-def _is_remote(spark: SparkSession) -> bool:
+def _is_remote(spark: "SparkSession") -> bool:
     """Whether it is a session of Spark Connect, whose modules need packages that Spark itself does not."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
-def _register_python(spark: SparkSession, reason: Exception) -> None:
-    global _warned  # noqa: PLW0603  (one warning a process)
+def _register_python(spark: "SparkSession", reason: Exception) -> None:
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+
+    from cordwood.spark.source import LogDataSource  # noqa: PLC0415  (needs a newer Spark than the jar, and pyarrow)
+
     try:
         spark.dataSource.register(LogDataSource)
     except PySparkException as error:
@@ -84,6 +102,10 @@ def _register_python(spark: SparkSession, reason: Exception) -> None:
             raise
         # the session was started with the jar
         return
-    if not _warned:
-        _warned = True
-        _LOGGER.warning("Spark reads logs by the source in Python, which is several times slower: %s", reason)
+    _warn_once(f"Spark reads logs by the source in Python, which is several times slower: {reason}")
+
+
+def _warn_once(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        _LOGGER.warning("%s", text)

@@ -73,6 +73,10 @@ final class Core {
     /** Returns the values of {@link ReadMetrics#ALL}, in that order. */
     static native long[] metrics(long reader);
 
+    /** Ends the task: closes its files. The addresses of the current batch stay valid. */
+    static native void finish(long reader);
+
+    /** Frees the reader with the memory of the current batch. */
     static native void close(long reader);
 
     static native long openStream(String query);

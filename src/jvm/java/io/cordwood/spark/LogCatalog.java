@@ -2,10 +2,12 @@ package io.cordwood.spark;
 
 import java.util.Map;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
@@ -35,6 +37,23 @@ public final class LogCatalog implements TableCatalog {
         }
         TableOptions ofTable = options.with(Map.of(TableOptions.PATH, identifier.name()));
         return new LogTable(LogDataSource.schemaOf(ofTable), ofTable, Map.of());
+    }
+
+    /** Returns whether a path can be read; the error of {@link #loadTable} tells why it cannot. */
+    @Override
+    public boolean tableExists(Identifier identifier) {
+        try {
+            loadTable(identifier);
+            return true;
+        } catch (NoSuchTableException | CordwoodException error) {
+            return false;
+        }
+    }
+
+    @Override
+    public Table createTable(
+        Identifier identifier, Column[] columns, Transform[] partitioning, Map<String, String> properties) {
+        throw readOnly();
     }
 
     /** Returns none: a path is known to be a table only when it is read. */

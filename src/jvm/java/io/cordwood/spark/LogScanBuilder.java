@@ -5,24 +5,24 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.Stream;
 import org.apache.spark.sql.connector.expressions.aggregate.Aggregation;
-import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.SupportsPushDownAggregates;
+import org.apache.spark.sql.connector.read.SupportsPushDownFilters;
 import org.apache.spark.sql.connector.read.SupportsPushDownLimit;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
-import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** Collects what Spark pushes down into one query. Spark creates one for each scan, so queries do not affect each other. */
 final class LogScanBuilder implements
-    SupportsPushDownV2Filters, SupportsPushDownAggregates, SupportsPushDownLimit, SupportsPushDownRequiredColumns {
+    SupportsPushDownFilters, SupportsPushDownAggregates, SupportsPushDownLimit, SupportsPushDownRequiredColumns {
 
     private final StructType schema;
     private final TableOptions options;
     private StructType required;
     private List<PushedFilter> filters = List.of();
-    private Predicate[] pushedPredicates = {};
+    private Filter[] pushedFilters = {};
     private Integer limit;
     private List<PushedAggregate> aggregates;
 
@@ -32,19 +32,19 @@ final class LogScanBuilder implements
         required = schema;
     }
 
-    /** Passes the predicates to the core, and returns those that Spark must evaluate again. */
+    /** Passes the filters to the core, and returns those that Spark must evaluate again. */
     @Override
-    public Predicate[] pushPredicates(Predicate[] predicates) {
-        List<Predicate> pushed = new ArrayList<>();
-        List<Predicate> remaining = new ArrayList<>();
+    public Filter[] pushFilters(Filter[] ofQuery) {
+        List<Filter> pushed = new ArrayList<>();
+        List<Filter> remaining = new ArrayList<>();
         filters = new ArrayList<>();
-        for (Predicate predicate : predicates) {
-            PushedFilter filter = PushedFilter.of(predicate);
-            if (filter == null) {
-                remaining.add(predicate);
+        for (Filter filter : ofQuery) {
+            PushedFilter found = PushedFilter.of(filter);
+            if (found == null) {
+                remaining.add(filter);
             } else {
-                filters.add(filter);
-                pushed.add(predicate);
+                filters.add(found);
+                pushed.add(filter);
             }
         }
         boolean[] isExact = Core.exactFilters(query().toJson());
@@ -53,16 +53,16 @@ final class LogScanBuilder implements
                 remaining.add(pushed.get(i));
             }
         }
-        pushedPredicates = pushed.toArray(Predicate[]::new);
-        return remaining.toArray(Predicate[]::new);
+        pushedFilters = pushed.toArray(Filter[]::new);
+        return remaining.toArray(Filter[]::new);
     }
 
     @Override
-    public Predicate[] pushedPredicates() {
-        return pushedPredicates;
+    public Filter[] pushedFilters() {
+        return pushedFilters;
     }
 
-    /** Spark calls this only if no predicate remains. It combines the rows of the tasks. */
+    /** Spark calls this only if no filter remains. It combines the rows of the tasks. */
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
         List<PushedAggregate> functions =
@@ -77,7 +77,7 @@ final class LogScanBuilder implements
         return aggregates != null;
     }
 
-    /** Spark calls this only if no predicate remains. The limit holds for each task, so Spark applies it again. */
+    /** Spark calls this only if no filter remains. The limit holds for each task, so Spark applies it again. */
     @Override
     public boolean pushLimit(int rows) {
         limit = rows;

@@ -48,10 +48,24 @@ final class LogTable implements SupportsRead {
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap queryOptions) {
         TableOptions all = options.with(queryOptions.asCaseSensitiveMap());
         NativeLibrary.load();
+        if (!all.equals(options)) {
+            checkSameColumns(all);
+        }
         Core.logged(() -> {
             Core.checkSchema(all.toArray(), schema.json());
             return null;
         });
         return new LogScanBuilder(schema, all);
+    }
+
+    /** Fails if the options of a query select other columns than those of the table, which has only its own. */
+    private void checkSameColumns(TableOptions all) {
+        StructType found = LogDataSource.schemaOf(all);
+        StructType expected = LogDataSource.schemaOf(options);
+        if (!found.equals(expected)) {
+            throw new CordwoodException("CORDWOOD_BAD_OPTION", "WITH: expected options that leave the columns of the table as they are, "
+                + expected.simpleString() + ", found options that select " + found.simpleString() + "; give such options to the table "
+                + "(CREATE TABLE … OPTIONS) or to its catalog (spark.sql.catalog.NAME.…)", null);
+        }
     }
 }

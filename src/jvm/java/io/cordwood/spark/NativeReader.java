@@ -6,9 +6,9 @@ import org.apache.spark.sql.types.StructType;
 /**
  * The core's reader of one task, and the owner of its memory.
  *
- * <p>Vectors read that memory by address, so it is never freed while a thread could be reading it. {@link #next} and {@link #close} end
- * the current batch, and its vectors throw from then on. Spark can complete a task in one thread while another thread still iterates over
- * its rows: then the memory is freed by that thread at its next call, or when the reader and its vectors are unreachable.
+ * <p>Vectors read that memory by address, and Spark can close a reader while another thread reads a row of the current batch. So the
+ * memory of a batch is freed by the next call of {@link #next}, which ends the batch, or when the reader and its vectors are unreachable.
+ * {@link #close} closes the files at once, and vectors throw from then on.
  */
 final class NativeReader implements AutoCloseable {
     private static final Cleaner CLEANER = Cleaner.create();
@@ -19,9 +19,9 @@ final class NativeReader implements AutoCloseable {
     private final ReaderMemory memory = ReaderMemory.ofTask();
     private final long[] layout;
     private long[] metrics = new long[ReadMetrics.ALL.size()];
-    private Thread user;
     private long generation;
     private boolean isAtEnd;
+    private boolean hasBatch;
 
     NativeReader(String query, byte[] task, StructType schema) {
         layout = new long[Layout.size(schema)];
@@ -50,14 +50,15 @@ final class NativeReader implements AutoCloseable {
 
     private synchronized void begin() {
         checkOpen();
-        user = Thread.currentThread();
         generation++;
+        hasBatch = false;
     }
 
     private synchronized void end(int rows) {
         checkOpen();
         metrics = Core.metrics(handle);
         charge(Core.memory(handle));
+        hasBatch = rows > 0;
         if (rows < 0) {
             isAtEnd = true;
             close();
@@ -72,8 +73,6 @@ final class NativeReader implements AutoCloseable {
 
     private void checkOpen() {
         if (generation == CLOSED) {
-            // the thread that closed the reader may have left this to the user
-            release.clean();
             throw new IllegalStateException("expected a reader of a running task, found it closed");
         }
     }
@@ -95,10 +94,13 @@ final class NativeReader implements AutoCloseable {
 
     @Override
     public synchronized void close() {
-        generation = CLOSED;
-        charge(0);
-        if (user == null || user == Thread.currentThread() || !user.isAlive()) {
-            release.clean();
+        if (generation != CLOSED) {
+            generation = CLOSED;
+            charge(0);
+            Core.finish(handle);
+            if (!hasBatch) {
+                release.clean();
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 package io.cordwood.spark;
 
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.expressions.aggregate.AggregateFunc;
 import org.apache.spark.sql.connector.expressions.aggregate.CountStar;
 import org.apache.spark.sql.connector.expressions.aggregate.Max;
@@ -22,16 +24,23 @@ record PushedAggregate(String function, String column) {
             return new PushedAggregate("count", null);
         }
         if (aggregate instanceof Min min) {
-            return ofColumn("min", PushedFilter.columnOf(min.column()));
+            return ofColumn("min", columnOf(min.column()));
         }
         if (aggregate instanceof Max max) {
-            return ofColumn("max", PushedFilter.columnOf(max.column()));
+            return ofColumn("max", columnOf(max.column()));
         }
         return null;
     }
 
     private static PushedAggregate ofColumn(String function, String column) {
         return column == null ? null : new PushedAggregate(function, column);
+    }
+
+    /** Returns the name of a top-level column, null for everything else. */
+    private static String columnOf(Expression expression) {
+        return expression instanceof NamedReference reference && reference.fieldNames().length == 1
+            ? reference.fieldNames()[0]
+            : null;
     }
 
     /** Returns the column of the result. */

@@ -1,84 +1,86 @@
 package io.cordwood.spark;
 
+import java.sql.Timestamp;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
-import org.apache.spark.sql.connector.expressions.Expression;
-import org.apache.spark.sql.connector.expressions.Literal;
-import org.apache.spark.sql.connector.expressions.NamedReference;
-import org.apache.spark.sql.connector.expressions.filter.Predicate;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.unsafe.types.UTF8String;
+import org.apache.spark.sql.catalyst.CatalystTypeConverters;
+import org.apache.spark.sql.sources.EqualNullSafe;
+import org.apache.spark.sql.sources.EqualTo;
+import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.sources.GreaterThan;
+import org.apache.spark.sql.sources.GreaterThanOrEqual;
+import org.apache.spark.sql.sources.In;
+import org.apache.spark.sql.sources.IsNotNull;
+import org.apache.spark.sql.sources.LessThan;
+import org.apache.spark.sql.sources.LessThanOrEqual;
+import org.apache.spark.sql.sources.StringStartsWith;
 
 /**
  * A filter on one column, as the core is asked for it. The core decides what it can do with it.
+ *
+ * <p>These are the filters of Spark's first interface: with the newer one, Spark 4.3 fails for a null condition inside an expression,
+ * before the source is asked.
  *
  * @param op one of {@code = <=> < <= > >= in startsWith isNotNull}
  * @param value a number, a text, or for {@code in} a list of them; timestamps are microseconds since the epoch; null for
  *     {@code isNotNull}
  */
 record PushedFilter(String column, String op, Object value) {
-    // Spark's names of the predicates that have a column and one constant
-    private static final Map<String, String> COMPARISONS = Map.of(
-        "=", "=", "<=>", "<=>", "<", "<", "<=", "<=", ">", ">", ">=", ">=", "STARTS_WITH", "startsWith");
-    private static final Map<String, String> MIRRORED = Map.of(
-        "=", "=", "<=>", "<=>", "<", ">", "<=", ">=", ">", "<", ">=", "<=");
 
-    /** Returns Spark's predicate in this form, null if it has another one. */
-    static PushedFilter of(Predicate predicate) {
-        Expression[] operands = predicate.children();
-        String op = predicate.name();
-        if (operands.length == 0) {
-            return null;
+    /** Returns Spark's filter in this form, null if it has another one. */
+    static PushedFilter of(Filter filter) {
+        if (filter instanceof EqualTo equal) {
+            return comparison(equal.attribute(), "=", equal.value());
         }
-        String column = columnOf(operands[0]);
-        if (op.equals("IS_NOT_NULL") && column != null) {
-            return new PushedFilter(column, "isNotNull", null);
+        if (filter instanceof EqualNullSafe equal) {
+            return comparison(equal.attribute(), "<=>", equal.value());
         }
-        if (op.equals("IN") && column != null) {
-            List<Object> values = new ArrayList<>();
-            for (Expression operand : List.of(operands).subList(1, operands.length)) {
-                Object value = constantOf(operand);
-                if (value == null) {
-                    return null;
-                }
-                values.add(value);
+        if (filter instanceof LessThan less) {
+            return comparison(less.attribute(), "<", less.value());
+        }
+        if (filter instanceof LessThanOrEqual less) {
+            return comparison(less.attribute(), "<=", less.value());
+        }
+        if (filter instanceof GreaterThan greater) {
+            return comparison(greater.attribute(), ">", greater.value());
+        }
+        if (filter instanceof GreaterThanOrEqual greater) {
+            return comparison(greater.attribute(), ">=", greater.value());
+        }
+        if (filter instanceof StringStartsWith start) {
+            return comparison(start.attribute(), "startsWith", start.value());
+        }
+        if (filter instanceof IsNotNull known) {
+            return new PushedFilter(known.attribute(), "isNotNull", null);
+        }
+        return filter instanceof In in ? oneOf(in) : null;
+    }
+
+    private static PushedFilter oneOf(In in) {
+        List<Object> values = new ArrayList<>();
+        for (Object value : in.values()) {
+            Object constant = constantOf(value);
+            if (constant == null) {
+                return null;
             }
-            return new PushedFilter(column, "in", values);
+            values.add(constant);
         }
-        if (operands.length != 2) {
-            return null;
-        }
-        if (column != null) {
-            return comparison(column, COMPARISONS.get(op), constantOf(operands[1]));
-        }
-        return comparison(columnOf(operands[1]), MIRRORED.get(op), constantOf(operands[0]));
+        return new PushedFilter(in.attribute(), "in", values);
     }
 
     private static PushedFilter comparison(String column, String op, Object value) {
-        return column == null || op == null || value == null ? null : new PushedFilter(column, op, value);
+        Object constant = constantOf(value);
+        return constant == null ? null : new PushedFilter(column, op, constant);
     }
 
-    /** Returns the name of a top-level column, null for everything else. */
-    static String columnOf(Expression expression) {
-        return expression instanceof NamedReference reference && reference.fieldNames().length == 1
-            ? reference.fieldNames()[0]
-            : null;
-    }
-
-    /** Returns the value of a constant that is not null; null if it has another type, or is not a constant. */
-    private static Object constantOf(Expression expression) {
-        if (!(expression instanceof Literal<?> literal)) {
-            return null;
+    /** Returns a number or a text; null for null and for values of other types. */
+    private static Object constantOf(Object value) {
+        if (value instanceof Timestamp || value instanceof Instant) {
+            return CatalystTypeConverters.convertToCatalyst(value);
         }
-        DataType type = literal.dataType();
-        // a text in another collation has another type
-        if (type.equals(DataTypes.StringType)) {
-            return literal.value() instanceof UTF8String text && text.isValid() ? text.toString() : null;
-        }
-        boolean isNumber = type.equals(DataTypes.LongType) || type.equals(DataTypes.IntegerType)
-            || type.equals(DataTypes.ShortType) || type.equals(DataTypes.ByteType) || type.equals(DataTypes.TimestampType);
-        return isNumber ? literal.value() : null;
+        boolean isKnown = value instanceof Long || value instanceof Integer || value instanceof Short || value instanceof Byte
+            || value instanceof String;
+        return isKnown ? value : null;
     }
 }

@@ -12,9 +12,12 @@ import org.apache.spark.memory.TaskMemoryManager;
  * spark.executor.memoryOverhead, for which Spark keeps no account; to charge the heap instead would free none of it.
  *
  * <p>The core allocates before this class can ask, and the options maxBatchRows and maxBatchBytes bound what it allocates. So a refusal is
- * not an error: the rest is requested again with the next batch.
+ * not an error. If another consumer needs the memory, the charge is given up for the rest of the task: a reader has nothing to spill, and
+ * a query that could go on must not fail.
  */
 final class ReaderMemory extends MemoryConsumer {
+    private boolean isGivenUp;
+
     private ReaderMemory(TaskMemoryManager manager) {
         super(manager, MemoryMode.OFF_HEAP);
     }
@@ -31,16 +34,22 @@ final class ReaderMemory extends MemoryConsumer {
     /** Changes the charge to a number of bytes, or to less if Spark does not grant it. */
     void charge(long bytes) {
         long more = bytes - getUsed();
-        if (more > 0) {
+        if (more > 0 && !isGivenUp) {
             acquireMemory(more);
         } else if (more < 0) {
             freeMemory(-more);
         }
     }
 
-    /** Frees nothing: the reader needs its memory until the batch ends. */
+    /** Gives up the charge, and not the memory, which the reader needs until the batch ends. */
     @Override
     public long spill(long size, MemoryConsumer trigger) {
-        return 0;
+        if (trigger == this) {
+            return 0;
+        }
+        isGivenUp = true;
+        long charged = getUsed();
+        freeMemory(charged);
+        return charged;
     }
 }
