@@ -1,7 +1,7 @@
 //! Resolution of paths to partition directories: data directories, partition directories, globs of both.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use super::error::{Code, PlanError, Result};
 use super::options::SourceOptions;
@@ -236,12 +236,10 @@ fn matches(pattern: &Path) -> Vec<PathBuf> {
         // the crate panics with this option if a name is not UTF-8
         require_literal_leading_dot: false,
     };
-    let starts_with_dot = |name: &Component<'_>| name.as_os_str().as_encoded_bytes().starts_with(b".");
     let has_literal_dots = |path: &PathBuf| {
-        let pairs = path.components().rev().zip(pattern.components().rev());
-        pairs.into_iter().all(|(name, pattern)| {
-            let is_directory = matches!(name, Component::CurDir | Component::ParentDir);
-            if is_directory { name == pattern } else { !starts_with_dot(&name) || starts_with_dot(&pattern) }
+        names_of(path).zip(names_of(pattern)).all(|(name, pattern)| match name {
+            b"." | b".." => name == pattern,
+            _ => !name.starts_with(b".") || pattern.starts_with(b"."),
         })
     };
     let mut text = pattern.to_string_lossy().into_owned();
@@ -251,6 +249,11 @@ fn matches(pattern: &Path) -> Vec<PathBuf> {
     }
     let Ok(found) = glob::glob_with(&text, options) else { return Vec::new() };
     found.filter_map(std::result::Result::ok).filter(has_literal_dots).collect()
+}
+
+/// The names of a path from the last one on. [`Path::components`] would leave `.` out.
+fn names_of(path: &Path) -> impl Iterator<Item = &[u8]> {
+    path.as_os_str().as_encoded_bytes().split(|byte| *byte == b'/').rev().filter(|name| !name.is_empty())
 }
 
 fn check_once(chosen: &[PartitionDirectory]) -> Result<()> {

@@ -97,6 +97,7 @@ mod plan {
     mod filters;
     mod filters_of_damaged_logs;
     mod filters_of_tables;
+    mod globs;
     mod limits;
     mod log_cache;
     mod option_errors;
