@@ -74,6 +74,7 @@ mod log {
     mod lookup_many;
     mod openings;
     mod planned_splits;
+    mod plans_beside_gaps;
     #[cfg(feature = "crash-disk")]
     mod poisoned_readers;
     mod refresh;
@@ -89,17 +90,23 @@ mod log {
 }
 #[cfg(feature = "plan")]
 mod plan {
+    mod aggregate_runs;
     mod aggregate_times;
     mod aggregate_work;
     mod aggregates;
+    mod aggregates_of_committed_damage;
     mod aggregates_of_damaged_logs;
+    mod consumer_settings;
     mod error_texts;
     mod filters;
     mod filters_of_damaged_logs;
     mod filters_of_tables;
+    mod gaps_beside_skipped_segments;
     mod globs;
     mod limits;
     mod log_cache;
+    mod log_cache_waits;
+    mod many_partitions;
     mod option_errors;
     mod option_texts;
     mod schemas;
@@ -108,6 +115,7 @@ mod plan {
     mod stream_offsets;
     mod task_bytes;
     mod topic_patterns;
+    mod unplanned_pieces;
 }
 mod record {
     mod builder;

@@ -11,8 +11,8 @@ use serde_json::Value;
 use crate::support::fixed_seed;
 use crate::support::generated::{self, ALL, steps};
 use crate::support::golden;
-use crate::support::planning::{Answer, COLUMNS, asked, cache, offsets, run_json};
-use crate::support::reading::folder;
+use crate::support::planning::{Answer, COLUMNS, Cell, asked, cache, offsets, run_json};
+use crate::support::reading::{copy, folder};
 
 /// The options that cut: bytes, tasks and records.
 type Cuts = (Option<u64>, Option<u64>, Option<u64>);
@@ -137,5 +137,86 @@ proptest! {
         let mut asked = query_of(&picked.get(&cases).dir, "read_uncommitted");
         asked["options"]["mode"] = mode.into();
         compare(&logs, &asked, cuts);
+    }
+}
+
+/// The base offsets of the rows of `table=batches`, sorted.
+fn base_offsets(answer: &Answer) -> Vec<i64> {
+    const BASE_OFFSET: usize = 5;
+    let mut found: Vec<i64> = answer.rows().iter().map(|row| row[BASE_OFFSET].int()).collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn every_batch_is_a_row_once_however_it_is_cut() {
+    let logs = cache();
+    let mut cut_ones = 0;
+    for partition in golden::intact() {
+        let whole = run_json(&logs, &asked(&partition.dir, &[("table", "batches")])).whole();
+        let start = whole.bounds[0].start_offset;
+        let expected = golden::expected_batches(&partition.expected);
+        let expected = expected.iter().filter(|batch| batch.last_offset >= start);
+        let expected: Vec<i64> = expected.map(|batch| batch.base_offset).collect();
+        let [records, tasks] = ["maxRecordsPerPartition", "minPartitions"];
+        for cut in [(records, "1"), (records, "2"), (records, "7"), (tasks, "50"), (tasks, "1000")] {
+            let asked = asked(&partition.dir, &[("table", "batches"), cut]);
+            let answer = run_json(&logs, &asked).whole();
+            assert_eq!(base_offsets(&answer), expected, "{asked}");
+            cut_ones += usize::from(answer.tasks.len() > whole.tasks.len());
+        }
+    }
+    assert!(cut_ones > 50, "{cut_ones}");
+}
+
+/// The partition of a case.
+fn partition_of(case: &str) -> golden::Partition {
+    golden::intact().into_iter().find(|partition| partition.case == case).unwrap()
+}
+
+#[test]
+fn there_are_as_many_tasks_as_min_partitions_if_there_are_enough_records() {
+    let logs = cache();
+    for (case, most) in [
+        ("07-edge-values", 97),
+        ("02-gzip", 97),
+        // its batches have about four records each, and are not cut further
+        ("12-compacted", 51),
+        ("17-v1-lz4", 97),
+        ("01-plain", 97),
+        ("04-lz4", 97),
+    ] {
+        let partition = partition_of(case);
+        let batches = golden::expected_batches(&partition.expected);
+        let expected: Vec<Cell> =
+            batches.iter().flat_map(|batch| &batch.records).map(|record| record.offset.into()).collect();
+        for least in [1, 2, 49, 50, 51, 97].into_iter().filter(|least| *least <= most) {
+            assert!(expected.len() > least, "{case} has {} records", expected.len());
+            let least = least.to_string();
+            let options = [("columns", "offset"), ("minPartitions", &least)];
+            let answer = run_json(&logs, &asked(&partition.dir, &options)).whole();
+            let found: Vec<Cell> = answer.sorted().into_iter().flatten().collect();
+            assert_eq!(found, expected, "{case}: {least}");
+            let tasks = answer.tasks.len();
+            assert!(tasks >= least.parse().unwrap(), "{case}: {tasks} tasks and not {least}");
+        }
+    }
+}
+
+/// Parts of more than one partition together reach the number.
+#[test]
+fn partitions_share_the_tasks_of_min_partitions() {
+    let (logs, folder) = (cache(), folder());
+    for case in ["02-gzip", "07-edge-values", "17-v1-lz4"] {
+        let partition = partition_of(case);
+        copy(&partition.dir, folder.path(), &partition.name);
+    }
+    let whole = run_json(&logs, &asked(folder.path(), &[("columns", "topic,offset")])).whole();
+    for least in [4, 50, 200, 1000] {
+        let text = least.to_string();
+        let cut = asked(folder.path(), &[("columns", "topic,offset"), ("minPartitions", &text)]);
+        let cut = run_json(&logs, &cut).whole();
+        assert_eq!(cut.sorted(), whole.sorted(), "{least}");
+        assert!(cut.tasks.len() >= least, "{} tasks and not {least}", cut.tasks.len());
     }
 }
