@@ -48,8 +48,9 @@ impl<'a> Cutting<'a> {
     /// not accept an empty plan.
     ///
     /// A piece is cut at batch boundaries and has at most `maxPartitionBytes` (or one batch); small pieces share a task.
-    /// `minPartitions` makes the pieces smaller, so that there are at least that many (if there are enough records), and
-    /// `maxRecordsPerPartition` limits their offsets. Both cut inside a batch if necessary, which two tasks then read.
+    /// `minPartitions` makes the pieces smaller, so that there are at least that many (if there are enough records, and not always
+    /// if compaction has removed some of them), and `maxRecordsPerPartition` limits their offsets. Both cut inside a batch if
+    /// necessary, which two tasks then read.
     pub(crate) fn finish(self, context: &Context) -> Result<Vec<Task>> {
         let Self { options, coarse, .. } = self;
         if options.table == Table::Segments {
