@@ -30,6 +30,11 @@ _WHERE = {
 }
 
 
+def __dir__() -> list[str]:
+    """List the public names, also those that are not imported yet."""
+    return [*globals(), *__all__]
+
+
 def __getattr__(name: str) -> Any:  # noqa: ANN401
     """Import a name on first use. The error for a missing dependency says how to install it."""
     if name not in _WHERE:

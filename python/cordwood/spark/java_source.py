@@ -76,6 +76,8 @@ def _add(spark: "SparkSession", path: str) -> None:
     if _is_remote(spark):
         spark.addArtifacts(path)
         return
+    if any(name.endswith("/cordwood-spark.jar") for (name,) in spark.sql("LIST JARS").collect()):
+        return
     # Spark escapes other characters twice, and finds no file
     if re.search(r"[\s#%?]", path):
         directory = tempfile.mkdtemp()

@@ -24,6 +24,7 @@ from cordwood._core import _Task
 from cordwood.spark import errors
 
 PACKAGE = "io.cordwood.spark"
+LOGGER = "cordwood"
 
 
 class Jvm:
@@ -38,8 +39,8 @@ class Jvm:
         builder = log4j.core.appender.WriterAppender.newBuilder()
         appender = builder.setTarget(self.writer).setLayout(layout).setName("tests").build()
         appender.start()
-        log4j.LogManager.getLogger(PACKAGE).addAppender(appender)
-        log4j.core.config.Configurator.setLevel(PACKAGE, log4j.Level.WARN)
+        log4j.LogManager.getLogger(LOGGER).addAppender(appender)
+        log4j.core.config.Configurator.setLevel(LOGGER, log4j.Level.WARN)
 
     def find_class(self, name: str) -> Any:
         return self.packages.org.apache.spark.util.Utils.classForName(name, True, False)

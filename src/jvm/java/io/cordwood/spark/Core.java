@@ -14,7 +14,7 @@ import org.slf4j.LoggerFactory;
  * query is the JSON that {@link Query#toJson} describes. Handles are opaque; 0 is none. Offsets of streams are stable JSON texts.
  */
 final class Core {
-    private static final Logger LOGGER = LoggerFactory.getLogger("io.cordwood.spark");
+    private static final Logger LOGGER = LoggerFactory.getLogger("cordwood");
 
     private Core() { }
 
