@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import cordwood.spark.jobs as jobs  # noqa: PLR0402
-    from cordwood.spark.java_source import jar, register
+    from cordwood.spark.jar_file import jar
+    from cordwood.spark.java_source import register
     from cordwood.spark.source import LogDataSource
     from cordwood.spark.udf import locate, offset_for_time
 
@@ -22,7 +23,7 @@ __all__ = ["LogDataSource", "jar", "jobs", "locate", "offset_for_time", "registe
 # planning, options and errors work without Spark, so the modules that need it are imported on first use
 _WHERE = {
     "LogDataSource": "source",
-    "jar": "java_source",
+    "jar": "jar_file",
     "jobs": "jobs",
     "locate": "udf",
     "offset_for_time": "udf",

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 
-from cordwood.spark import jar
+from cordwood.spark.jar_file import jar
 
 __all__ = ["main"]
 

@@ -1,47 +1,29 @@
-"""The data source in Java: the jar in this package, and the sessions that it is added to."""
+"""The registration of `format("cordwood")` in a session: the source in Java, or the one in Python."""
 
 import atexit
 import logging
 import re
 import shutil
 import tempfile
-from importlib.resources import files
-from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from cordwood._core import __version__
 from cordwood.spark.errors import parse
+from cordwood.spark.jar_file import jar
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-__all__ = ["jar", "register"]
+__all__ = ["register"]
 
 _LOGGER = logging.getLogger("cordwood")
-_FILE = "jars/cordwood-spark.jar"
 # evaluated in the driver, because the rows are constants
 _VERSION = "SELECT java_method('io.cordwood.spark.LogDataSource', 'version') FROM VALUES (1)"
 
 _warned: set[str] = set()
 
 
-def jar() -> str:
-    """Return the path of the jar with the data source in Java, for `spark.jars`, `--jars` and `addArtifacts`.
-
-    The jar contains the native library for Linux on the processor that this package was built for. Needs no pyspark.
-
-    Raises:
-        FileNotFoundError: this installation has no jar.
-    """
-    path = files("cordwood.spark").joinpath(_FILE)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"expected {path}, which wheels of cordwood contain, found no such file: "
-            "`make jar` in a checkout creates it (a JDK, Maven)"
-        )
-    return str(path)
-
-
-def register(spark: "SparkSession") -> None:
+def register(spark: SparkSession) -> None:
     """Register `format("cordwood")` in a session: the source in Java, otherwise the one in Python.
 
     The jar is added to the session (`ADD JAR`, with Spark Connect `addArtifacts`). If that is not allowed, or this
@@ -55,9 +37,6 @@ def register(spark: "SparkSession") -> None:
         SparkLogError: the driver cannot load the native library of the jar. The session cannot use the source in Python
             from then on.
     """
-    from py4j.protocol import Py4JJavaError  # noqa: PLC0415  (jar() works without Spark)
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
     failures = (PySparkException, Py4JJavaError)
     try:
         _add(spark, jar())
@@ -72,7 +51,7 @@ def register(spark: "SparkSession") -> None:
         _warn_once(f"the Spark session has a jar of cordwood {version[0]}, and this is cordwood {__version__}")
 
 
-def _add(spark: "SparkSession", path: str) -> None:
+def _add(spark: SparkSession, path: str) -> None:
     if _is_remote(spark):
         spark.addArtifacts(path)
         return
@@ -87,14 +66,12 @@ def _add(spark: "SparkSession", path: str) -> None:
     spark.sql(f"ADD JAR '{quoted}'")
 
 
-def _is_remote(spark: "SparkSession") -> bool:
+def _is_remote(spark: SparkSession) -> bool:
     """Whether it is a session of Spark Connect, whose modules need packages that Spark itself does not."""
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
-def _register_python(spark: "SparkSession", reason: Exception) -> None:
-    from pyspark.errors import PySparkException  # noqa: PLC0415
-
+def _register_python(spark: SparkSession, reason: Exception) -> None:
     from cordwood.spark.source import LogDataSource  # noqa: PLC0415  (needs a newer Spark than the jar, and pyarrow)
 
     try:

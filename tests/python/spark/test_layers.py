@@ -13,6 +13,7 @@ ORDER = [
     "errors",
     "arrow_scalars",
     "workers",
+    "jar_file",
     "schema",
     "batch",
     "stream",
@@ -25,7 +26,7 @@ ORDER = [
 ]
 
 # modules that can be used and tested without Spark
-WITHOUT_SPARK = ["errors", "arrow_scalars", "workers"]
+WITHOUT_SPARK = ["errors", "arrow_scalars", "workers", "jar_file"]
 
 
 def modules() -> Iterator[tuple[str, Path]]:

@@ -14,7 +14,7 @@ import needs_pyspark  # noqa: F401
 import pyarrow.dataset as ds
 import pytest
 
-from cordwood.spark import java_source, jobs
+from cordwood.spark import jar_file, jobs
 from spark.reading import KAFKA, in_java
 
 pytestmark = pytest.mark.spark
@@ -28,7 +28,7 @@ def test_the_examples_of_the_readme_work(
 ) -> None:
     """All of its blocks, one after the other, in one session; without the jar, except that for the jar."""
     if not in_java():
-        monkeypatch.setattr(java_source, "_FILE", "missing.jar")
+        monkeypatch.setattr(jar_file, "_FILE", "missing.jar")
     snapshot, lake = tmp_path / "snapshot", tmp_path / "lake"
     for part in (PLAIN, corpus.partition("16-data-dir", "cities-0")):
         shutil.copytree(part.path, snapshot / part.name)

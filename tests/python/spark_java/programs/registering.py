@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from steps import language, load, session, step, streamed
 
-from cordwood.spark import errors, java_source, register
+from cordwood.spark import errors, jar_file, register
 
 
 class Collector(logging.Handler):
@@ -40,15 +40,15 @@ def registered(spark: SparkSession, data: str, times: int = 1) -> list[Any]:
 
 
 def without_jar(spark: SparkSession, data: str) -> list[Any]:
-    file, java_source._FILE = java_source._FILE, "jars/none.jar"  # noqa: SLF001
+    file, jar_file._FILE = jar_file._FILE, "jars/none.jar"  # noqa: SLF001
     try:
         return registered(spark, data, times=2)
     finally:
-        java_source._FILE = file  # noqa: SLF001
+        jar_file._FILE = file  # noqa: SLF001
 
 
 def with_other_jar(spark: SparkSession, data: str, jar: str) -> list[Any]:
-    java_source._FILE = jar  # noqa: SLF001
+    jar_file._FILE = jar  # noqa: SLF001
     return registered(spark, data)
 
 
