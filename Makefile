@@ -19,7 +19,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust rust-without-features python java java-tests interop oldest-spark loom extension release prerequisites clean
+	jar wheel fmt lint compiled rust rust-without-features python java java-tests random-queries interop oldest-spark loom extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -80,8 +80,11 @@ java: prerequisites release ## the tests of the Spark data source in Java, those
 	@if command -v mvn > /dev/null && command -v javac > /dev/null; then $(MAKE) --no-print-directory java-tests; fi
 
 java-tests: $(JAR) $(addsuffix /.installed,$(SPARKS))
-	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) -m java
+	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) -m "java and not many"
 	CORDWOOD_SPARK_SOURCE=java $(PYTEST) tests/python/spark -m "not (java or python_source)"
+
+random-queries: prerequisites release $(JAR) ## 2,250 random queries through both Spark data sources and Parquet; ten minutes
+	$(PYTEST) tests/python/spark_java/test_random_queries.py
 
 # `make python` uses the pinned version; this is the oldest that pyproject.toml allows. Its directory is first on the path.
 OLDEST_SPARK := 4.2.0

@@ -17,7 +17,8 @@ from spark_java.random_queries import Constants, Generator, TableGenerator
 
 SEED = 20
 QUERIES = 25
-BATCHES = [(name, number) for name in CASES for number in range(6)]
+MANY = pytest.mark.many
+BATCHES = [pytest.param(name, number, marks=[MANY] if number else []) for name in CASES for number in range(6)]
 BATCHES_OF_DAMAGED = [(name, number) for name in DAMAGED for number in range(2)]
 BATCHES_WITH_DAMAGE = [(name, index % 2) for index, name in enumerate(DAMAGED)]
 SETTINGS = [
