@@ -8,7 +8,6 @@ arm failed. A missed floor is an exit code only with `--strict`.
 from __future__ import annotations
 
 import argparse
-import csv
 import datetime as dt
 import json
 import math
@@ -19,27 +18,24 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import generate
 from broker import serving, source_jars
 from cordwood.spark import jar
+from floors import BATCHES, CORES, floors
 from generate import BATCH_RECORDS, GIB, Shape, Written
+from results import Results, record, spread, table
 
 HERE = Path(__file__).parent
 ALL, TWO = "key,value,offset,timestamp", "offset,timestamp"
-SPLITS, CORES = 8, 2
+SPLITS = 8
 # the source's default
 SPLIT_BYTES = 128 << 20
-PARTITION = ("partition/2-cores", "partition/1-cores")
-KAFKA = ("kafka/all/noop/java", "kafka/all/noop/kafka")
-# kinds, and rows per batch: Spark's default, and a size for a large pandas_udf
-BATCHES = (("arrow", 10_000), ("pandas", 10_000), ("pandas", 100_000))
 
 
 @dataclass
@@ -104,37 +100,6 @@ class Process:
             self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
-
-
-Run = dict[str, Any]
-
-
-@dataclass
-class Results:
-    """The measurements: runs by arm, round and turn; failed rounds are empty."""
-
-    runs: dict[str, list[list[Run]]] = field(default_factory=dict)
-    elements: dict[str, int] = field(default_factory=dict)
-    wrong: list[str] = field(default_factory=list)
-
-    def add(self, name: str, number: int, elements: int, run: Run) -> None:
-        """A run of round `number`."""
-        self.elements[name] = elements
-        rounds = self.runs.setdefault(name, [])
-        rounds += [[] for _ in range(number + 1 - len(rounds))]
-        rounds[number].append(run)
-
-    def ns(self, name: str, what: str) -> list[float]:
-        """The median of each round, ns per element."""
-        return [median(run[what] for run in runs) * 1e9 / self.elements[name] for runs in self.runs[name] if runs]
-
-    def quotients(self, *names: str, of: Callable[..., float]) -> list[float]:
-        """The median of each round over its turns: `of` the runs of the same turn."""
-        medians = []
-        for runs in zip(*(self.runs.get(name, []) for name in names), strict=False):
-            turns = [of(*turn) for turn in zip(*runs, strict=False)]
-            medians += [median(turns)] if turns else []
-        return medians
 
 
 def play(arms: list[Arm], number: int, options: argparse.Namespace, results: Results, scratch: Path) -> None:
@@ -373,104 +338,6 @@ def look_up(options: argparse.Namespace, data: Path, results: Results) -> None:
     for number in range(options.rounds):
         for kind, size in BATCHES:
             play(group(kind, size), number, options, results, data)
-
-
-def spread(numbers: list[float], form: str) -> str:
-    """The median, the minimum and the maximum."""
-    if not numbers:
-        return "not measured"
-    return f"{median(numbers):{form}} ({min(numbers):{form}}-{max(numbers):{form}})"
-
-
-def table(results: Results) -> None:
-    """All arms: the median of the rounds, the minimum and the maximum."""
-    print(f"\n{'ns an element':<48} {'CPU':>20} {'JVM':>6} {'Python':>6} {'wall':>20} {'M/s':>6} {'idle':>5}")
-    for name, rounds in results.runs.items():
-        cpu, wall = (spread(results.ns(name, what), ".0f") for what in ("cpu", "wall"))
-        jvm, python, rate = (median(results.ns(name, what)) for what in ("jvm", "python", "wall"))
-        idle = median(run["idle"] for runs in rounds for run in runs)
-        print(f"{name:<48} {cpu:>20} {jvm:>6.0f} {python:>6.0f} {wall:>20} {1e3 / rate:>6.2f} {idle:>5.0%}")
-
-
-@dataclass(frozen=True)
-class Floor:
-    """A floor and its result."""
-
-    name: str
-    measured: list[float]
-    limit: float
-    at_most: bool = True
-
-    @property
-    def missed(self) -> bool:
-        """Whether the median misses the floor. A floor that was not measured is not missed."""
-        if not self.measured:
-            return False
-        return median(self.measured) > self.limit if self.at_most else median(self.measured) < self.limit
-
-
-def floors(results: Results) -> Iterator[Floor]:
-    """The floors whose arms have run."""
-
-    def cpu(run: Run, of: Run) -> float:
-        return run["cpu"] / of["cpu"]
-
-    def rate(run: Run, of: Run) -> float:
-        return of["wall"] / run["wall"]
-
-    def of(what: Callable[..., float], *names: str) -> list[float]:
-        return results.quotients(*names, of=what)
-
-    for name, arm, limit in (
-        ("all columns", "none/all/noop", 1.2),
-        ("all columns, lz4", "lz4/all/noop", 1.1),
-        ("all columns, zstd", "zstd/all/noop", 0.95),
-        ("two columns", "none/two/noop", 0.6),
-    ):
-        measured = of(rate, f"read/{arm}/java", f"read/{arm}/parquet")
-        yield Floor(f"rows/s: Java over Parquet, {name}", measured, limit, at_most=False)
-    unchecked = of(rate, "read/none/two/unchecked/java", "read/none/two/noop/parquet")
-    yield Floor("rows/s: Java over Parquet, two columns, checkCrc=false", unchecked, 0.9, at_most=False)
-    count = [1 / ratio for ratio in of(rate, "read/none/all/count/java", "read/none/all/count/parquet")]
-    yield Floor("time: Java over Parquet, count(*)", count, 1.5)
-    all_, aggregate, two = "read/none/all/noop", "read/none/all/aggregate", "read/none/two/noop"
-    yield Floor("CPU: Java over Python, all columns", of(cpu, f"{all_}/java", f"{all_}/python"), 0.4)
-    yield Floor("rows/s: Java over Spark's Kafka source", of(rate, *KAFKA), 5, at_most=False)
-    yield Floor("CPU: Spark's Kafka source over Java", of(cpu, *reversed(KAFKA)), 4, at_most=False)
-    yield Floor("CPU: Python over zero-cost, noop", of(cpu, f"{all_}/python", f"{all_}/zero-cost"), 1.35)
-    yield Floor("CPU: Python over zero-cost, aggregate", of(cpu, f"{aggregate}/python", f"{aggregate}/zero-cost"), 1.35)
-    yield Floor("rows/s: Python over Parquet, noop", of(rate, f"{all_}/python", f"{all_}/parquet"), 0.7, at_most=False)
-    yield Floor("CPU: Python, two columns over all four, noop", of(cpu, f"{two}/python", f"{all_}/python"), 0.65)
-    busy = of(lambda run: run["cpu"] / run["wall"] / CORES, "partition/2-cores")
-    yield Floor("one partition: share of two cores that it kept busy", busy, 0.85, at_most=False)
-    shared = of(lambda run: 1 - run["idle"], "partition/2-cores")
-    yield Floor("one partition: share of two cores busy with anything", shared, 0.85, at_most=False)
-    yield Floor("one partition: rows/s, two cores over one", of(rate, *PARTITION), 1.8, at_most=False)
-    for function in ("locate", "offset_for_time"):
-        for kind, size in BATCHES:
-            arm = f"look-up/{function}/{kind}/{size}"
-            for order in ("sorted", "random"):
-                names = (f"{arm}/native/{order}", f"{arm}/{order}", f"{arm}/{order}/targets")
-                yield Floor(f"native share: {function}, {kind}, {size}, {order}", of(native_share, *names), 0.10)
-
-
-def native_share(native: Run, query: Run, targets: Run) -> float:
-    """The library's call alone, divided by the cost that the function adds to a query of the targets."""
-    return native["cpu"] / (query["cpu"] - targets["cpu"])
-
-
-def record(results: Results, path: Path) -> None:
-    """Every run, in the order of rounds and turns."""
-    columns = {"cpu_ns": "cpu", "jvm_ns": "jvm", "python_ns": "python", "wall_ns": "wall"}
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["benchmark", "round", "turn", "elements", *columns, "idle"])
-        for name, rounds in sorted(results.runs.items()):
-            elements = results.elements[name]
-            for number, runs in enumerate(rounds, 1):
-                for turn, run in enumerate(runs, 1):
-                    ns = [f"{run[what] * 1e9 / elements:.1f}" for what in columns.values()]
-                    writer.writerow([name, number, turn, elements, *ns, f"{run['idle']:.2f}"])
 
 
 def arguments() -> argparse.Namespace:

@@ -5,7 +5,7 @@
     spark.read.format("cordwood").option("subscribe", "orders").load("/data")
 
 It needs the extra `spark` (pyspark 4.2 or newer, pyarrow; pandas for the pandas UDFs) and a Java version that Spark
-supports.
+supports. The data source in Java, whose file `jar()` names, needs Spark 4.0 or newer.
 """
 
 from importlib import import_module

@@ -28,7 +28,7 @@ def register(spark: SparkSession) -> None:
 
     The jar is added to the session (`ADD JAR`, with Spark Connect `addArtifacts`). If that is not allowed, or this
     installation has no jar, the source in Python is registered, and a warning is logged once. Both have the same
-    options, rows and errors. The plan of a query tells which one reads: `explain()` prints `(JVM)` or `(Python)`.
+    options, rows and error codes. The plan of a query tells which one reads: `explain()` prints `(JVM)` or `(Python)`.
 
     A session that was started with the jar (`spark.jars`, `--jars`) needs no registration. Each session of Spark
     Connect needs one.

@@ -47,7 +47,7 @@ OTHERS = others()
 
 
 def feature_of(home: Path) -> int:
-    """The feature version of a JDK, 0 if it is none."""
+    """The feature version of a JDK, 0 for a directory without a JDK."""
     try:
         release = (home / "release").read_text(encoding="utf-8")
     except OSError:

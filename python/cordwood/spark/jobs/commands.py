@@ -232,6 +232,7 @@ def print_jar() -> None:
     \b
     spark-submit --jars "$(python -m cordwood.spark jar)" job.py
     """  # noqa: D301
+    # for `--help`; without arguments `__main__` prints it, and needs no extra
     sys.stdout.write(f"{jar()}\n")
 
 

@@ -11,7 +11,7 @@ import org.slf4j.LoggerFactory;
  * <p>{@link NativeLibrary#load} must have been called. All functions may throw {@link CordwoodException}.
  *
  * <p>Options are a flat array: name, value, name, value … with the names in any case. A schema is the JSON of Spark's StructType. A
- * query is the JSON that {@link Query#toJson} describes. Handles are opaque; 0 is none. Offsets of streams are stable JSON texts.
+ * query is the JSON that {@link Query#toJson} describes. Handles are numbers above 0. Offsets of streams are stable JSON texts.
  */
 final class Core {
     private static final Logger LOGGER = LoggerFactory.getLogger("cordwood");

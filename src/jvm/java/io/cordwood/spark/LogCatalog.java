@@ -39,14 +39,19 @@ public final class LogCatalog implements TableCatalog {
         return new LogTable(LogDataSource.schemaOf(ofTable), ofTable, Map.of());
     }
 
-    /** Returns whether a path can be read; the error of {@link #loadTable} tells why it cannot. */
+    /** Returns whether a path has a partition. */
     @Override
     public boolean tableExists(Identifier identifier) {
         try {
             loadTable(identifier);
             return true;
-        } catch (NoSuchTableException | CordwoodException error) {
+        } catch (NoSuchTableException error) {
             return false;
+        } catch (CordwoodException error) {
+            if (error.code().equals("CORDWOOD_NOT_FOUND")) {
+                return false;
+            }
+            throw error;
         }
     }
 

@@ -63,7 +63,7 @@ final class LogTable implements SupportsRead {
         StructType found = LogDataSource.schemaOf(all);
         StructType expected = LogDataSource.schemaOf(options);
         if (!found.equals(expected)) {
-            throw new CordwoodException("CORDWOOD_BAD_OPTION", "WITH: expected options that leave the columns of the table as they are, "
+            throw new CordwoodException("CORDWOOD_BAD_OPTION", "options of a query: expected some that leave the columns of the table as they are, "
                 + expected.simpleString() + ", found options that select " + found.simpleString() + "; give such options to the table "
                 + "(CREATE TABLE … OPTIONS) or to its catalog (spark.sql.catalog.NAME.…)", null);
         }

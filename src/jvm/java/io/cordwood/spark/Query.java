@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructType;
  * One query, as the core is asked for it.
  *
  * @param schema the schema of the table
- * @param columns the columns to return, in this order; if there are none, rows are counted
+ * @param columns the columns to return, in this order; without columns, rows are counted
  * @param filters all must hold
  * @param limit the most rows of each task, null if there is no limit
  * @param aggregates null if rows are returned; otherwise each task returns one row with these
