@@ -13,7 +13,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 CARGO := cargo
-RUST_TESTS := $(CARGO) test --locked --features plan,crash-disk
+RUST_TESTS := $(CARGO) test --locked --features plan,inspect,crash-disk
 JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python

@@ -34,6 +34,8 @@ pub mod dir;
 pub mod error;
 pub mod fs;
 pub mod index;
+#[cfg(feature = "inspect")]
+pub mod inspect;
 #[cfg(feature = "jvm")]
 mod jvm;
 pub mod log;

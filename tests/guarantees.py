@@ -31,7 +31,7 @@ README = ROOT / "README.md"
 CARGO = [os.environ.get("CARGO", "cargo"), "test", "--locked"]
 PYTEST = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
 # the same features as in `make rust`, so that nothing is built twice
-BUILT = ["--features", "plan,crash-disk"]
+BUILT = ["--features", "plan,inspect,crash-disk"]
 # optimised, because the rigs open millions of logs
 OPTIMISED = ["--profile", "crash", "--features", "crash-disk"]
 PROMISE = re.compile(r"(?P<start><!-- guarantees: .*?-->\n)(?P<text>.*?)(?P<end><!-- end of guarantees -->)", re.DOTALL)
