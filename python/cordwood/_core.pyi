@@ -39,6 +39,7 @@ from cordwood._stubs.plans import RecoveryPlan as RecoveryPlan
 from cordwood._stubs.plans import RetentionPlan as RetentionPlan
 from cordwood._stubs.plans import SegmentSplit as SegmentSplit
 from cordwood._stubs.plans import plan_retention as plan_retention
+from cordwood._stubs.profile import _Profiler as _Profiler
 from cordwood._stubs.record import Appended as Appended
 from cordwood._stubs.record import FlushMode as FlushMode
 from cordwood._stubs.record import Record as Record

@@ -1,3 +1,5 @@
 //! The operator's functions: what is in a partition directory, what is wrong with it, and how to mend it.
 //!
 //! Nothing here changes a file of the partition that it inspects, unless the function says so and its caller asks for it.
+
+pub mod profile;

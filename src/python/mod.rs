@@ -28,6 +28,7 @@ mod lookup_targets;
 mod names;
 mod plan;
 mod plan_reader;
+mod profile;
 mod record;
 mod record_input;
 mod recovery;
@@ -72,6 +73,8 @@ mod core_module {
     };
     #[pymodule_export]
     use super::plan_reader::{PyStream, PyTaskReader};
+    #[pymodule_export]
+    use super::profile::PyProfiler;
     #[pymodule_export]
     use super::record::PyRecord;
     #[pymodule_export]

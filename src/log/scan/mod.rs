@@ -123,6 +123,20 @@ impl Scan {
         &self.damaged_ranges
     }
 
+    /// The size of the current batch, whose header this is, as it would be without compression. Only after [`Scan::next_step`], and
+    /// before [`Scan::next_record`] has returned the last record.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn uncompressed_size(&self, header: &crate::record::BatchHeader) -> u64 {
+        match &self.records {
+            Some((_, Payload::Buffer)) => {
+                // the records of a v0 or v1 wrapper are whole messages
+                let before_records = if header.magic == 2 { crate::record::V2_HEADER } else { 0 };
+                (before_records + self.buffer.len()) as u64
+            }
+            _ => u64::from(header.size),
+        }
+    }
+
     /// The statistics so far.
     pub fn stats(&self) -> ScanStats {
         self.stats

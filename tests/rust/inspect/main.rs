@@ -27,5 +27,6 @@
     reason = "nothing outside this binary sees it"
 )]
 
+mod profile;
 #[path = "../support/mod.rs"]
 mod support;
