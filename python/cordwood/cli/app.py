@@ -6,14 +6,17 @@ from typing import Annotated
 import typer
 
 import cordwood
-from cordwood.cli import append, apply_retention, cat, find, ls, recover, trace, truncate
+from cordwood.cli import append, apply_retention, cat, completion, find, ls, recover, trace, truncate
+from cordwood.cli.completion import complete_if_asked
 from cordwood.cli.exit_codes import exit_code_of, stop_when_unread
+from cordwood.cli.help import LOOK, MEND, WRITE, GroupedCommands
 from cordwood.cli.log_warnings import log_to_stderr
 
 __all__ = ["run"]
 
 app = typer.Typer(
     name="cordwood",
+    cls=GroupedCommands,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -53,21 +56,25 @@ def cordwood_(
     del version
 
 
-app.command("ls")(stop_when_unread(ls.ls))
-app.command("find")(stop_when_unread(find.find))
-app.command("cat")(stop_when_unread(cat.cat))
-app.command("append")(stop_when_unread(append.append))
-app.command("recover")(stop_when_unread(recover.recover))
-app.command("truncate")(stop_when_unread(truncate.truncate))
-app.command("apply-retention")(stop_when_unread(apply_retention.apply_retention))
+app.command("ls", rich_help_panel=LOOK)(stop_when_unread(ls.ls))
+app.command("find", rich_help_panel=LOOK)(stop_when_unread(find.find))
+app.command("cat", rich_help_panel=LOOK)(stop_when_unread(cat.cat))
 # a target may be negative, and -2h is a time, not the option -h
-app.command("trace", context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]})(
-    stop_when_unread(trace.trace)
-)
+app.command(
+    "trace",
+    rich_help_panel=LOOK,
+    context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
+)(stop_when_unread(trace.trace))
+app.command("completion", rich_help_panel=LOOK)(stop_when_unread(completion.completion))
+app.command("recover", rich_help_panel=MEND)(stop_when_unread(recover.recover))
+app.command("append", rich_help_panel=WRITE)(stop_when_unread(append.append))
+app.command("truncate", rich_help_panel=WRITE)(stop_when_unread(truncate.truncate))
+app.command("apply-retention", rich_help_panel=WRITE)(stop_when_unread(apply_retention.apply_retention))
 
 
 def run(argv: Sequence[str]) -> int:
     """Run a command; return the exit code."""
+    complete_if_asked()
     try:
         with log_to_stderr():
             code = app(args=list(argv) or ["--help"], prog_name="cordwood", standalone_mode=False)

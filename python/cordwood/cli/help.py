@@ -1,0 +1,30 @@
+"""The help of the application: its commands by purpose."""
+
+from typing import Any
+
+from typer.core import TyperGroup
+
+__all__ = ["CHECK", "LOOK", "MEND", "WRITE", "GroupedCommands"]
+
+LOOK, CHECK, MEND, WRITE = "Look", "Check", "Mend", "Write"
+"""The headings of the commands, in this order: the argument `rich_help_panel` of a command."""
+
+
+class GroupedCommands(TyperGroup):
+    """Lists the commands in sections."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  (typer's own classes are private)
+        """Write a section for each heading. Typer itself does so only with markup of rich."""
+        commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        shown = {name: command for name, command in commands.items() if command is not None and not command.hidden}
+        # one column for all sections
+        width = max(map(len, shown))
+        for heading in (LOOK, CHECK, MEND, WRITE, None):
+            rows = [
+                (name.ljust(width), command.get_short_help_str(formatter.width - width - 6))
+                for name, command in shown.items()
+                if getattr(command, "rich_help_panel", None) == heading
+            ]
+            if rows:
+                with formatter.section(heading or "Other"):
+                    formatter.write_dl(rows)
