@@ -10,8 +10,7 @@ use std::ops::Range;
 
 use super::Log;
 use crate::error::{Error, Malformed, Result};
-use crate::record::Records;
-use crate::record::control::ControlType;
+use crate::record::control::{self, ControlType};
 use crate::segment::{Batch, DamagedSpan, SCAN_READ, Segment, Step, Walk};
 
 /// An aborted transaction: its producer's id, its first offset and the offset of its marker.
@@ -269,8 +268,7 @@ pub(super) fn marker(
     bytes: &[u8],
     buffer: &mut Vec<u8>,
 ) -> std::result::Result<Option<ControlType>, Malformed> {
-    let (mut records, payload) = Records::open(header, bytes, buffer)?;
-    let Some(record) = records.next(payload.of(bytes, buffer))? else { return Ok(None) };
+    let Some(record) = control::first_record(header, bytes, buffer)? else { return Ok(None) };
     Ok(match ControlType::parse(record.key)? {
         ControlType::Other(_) => None,
         kind => Some(kind),

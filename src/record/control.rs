@@ -4,7 +4,7 @@
 //! key    0 version i16 │ 2 type i16                  value (ABORT, COMMIT)    0 version i16 │ 2 coordinatorEpoch i32
 //! ```
 
-use super::i16_at;
+use super::{BatchHeader, RecordRef, Records, i16_at, i32_at};
 use crate::error::Malformed;
 
 /// The type of a control record.
@@ -38,6 +38,50 @@ impl ControlType {
             kind => Self::Other(kind),
         })
     }
+}
+
+/// A marker that ends a transaction.
+///
+/// *Source*: `EndTransactionMarker`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndMarker {
+    /// ABORT or COMMIT.
+    pub control_type: ControlType,
+    /// The epoch of the transaction coordinator that wrote it.
+    pub coordinator_epoch: i32,
+    /// When it was written, ms since the epoch.
+    pub timestamp: i64,
+}
+
+impl EndMarker {
+    /// Reads the marker in a control batch of a producer; `None` if compaction has removed it. `buffer`: for a compressed batch.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the first record is not a marker.
+    pub fn read(header: BatchHeader, bytes: &[u8], buffer: &mut Vec<u8>) -> Result<Option<Self>, Malformed> {
+        let Some(record) = first_record(header, bytes, buffer)? else { return Ok(None) };
+        let control_type = ControlType::parse(record.key)?;
+        if let ControlType::Other(kind) = control_type {
+            return Err(Malformed::new("a COMMIT or ABORT marker", format!("control record type {kind}")));
+        }
+        let value = record.value.unwrap_or_default();
+        let fields = i16_at(value, 0).filter(|version| *version >= 0).zip(i32_at(value, 2));
+        let (_, coordinator_epoch) = fields.ok_or_else(|| {
+            let expected = "a marker's value (version from 0 up, coordinator epoch)";
+            Malformed::new(expected, format!("{} bytes: {value:02x?}", value.len()))
+        })?;
+        Ok(Some(Self { control_type, coordinator_epoch, timestamp: record.timestamp }))
+    }
+}
+
+/// The first record of a batch; `None` if it has none.
+pub(crate) fn first_record<'a>(
+    header: BatchHeader,
+    bytes: &'a [u8],
+    buffer: &'a mut Vec<u8>,
+) -> Result<Option<RecordRef<'a>>, Malformed> {
+    let (mut records, payload) = Records::open(header, bytes, buffer)?;
+    records.next(payload.of(bytes, buffer))
 }
 
 #[cfg(test)]

@@ -215,7 +215,12 @@ impl BatchHeader {
     /// The sequence of the last offset, −1 if there is none. Sequences wrap from 2³¹ − 1 to 0.
     /// Kafka: `DefaultRecordBatch.lastSequence`.
     pub fn last_sequence(&self) -> i32 {
-        self.sequence_at(self.last_offset - self.base_offset)
+        let delta = self.last_offset - self.base_offset;
+        if self.base_sequence < -1 {
+            // no producer writes it, and no checksum excludes it
+            return i32::try_from(i64::from(self.base_sequence) + delta).unwrap_or(-1);
+        }
+        self.sequence_at(delta)
     }
 
     /// The sequence `delta` offsets after the base offset, −1 if there is none.

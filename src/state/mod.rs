@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `leader-epoch-checkpoint` | [`leader_epochs`] |
 //! | `partition.metadata` | [`partition_metadata`] |
+//! | `<offset>.snapshot` | [`producers`] |
 //! | `.cordwood.checkpoint`, `.cordwood.durable` | `checkpoint` |
 //! | `.cordwood.clean` | `clean_marker` |
 //! | `.cordwood.truncations` | `truncation_count` |
@@ -18,4 +19,5 @@ pub(crate) mod data_directory;
 pub mod leader_epochs;
 pub(crate) mod offset_checkpoint;
 pub mod partition_metadata;
+pub mod producers;
 pub(crate) mod truncation_count;

@@ -130,6 +130,7 @@ mod segment {
 }
 mod state {
     mod leader_epochs;
+    mod producers;
 }
 mod support;
 mod text {

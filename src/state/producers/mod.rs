@@ -1,0 +1,28 @@
+//! `<offset>.snapshot`: the producers of a log as of an offset, and their states while the log is read. Kafka:
+//! `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStateEntry`.
+//!
+//! The number in the name is exclusive: the file has the effect of all records below it. All integers are big-endian, two's
+//! complement:
+//!
+//! ```text
+//!  0         2       6        10
+//! ┌─────────┬───────┬────────┬──────────────────────────────────────
+//! │ version │ crc   │ count  │ count entries of 46 bytes, and no more
+//! │ i16 = 1 │ u32   │ i32    │          the CRC-32C covers everything from the count (6) on
+//! └─────────┴───────┴────────┴──────────────────────────────────────
+//!
+//! entry   0 producer id i64 │ 8 producer epoch i16 │ 10 last sequence i32 │ 14 last offset i64 │ 22 offset delta i32
+//!         26 last timestamp i64 │ 34 coordinator epoch i32 │ 38 first offset of the open transaction i64        (−1: none)
+//! ```
+//!
+//! Kafka writes the entries in the order of a hash map of Java (`hash_order`).
+
+mod entry;
+mod hash_order;
+mod snapshot;
+mod states;
+mod tree_bin;
+
+pub use entry::{ProducerEntry, SequenceRange};
+pub use snapshot::ProducerSnapshot;
+pub use states::{EndedTransaction, ProducerStates};

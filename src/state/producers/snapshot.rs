@@ -1,0 +1,119 @@
+//! The bytes of a snapshot.
+
+use super::{ProducerEntry, SequenceRange};
+use crate::error::Malformed;
+use crate::record::crc;
+
+const VERSION: i16 = 1;
+/// The position of the number of entries, from which on the checksum counts.
+const COUNT: usize = 6;
+const ENTRIES: usize = 10;
+const ENTRY: usize = 46;
+
+/// The contents of a `.snapshot` file.
+///
+/// *Source*: `ProducerStateManager.readSnapshot` and `writeSnapshot`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProducerSnapshot {
+    /// In the order of the file.
+    pub entries: Vec<ProducerEntry>,
+}
+
+impl ProducerSnapshot {
+    /// Decodes a file's bytes and checks the version, the checksum and the size.
+    ///
+    /// # Errors
+    /// What is wrong, and its position in the bytes. Kafka deletes such a file, and uses the one before. Unlike here, it accepts
+    /// bytes after the last entry and the same producer twice, if the checksum is right.
+    pub fn decode(bytes: &[u8]) -> Result<Self, (u64, Malformed)> {
+        let size = bytes.len();
+        let truncated = || (0, Malformed::new(format!("at least {ENTRIES} bytes"), format!("{size} bytes")));
+        let (head, entries) = bytes.split_at_checked(ENTRIES).ok_or_else(truncated)?;
+        let mut head = Fields(head);
+        let version = i16::from_be_bytes(head.next());
+        if version != VERSION {
+            let expected = format!("version {VERSION} of a producer snapshot");
+            return Err((0, Malformed::unsupported(expected, format!("version {version}"))));
+        }
+        let stored = u32::from_be_bytes(head.next());
+        let count = i32::from_be_bytes(head.next());
+        let computed = crc::crc32c(bytes.get(COUNT..).unwrap_or_default());
+        if computed != stored {
+            let expected = format!("CRC-32C {stored:#010x}, as stored");
+            return Err((2, Malformed::new(expected, format!("CRC-32C {computed:#010x} of its bytes"))));
+        }
+        if i64::try_from(entries.len()).ok() != Some(i64::from(count) * 46) {
+            let expected = format!("entries of {ENTRY} bytes in {} bytes", entries.len());
+            return Err((6, Malformed::new(expected, format!("{count} entries"))));
+        }
+        let mut snapshot = Self { entries: Vec::with_capacity(entries.len() / ENTRY) };
+        let mut ids = std::collections::HashSet::with_capacity(entries.len() / ENTRY);
+        for (number, bytes) in (0_u64..).zip(entries.chunks_exact(ENTRY)) {
+            let entry = decode_entry(bytes);
+            if !ids.insert(entry.producer_id) {
+                let found = format!("producer id {} twice", entry.producer_id);
+                return Err((10 + 46 * number, Malformed::new("an entry for each producer", found)));
+            }
+            snapshot.entries.push(entry);
+        }
+        Ok(snapshot)
+    }
+
+    /// The bytes of a file with these entries.
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self.entries.iter())
+    }
+}
+
+/// The bytes of a file.
+pub(super) fn encode<'a>(entries: impl ExactSizeIterator<Item = &'a ProducerEntry>) -> Vec<u8> {
+    let mut rest = Vec::with_capacity(4 + ENTRY * entries.len());
+    rest.extend(i32::try_from(entries.len()).unwrap_or(i32::MAX).to_be_bytes());
+    for entry in entries {
+        let none = SequenceRange { last_sequence: -1, last_offset: -1, offset_delta: 0, timestamp: -1 };
+        let batch = entry.last_batch().unwrap_or(&none);
+        rest.extend(entry.producer_id.to_be_bytes());
+        rest.extend(entry.producer_epoch.to_be_bytes());
+        rest.extend(batch.last_sequence.to_be_bytes());
+        rest.extend(batch.last_offset.to_be_bytes());
+        rest.extend(batch.offset_delta.to_be_bytes());
+        rest.extend(entry.last_timestamp.to_be_bytes());
+        rest.extend(entry.coordinator_epoch.to_be_bytes());
+        rest.extend(entry.open_transaction.unwrap_or(-1).to_be_bytes());
+    }
+    let crc = crc::crc32c(&rest);
+    [&VERSION.to_be_bytes()[..], &crc.to_be_bytes(), &rest].concat()
+}
+
+fn decode_entry(bytes: &[u8]) -> ProducerEntry {
+    let mut fields = Fields(bytes);
+    let producer_id = i64::from_be_bytes(fields.next());
+    let producer_epoch = i16::from_be_bytes(fields.next());
+    let last_sequence = i32::from_be_bytes(fields.next());
+    let last_offset = i64::from_be_bytes(fields.next());
+    let offset_delta = i32::from_be_bytes(fields.next());
+    let last_timestamp = i64::from_be_bytes(fields.next());
+    let coordinator_epoch = i32::from_be_bytes(fields.next());
+    let open_transaction = i64::from_be_bytes(fields.next());
+    let mut entry = ProducerEntry::new(producer_id);
+    entry.producer_epoch = producer_epoch;
+    entry.coordinator_epoch = coordinator_epoch;
+    entry.last_timestamp = last_timestamp;
+    entry.open_transaction = Some(open_transaction).filter(|first| *first >= 0);
+    if last_offset >= 0 {
+        let timestamp = last_timestamp;
+        entry.add(producer_epoch, SequenceRange { last_sequence, last_offset, offset_delta, timestamp });
+    }
+    entry
+}
+
+/// Fixed-size fields, one after the other. The caller has checked the size.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn next<const N: usize>(&mut self) -> [u8; N] {
+        let Some((field, rest)) = self.0.split_first_chunk() else { return [0; N] };
+        self.0 = rest;
+        *field
+    }
+}

@@ -1,0 +1,175 @@
+//! The producers of a log, batch by batch.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::hash_order::HashOrder;
+use super::{ProducerEntry, ProducerSnapshot, snapshot};
+use crate::error::Malformed;
+use crate::record::BatchHeader;
+use crate::record::control::{ControlType, EndMarker};
+
+/// The states of all producers as of an offset.
+///
+/// Batches of a log are added in their order ([`ProducerStates::append`]). They are taken as they are, as a follower takes those of
+/// its leader: whether a broker would accept them from a client is not checked.
+///
+/// *Source*: `ProducerStateManager`, with `AppendOrigin.REPLICATION`.
+#[derive(Debug, Clone, Default)]
+pub struct ProducerStates {
+    producers: HashMap<i64, ProducerEntry>,
+    order: HashOrder,
+    /// The producer of each open transaction, by the transaction's first offset.
+    open: BTreeMap<i64, i64>,
+}
+
+/// A transaction that a marker has ended.
+///
+/// *Source*: `CompletedTxn`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EndedTransaction {
+    /// The producer's id.
+    pub producer_id: i64,
+    /// The offset of its first batch with records.
+    pub first_offset: i64,
+    /// The offset of its marker.
+    pub last_offset: i64,
+    /// Whether the marker is an ABORT.
+    pub is_aborted: bool,
+    /// The first offset of the oldest transaction of another producer that is open at the marker, or the offset after the marker.
+    pub last_stable_offset: i64,
+}
+
+impl ProducerStates {
+    /// The states in a snapshot.
+    ///
+    /// *Source*: `ProducerStateManager.loadProducerEntry`.
+    pub fn from_snapshot(snapshot: &ProducerSnapshot) -> Self {
+        let mut states = Self::default();
+        for entry in &snapshot.entries {
+            if let Some(first_offset) = entry.open_transaction {
+                states.open.insert(first_offset, entry.producer_id);
+            }
+            states.put(entry.clone());
+        }
+        states
+    }
+
+    /// The number of producers.
+    pub fn len(&self) -> usize {
+        self.producers.len()
+    }
+
+    /// Whether there is no producer.
+    pub fn is_empty(&self) -> bool {
+        self.producers.is_empty()
+    }
+
+    /// A producer's state.
+    pub fn get(&self, producer_id: i64) -> Option<&ProducerEntry> {
+        self.producers.get(&producer_id)
+    }
+
+    /// All producers, in the order in which Kafka writes them to a snapshot.
+    pub fn iter(&self) -> impl Iterator<Item = &ProducerEntry> {
+        self.order.iter().filter_map(|producer_id| self.producers.get(&producer_id))
+    }
+
+    /// The first offset of the oldest open transaction.
+    ///
+    /// *Source*: `ProducerStateManager.firstUndecidedOffset`.
+    pub fn first_open_offset(&self) -> Option<i64> {
+        self.open.first_key_value().map(|(first_offset, _)| *first_offset)
+    }
+
+    /// Adds a batch of the log, and returns the transaction that it ends. `marker`: the end marker of a control batch;
+    /// `None` for other batches, and for a control batch whose marker compaction has removed ([`EndMarker::read`]).
+    ///
+    /// # Errors
+    /// [`Malformed`] if the log contradicts itself: records outside a transaction while the producer has one open, or two
+    /// transactions with the same first offset. The states are unchanged then. Kafka does not load such a log.
+    ///
+    /// *Source*: `LogSegment.updateProducerState`; `ProducerAppendInfo.append`.
+    pub fn append(
+        &mut self,
+        header: &BatchHeader,
+        marker: Option<&EndMarker>,
+    ) -> Result<Option<EndedTransaction>, Malformed> {
+        let producer_id = header.producer_id;
+        if producer_id < 0 {
+            return Ok(None);
+        }
+        let Self { producers, order, open } = self;
+        let known = producers.get(&producer_id);
+        let open_transaction = known.and_then(|known| known.open_transaction);
+        if !header.is_control() {
+            check_continuation(header, open_transaction, open)?;
+        }
+        let entry = producers.entry(producer_id).or_insert_with(|| {
+            order.insert(producer_id);
+            ProducerEntry::new(producer_id)
+        });
+        if !header.is_control() {
+            entry.append(header);
+            if header.is_transactional() && open_transaction.is_none() {
+                open.insert(header.base_offset, producer_id);
+            }
+            return Ok(None);
+        }
+        let Some(marker) = marker else { return Ok(None) };
+        let Some(first_offset) = entry.end_transaction(header.producer_epoch, marker) else {
+            return Ok(None);
+        };
+        let last_offset = header.base_offset;
+        let other = open.iter().find(|(_, other)| **other != producer_id);
+        let last_stable_offset = other.map_or(last_offset + 1, |(first_offset, _)| *first_offset);
+        open.remove(&first_offset);
+        let is_aborted = marker.control_type == ControlType::Abort;
+        Ok(Some(EndedTransaction { producer_id, first_offset, last_offset, is_aborted, last_stable_offset }))
+    }
+
+    /// Removes the producers that are expired at `now`, ms since the epoch.
+    ///
+    /// *Source*: `ProducerStateManager.removeExpiredProducers`.
+    pub fn remove_expired(&mut self, now: i64, expiration_ms: i64) {
+        self.producers.retain(|_, entry| !entry.is_expired(now, expiration_ms));
+        let producers = &self.producers;
+        self.order.retain(|producer_id| producers.contains_key(&producer_id));
+    }
+
+    /// The bytes of a snapshot of these states, as Kafka writes them.
+    ///
+    /// *Source*: `ProducerStateManager.writeSnapshot`.
+    pub fn encode(&self) -> Vec<u8> {
+        let entries: Vec<_> = self.iter().collect();
+        snapshot::encode(entries.into_iter())
+    }
+
+    fn put(&mut self, entry: ProducerEntry) {
+        let producer_id = entry.producer_id;
+        if self.producers.insert(producer_id, entry).is_none() {
+            self.order.insert(producer_id);
+        }
+    }
+}
+
+/// Checks a batch with records against the open transactions.
+fn check_continuation(
+    header: &BatchHeader,
+    open_transaction: Option<i64>,
+    open: &BTreeMap<i64, i64>,
+) -> Result<(), Malformed> {
+    match open_transaction {
+        Some(first_offset) if !header.is_transactional() => Err(Malformed::new(
+            format!(
+                "a transactional batch of producer {}, whose transaction from offset {first_offset} is open",
+                header.producer_id
+            ),
+            "a batch outside a transaction",
+        )),
+        None if header.is_transactional() && open.contains_key(&header.base_offset) => Err(Malformed::new(
+            "a transaction with another first offset than all open ones",
+            format!("two transactions from offset {}", header.base_offset),
+        )),
+        _ => Ok(()),
+    }
+}
