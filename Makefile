@@ -125,16 +125,12 @@ bench-append: ## writing and recovery compared with Kafka's own classes (a JVM, 
 bench-kafka: ## every read path compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/kafka_rows/arguments.rs
 	$(CARGO) bench --locked --features arrow --bench kafka_rows -- $(ARGS)
 
-bench-sweeps: $(VENV)/plot/.installed ## how costs grow with sizes, drawn as SVG; ARGS are those of benches/support/arguments.rs
+bench-sweeps: $(VENV)/.tools ## how costs grow with sizes, drawn as SVG; ARGS are those of benches/support/arguments.rs
 	$(CARGO) bench --locked --features arrow --bench sweeps -- $(ARGS)
-	PYTHONPATH=$(abspath $(VENV))/plot $(BIN)/python -B benches/plot.py
+	$(BIN)/python -B benches/plot.py
 
 bench-cold: ## page faults and reads of look-ups in files that are not in the page cache; ARGS as of bench-sweeps
 	$(CARGO) bench --locked --features arrow --bench cold -- $(ARGS)
-
-$(VENV)/plot/.installed: benches/requirements-plot.txt $(VENV)/.tools
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(@D) --requirement $<
-	@touch $@
 
 # Packages that only this bench needs, in a directory of their own. NumPy's other threads would wait in a loop beside the measurement.
 bench-python: release $(VENV)/bench/.installed ## reading from Python compared with other packages; ARGS are those of benches/python/run.py
@@ -177,7 +173,7 @@ clean: ## remove everything that was built
 
 # Tools that some tests need. If one is missing, these tests are skipped by name; in CI that is a failure.
 prerequisites:
-	@for tool in strace valgrind java javac mvn; do \
+	@for tool in strace valgrind chromium java javac mvn; do \
 		command -v $$tool > /dev/null && continue; \
 		echo "skipped: the tests that need $$tool, which is not installed"; \
 		[[ -z "$${CI:-}" ]] || exit 1; \

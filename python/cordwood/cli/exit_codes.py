@@ -107,6 +107,8 @@ def exit_code_of(error: BaseException) -> int:
             say(str(error))
         case ModuleNotFoundError(name="pyarrow"):
             say('this needs pyarrow: pip install "cordwood[cli,arrow]"')
+        case ModuleNotFoundError(name="matplotlib"):
+            say('this needs matplotlib: pip install "cordwood[cli,report]"')
         case OSError(filename=str() as file, strerror=str() as reason):
             say(f"{file}: {reason}")
         case OSError() | ImportError() | ValueError() | MemoryError():

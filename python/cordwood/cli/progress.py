@@ -3,12 +3,21 @@
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-__all__ = ["counted"]
+__all__ = ["byte_progress", "counted"]
 
 _T = TypeVar("_T")
 
@@ -43,3 +52,29 @@ def counted(items: Iterable[_T], rows: Callable[[_T], int], *, to_file: bool) ->
     finally:
         if shown:
             progress.stop()
+
+
+@contextmanager
+def byte_progress(total: int, *, to_file: bool) -> Iterator[Callable[[int], None]]:
+    """Return a function that is called with the number of bytes done so far, of *total*.
+
+    After two seconds it shows them, unless the output goes to the same terminal.
+    """
+    is_shown = sys.stderr is not None and sys.stderr.isatty()
+    if not is_shown or (sys.stdout.isatty() and not to_file):
+        yield lambda _: None
+        return
+    columns = (BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
+    progress = Progress(*columns, console=Console(file=sys.stderr), transient=True, redirect_stdout=False)
+    task = progress.add_task("", total=total)
+    start = time.monotonic()
+
+    def show(done: int) -> None:
+        progress.update(task, completed=done)
+        if not progress.live.is_started and time.monotonic() - start > _QUIET_SECONDS:
+            progress.start()
+
+    try:
+        yield show
+    finally:
+        progress.stop()

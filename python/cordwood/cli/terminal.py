@@ -11,6 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cordwood.quantities import bytes_in_words, several
+
 __all__ = ["Column", "bytes_in_words", "escape", "escape_json", "print_json", "print_table", "print_text", "several"]
 
 Column = tuple[str, Literal["left", "right", "text"]]
@@ -51,28 +53,6 @@ def escape_json(line: str) -> str:
     '{"key": "\\u009b"}'
     """
     return _UNSAFE.sub(_escaped_in_json, line)
-
-
-def bytes_in_words(count: int) -> str:
-    """Format a size for a person.
-
-    >>> bytes_in_words(512), bytes_in_words(64_994)
-    ('512 B', '63.5 KiB')
-    """
-    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
-    unit = 0
-    while size >= 1024 and unit < len(units) - 1:  # noqa: PLR2004  (KiB)
-        size, unit = size / 1024, unit + 1
-    return f"{count} B" if unit == 0 else f"{size:.1f} {units[unit]}"
-
-
-def several(count: int, what: str) -> str:
-    """Format a count with a singular or plural noun.
-
-    >>> several(1, "segment"), several(0, "segment"), several(1200, "row")
-    ('1 segment', '0 segments', '1,200 rows')
-    """
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _console() -> Console:

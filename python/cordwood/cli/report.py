@@ -1,0 +1,61 @@
+"""`cordwood report`: a page with pictures of a partition."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cordwood import Log
+from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.log_warnings import silent_log
+from cordwood.cli.output import output_of
+from cordwood.cli.path import parse_path
+from cordwood.cli.progress import byte_progress
+
+__all__ = ["report"]
+
+_Format = Literal["html", "png", "svg"]
+_FORMATS: dict[str, _Format] = {".html": "html", ".htm": "html", ".png": "png", ".svg": "svg"}
+
+
+def report(
+    path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write, or - for standard output.")] = Path(
+        "report.html"
+    ),
+    output_format: Annotated[
+        _Format | None,
+        typer.Option(
+            "--format",
+            help="By default by the suffix of -o, otherwise html. html is one page; the others are one image.",
+        ),
+    ] = None,
+) -> None:
+    """Write a page that shows what is in a partition, in pictures.
+
+    The page shows the segments over offset and time, the record rate, timestamps out of order, sizes of batches and
+    records, compression, the density of the indexes, missing offsets, transactions and damage. It is one file that
+    needs no network. It needs matplotlib: pip install "cordwood[cli,report]".
+
+    \b
+    cordwood report orders-0                       write report.html
+    cordwood report orders-0 -o orders.png         one image
+    cordwood report orders-0 -o - | less           the page to standard output
+
+    Reads every record once and writes nothing to the partition. Damage does not change the exit code.
+    """  # noqa: D301
+    # imported here: it needs matplotlib
+    from cordwood.report import Report  # noqa: PLC0415
+
+    log = Log(path)
+    target = output_of(output, log.path)
+    suffix = "" if target.path is None else target.path.suffix.lower()
+    written = output_format or _FORMATS.get(suffix)
+    if written is None:
+        if suffix:
+            raise UsageError(f"-o: expected a file with the suffix {', '.join(_FORMATS)}, or --format, found {output}")
+        written = "html"
+    with silent_log(), byte_progress(log.size, to_file=target.path is not None) as show:
+        made = Report(log, on_progress=show)
+    with target.opened(binary=written == "png") as out:
+        out.write(made.to_html().encode() if written == "html" else made.to_image(written))
