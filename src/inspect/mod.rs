@@ -2,4 +2,5 @@
 //!
 //! Nothing here changes a file of the partition that it inspects, unless the function says so and its caller asks for it.
 
+pub mod internal_topics;
 pub mod profile;

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 /// Decodes UTF-8 like Java's `new String(bytes, UTF_8)`, which Kafka's client uses for a header's name.
 ///
-/// It differs from [`String::from_utf8_lossy`] in one case: three bytes that encode a surrogate become one U+FFFD.
+/// It differs from [`String::from_utf8_lossy`] in one case: three bytes that encode a surrogate become one U+FFFD, and so do the
+/// first two of them without the third.
 pub(crate) fn java_string(bytes: &[u8]) -> Cow<'_, str> {
     let mut decoded = String::new();
     let mut rest = bytes;
@@ -22,6 +23,7 @@ pub(crate) fn java_string(bytes: &[u8]) -> Cow<'_, str> {
         decoded.push('\u{fffd}');
         let skipped = match broken {
             [0xed, 0x80..=0xbf, 0x80..=0xbf, ..] => 3,
+            [0xed, 0x80..=0xbf, ..] => 2,
             _ => error.error_len().unwrap_or(broken.len()),
         };
         rest = broken.get(skipped..).unwrap_or_default();
@@ -40,6 +42,9 @@ mod tests {
             (b"", ""),
             (b"a\xffb", "a\u{fffd}b"),
             (b"\xed\xa0\x80", "\u{fffd}"),
+            (b"\xed\xa0x", "\u{fffd}x"),
+            (b"\xed\xa0", "\u{fffd}"),
+            (b"\xe2\xed\xa8<", "\u{fffd}\u{fffd}<"),
             (b"\xe2\x82", "\u{fffd}"),
             (b"\xf0\x9f\x98x", "\u{fffd}x"),
             (b"\xc0\xaf", "\u{fffd}\u{fffd}"),

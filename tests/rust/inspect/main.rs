@@ -27,6 +27,7 @@
     reason = "nothing outside this binary sees it"
 )]
 
+mod internal_topics;
 mod profile;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,79 @@
+//! The texts of `kafka-dump-log` for control records. *Source*: `DumpLogSegments.printControlRecord`.
+
+use super::json::write_message;
+use super::message::{Message, Value};
+use super::readable::{DecodeError, Readable};
+use super::schema::Struct;
+use super::schemas::control as schemas;
+use crate::record::control::ControlType;
+
+/// What `kafka-dump-log` prints of a control record after the keys of its headers, with the space before it:
+/// ` endTxnMarker: COMMIT coordinatorEpoch: 0`, ` LeaderChange: {…}`, ` SnapshotHeader {…}` and the like.
+///
+/// # Errors
+/// [`DecodeError`] for what ends the tool with an exception, with its message.
+pub fn control_record_text(key: Option<&[u8]>, value: Option<&[u8]>) -> Result<String, DecodeError> {
+    let kind = ControlType::parse(key).map_err(|_| invalid_key(key.unwrap_or_default()))?;
+    let (prefix, schema) = match kind {
+        ControlType::Abort => return transaction_marker("ABORT", value),
+        ControlType::Commit => return transaction_marker("COMMIT", value),
+        ControlType::Other(2) => (" LeaderChange: ", &schemas::LEADER_CHANGE_MESSAGE),
+        ControlType::Other(3) => (" SnapshotHeader ", &schemas::SNAPSHOT_HEADER_RECORD),
+        ControlType::Other(4) => (" SnapshotFooter ", &schemas::SNAPSHOT_FOOTER_RECORD),
+        ControlType::Other(5) => (" KRaftVersion ", &schemas::KRAFT_VERSION_RECORD),
+        ControlType::Other(6) => (" KRaftVoters ", &schemas::VOTERS_RECORD),
+        ControlType::Other(id) => return Ok(format!(" controlType: UNKNOWN({id})")),
+    };
+    let mut text = prefix.to_owned();
+    write_raft_message(&mut text, schema, value.ok_or_else(null_value)?)?;
+    Ok(text)
+}
+
+/// Kafka reads version 0, and writes the version that the message names.
+fn write_raft_message(out: &mut String, schema: &'static Struct, value: &[u8]) -> Result<(), DecodeError> {
+    let message = Message::read(schema, &mut Readable::new(value), 0)?;
+    let version = match message.get("version") {
+        Some(Value::Number(version)) => i16::try_from(*version).unwrap_or(0),
+        _ => 0,
+    };
+    write_message(out, &message, version);
+    Ok(())
+}
+
+/// *Source*: `EndTransactionMarker.deserialize`.
+fn transaction_marker(kind: &str, value: Option<&[u8]>) -> Result<String, DecodeError> {
+    let value = value.ok_or_else(null_value)?;
+    let mut input = Readable::new(value);
+    if value.len() < 6 {
+        return Err(DecodeError::new(format!(
+            "Invalid value size found for end transaction marker. Must have at least 6 bytes, but found only {}",
+            value.len()
+        )));
+    }
+    let version = input.int16()?;
+    if version < 0 {
+        return Err(DecodeError::new(format!(
+            "Invalid version found for end transaction marker: {version}. May indicate data corruption"
+        )));
+    }
+    Ok(format!(" endTxnMarker: {kind} coordinatorEpoch: {}", input.int32()?))
+}
+
+fn invalid_key(key: &[u8]) -> DecodeError {
+    match key.first_chunk::<4>() {
+        None => DecodeError::new(format!(
+            "Invalid value size found for control record key. Must have at least 4 bytes, but found only {}",
+            key.len()
+        )),
+        Some([high, low, ..]) => {
+            let version = i16::from_be_bytes([*high, *low]);
+            DecodeError::new(format!(
+                "Invalid version found for control record: {version}. May indicate data corruption"
+            ))
+        }
+    }
+}
+
+fn null_value() -> DecodeError {
+    DecodeError::new("the value of the control record is null")
+}

@@ -1,0 +1,32 @@
+//! The records of Kafka's internal topics: `__consumer_offsets`, `__transaction_state`, `__cluster_metadata`, `__share_group_state`
+//! and `__remote_log_metadata`.
+//!
+//! One decoder reads all of them, by Kafka's published schemas of 4.3.1:
+//!
+//! ```text
+//!   parser · control        the texts of kafka-dump-log
+//!        │
+//!   json · remote_log       messages as JSON, and as Java's toString
+//!        │
+//!     records               the type and the version in front of a message ── record_types
+//!        │
+//!     message               a message as values, by its schema             ── schemas ── schema
+//!        │
+//!     readable              primitive types, with Kafka's errors
+//! ```
+
+mod control;
+mod java;
+mod json;
+mod message;
+mod parser;
+mod readable;
+mod record_types;
+mod records;
+mod remote_log;
+mod schema;
+mod schemas;
+
+pub use control::control_record_text;
+pub use parser::{MessageParser, MissingKey, ParsedRecord};
+pub use readable::DecodeError;

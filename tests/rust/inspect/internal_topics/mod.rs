@@ -1,0 +1,3 @@
+//! Records of internal topics.
+
+mod texts;
