@@ -52,6 +52,17 @@ impl<E: Entry<SIZE>, const SIZE: usize> Index<E, SIZE> {
         Self::of(slots, base_offset, entries)
     }
 
+    /// Uses an open file as Kafka does: all its whole slots are entries, also the zeros of a preallocated file.
+    ///
+    /// # Errors
+    /// As [`Index::from_bytes`].
+    #[cfg(feature = "inspect")]
+    pub(crate) fn of_all_slots(bytes: FileBytes, base_offset: i64) -> Result<Self> {
+        let slots = Slots::new(bytes);
+        let entries = slots.whole();
+        Self::of(slots, base_offset, entries)
+    }
+
     pub(super) fn of(slots: Slots<SIZE>, base_offset: i64, entries: u64) -> Result<Self> {
         let model = if slots.is_opened() { LazyModel::default() } else { LazyModel::never() };
         let last_entry = E::before_first(base_offset);

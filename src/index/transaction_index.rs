@@ -21,6 +21,21 @@ pub struct AbortedTransaction {
     pub last_stable_offset: i64,
 }
 
+impl AbortedTransaction {
+    /// Bytes of an entry.
+    pub(crate) const BYTES: usize = 34;
+
+    /// The fields of an entry, whatever its version.
+    pub(crate) fn fields_of(slot: &[u8; Self::BYTES]) -> Self {
+        Self {
+            producer_id: i64::from_be_bytes(field(slot, 2)),
+            first_offset: i64::from_be_bytes(field(slot, 10)),
+            last_offset: i64::from_be_bytes(field(slot, 18)),
+            last_stable_offset: i64::from_be_bytes(field(slot, 26)),
+        }
+    }
+}
+
 /// A transaction index (`.txnindex`), as it was when it was opened. A segment without one has no aborted transactions.
 ///
 /// The file is not preallocated, so every whole slot is an entry; a fragment after the last is ignored.
@@ -164,12 +179,7 @@ pub(super) fn encode(aborted: AbortedTransaction) -> [u8; 34] {
 fn decode(slot: &[u8; 34]) -> Result<AbortedTransaction, Malformed> {
     // Kafka checks only the first byte of the version; the field has two
     match i16::from_be_bytes(field(slot, 0)) {
-        0 => Ok(AbortedTransaction {
-            producer_id: i64::from_be_bytes(field(slot, 2)),
-            first_offset: i64::from_be_bytes(field(slot, 10)),
-            last_offset: i64::from_be_bytes(field(slot, 18)),
-            last_stable_offset: i64::from_be_bytes(field(slot, 26)),
-        }),
+        0 => Ok(AbortedTransaction::fields_of(slot)),
         newer @ 1.. => Err(Malformed::unsupported("entry version 0", format!("version {newer}"))),
         garbage => Err(Malformed::new("entry version 0", format!("version {garbage}"))),
     }

@@ -2,5 +2,8 @@
 //!
 //! Nothing here changes a file of the partition that it inspects, unless the function says so and its caller asks for it.
 
+mod dump;
 pub mod internal_topics;
 pub mod profile;
+
+pub use dump::{Decoder, Dump, DumpBlock, DumpOptions, OutputStream};

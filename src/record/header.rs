@@ -80,7 +80,7 @@ impl BatchHeader {
 
     /// Never `None`: the compiler knows the length of the array, and removes the checks that each field is within it.
     #[inline]
-    fn v2(bytes: &[u8; V2_HEADER], base_offset: i64, size: u32) -> Option<Self> {
+    pub(crate) fn v2(bytes: &[u8; V2_HEADER], base_offset: i64, size: u32) -> Option<Self> {
         Some(Self {
             magic: 2,
             size,
@@ -97,6 +97,13 @@ impl BatchHeader {
             base_sequence: i32_at(bytes, 53)?,
             count: Some(i32_at(bytes, 57)?),
         })
+    }
+
+    /// The header of a v0 or v1 entry of these bytes, whose magic and size the caller knows to be possible; `None` if the bytes end
+    /// inside it.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn legacy(bytes: &[u8], offset: i64, size: u32) -> Option<Self> {
+        legacy::header(bytes, offset, size)
     }
 
     /// Whether the offsets, the leader epoch and the count are possible.

@@ -50,6 +50,7 @@ pub use payload::Payload;
 pub use record_ref::{Headers, RecordRef};
 #[cfg(feature = "arrow")]
 pub(crate) use record_span::{ByteSpan, RecordSpan};
+pub(crate) use record_v2::{RecordFields, decode as decode_v2};
 pub use records::Records;
 pub use stamp::{stamp, stamp_log_append_time, stamp_timestamps};
 
@@ -72,25 +73,25 @@ pub const MAX_DECOMPRESSED_BYTES: usize = 128 << 20;
 
 /// The i64 at `position`, if the bytes reach that far.
 #[inline]
-fn i64_at(bytes: &[u8], position: usize) -> Option<i64> {
+pub(crate) fn i64_at(bytes: &[u8], position: usize) -> Option<i64> {
     Some(i64::from_be_bytes(*bytes.get(position..)?.first_chunk()?))
 }
 
 /// The i32 at `position`, if the bytes reach that far.
 #[inline]
-fn i32_at(bytes: &[u8], position: usize) -> Option<i32> {
+pub(crate) fn i32_at(bytes: &[u8], position: usize) -> Option<i32> {
     Some(i32::from_be_bytes(*bytes.get(position..)?.first_chunk()?))
 }
 
 /// The u32 at `position`, if the bytes reach that far.
 #[inline]
-fn u32_at(bytes: &[u8], position: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], position: usize) -> Option<u32> {
     Some(u32::from_be_bytes(*bytes.get(position..)?.first_chunk()?))
 }
 
 /// The i16 at `position`, if the bytes reach that far.
 #[inline]
-fn i16_at(bytes: &[u8], position: usize) -> Option<i16> {
+pub(crate) fn i16_at(bytes: &[u8], position: usize) -> Option<i16> {
     Some(i16::from_be_bytes(*bytes.get(position..)?.first_chunk()?))
 }
 

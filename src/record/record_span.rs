@@ -42,7 +42,7 @@ impl ByteSpan {
     }
 
     /// The number of bytes, −1 for null.
-    #[cfg(feature = "arrow")]
+    #[cfg(any(feature = "arrow", feature = "inspect"))]
     #[inline]
     pub(crate) fn size(self) -> i32 {
         self.length.max(-1)

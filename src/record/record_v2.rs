@@ -12,14 +12,14 @@ use crate::error::Malformed;
 
 /// The fields of a record, with the deltas as stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RecordFields {
-    pub(super) timestamp_delta: i64,
-    pub(super) offset_delta: i32,
-    pub(super) key: ByteSpan,
-    pub(super) value: ByteSpan,
-    pub(super) headers: HeaderSpan,
+pub(crate) struct RecordFields {
+    pub(crate) timestamp_delta: i64,
+    pub(crate) offset_delta: i32,
+    pub(crate) key: ByteSpan,
+    pub(crate) value: ByteSpan,
+    pub(crate) headers: HeaderSpan,
     /// The position after the record.
-    pub(super) end: usize,
+    pub(crate) end: usize,
 }
 
 /// The record at a position of the payload.
@@ -27,7 +27,7 @@ pub(super) struct RecordFields {
 /// # Errors
 /// [`Malformed`] if it breaks the format.
 #[inline]
-pub(super) fn decode(payload: &[u8], at: usize) -> Result<RecordFields, Malformed> {
+pub(crate) fn decode(payload: &[u8], at: usize) -> Result<RecordFields, Malformed> {
     match short(payload, at) {
         Some(fields) => Ok(fields),
         None => checked(payload, at),

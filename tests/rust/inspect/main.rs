@@ -27,6 +27,7 @@
     reason = "nothing outside this binary sees it"
 )]
 
+mod dump;
 mod internal_topics;
 mod profile;
 #[path = "../support/mod.rs"]

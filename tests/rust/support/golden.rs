@@ -79,6 +79,15 @@ pub struct Damaged {
     pub from: Partition,
     /// The damage.
     pub recipe: Vec<Value>,
+    /// The commands of Kafka's classes that ended with an exception.
+    failed: Vec<Value>,
+}
+
+impl Damaged {
+    /// Whether a command of Kafka's classes ended with an exception.
+    pub fn fails_in(&self, command: &str) -> bool {
+        self.failed.iter().any(|failed| failed["command"] == command)
+    }
 }
 
 pub fn damaged() -> Vec<Damaged> {
@@ -90,7 +99,8 @@ pub fn damaged() -> Vec<Damaged> {
         let from = intact.iter().find(|p| p.case == from && p.name == name).unwrap().clone();
         let root = root().join(&case);
         let (dir, expected) = (root.join(name), root.join("expected"));
-        cases.push(Damaged { case, dir, expected, from, recipe: recipe.clone() });
+        let failed = manifest["failed"].as_array().cloned().unwrap_or_default();
+        cases.push(Damaged { case, dir, expected, from, recipe: recipe.clone(), failed });
     }
     cases
 }

@@ -1,0 +1,183 @@
+//! The batches of a file, found by their lengths alone.
+//!
+//! The readers of [`crate::segment`] reject a batch whose header breaks a rule. The dump must show such a batch, and must end
+//! exactly where Kafka's file reader ends, so this is Kafka's reader: a length, a magic, and the end of the file.
+
+use std::path::Path;
+
+use crate::error::{Malformed, Result};
+use crate::fs::{FileBytes, SystemFile};
+use crate::record::{LOG_OVERHEAD, PREFIX, crc, i32_at, i64_at};
+
+/// Bytes that are read at once by a pass over whole batches.
+pub(super) const BATCH_WINDOW: usize = 256 << 10;
+/// Bytes that are read at once by a pass over headers: a page.
+pub(super) const HEADER_WINDOW: usize = 4 << 10;
+
+/// The smallest length that Kafka accepts: that of a message of magic 0. Source: `LegacyRecord.RECORD_OVERHEAD_V0`.
+const MIN_LENGTH: i32 = 14;
+
+/// Kafka's limit on the size of a file of batches: positions are `i32`. Source: `FileRecords`.
+const MAX_FILE_BYTES: u64 = 0x7fff_ffff;
+
+/// Where a batch is, and the fields that are read to find it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BatchPlace {
+    /// Bytes from the start of the file.
+    pub(super) position: u64,
+    /// The size of the whole batch, bytes.
+    pub(super) size: u32,
+    /// The first field: the base offset of a batch of magic 2, the last offset of an older one.
+    pub(super) offset: i64,
+    /// Any value: one below 0 is an old format to Kafka, one above 2 the newest.
+    pub(super) magic: i8,
+}
+
+/// Reads a file of batches. *Memory*: the window, or one batch where it is larger.
+///
+/// Kafka: `FileRecords`, `FileLogInputStream`.
+#[derive(Debug)]
+pub(super) struct BatchStream {
+    bytes: FileBytes,
+    window: Vec<u8>,
+    window_start: u64,
+    window_bytes: usize,
+    position: u64,
+    end: u64,
+}
+
+impl BatchStream {
+    /// Opens a file. `window_bytes`: bytes to be read at once.
+    ///
+    /// # Errors
+    /// [`Error::LogNotFound`](crate::Error::LogNotFound), [`Error::Io`](crate::Error::Io);
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the file is larger than 2³¹ − 1 bytes.
+    pub(super) fn open(path: &Path, window_bytes: usize) -> Result<Self> {
+        let file = SystemFile::open(path)?;
+        let size = file.size();
+        if size > MAX_FILE_BYTES {
+            let expected = format!("a segment of at most {MAX_FILE_BYTES} bytes");
+            return Err(Malformed::new(expected, format!("{size} bytes")).at(path, MAX_FILE_BYTES, None));
+        }
+        Ok(Self {
+            bytes: FileBytes::new(file, None, false)?,
+            window: Vec::new(),
+            window_start: 0,
+            window_bytes,
+            position: 0,
+            end: size,
+        })
+    }
+
+    /// Continues with the batches in `[position, position + length)`. Source: `FileRecords.slice`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the position is not in the file.
+    pub(super) fn slice(&mut self, position: i64, length: u64) -> Result<()> {
+        let size = self.bytes.size();
+        let Some(start) = u64::try_from(position).ok().filter(|start| *start <= size) else {
+            let expected = format!("a position from 0 to {size}, the size of the file");
+            return Err(self.corrupt(Malformed::new(expected, format!("position {position}")), size, None));
+        };
+        (self.position, self.end) = (start, start.saturating_add(length).min(size));
+        Ok(())
+    }
+
+    /// The path of the file.
+    pub(super) fn path(&self) -> &Path {
+        self.bytes.path()
+    }
+
+    /// The position after the last batch that was returned.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The end of the bytes that are read.
+    pub(super) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// The next batch; `None` at the end of the file, and where a batch is not whole.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt) for a length below that of the smallest message;
+    /// [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Io`](crate::Error::Io).
+    pub(super) fn next(&mut self) -> Result<Option<BatchPlace>> {
+        let (position, end) = (self.position, self.end);
+        // Kafka compares with ≥, so a batch of which exactly these bytes are left is not found either
+        if position + PREFIX as u64 >= end {
+            return Ok(None);
+        }
+        let prefix = self.bytes(position, PREFIX)?;
+        let Some(((offset, length), magic)) = i64_at(prefix, 0).zip(i32_at(prefix, 8)).zip(prefix.last())
+        else {
+            return Ok(None);
+        };
+        let magic = magic.cast_signed();
+        if length < MIN_LENGTH {
+            let expected = format!("a batch whose length is {MIN_LENGTH} or above");
+            return Err(self.corrupt(Malformed::new(expected, format!("length {length}")), position, None));
+        }
+        let overhead = u32::try_from(LOG_OVERHEAD).unwrap_or(u32::MAX);
+        let size = length.unsigned_abs().saturating_add(overhead);
+        if position + u64::from(size) > end {
+            return Ok(None);
+        }
+        self.position = position + u64::from(size);
+        Ok(Some(BatchPlace { position, size, offset, magic }))
+    }
+
+    /// `length` bytes at a position, or fewer at the end of the file.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Io`](crate::Error::Io).
+    pub(super) fn bytes(&mut self, position: u64, length: usize) -> Result<&[u8]> {
+        let size = self.bytes.size();
+        let wanted_end = position.saturating_add(length as u64).min(size);
+        let window_end = self.window_start + self.window.len() as u64;
+        if position < self.window_start || wanted_end > window_end {
+            self.window_start = position;
+            self.bytes.copy(position, length.max(self.window_bytes), &mut self.window)?;
+        }
+        let start = usize::try_from(position - self.window_start).unwrap_or(usize::MAX);
+        let rest = self.window.get(start..).unwrap_or_default();
+        Ok(rest.get(..length).unwrap_or(rest))
+    }
+
+    /// All bytes of a batch.
+    ///
+    /// # Errors
+    /// As [`BatchStream::bytes`].
+    pub(super) fn batch(&mut self, place: &BatchPlace) -> Result<&[u8]> {
+        self.bytes(place.position, place.size as usize)
+    }
+
+    /// The checksum of a batch's bytes from `start` on: CRC-32C for magic 2, CRC-32 for older ones. A batch larger than the window
+    /// is read in parts.
+    ///
+    /// # Errors
+    /// As [`BatchStream::bytes`].
+    pub(super) fn checksum(&mut self, place: &BatchPlace, start: usize) -> Result<u32> {
+        let magic = if place.magic >= 2 { 2 } else { 0 };
+        let mut running = crc::Running::new(magic);
+        let (mut position, end) = (place.position + start as u64, place.position + u64::from(place.size));
+        if end - position <= self.window_bytes as u64 {
+            // the header, which was read before, stays in the window
+            let batch = self.batch(place)?;
+            running.update(batch.get(start..).unwrap_or_default());
+            return Ok(running.value());
+        }
+        while position < end {
+            let length = usize::try_from(end - position).unwrap_or(usize::MAX).min(self.window_bytes);
+            running.update(self.bytes(position, length)?);
+            position += length as u64;
+        }
+        Ok(running.value())
+    }
+
+    /// The error for bytes at a position of this file.
+    pub(super) fn corrupt(&self, malformed: Malformed, position: u64, offset: Option<i64>) -> crate::Error {
+        malformed.at(self.path(), position, offset)
+    }
+}
