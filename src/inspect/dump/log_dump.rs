@@ -3,12 +3,12 @@
 use super::DumpOptions;
 use super::batch::DumpedBatch;
 use super::batch_stream::{BATCH_WINDOW, BatchStream};
-use super::control::write_control;
 use super::dumped_file::DumpedFile;
 use super::findings::{Check, Findings};
 use super::records::{BatchRecords, DumpedRecord};
 use super::text::Text;
 use crate::error::{Malformed, Result};
+use crate::inspect::internal_topics::control_record_text;
 use crate::record::java_string;
 
 /// A file of batches that is being dumped.
@@ -160,7 +160,15 @@ fn write_metadata(out: &mut Text, batch: &DumpedBatch, record: &DumpedRecord<'_>
     if let Some(message) = record.message {
         out.str(" isValid: ").bool(message.is_valid()).str(" crc: ").int(message.crc());
     }
-    if batch.is_control() { write_control(out, record) } else { Ok(()) }
+    if batch.is_control() {
+        let text = control_record_text(record.key()?, record.value()?);
+        out.str(
+            &text.map_err(|error| {
+                Malformed::new("a control record that Kafka can decode", error.to_string())
+            })?,
+        );
+    }
+    Ok(())
 }
 
 /// Writes key and value; a null one is left out.
@@ -172,19 +180,28 @@ fn write_contents(
     before: &str,
 ) -> Result<(), Malformed> {
     let (key, value) = (record.key()?, record.value()?);
+    let mut before = before;
+    if let Some(parser) = options.message_parser {
+        let parsed = parser.parse(record.offset, key, value);
+        let parsed = parsed.map_err(|missing| Malformed::new("a record with a key", missing.message))?;
+        for (name, text) in [("key: ", parsed.key), ("payload: ", parsed.payload)] {
+            if let Some(text) = text {
+                out.str(before).str(name).str(&text);
+                before = " ";
+            }
+        }
+        return Ok(());
+    }
     let (key_decoder, value_decoder) = options.decoders();
     // both are decoded before one is printed
     key.map_or(Ok(()), |key| key_decoder.check(key))?;
     value.map_or(Ok(()), |value| value_decoder.check(value))?;
-    let mut before = before;
-    if let Some(key) = key {
-        out.str(before).str("key: ");
-        key_decoder.write(out, key)?;
-        before = " ";
-    }
-    if let Some(value) = value {
-        out.str(before).str("payload: ");
-        value_decoder.write(out, value)?;
+    for (name, decoder, bytes) in [("key: ", key_decoder, key), ("payload: ", value_decoder, value)] {
+        if let Some(bytes) = bytes {
+            out.str(before).str(name);
+            decoder.write(out, bytes)?;
+            before = " ";
+        }
     }
     Ok(())
 }

@@ -24,7 +24,6 @@
 mod batch;
 mod batch_chain;
 mod batch_stream;
-mod control;
 mod decoder;
 mod dumped_file;
 mod findings;

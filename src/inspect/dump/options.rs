@@ -1,6 +1,7 @@
 //! The options of a dump.
 
 use super::Decoder;
+use crate::inspect::internal_topics::MessageParser;
 use crate::types::Interrupt;
 
 /// What is dumped, and how. The fields are the options of `kafka-dump-log` with the same names.
@@ -28,6 +29,8 @@ pub struct DumpOptions {
     pub key_decoder: Option<Decoder>,
     /// How values are shown; `None`: as for keys.
     pub value_decoder: Option<Decoder>,
+    /// The decoder for the records of an internal topic, instead of the two.
+    pub message_parser: Option<MessageParser>,
     /// Called from time to time; its error ends the dump.
     pub interrupt: Interrupt,
 }
@@ -44,6 +47,7 @@ impl Default for DumpOptions {
             skip_record_metadata: false,
             key_decoder: None,
             value_decoder: None,
+            message_parser: None,
             interrupt: Interrupt::NEVER,
         }
     }
@@ -55,7 +59,10 @@ impl DumpOptions {
 
     /// Whether keys and values are shown.
     pub(super) fn prints_contents(&self) -> bool {
-        self.print_data_log || self.key_decoder.is_some() || self.value_decoder.is_some()
+        self.print_data_log
+            || self.key_decoder.is_some()
+            || self.value_decoder.is_some()
+            || self.message_parser.is_some()
     }
 
     /// Whether there is a line for each record.

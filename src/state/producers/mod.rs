@@ -19,7 +19,7 @@
 
 mod entry;
 mod hash_order;
-mod snapshot;
+pub(crate) mod snapshot;
 mod states;
 mod tree_bin;
 

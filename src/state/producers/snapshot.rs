@@ -4,11 +4,14 @@ use super::{ProducerEntry, SequenceRange};
 use crate::error::Malformed;
 use crate::record::crc;
 
-const VERSION: i16 = 1;
+/// The version that is read and written.
+pub(crate) const VERSION: i16 = 1;
 /// The position of the number of entries, from which on the checksum counts.
-const COUNT: usize = 6;
-const ENTRIES: usize = 10;
-const ENTRY: usize = 46;
+pub(crate) const COUNT: usize = 6;
+/// The position of the first entry.
+pub(crate) const ENTRIES: usize = 10;
+/// Bytes of an entry.
+pub(crate) const ENTRY: usize = 46;
 
 /// The contents of a `.snapshot` file.
 ///
@@ -85,7 +88,8 @@ pub(super) fn encode<'a>(entries: impl ExactSizeIterator<Item = &'a ProducerEntr
     [&VERSION.to_be_bytes()[..], &crc.to_be_bytes(), &rest].concat()
 }
 
-fn decode_entry(bytes: &[u8]) -> ProducerEntry {
+/// Decodes an entry's [`ENTRY`] bytes.
+pub(crate) fn decode_entry(bytes: &[u8]) -> ProducerEntry {
     let mut fields = Fields(bytes);
     let producer_id = i64::from_be_bytes(fields.next());
     let producer_epoch = i16::from_be_bytes(fields.next());

@@ -39,8 +39,7 @@ fn logs(dir: &Path, print_data_log: bool) -> Written {
 #[test]
 fn logs_of_every_intact_fixture_are_the_text_of_kafkas_tool() {
     let mut bytes = 0;
-    for partition in golden::intact().into_iter().filter(|partition| partition.name != "__cluster_metadata-0")
-    {
+    for partition in golden::intact() {
         let found = logs(&partition.dir, true);
         let text = expected(&partition.expected.join("dump-log.txt.gz"));
         let name = format!("{}/{}", partition.case, partition.name);
