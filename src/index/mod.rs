@@ -111,8 +111,12 @@ pub use keyed_index::Index;
 pub use offset_index::OffsetIndex;
 pub use offset_index_writer::OffsetIndexWriter;
 pub use search::Method;
+#[cfg(feature = "inspect")]
+pub(crate) use search::Search;
 pub use time_index::TimeIndex;
 pub use time_index_writer::TimeIndexWriter;
+#[cfg(feature = "inspect")]
+pub(crate) use transaction_index::encode as encode_aborted;
 pub use transaction_index::{AbortedTransaction, TransactionIndex};
 pub use transaction_index_writer::TransactionIndexWriter;
 

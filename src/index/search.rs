@@ -21,7 +21,7 @@ pub enum Method {
 
 /// The sorted slots of one index, and how to bisect them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Search {
+pub(crate) struct Search {
     /// The number of slots.
     pub entries: u64,
     /// The number of slots before the last one that are searched first; `None`: all slots are searched at once.
@@ -42,7 +42,7 @@ impl Search {
     /// Errors: those of `key`, which is called only for slots below `entries`. If the keys are not sorted, the result is an
     /// arbitrary slot, as in Kafka. Source: `AbstractIndex.indexSlotRangeFor`, `largestLowerBoundSlotFor`.
     #[inline]
-    pub(super) fn lower_bound<E>(
+    pub(crate) fn lower_bound<E>(
         self,
         target: i64,
         key: impl Fn(u64) -> Result<i64, E>,

@@ -164,7 +164,7 @@ impl TransactionIndex {
     }
 }
 
-pub(super) fn encode(aborted: AbortedTransaction) -> [u8; 34] {
+pub(crate) fn encode(aborted: AbortedTransaction) -> [u8; 34] {
     let AbortedTransaction { producer_id, first_offset, last_offset, last_stable_offset } = aborted;
     let mut slot = [0; 34];
     let (_version, fields) = slot.split_at_mut(2);

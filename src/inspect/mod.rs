@@ -4,6 +4,7 @@
 
 mod dump;
 pub mod internal_topics;
+pub mod kafka_load;
 pub mod profile;
 
 pub use dump::{Decoder, Dump, DumpBlock, DumpOptions, OutputStream};

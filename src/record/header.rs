@@ -78,6 +78,21 @@ impl BatchHeader {
         if header.is_consistent() { Ok(header) } else { Err(header.inconsistency()) }
     }
 
+    /// The header of a batch of `size` bytes as Kafka's file reader takes it: nothing is checked, any magic from 2 up is read as v2,
+    /// and any other one, also a negative one, as v0 or v1. `None` if `bytes` are too few for it.
+    ///
+    /// *Source*: `FileLogInputStream.nextBatch`, `FileChannelRecordBatch`.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn unchecked(bytes: &[u8], size: u32) -> Option<Self> {
+        let magic = *bytes.get(PREFIX - 1)?;
+        let offset = i64_at(bytes, 0)?;
+        if magic.cast_signed() < 2 {
+            return legacy::header(bytes, offset, size);
+        }
+        let last_offset = offset.wrapping_add(i64::from(i32_at(bytes, 23)?));
+        Some(Self { magic, last_offset, ..Self::v2(bytes.first_chunk()?, offset, size)? })
+    }
+
     /// Never `None`: the compiler knows the length of the array, and removes the checks that each field is within it.
     #[inline]
     pub(crate) fn v2(bytes: &[u8; V2_HEADER], base_offset: i64, size: u32) -> Option<Self> {

@@ -15,7 +15,7 @@ use crate::state::offset_checkpoint::{LOG_START_OFFSETS, OffsetCheckpoint, RECOV
 use crate::state::partition_metadata::PARTITION_METADATA;
 
 /// The file that a broker creates at a clean shutdown and removes at its next start.
-const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
+pub(crate) const CLEAN_SHUTDOWN: &str = ".kafka_cleanshutdown";
 
 /// A partition in a data directory.
 #[derive(Debug)]

@@ -29,6 +29,7 @@
 
 mod dump;
 mod internal_topics;
+mod kafka_load;
 mod profile;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,221 @@
+//! The batches of a `.log` as Kafka's file reader returns them. It checks less than a reader of this crate.
+//!
+//! *Source*: `FileRecords`, `FileLogInputStream`.
+
+use super::disk::{Disk, Reader};
+use super::exception::{ExceptionKind, Step, Thrown};
+use crate::error::Malformed;
+use crate::record::control::{ControlType, EndMarker, first_record};
+use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADER, crc};
+
+/// The smallest length field that Kafka does not refuse.
+const MIN_LENGTH: i32 = 14;
+
+/// Bytes of one read of a large batch.
+const READ_BYTES: usize = 1 << 20;
+
+/// A batch, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FileBatch {
+    pub(super) position: u64,
+    /// Bytes.
+    pub(super) size: u32,
+    /// The offset field.
+    pub(super) offset: i64,
+    /// Negative values exist: nothing is checked.
+    pub(super) magic: i8,
+}
+
+impl FileBatch {
+    pub(super) fn end(&self) -> u64 {
+        self.position + u64::from(self.size)
+    }
+}
+
+/// Reads the batches of a `.log`.
+#[derive(Debug)]
+pub(super) struct Batches {
+    reader: Reader,
+    name: String,
+    /// The position after the last byte that counts.
+    end: u64,
+}
+
+impl Batches {
+    /// The batches of a file. `size`: the bytes that count, fewer than the file has if it is preallocated.
+    pub(super) fn open(disk: &Disk, name: &str, size: u64) -> Step<Self> {
+        let reader = disk.reader(name)?;
+        let reader =
+            reader.ok_or_else(|| Thrown::kafka(ExceptionKind::Io, name, "the file does not exist"))?;
+        Ok(Self { end: size.min(reader.size()), reader, name: name.to_owned() })
+    }
+
+    /// Only the bytes below a position count from now on.
+    pub(super) fn limit(&mut self, end: u64) {
+        self.end = self.end.min(end);
+    }
+
+    /// The batch at a position; `None` where Kafka stops without an error: at the end, and where fewer bytes are left than the
+    /// batch has.
+    pub(super) fn at(&mut self, position: u64) -> Step<Option<FileBatch>> {
+        if position + PREFIX as u64 >= self.end {
+            return Ok(None);
+        }
+        let prefix = self.reader.read(position, V2_HEADER)?;
+        let offset = prefix.first_chunk().map(|bytes| i64::from_be_bytes(*bytes));
+        let length =
+            prefix.get(8..).and_then(|rest| rest.first_chunk()).map(|bytes| i32::from_be_bytes(*bytes));
+        let (Some(offset), Some(length), Some(magic)) = (offset, length, prefix.get(PREFIX - 1)) else {
+            return Ok(None);
+        };
+        let magic = magic.cast_signed();
+        if length < MIN_LENGTH {
+            let reason =
+                format!("the length field at position {position} is {length}, less than {MIN_LENGTH}");
+            return Err(self.thrown(ExceptionKind::CorruptRecord, reason));
+        }
+        let size = u32::try_from(length).unwrap_or(0).saturating_add(12);
+        if position + u64::from(size) > self.end {
+            return Ok(None);
+        }
+        Ok(Some(FileBatch { position, size, offset, magic }))
+    }
+
+    /// The header of a batch, nothing of which is checked. Kafka reads a whole header also where the batch is smaller.
+    pub(super) fn header(&mut self, batch: &FileBatch) -> Step<BatchHeader> {
+        let bytes = self.reader.read(batch.position, V2_HEADER)?;
+        if let Some(header) = BatchHeader::unchecked(bytes, batch.size) {
+            return Ok(header);
+        }
+        let reason = format!("the file ends in the header of the batch at position {}", batch.position);
+        Err(self.thrown(ExceptionKind::Kafka, reason))
+    }
+
+    /// The checks of `ensureValid`: the size and the checksum.
+    pub(super) fn ensure_valid(&mut self, batch: &FileBatch) -> Step<()> {
+        let of_v2 = batch.magic >= 2;
+        let min = if of_v2 { V2_HEADER } else { LOG_OVERHEAD + 14 };
+        let (crc_at, covered) = if of_v2 { (17, 21) } else { (LOG_OVERHEAD, PREFIX - 1) };
+        let size = u64::from(batch.size);
+        if size < min as u64 {
+            let reason = format!("the batch at position {} has only {size} bytes", batch.position);
+            return Err(self.thrown(ExceptionKind::CorruptRecord, reason));
+        }
+        let stored = self.reader.read(batch.position + crc_at as u64, 4)?;
+        let stored = stored.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+        let mut computed = crc::Running::new(if of_v2 { 2 } else { 0 });
+        let mut position = batch.position + covered as u64;
+        while position < batch.end() {
+            let left = usize::try_from(batch.end() - position).unwrap_or(usize::MAX);
+            let bytes = self.reader.read(position, left.min(READ_BYTES))?;
+            computed.update(bytes);
+            position += bytes.len() as u64;
+        }
+        if stored == Some(computed.value()) {
+            return Ok(());
+        }
+        let reason =
+            format!("the checksum of the batch at position {} does not match its bytes", batch.position);
+        Err(self.thrown(ExceptionKind::CorruptRecord, reason))
+    }
+
+    /// The first offset of a batch: that of a wrapper of magic 0 or 1 is in its compressed records.
+    pub(super) fn base_offset(&mut self, batch: &FileBatch) -> Step<i64> {
+        if batch.magic >= 2 {
+            return Ok(batch.offset);
+        }
+        let mut header = self.header(batch)?;
+        if !header.is_wrapper() {
+            return Ok(batch.offset);
+        }
+        let whole = self.whole(batch)?;
+        let resolved = header.resolve_base_offset(whole, &mut Vec::new());
+        resolved.map_err(|Malformed { expected, found, .. }| {
+            let position = batch.position;
+            let reason = format!("the batch at position {position}: expected {expected}, found {found}");
+            self.thrown(ExceptionKind::InvalidRecord, reason)
+        })?;
+        Ok(header.base_offset)
+    }
+
+    pub(super) fn last_offset(&mut self, batch: &FileBatch) -> Step<i64> {
+        if batch.magic < 2 { Ok(batch.offset) } else { Ok(self.header(batch)?.last_offset) }
+    }
+
+    /// All bytes of a batch.
+    fn whole(&mut self, batch: &FileBatch) -> Step<&[u8]> {
+        let size = usize::try_from(batch.size).unwrap_or(usize::MAX);
+        if size > MAX_BATCH_BYTES {
+            let reason =
+                format!("the batch at position {} has {size} bytes, more than are read", batch.position);
+            return Err(self.thrown(ExceptionKind::Kafka, reason));
+        }
+        Ok(self.reader.read(batch.position, size)?)
+    }
+
+    /// The end marker in a control batch; `None` if the batch has no record.
+    ///
+    /// *Source*: `ProducerAppendInfo.append`, `EndTransactionMarker.deserialize`.
+    pub(super) fn end_marker(&mut self, batch: &FileBatch, header: &BatchHeader) -> Step<Option<EndMarker>> {
+        // Kafka reads any higher magic as 2
+        let header = BatchHeader { magic: 2, ..*header };
+        let position = batch.position;
+        let bytes = self.whole(batch)?;
+        let marker = EndMarker::read(header, bytes, &mut Vec::new());
+        let marker = marker.map_err(|malformed| (malformed, is_other_type(header, bytes)));
+        marker.map_err(|(Malformed { expected, found, .. }, is_other)| {
+            let kind = if is_other { ExceptionKind::IllegalArgument } else { ExceptionKind::InvalidRecord };
+            let reason = format!("the marker at position {position}: expected {expected}, found {found}");
+            self.thrown(kind, reason)
+        })
+    }
+
+    /// The first batch, from a position, that has an offset at or above `target`, as far as Kafka's search finds it: it compares
+    /// base offsets, and the last offset of the batch before the first higher one.
+    ///
+    /// *Source*: `FileRecords.searchForOffsetFromPosition`.
+    pub(super) fn search(&mut self, target: i64, position: u64) -> Step<Option<FileBatch>> {
+        let (mut position, mut previous) = (position, None);
+        while let Some(batch) = self.at(position)? {
+            let base_offset = self.base_offset(&batch)?;
+            if base_offset == target {
+                return Ok(Some(batch));
+            }
+            if base_offset > target {
+                return Ok(Some(self.reaching(previous, target)?.unwrap_or(batch)));
+            }
+            position = batch.end();
+            previous = Some(batch);
+        }
+        self.reaching(previous, target)
+    }
+
+    /// The batch if its last offset is at or above `target`.
+    fn reaching(&mut self, batch: Option<FileBatch>, target: i64) -> Step<Option<FileBatch>> {
+        let Some(batch) = batch else { return Ok(None) };
+        Ok((self.last_offset(&batch)? >= target).then_some(batch))
+    }
+
+    /// The offset after the last batch from a position, and the position after it. `None` if there is no batch.
+    pub(super) fn next_offset(&mut self, position: u64) -> Step<Option<(i64, u64)>> {
+        let (mut position, mut last) = (position, None);
+        while let Some(batch) = self.at(position)? {
+            position = batch.end();
+            last = Some(batch);
+        }
+        let Some(last) = last else { return Ok(None) };
+        Ok(Some((self.last_offset(&last)?.wrapping_add(1), position)))
+    }
+
+    pub(super) fn thrown(&self, kind: ExceptionKind, reason: String) -> Thrown {
+        Thrown::kafka(kind, &self.name, reason)
+    }
+}
+
+/// Whether the first record of a control batch is neither a COMMIT nor an ABORT marker.
+fn is_other_type(header: BatchHeader, bytes: &[u8]) -> bool {
+    let mut buffer = Vec::new();
+    let record = first_record(header, bytes, &mut buffer);
+    let key = record.ok().flatten().map(|record| ControlType::parse(record.key));
+    matches!(key, Some(Ok(ControlType::Other(_))))
+}

@@ -1,0 +1,36 @@
+//! What a broker does when it opens a partition directory, as a plan: Kafka creates, cuts, renames and removes files then, and
+//! after an unclean shutdown it throws away everything after the first batch that is not valid.
+//!
+//! The plan is made by doing the same steps on a copy of the directory in memory (`disk`), of which only what changes is copied.
+//! So the sizes and the bytes of all files are known, and what a step of Kafka's does by accident is in the plan, too.
+//!
+//! ```text
+//!   loader ─▶ recovery ─▶ segment ─▶ batches, index_file      the passes; one segment; Kafka's view of its bytes
+//!     │          └─ split
+//!     └─▶ snapshots, epochs                                   producers and leader epochs
+//!   run: the state that all of them share                     disk: the files
+//! ```
+//!
+//! The reference is Kafka 4.3.1. Kafka: `UnifiedLog.create`, `LogLoader`, `LogManager.loadLogs`.
+
+mod action;
+mod batches;
+mod disk;
+mod epochs;
+mod exception;
+mod index_file;
+mod load;
+mod loader;
+mod lost;
+mod recovery;
+mod run;
+mod segment;
+mod snapshots;
+mod split;
+mod warning;
+
+pub use action::{ActionKind, ActionReason, LoadAction};
+pub use exception::{ExceptionKind, KafkaException};
+pub use load::{KafkaLoad, LoadOptions, LoadedFile, LoadedLog, LoadedSegment};
+pub use lost::LostOffsets;
+pub use warning::{LoadWarning, LoadWarningKind};
