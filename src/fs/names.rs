@@ -29,6 +29,12 @@ impl FileKind {
         Self::ALL.into_iter().find(|kind| name.ends_with(kind.suffix()))
     }
 
+    /// Whether a writer preallocates the files, and trims them when it closes the segment.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn is_preallocated(self) -> bool {
+        matches!(self, Self::OffsetIndex | Self::TimeIndex)
+    }
+
     /// The file name suffix, with its dot.
     pub fn suffix(self) -> &'static str {
         match self {

@@ -6,5 +6,6 @@ mod dump;
 pub mod internal_topics;
 pub mod kafka_load;
 pub mod profile;
+pub mod rebuild;
 
 pub use dump::{Decoder, Dump, DumpBlock, DumpOptions, OutputStream};

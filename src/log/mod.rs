@@ -126,6 +126,11 @@ impl Log {
         self.inner.open_files.directory.path()
     }
 
+    #[cfg(feature = "inspect")]
+    pub(crate) fn directory(&self) -> &crate::fs::Directory {
+        &self.inner.open_files.directory
+    }
+
     /// How the log was opened.
     pub fn options(&self) -> &LogOptions {
         &self.inner.options

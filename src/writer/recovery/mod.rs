@@ -35,6 +35,8 @@ use crate::fs::names::{FileKind, segment_file};
 use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::remove_segment;
 
+#[cfg(feature = "inspect")]
+pub(crate) use quarantine::Quarantined;
 pub(super) use scan_segment::{closed_state, scan};
 pub(super) use undo::remove_directory;
 

@@ -1,9 +1,9 @@
-//! `quarantine/`: the bytes that recovery cuts from the log, unchanged, in the partition directory.
+//! `quarantine/`: the bytes that recovery cuts from the log, and the files that a rebuild replaces, unchanged, in the partition
+//! directory.
 
 use std::path::PathBuf;
 
 use crate::error::Result;
-use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SystemFile};
 use crate::record::crc;
 
@@ -13,28 +13,31 @@ pub(crate) const QUARANTINE: &str = "quarantine";
 /// The number of bytes copied at a time, and held in memory.
 const CHUNK: u64 = 1 << 20;
 
-/// The end of a segment's `.log`, to be copied to `quarantine/<base offset>.log.<position>.<checksum>`. The name depends on the
-/// bytes, so that a recovery that is repeated after a crash finds the file written before.
+/// The end of a file, to be copied to `quarantine/<name>.<position>.<checksum>`. The copy's name depends on the bytes, so that a
+/// recovery that is repeated after a crash finds the file written before.
 ///
-/// Trailing zeros are preallocated space and are not copied; the copy of a whole segment has its full length.
+/// Trailing zeros are preallocated space and are not copied; the copy of a whole file has its full length.
 #[derive(Debug)]
-pub(super) struct Quarantined {
-    base_offset: i64,
+pub(crate) struct Quarantined {
+    /// The file's final name.
+    file: String,
     position: u64,
     /// The position after the last byte that is not zero.
     end: u64,
+    /// The copy's name.
     name: String,
 }
 
 impl Quarantined {
-    /// Reads the bytes at and after `position`. `log_name`: the present name of the `.log`. `None` if all of the bytes are zero.
-    pub(super) fn find(
+    /// Reads the bytes at and after `position`. `present_name`: the name of the file now; `name`: its final one. `None` if all of
+    /// the bytes are zero.
+    pub(crate) fn find(
         directory: &Directory,
-        log_name: &str,
-        base_offset: i64,
+        present_name: &str,
+        name: &str,
         position: u64,
     ) -> Result<Option<Self>> {
-        let file = directory.open_file(log_name)?;
+        let file = directory.open_file(present_name)?;
         let mut buffer = Vec::new();
         let mut checksum = 0;
         let mut end = position;
@@ -48,19 +51,19 @@ impl Quarantined {
             checksum = crc::crc32c(&[&u32::to_be_bytes(checksum)[..], &buffer].concat());
             at += buffer.len() as u64;
         }
-        let name = format!("{}.{position}.{checksum:08x}", segment_file(base_offset, FileKind::Log));
-        Ok((end > position).then_some(Self { base_offset, position, end, name }))
+        let copy = format!("{name}.{position}.{checksum:08x}");
+        Ok((end > position).then_some(Self { file: name.to_owned(), position, end, name: copy }))
     }
 
     /// The path of the copy.
-    pub(super) fn path(&self, directory: &Directory) -> PathBuf {
+    pub(crate) fn path(&self, directory: &Directory) -> PathBuf {
         directory.path_of(QUARANTINE).join(&self.name)
     }
 
-    /// Copies the bytes durably. The `.log` already has its live name.
-    pub(super) fn keep(&self, directory: &Directory) -> Result<()> {
-        let Self { base_offset, position, end, name } = self;
-        let file = directory.open_file(&segment_file(*base_offset, FileKind::Log))?;
+    /// Copies the bytes durably. The file already has its final name.
+    pub(crate) fn keep(&self, directory: &Directory) -> Result<()> {
+        let Self { file, position, end, name } = self;
+        let file = directory.open_file(file)?;
         let folder = directory.folder(QUARANTINE)?;
         directory.sync()?;
         if folder.identity_of(name)?.is_some() {

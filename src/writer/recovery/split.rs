@@ -1,11 +1,10 @@
 //! Splits a segment whose offsets are too large, relative to its base offset, for its indexes. Kafka:
 //! `UnifiedLog.splitOverflowedSegment`, `LocalLog.replaceSegments`.
 
-use super::scan_segment::Part;
 use crate::error::Result;
 use crate::fs::names::{FileKind, SegmentFileName, Stage, segment_file};
 use crate::fs::{Directory, SystemFile};
-use crate::segment::remove_segment;
+use crate::segment::{Part, remove_segment};
 
 /// The number of bytes copied at a time.
 const CHUNK: u64 = 1 << 20;

@@ -2,10 +2,10 @@
 
 use super::existing_log::Existing;
 use super::recovery_plan::RebuildReason;
-use super::scan_segment::IndexBytes;
 use crate::error::Result;
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SegmentFile};
+use crate::segment::IndexBytes;
 
 impl Existing<'_> {
     /// The indexes of a segment whose files do not contain exactly these bytes.

@@ -87,10 +87,11 @@ impl CutRange {
         kept: &mut Vec<Quarantined>,
     ) -> Result<RecoveryCut> {
         let Self { position, start_offset, end_offset, reason } = self;
-        let quarantined = Quarantined::find(directory, log_name, base_offset, position)?;
+        let name = segment_file(base_offset, FileKind::Log);
+        let quarantined = Quarantined::find(directory, log_name, &name, position)?;
         let file_size = directory.identity_of(log_name)?.map_or(position, |file| file.size);
         let cut = RecoveryCut {
-            file: directory.path_of(&segment_file(base_offset, FileKind::Log)),
+            file: directory.path_of(&name),
             start_position: position,
             end_position: file_size,
             start_offset,

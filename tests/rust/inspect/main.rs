@@ -31,5 +31,6 @@ mod dump;
 mod internal_topics;
 mod kafka_load;
 mod profile;
+mod rebuild;
 #[path = "../support/mod.rs"]
 mod support;

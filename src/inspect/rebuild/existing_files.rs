@@ -1,0 +1,219 @@
+//! The derived files in a directory, compared with those that the `.log` files give.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{DerivedFile, FileState};
+use crate::error::{Error, Result};
+use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::{Directory, FileBytes};
+use crate::index::{OffsetIndex, TimeIndex, TransactionIndex};
+use crate::log::Log;
+use crate::state::checkpoint::Checkpoint;
+use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
+
+/// The largest snapshot that is read, bytes: of more than five million producers.
+const MAX_SNAPSHOT: u64 = 256 << 20;
+
+/// The largest file that Kafka opens, bytes. A larger one is not read.
+const MAX_SIZE: u64 = i32::MAX as u64;
+
+/// The derived files of some segments.
+#[derive(Debug)]
+pub(super) struct ExistingFiles<'a> {
+    log: &'a Log,
+    /// The base offsets of all segments, ascending.
+    bases: Vec<i64>,
+    /// The base offsets of the segments whose files are compared.
+    selected: BTreeSet<i64>,
+    /// The offsets of the snapshots in the directory, ascending.
+    snapshots: Vec<i64>,
+    /// Whether missing snapshots of no producer are not reported: a `LogWriter` writes none, and a broker needs none.
+    has_no_snapshots: bool,
+}
+
+impl<'a> ExistingFiles<'a> {
+    /// Lists the directory. `segments`: base offsets; `None`: all.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a segment that the log does not have; [`Error::Io`].
+    pub(super) fn of(log: &'a Log, segments: Option<&[i64]>) -> Result<Self> {
+        let bases: Vec<_> = log.segments().iter().map(|segment| segment.base_offset()).collect();
+        let selected: BTreeSet<_> = segments.unwrap_or(&bases).iter().copied().collect();
+        if let Some(unknown) = selected.iter().find(|base| bases.binary_search(base).is_err()) {
+            let expected = "base offsets of segments of the log";
+            return Err(Error::config("segments", expected, unknown.to_string()));
+        }
+        let directory = log.directory();
+        let names = directory.list_until_stable(Directory::entries)?;
+        let mut snapshots: Vec<_> = names
+            .iter()
+            .filter_map(|(name, _)| SegmentFileName::parse(name).filter(|parsed| parsed.to_string() == *name))
+            .filter(|name| name.kind == FileKind::Snapshot && name.stage == Stage::Live)
+            .map(|name| name.base_offset)
+            .collect();
+        snapshots.sort_unstable();
+        let has_no_snapshots = snapshots.is_empty() && Checkpoint::read(directory)?.is_some();
+        Ok(Self { log, bases, selected, snapshots, has_no_snapshots })
+    }
+
+    fn first_base_offset(&self) -> i64 {
+        self.bases.first().copied().unwrap_or(0)
+    }
+
+    /// The base offset of the last segment whose files are compared.
+    pub(super) fn last_selected(&self) -> i64 {
+        // the snapshot with the base offset of a segment is taken at the end of the one before
+        self.selected.last().copied().unwrap_or(-1)
+    }
+
+    /// Whether a file is compared: whether it belongs to a selected segment. A snapshot belongs to the segment with its offset.
+    fn is_selected(&self, name: SegmentFileName) -> bool {
+        let at = self.bases.partition_point(|base| *base <= name.base_offset);
+        let owner = self.bases.get(at.saturating_sub(1));
+        owner.is_some_and(|owner| self.selected.contains(owner))
+    }
+
+    /// The offsets as of which snapshots are derived, ascending: those that a broker takes, at the start of each segment but the
+    /// first and at the end of the log, and those in the directory.
+    pub(super) fn snapshot_offsets(&self) -> Result<Vec<i64>> {
+        let end = self.log.segments().last().map_or(Ok(0), |last| last.end_offset())?;
+        let offsets: BTreeSet<_> = self.bases.iter().chain(&self.snapshots).copied().chain([end]).collect();
+        Ok(offsets.into_iter().filter(|offset| *offset > self.first_base_offset()).collect())
+    }
+
+    /// The producers before the first segment: none, or those of the snapshot as of its base offset.
+    pub(super) fn producers_before(&self) -> Result<ProducerStates> {
+        let snapshot = self.snapshot(self.first_base_offset())?;
+        Ok(snapshot.map_or_else(ProducerStates::default, |snapshot| ProducerStates::from_snapshot(&snapshot)))
+    }
+
+    /// The snapshots that are removed because nothing can be in their place: those below the first segment, and a damaged one as of
+    /// its base offset.
+    pub(super) fn unusable_snapshots(&self) -> Result<Vec<DerivedFile>> {
+        let mut found = Vec::new();
+        let first = self.first_base_offset();
+        for offset in self.snapshots.iter().copied().take_while(|offset| *offset <= first) {
+            let name = name_of(offset);
+            let state = if offset < first { FileState::Stray } else { FileState::Damaged };
+            if !self.is_selected(name) || state == FileState::Damaged && self.snapshot(offset)?.is_some() {
+                continue;
+            }
+            found.extend(self.removed(name, state)?);
+        }
+        Ok(found)
+    }
+
+    /// The file, compared with the contents that the `.log` gives; `None` if it is not reported. Contents of `None`: there can be no
+    /// such file.
+    pub(super) fn compare(
+        &self,
+        name: SegmentFileName,
+        contents: Option<&[u8]>,
+    ) -> Result<Option<DerivedFile>> {
+        if !self.is_selected(name) {
+            return Ok(None);
+        }
+        let Some(contents) = contents else { return self.removed(name, FileState::Stray) };
+        let directory = self.log.directory();
+        let new_size = contents.len() as u64;
+        let of = |state, old_size, first_difference| DerivedFile {
+            file: directory.path_of(&name.to_string()),
+            state,
+            old_size,
+            new_size: Some(new_size),
+            first_difference,
+            quarantine: None,
+        };
+        let Some(old_size) = directory.identity_of(&name.to_string())?.map(|file| file.size) else {
+            let is_expected = match name.kind {
+                FileKind::TransactionIndex => contents.is_empty(),
+                FileKind::Snapshot => self.has_no_snapshots && is_empty_snapshot(contents),
+                _ => false,
+            };
+            return Ok((!is_expected).then(|| of(FileState::Missing, None, None)));
+        };
+        let shared = usize::try_from(old_size.min(new_size)).unwrap_or(usize::MAX);
+        let mut found = vec![0; shared];
+        directory.open_file(&name.to_string())?.read_exact_at(0, &mut found)?;
+        let difference = found.iter().zip(contents).position(|(old, new)| old != new);
+        let state = match difference {
+            None if old_size == new_size => FileState::Unchanged,
+            None if old_size > new_size && name.kind.is_preallocated() => FileState::Untrimmed,
+            _ if old_size > MAX_SIZE || self.is_damaged(name)? => FileState::Damaged,
+            _ if name.kind == FileKind::Snapshot && self.is_expired(name.base_offset, contents)? => {
+                FileState::Expired
+            }
+            _ => FileState::Differs,
+        };
+        let first_difference = (state != FileState::Unchanged).then(|| difference.unwrap_or(shared) as u64);
+        Ok(Some(of(state, Some(old_size), first_difference)))
+    }
+
+    /// Whether a file contradicts itself.
+    fn is_damaged(&self, name: SegmentFileName) -> Result<bool> {
+        if name.kind == FileKind::Snapshot {
+            return Ok(self.snapshot(name.base_offset)?.is_none());
+        }
+        let open = || FileBytes::new(self.log.directory().open_file(&name.to_string())?, None, false);
+        let checked = match name.kind {
+            FileKind::OffsetIndex => {
+                OffsetIndex::from_bytes(open()?, name.base_offset).and_then(|index| index.sanity_check())
+            }
+            FileKind::TimeIndex => {
+                TimeIndex::from_bytes(open()?, name.base_offset).and_then(|index| index.sanity_check())
+            }
+            _ => TransactionIndex::from_bytes(open()?, name.base_offset).sanity_check(),
+        };
+        match checked {
+            Ok(()) => Ok(false),
+            Err(Error::Corrupt { .. } | Error::UnsupportedFormat { .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether a snapshot has the contents but for producers without an open transaction.
+    fn is_expired(&self, offset: i64, contents: &[u8]) -> Result<bool> {
+        let (Some(old), Ok(new)) = (self.snapshot(offset)?, ProducerSnapshot::decode(contents)) else {
+            return Ok(false);
+        };
+        let mut old: HashMap<_, _> = old.entries.iter().map(|entry| (entry.producer_id, entry)).collect();
+        let is_known = |entry: &ProducerEntry| match old.remove(&entry.producer_id) {
+            Some(old) => old == entry,
+            None => entry.open_transaction.is_none(),
+        };
+        Ok(new.entries.iter().all(is_known) && old.is_empty())
+    }
+
+    /// The snapshot as of an offset; `None` if there is none, or if it is damaged.
+    fn snapshot(&self, offset: i64) -> Result<Option<ProducerSnapshot>> {
+        let name = name_of(offset).to_string();
+        let directory = self.log.directory();
+        if directory.identity_of(&name)?.is_some_and(|file| file.size > MAX_SNAPSHOT) {
+            return Ok(None);
+        }
+        let bytes = directory.read_small(&name, MAX_SNAPSHOT)?;
+        Ok(bytes.and_then(|bytes| ProducerSnapshot::decode(&bytes).ok()))
+    }
+
+    /// A file that is removed; `None` if there is no such file.
+    fn removed(&self, name: SegmentFileName, state: FileState) -> Result<Option<DerivedFile>> {
+        let directory = self.log.directory();
+        let found = directory.identity_of(&name.to_string())?;
+        Ok(found.map(|found| DerivedFile {
+            file: directory.path_of(&name.to_string()),
+            state,
+            old_size: Some(found.size),
+            new_size: None,
+            first_difference: None,
+            quarantine: None,
+        }))
+    }
+}
+
+fn name_of(offset: i64) -> SegmentFileName {
+    SegmentFileName { base_offset: offset, kind: FileKind::Snapshot, stage: Stage::Live }
+}
+
+fn is_empty_snapshot(contents: &[u8]) -> bool {
+    contents == ProducerStates::default().encode()
+}

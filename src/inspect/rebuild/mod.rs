@@ -1,0 +1,185 @@
+//! The files that are derived from the `.log` files of a partition: `.index`, `.timeindex`, `.txnindex` and `.snapshot`.
+//!
+//! They are computed from the batches alone and have the bytes that Kafka's recovery writes. Kafka: `LogSegment.recover`,
+//! `ProducerStateManager`.
+//!
+//! ```text
+//!   interval    index.interval.bytes, from the existing offset indexes
+//!       │
+//!   derive      one segment ──▶ DerivedFiles        DerivedLog: all segments, in order, on several threads
+//!       │                                           ProducerReplay: transactions and snapshots, in the order of the log
+//!   compare     with the file in the directory
+//!       │
+//!   apply       the old file to quarantine/, the new one in its place
+//! ```
+
+mod apply;
+mod derive;
+mod derived_log;
+mod existing_files;
+mod interval;
+mod producer_replay;
+mod report;
+
+use std::path::Path;
+
+pub use derive::DerivedFiles;
+pub(crate) use derived_log::DerivedLog;
+pub(crate) use producer_replay::ProducerReplay;
+pub use report::{DerivedFile, FileState, IntervalSource, RebuildReport};
+
+use self::apply::Replacements;
+use self::existing_files::ExistingFiles;
+use crate::config::LogConfig;
+use crate::error::{Malformed, Result};
+use crate::fs::{Directory, PartitionLocks};
+use crate::index::due_entries::EntryRule;
+use crate::log::{Log, LogOptions};
+use crate::types::{Interrupt, OnWarning};
+
+/// How the derived files of a partition are rebuilt.
+#[derive(Debug, Clone)]
+pub struct RebuildOptions {
+    /// The settings, of which `index.interval.bytes` and `segment.index.bytes` are used. `None`: the interval that the existing
+    /// offset indexes show, and Kafka's defaults.
+    pub config: Option<LogConfig>,
+    /// Whether files are only compared, and nothing is changed.
+    pub dry_run: bool,
+    /// The base offsets of the segments whose files are rebuilt; `None`: all.
+    pub segments: Option<Vec<i64>>,
+    /// The number of threads that read segments; 0 counts as 1.
+    pub threads: usize,
+    /// Called during long work.
+    pub interrupt: Interrupt,
+    /// Receives the warnings about the log.
+    pub on_warning: OnWarning,
+}
+
+impl Default for RebuildOptions {
+    fn default() -> Self {
+        Self {
+            config: None,
+            dry_run: true,
+            segments: None,
+            threads: 1,
+            interrupt: Interrupt::NEVER,
+            on_warning: OnWarning::IGNORE,
+        }
+    }
+}
+
+/// Compares the derived files of a partition with those that its `.log` files give, and replaces those that differ, unless it is a
+/// dry run.
+///
+/// All segments are read before the first file is replaced. The old bytes are kept in `quarantine/`. Each file is replaced as a
+/// whole: a crash at any point leaves the old or the new one, and the call can be repeated. The `.log` files are not changed.
+///
+/// The state of producers before the first segment is taken from the snapshot with its base offset, if there is a valid one,
+/// because the records before it are gone. That snapshot is not rebuilt, nor are leader epochs.
+///
+/// *Cost*: reads every batch up to the last of `segments`, because a transaction may begin in an earlier segment.
+///
+/// # Errors
+/// [`Error::Corrupt`](crate::Error::Corrupt) if a `.log` is damaged, or if transactions in it contradict each other; nothing is
+/// changed then. Bytes after the last whole batch of the last segment are not damage.
+/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for a segment that recovery would split, and after an interrupted
+/// compaction. [`Error::Locked`](crate::Error::Locked) if a writer or a broker holds a lock, unless it is a dry run.
+/// [`Error::LogNotFound`](crate::Error::LogNotFound), [`Error::Config`](crate::Error::Config), [`Error::Io`](crate::Error::Io).
+///
+/// *Source*: `LogSegment.recover`.
+pub fn rebuild(path: impl AsRef<Path>, options: &RebuildOptions) -> Result<RebuildReport> {
+    // also for a directory without a segment, in which no lock file is created
+    let log = Log::open(path, log_options(options))?;
+    if options.dry_run { compare(&log, options, None) } else { rebuild_in(log.directory(), options) }
+}
+
+/// [`rebuild`] in an open directory.
+///
+/// # Errors
+/// As [`rebuild`].
+pub fn rebuild_in(directory: &Directory, options: &RebuildOptions) -> Result<RebuildReport> {
+    let open = || Log::open_in(directory.clone(), log_options(options));
+    if options.dry_run {
+        return compare(&open()?, options, None);
+    }
+    let mut locks = PartitionLocks::take(directory)?;
+    let log = open()?;
+    let mut replacements = Replacements::new(directory)?;
+    let report = compare(&log, options, Some(&mut replacements))?;
+    locks.renew(directory)?;
+    replacements.apply()?;
+    Ok(report)
+}
+
+fn log_options(options: &RebuildOptions) -> LogOptions {
+    LogOptions { interrupt: options.interrupt, on_warning: options.on_warning, ..LogOptions::default() }
+}
+
+/// Compares all files. The replacements of those that differ are prepared.
+fn compare(
+    log: &Log,
+    options: &RebuildOptions,
+    mut replacements: Option<&mut Replacements>,
+) -> Result<RebuildReport> {
+    refuse_unfinished_replacement(log)?;
+    let (rule, interval_source) = entry_rule(log, options)?;
+    let existing = ExistingFiles::of(log, options.segments.as_deref())?;
+    let mut files = Vec::new();
+    let mut add = |file: Option<DerivedFile>, contents: Option<&[u8]>| {
+        let Some(mut file) = file else { return Ok(()) };
+        if let Some(replacements) = &mut replacements {
+            replacements.prepare(&mut file, contents)?;
+        }
+        files.push(file);
+        Ok(())
+    };
+    for file in existing.unusable_snapshots()? {
+        add(Some(file), None)?;
+    }
+    let derived_log = DerivedLog {
+        log,
+        rule,
+        threads: options.threads,
+        replay: ProducerReplay::new(existing.producers_before()?, existing.snapshot_offsets()?),
+        last_base_offset: existing.last_selected(),
+    };
+    derived_log.for_each(|derived| {
+        for (name, contents) in derived.files() {
+            add(existing.compare(name, contents)?, contents)?;
+        }
+        Ok(())
+    })?;
+    files.sort_by(|one, other| one.file.cmp(&other.file));
+    Ok(RebuildReport {
+        path: log.path().to_owned(),
+        index_interval_bytes: rule.interval_bytes,
+        interval_source,
+        log_end_offset: log.log_end_offset()?,
+        dry_run: options.dry_run,
+        files,
+    })
+}
+
+/// The rule for index entries, and where its interval is from.
+fn entry_rule(log: &Log, options: &RebuildOptions) -> Result<(EntryRule, IntervalSource)> {
+    let default = LogConfig::default();
+    let config = options.config.as_ref().unwrap_or(&default);
+    config.validate()?;
+    let (interval_bytes, source) = match &options.config {
+        Some(config) => (u64::from(config.index_interval_bytes), IntervalSource::Given),
+        None => match interval::infer(log)? {
+            Some(interval_bytes) => (interval_bytes, IntervalSource::Inferred),
+            None => (u64::from(default.index_interval_bytes), IntervalSource::Default),
+        },
+    };
+    Ok((EntryRule { interval_bytes, max_index_size: u64::from(config.segment_index_bytes) }, source))
+}
+
+/// Fails if files of an interrupted compaction or split have to be renamed or deleted first.
+fn refuse_unfinished_replacement(log: &Log) -> Result<()> {
+    let replacement = log.replacement()?;
+    let Some(file) = replacement.committed.first() else { return Ok(()) };
+    let expected = "no file of an interrupted compaction or split (recover the log first)";
+    let found = file.name.clone();
+    Err(Malformed::unsupported(expected, found).at(log.directory().path_of(&file.name), 0, None))
+}

@@ -1,0 +1,106 @@
+//! The producers of a log while its batches are read: aborted transactions, and snapshots as of some offsets.
+
+use std::collections::VecDeque;
+
+use crate::error::{Malformed, Result};
+use crate::index::{AbortedTransaction, encode_aborted};
+use crate::record::BatchHeader;
+use crate::record::control::EndMarker;
+use crate::segment::{Batch, Segment, Step, Walk};
+use crate::state::producers::ProducerStates;
+
+/// What a segment has from its producers.
+#[derive(Debug, Default)]
+pub(super) struct FromProducers {
+    /// The bytes of the `.txnindex`.
+    pub(super) transaction_index: Vec<u8>,
+    /// Offsets, and the bytes of a snapshot; `None` for an offset inside a batch, as of which there is no state.
+    pub(super) snapshots: Vec<(i64, Option<Vec<u8>>)>,
+}
+
+/// The producers of a log, segment by segment.
+#[derive(Debug, Default)]
+pub(crate) struct ProducerReplay {
+    states: ProducerStates,
+    /// The offsets of the snapshots that are still to be taken, ascending.
+    wanted: VecDeque<i64>,
+    segment: FromProducers,
+    /// For compressed markers.
+    buffer: Vec<u8>,
+}
+
+impl ProducerReplay {
+    /// `states`: the producers before the first batch. `snapshot_offsets`: the offsets above that as of which snapshots are taken,
+    /// ascending.
+    pub(crate) fn new(states: ProducerStates, snapshot_offsets: Vec<i64>) -> Self {
+        Self { states, wanted: snapshot_offsets.into(), ..Self::default() }
+    }
+
+    /// Whether a snapshot is taken between two batches of a segment that ends at `end`.
+    pub(super) fn has_snapshot_below(&self, end: i64) -> bool {
+        self.wanted.front().is_some_and(|offset| *offset < end)
+    }
+
+    /// Adds the next batch, which the walk has just returned.
+    ///
+    /// # Errors
+    /// The inner error is damage of the batch.
+    pub(super) fn add(&mut self, batch: &Batch, walk: &mut Walk) -> Result<Result<(), Malformed>> {
+        let header = &batch.header;
+        while let Some(offset) = self.wanted.pop_front_if(|offset| *offset <= header.last_offset) {
+            let bytes = (offset <= header.base_offset).then(|| self.states.encode());
+            self.segment.snapshots.push((offset, bytes));
+        }
+        if header.producer_id < 0 {
+            return Ok(Ok(()));
+        }
+        let mut marker = None;
+        if header.is_control() {
+            match EndMarker::read(*header, walk.bytes(batch)?, &mut self.buffer) {
+                Ok(found) => marker = found,
+                Err(malformed) => return Ok(Err(malformed)),
+            }
+        }
+        Ok(self.append(header, marker.as_ref()))
+    }
+
+    fn append(&mut self, header: &BatchHeader, marker: Option<&EndMarker>) -> Result<(), Malformed> {
+        let ended = self.states.append(header, marker)?;
+        if let Some(ended) = ended.filter(|ended| ended.is_aborted) {
+            let entry = AbortedTransaction {
+                producer_id: ended.producer_id,
+                first_offset: ended.first_offset,
+                last_offset: ended.last_offset,
+                last_stable_offset: ended.last_stable_offset,
+            };
+            self.segment.transaction_index.extend(encode_aborted(entry));
+        }
+        Ok(())
+    }
+
+    /// Ends a segment. `upper`: the base offset of the next one.
+    pub(super) fn end_segment(&mut self, upper: i64) -> FromProducers {
+        while let Some(offset) = self.wanted.pop_front_if(|offset| *offset <= upper) {
+            self.segment.snapshots.push((offset, Some(self.states.encode())));
+        }
+        std::mem::take(&mut self.segment)
+    }
+
+    /// Reads a segment whose checksums were verified before.
+    pub(super) fn read(&mut self, segment: &Segment, read: usize) -> Result<FromProducers> {
+        let mut walk = segment.walk(-1, read)?;
+        loop {
+            segment.open_files().interrupt.check()?;
+            let before = walk.before;
+            let damage = match walk.step()? {
+                Step::End => return Ok(self.end_segment(segment.upper())),
+                Step::Batch(batch) => match self.add(&batch, &mut walk)? {
+                    Ok(()) => continue,
+                    Err(malformed) => walk.reject(&batch, before, malformed),
+                },
+                Step::Damage(damage) => damage,
+            };
+            return Err(segment.corrupt(&damage));
+        }
+    }
+}
