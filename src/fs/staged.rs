@@ -86,7 +86,8 @@ impl Directory {
         })
     }
 
-    fn stage_with(
+    /// Stages what `write` writes, under the name with a suffix.
+    pub(crate) fn stage_with(
         &self,
         name: &str,
         suffix: &str,

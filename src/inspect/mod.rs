@@ -7,5 +7,6 @@ pub mod internal_topics;
 pub mod kafka_load;
 pub mod profile;
 pub mod rebuild;
+pub mod repair;
 
 pub use dump::{Decoder, Dump, DumpBlock, DumpOptions, OutputStream};

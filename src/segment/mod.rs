@@ -56,7 +56,7 @@ pub(crate) use damage::{Bounds, Damage, Preceding};
 pub(crate) use file_budget::with_descriptors;
 use file_slots::{FileSlots, Slot};
 use lazy_table::LazyTable;
-use log_file::LogFile;
+pub(crate) use log_file::LogFile;
 pub(crate) use offset_lookups::OffsetLookups;
 pub(crate) use open_files::OpenFiles;
 use pair_cache::RecentPairs;

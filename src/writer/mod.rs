@@ -29,11 +29,11 @@ pub use flush_mode::FlushMode;
 use group_commit::GroupCommit;
 pub use options::WriterOptions;
 use partition::Partition;
-#[cfg(feature = "inspect")]
-pub(crate) use recovery::Quarantined;
 pub use recovery::{
     FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
 };
+#[cfg(feature = "inspect")]
+pub(crate) use recovery::{Quarantined, finish_replacement, replaced};
 
 use crate::config::LogConfig;
 use crate::error::{Error, IoAction, Result};

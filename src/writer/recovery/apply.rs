@@ -154,7 +154,7 @@ fn recover(
 
 /// Deletes the files of an uncommitted replacement, or puts a committed one in place. `replaced`: live files that it replaces,
 /// by base offset. Kafka: `LogLoader`, passes 1 to 3.
-fn finish_replacement(
+pub(crate) fn finish_replacement(
     directory: &Directory,
     replacement: &Replacement,
     mut replaced: Vec<SegmentFile>,

@@ -362,7 +362,7 @@ impl Existing<'_> {
 }
 
 /// The live files that a committed replacement replaces, by base offset.
-fn replaced(directory: &Directory, replacement: &Replacement) -> Result<Vec<SegmentFile>> {
+pub(crate) fn replaced(directory: &Directory, replacement: &Replacement) -> Result<Vec<SegmentFile>> {
     if replacement.committed.is_empty() {
         return Ok(Vec::new());
     }

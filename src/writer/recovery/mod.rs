@@ -36,6 +36,10 @@ use crate::fs::seeded_bugs::{self, SeededBug};
 use crate::segment::remove_segment;
 
 #[cfg(feature = "inspect")]
+pub(crate) use apply::finish_replacement;
+#[cfg(feature = "inspect")]
+pub(crate) use existing_log::replaced;
+#[cfg(feature = "inspect")]
 pub(crate) use quarantine::Quarantined;
 pub(super) use scan_segment::{closed_state, scan};
 pub(super) use undo::remove_directory;

@@ -1,6 +1,7 @@
-//! `quarantine/`: the bytes that recovery cuts from the log, and the files that a rebuild replaces, unchanged, in the partition
-//! directory.
+//! `quarantine/`: the bytes that recovery and repair take out of the log, and the files that a rebuild replaces, unchanged, in the
+//! partition directory.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::error::Result;
@@ -13,37 +14,52 @@ pub(crate) const QUARANTINE: &str = "quarantine";
 /// The number of bytes copied at a time, and held in memory.
 const CHUNK: u64 = 1 << 20;
 
-/// The end of a file, to be copied to `quarantine/<name>.<position>.<checksum>`. The copy's name depends on the bytes, so that a
-/// recovery that is repeated after a crash finds the file written before.
+/// Bytes of a file, to be copied to `quarantine/<file>.<position>.<checksum>`. The name depends on the bytes, so that a recovery
+/// that is repeated after a crash finds the file written before.
 ///
-/// Trailing zeros are preallocated space and are not copied; the copy of a whole file has its full length.
+/// At the end of a file, trailing zeros are preallocated space and are not copied; the copy of a whole file has its full length.
 #[derive(Debug)]
 pub(crate) struct Quarantined {
-    /// The file's final name.
-    file: String,
+    /// The name of the file when it is copied.
+    source: String,
     position: u64,
     /// The position after the last byte that is not zero.
     end: u64,
-    /// The copy's name.
+    /// The size of the copy.
+    size: u64,
     name: String,
 }
 
 impl Quarantined {
-    /// Reads the bytes at and after `position`. `present_name`: the name of the file now; `name`: its final one. `None` if all of
-    /// the bytes are zero.
+    /// Reads the bytes at and after `position`. `present_name`: the name of the file now; `name`: its final one, which it has when it
+    /// is copied. `None` if all of the bytes are zero.
     pub(crate) fn find(
         directory: &Directory,
         present_name: &str,
         name: &str,
         position: u64,
     ) -> Result<Option<Self>> {
-        let file = directory.open_file(present_name)?;
+        let found = Self::find_range(directory, present_name, name, position..u64::MAX)?;
+        Ok(found.map(|found| Self { source: name.to_owned(), ..found }))
+    }
+
+    /// Reads a range of a file. `name`: the present name of the file; `live_name`: the one in the name of the copy. `None` if all of
+    /// the bytes are zero.
+    pub(crate) fn find_range(
+        directory: &Directory,
+        name: &str,
+        live_name: &str,
+        range: Range<u64>,
+    ) -> Result<Option<Self>> {
+        let source = directory.open_file(name)?;
+        let position = range.start;
+        let limit = range.end.min(source.size());
         let mut buffer = Vec::new();
         let mut checksum = 0;
         let mut end = position;
         let mut at = position;
-        while at < file.size() {
-            read(&file, at, &mut buffer)?;
+        while at < limit {
+            read(&source, at..limit, &mut buffer)?;
             if let Some(last) = buffer.iter().rposition(|byte| *byte != 0) {
                 end = at + last as u64 + 1;
             }
@@ -51,8 +67,10 @@ impl Quarantined {
             checksum = crc::crc32c(&[&u32::to_be_bytes(checksum)[..], &buffer].concat());
             at += buffer.len() as u64;
         }
-        let copy = format!("{name}.{position}.{checksum:08x}");
-        Ok((end > position).then_some(Self { file: name.to_owned(), position, end, name: copy }))
+        let is_tail = limit == source.size() && position > 0;
+        let size = if is_tail { end - position } else { limit - position.min(limit) };
+        let copy = format!("{live_name}.{position}.{checksum:08x}");
+        Ok((end > position).then(|| Self { source: name.to_owned(), position, end, size, name: copy }))
     }
 
     /// The path of the copy.
@@ -60,14 +78,15 @@ impl Quarantined {
         directory.path_of(QUARANTINE).join(&self.name)
     }
 
-    /// Copies the bytes durably. The file already has its final name.
+    /// Copies the bytes durably.
     pub(crate) fn keep(&self, directory: &Directory) -> Result<()> {
-        let Self { file, position, end, name } = self;
-        let file = directory.open_file(file)?;
+        let Self { source, position, end, size, name } = self;
+        let file = directory.open_file(source)?;
         let folder = directory.folder(QUARANTINE)?;
         directory.sync()?;
         if folder.identity_of(name)?.is_some() {
-            return Ok(());
+            // the process may have been killed before it synced the name
+            return folder.sync();
         }
         let staged = format!("{name}.tmp");
         folder.remove(&staged)?;
@@ -75,19 +94,20 @@ impl Quarantined {
         let mut buffer = Vec::new();
         let mut at = *position;
         while at < *end {
-            read(&file, at, &mut buffer)?;
+            read(&file, at..*end, &mut buffer)?;
             copy.write_all_at(&buffer, at - position)?;
             at += buffer.len() as u64;
         }
-        copy.set_size(if *position == 0 { file.size() } else { end - position })?;
+        copy.set_size(*size)?;
         copy.sync()?;
         folder.rename(&staged, name)?;
         folder.sync()
     }
 }
 
-fn read(file: &SystemFile, position: u64, buffer: &mut Vec<u8>) -> Result<()> {
-    let length = usize::try_from((file.size() - position).min(CHUNK)).unwrap_or(0);
+/// Reads the start of a range, at most a chunk.
+fn read(file: &SystemFile, range: Range<u64>, buffer: &mut Vec<u8>) -> Result<()> {
+    let length = usize::try_from((range.end - range.start).min(CHUNK)).unwrap_or(0);
     buffer.resize(length, 0);
-    file.read_exact_at(position, buffer)
+    file.read_exact_at(range.start, buffer)
 }

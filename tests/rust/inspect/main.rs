@@ -32,5 +32,6 @@ mod internal_topics;
 mod kafka_load;
 mod profile;
 mod rebuild;
+mod repair;
 #[path = "../support/mod.rs"]
 mod support;

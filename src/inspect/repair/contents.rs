@@ -1,0 +1,135 @@
+//! The contents of a `.log` after a repair, as ranges of the present file.
+
+use super::correction::PREFIX_BYTES;
+use crate::error::Result;
+use crate::fs::{Directory, STAGED, Staged};
+use crate::record::{BatchHeader, V2_HEADER};
+use crate::segment::{Batch, LogFile};
+
+/// Bytes that are copied at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Ranges of the present `.log`, in the order in which they are in the new one. Each begins and ends between two batches.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Contents {
+    parts: Vec<Part>,
+}
+
+/// A range of the present file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Replaces the first bytes of the range, which is one batch.
+    pub(super) prefix: Option<[u8; PREFIX_BYTES]>,
+}
+
+impl Contents {
+    /// Adds a range of whole batches at the end.
+    pub(super) fn push(&mut self, part: Part) {
+        match self.parts.last_mut() {
+            Some(last) if last.end == part.start && last.prefix.is_none() && part.prefix.is_none() => {
+                last.end = part.end;
+            }
+            _ if part.start == part.end => {}
+            _ => self.parts.push(part),
+        }
+    }
+
+    /// Inserts a batch before the one that begins at a position of the present file, or at the end.
+    pub(super) fn insert_before(&mut self, position: Option<u64>, part: Part) {
+        let parts = std::mem::take(&mut self.parts);
+        let mut is_inserted = false;
+        for old in parts {
+            match position.filter(|position| !is_inserted && (old.start..old.end).contains(position)) {
+                Some(position) => {
+                    self.push(Part { end: position, ..old });
+                    self.push(part);
+                    let prefix = old.prefix.filter(|_| position == old.start);
+                    self.push(Part { start: position, prefix, ..old });
+                    is_inserted = true;
+                }
+                None => self.push(old),
+            }
+        }
+        if !is_inserted {
+            self.push(part);
+        }
+    }
+
+    /// Whether they are all bytes of a file of this size, unchanged.
+    pub(super) fn is_whole(&self, size: u64) -> bool {
+        match self.parts[..] {
+            [] => size == 0,
+            [part] => part == Part { start: 0, end: size, prefix: None },
+            _ => false,
+        }
+    }
+
+    /// Bytes.
+    pub(super) fn size(&self) -> u64 {
+        self.parts.iter().map(|part| part.end - part.start).sum()
+    }
+
+    /// Calls a function with each batch, by its position in the new file, and its position in the present one.
+    pub(super) fn for_each_batch(
+        &self,
+        log: &mut LogFile,
+        mut visit: impl FnMut(&Batch, u64) -> Result<()>,
+    ) -> Result<()> {
+        let (mut buffer, mut offset) = (Vec::new(), 0);
+        for part in &self.parts {
+            let mut at = part.start;
+            while at < part.end {
+                log.interrupt().check()?;
+                let available = part.end - at;
+                let wanted = usize::try_from(available).unwrap_or(V2_HEADER).min(V2_HEADER);
+                let mut bytes = log.read(at, wanted)?.to_vec();
+                patch(&mut bytes, part.prefix.filter(|_| at == part.start));
+                let parsed = BatchHeader::parse(&bytes, available);
+                // the survey has parsed it before
+                let Ok(mut header) = parsed else { break };
+                if header.is_wrapper() {
+                    let mut bytes = log.read(at, usize::try_from(header.size).unwrap_or(0))?.to_vec();
+                    patch(&mut bytes, part.prefix.filter(|_| at == part.start));
+                    if header.resolve_base_offset(&bytes, &mut buffer).is_err() {
+                        break;
+                    }
+                }
+                visit(&Batch { position: offset + (at - part.start), header }, at)?;
+                at += u64::from(header.size);
+            }
+            offset += part.end - part.start;
+        }
+        Ok(())
+    }
+
+    /// Stages them as the new `.log`, with the modification time of the present one: Kafka takes it for the time of records without
+    /// timestamps.
+    pub(super) fn stage(&self, directory: &Directory, name: &str) -> Result<Staged> {
+        let source = directory.open_file(name)?;
+        directory.stage_with(name, STAGED, |file| {
+            let (mut chunk, mut to) = (Vec::new(), 0);
+            for part in &self.parts {
+                let mut at = part.start;
+                while at < part.end {
+                    let length = usize::try_from(part.end - at).unwrap_or(CHUNK).min(CHUNK);
+                    chunk.resize(length, 0);
+                    source.read_exact_at(at, &mut chunk)?;
+                    patch(&mut chunk, part.prefix.filter(|_| at == part.start));
+                    file.write_all_at(&chunk, to)?;
+                    at += length as u64;
+                    to += length as u64;
+                }
+            }
+            file.set_modified(source.identity())
+        })
+    }
+}
+
+/// Replaces the first bytes.
+pub(super) fn patch(bytes: &mut [u8], prefix: Option<[u8; PREFIX_BYTES]>) {
+    if let (Some(prefix), Some(start)) = (prefix, bytes.get_mut(..PREFIX_BYTES)) {
+        start.copy_from_slice(&prefix);
+    }
+}

@@ -1,0 +1,137 @@
+//! What the batches of a segment say after the repair, and the index files that follow from them.
+
+use super::contents::Contents;
+use super::index_check::IndexCheck;
+use crate::config::LogConfig;
+use crate::error::Result;
+use crate::fs::Directory;
+use crate::fs::names::{FileKind, segment_file};
+use crate::index::due_entries::EntryRule;
+use crate::segment::{LogFile, PartBuilder, is_relative};
+
+/// What the batches of a segment say, after the repair.
+#[derive(Debug, Default)]
+pub(super) struct Derived {
+    pub(super) batches: u64,
+    /// The offset after the last batch; `None` if there is none.
+    pub(super) end_offset: Option<i64>,
+    /// Each leader epoch and its first offset, as the batches follow each other.
+    pub(super) epochs: Vec<(i32, i64)>,
+    /// The offset of the first batch.
+    pub(super) first_offset: Option<i64>,
+    /// The start of a gap between two batches that contains the durable offset.
+    pub(super) gap_at_durable: Option<i64>,
+    /// The kinds of the index files that do not match the batches.
+    pub(super) stale: Vec<FileKind>,
+}
+
+/// The name of each index file of a segment; `None` if there is none.
+pub(super) type IndexNames = Vec<(FileKind, Option<String>)>;
+
+/// How indexes are filled under these settings.
+pub(super) fn entry_rule(config: &LogConfig) -> EntryRule {
+    EntryRule {
+        interval_bytes: u64::from(config.index_interval_bytes),
+        max_index_size: u64::from(config.segment_index_bytes),
+    }
+}
+
+/// The bytes of index files.
+pub(super) type IndexFiles = Vec<(FileKind, Vec<u8>)>;
+
+/// A segment, as it is after the repair.
+pub(super) struct NewSegment<'a> {
+    pub(super) directory: &'a Directory,
+    pub(super) base_offset: i64,
+    pub(super) contents: &'a Contents,
+    pub(super) rule: EntryRule,
+    /// Whether it is the last one.
+    pub(super) is_last: bool,
+}
+
+impl NewSegment<'_> {
+    /// The bytes of the indexes; none if the segment has offsets to which no index can refer.
+    pub(super) fn indexes(&self, log: &mut LogFile) -> Result<IndexFiles> {
+        let mut builder = PartBuilder::new(self.base_offset, 0, self.rule);
+        let mut is_far = false;
+        self.contents.for_each_batch(log, |batch, _| {
+            is_far |= !is_relative(batch.header.last_offset, self.base_offset);
+            builder.add(batch);
+            Ok(())
+        })?;
+        if is_far {
+            // a split of the segment gives it indexes
+            return Ok(Vec::new());
+        }
+        Ok(builder.finish()?.indexes.files().map(|(kind, bytes)| (kind, bytes.to_vec())).to_vec())
+    }
+
+    /// Reads the batches, and compares the index files with them. `names`: the present names of the index files; `durable`: the
+    /// durable offset of a `LogWriter`.
+    pub(super) fn derive(
+        &self,
+        names: &IndexNames,
+        durable: Option<i64>,
+        log: &mut LogFile,
+    ) -> Result<Derived> {
+        let mut derived = Derived::default();
+        let mut check = IndexCheck::new(self.base_offset);
+        for (kind, name) in names {
+            if let Some(name) = name {
+                check.read(self.directory, *kind, name, self.contents.size())?;
+            }
+        }
+        self.contents.for_each_batch(log, |batch, _| {
+            derived.add(
+                batch.header.base_offset,
+                batch.header.last_offset,
+                batch.header.leader_epoch,
+                durable,
+            );
+            check.add(batch);
+            Ok(())
+        })?;
+        for (kind, bytes) in self.indexes(log)? {
+            if !check.matches(kind, bytes.is_empty(), self.is_last) && !self.is_same(names, kind, &bytes)? {
+                derived.stale.push(kind);
+            }
+        }
+        Ok(derived)
+    }
+
+    /// Whether an index file has exactly these bytes.
+    fn is_same(&self, names: &IndexNames, kind: FileKind, bytes: &Vec<u8>) -> Result<bool> {
+        let name = names.iter().find(|(named, _)| *named == kind).and_then(|(_, name)| name.as_ref());
+        let Some(name) = name else { return Ok(false) };
+        let size = bytes.len() as u64;
+        Ok(self.directory.identity_of(name)?.is_some_and(|file| file.size == size)
+            && self.directory.read_small(name, size)?.as_ref() == Some(bytes))
+    }
+}
+
+impl Derived {
+    fn add(&mut self, first_offset: i64, last_offset: i64, epoch: i32, durable: Option<i64>) {
+        self.batches += 1;
+        self.first_offset.get_or_insert(first_offset);
+        let end = self.end_offset.replace(last_offset + 1);
+        if let (Some(end), Some(durable)) = (end, durable)
+            && end < durable
+            && durable <= first_offset
+        {
+            self.gap_at_durable = Some(end);
+        }
+        if epoch >= 0 && self.epochs.last().is_none_or(|(last, _)| *last != epoch) {
+            self.epochs.push((epoch, first_offset));
+        }
+    }
+}
+
+/// The names of the index files that exist, after a replacement is finished.
+pub(super) fn live_names(directory: &Directory, base_offset: i64) -> Result<IndexNames> {
+    let mut names = IndexNames::new();
+    for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
+        let name = segment_file(base_offset, kind);
+        names.push((kind, directory.identity_of(&name)?.map(|_| name)));
+    }
+    Ok(names)
+}

@@ -1,0 +1,107 @@
+//! Index files, compared with the batches that they refer to.
+
+use crate::error::Result;
+use crate::fs::Directory;
+use crate::fs::names::FileKind;
+use crate::index::Entry;
+use crate::segment::Batch;
+use crate::types::{OffsetPosition, TimestampOffset};
+
+/// Entries that are compared with the batches in their order.
+struct Pending<E> {
+    entries: Vec<E>,
+    /// The number of entries that batches have confirmed.
+    confirmed: usize,
+}
+
+impl<E: Copy> Pending<E> {
+    fn new(entries: Vec<E>) -> Self {
+        Self { entries, confirmed: 0 }
+    }
+
+    fn next(&self) -> Option<E> {
+        self.entries.get(self.confirmed).copied()
+    }
+
+    fn is_right(&self, is_new_empty: bool) -> bool {
+        self.confirmed == self.entries.len() && (is_new_empty || !self.entries.is_empty())
+    }
+}
+
+/// The comparison of a segment's indexes with its batches.
+pub(super) struct IndexCheck {
+    base_offset: i64,
+    /// The largest timestamp so far.
+    largest: i64,
+    offsets: Option<Pending<OffsetPosition>>,
+    times: Option<Pending<TimestampOffset>>,
+}
+
+impl IndexCheck {
+    pub(super) fn new(base_offset: i64) -> Self {
+        Self { base_offset, largest: -1, offsets: None, times: None }
+    }
+
+    /// Reads an index file. `log_size`: the size of the `.log`.
+    pub(super) fn read(
+        &mut self,
+        directory: &Directory,
+        kind: FileKind,
+        name: &str,
+        log_size: u64,
+    ) -> Result<()> {
+        // the smallest batch has 26 bytes, an entry at most 12; a preallocated index is larger, and not trimmed
+        let Some(file) = directory.identity_of(name)?.filter(|file| file.size <= log_size.saturating_add(12))
+        else {
+            return Ok(());
+        };
+        let bytes = directory.read_small(name, file.size)?.unwrap_or_default();
+        match kind {
+            FileKind::OffsetIndex => self.offsets = entries(&bytes, self.base_offset).map(Pending::new),
+            _ => self.times = entries(&bytes, self.base_offset).map(Pending::new),
+        }
+        Ok(())
+    }
+
+    /// Compares the entries with the next batch.
+    pub(super) fn add(&mut self, batch: &Batch) {
+        let header = &batch.header;
+        if let Some(pending) = &mut self.offsets
+            && let Some(entry) = pending.next()
+            && u64::try_from(entry.position) == Ok(batch.position)
+            // old versions of Kafka stored the first offset
+            && [header.base_offset, header.last_offset].contains(&entry.offset)
+        {
+            pending.confirmed += 1;
+        }
+        self.largest = self.largest.max(header.max_timestamp);
+        while let Some(pending) = &mut self.times
+            && let Some(entry) = pending.next()
+            && (header.base_offset..=header.last_offset).contains(&entry.offset)
+            && entry.timestamp == header.max_timestamp
+            && entry.timestamp == self.largest
+        {
+            pending.confirmed += 1;
+        }
+    }
+
+    /// Whether every entry has a batch. `is_new_empty`: whether a new index has no entry; `is_last`: whether the segment is the last
+    /// one. In the others the last time entry has the largest timestamp.
+    pub(super) fn matches(&self, kind: FileKind, is_new_empty: bool, is_last: bool) -> bool {
+        match kind {
+            FileKind::OffsetIndex => {
+                self.offsets.as_ref().is_some_and(|pending| pending.is_right(is_new_empty))
+            }
+            _ => self.times.as_ref().is_some_and(|pending| {
+                let last = pending.entries.last().map_or(-1, |last| last.timestamp);
+                pending.is_right(is_new_empty) && (is_last || last == self.largest)
+            }),
+        }
+    }
+}
+
+/// The entries of an index file; `None` if its size is not that of whole entries.
+fn entries<const SIZE: usize, E: Entry<SIZE>>(bytes: &[u8], base_offset: i64) -> Option<Vec<E>> {
+    let (slots, rest) = bytes.as_chunks::<SIZE>();
+    rest.is_empty().then(|| slots.iter().map(|slot| E::decode(slot, base_offset)).collect())
+}

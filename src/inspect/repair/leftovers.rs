@@ -1,0 +1,69 @@
+//! Files that do not belong to the log: what an interrupted compaction, split or deletion left, indexes without a `.log`, and names
+//! with which a broker cannot load the partition.
+
+use std::collections::BTreeSet;
+
+use super::repair_plan::RepairPolicy;
+use crate::error::Result;
+use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::{Directory, FileType, STAGED, SegmentFile};
+use crate::log::{Log, Replacement};
+use crate::writer::replaced;
+
+/// What is done with the files of an interrupted replacement, and which files are removed.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers {
+    /// Temporary files of an interrupted truncation or repair.
+    pub(super) staged: Vec<String>,
+    /// The replacement to finish or to undo.
+    pub(super) replacement: Replacement,
+    /// Live files that it replaces.
+    pub(super) replaced: Vec<SegmentFile>,
+    /// Files that are removed, and why.
+    pub(super) removed: Vec<(String, &'static str)>,
+}
+
+/// Finds the leftovers of a directory. `bases`: the base offsets of the segments that are read.
+///
+/// # Errors
+/// [`Error::Corrupt`](crate::Error::Corrupt) if a committed replacement contradicts the segments that it would replace, with the
+/// policy `torn_tail`; the other policies keep these segments.
+pub(super) fn find(directory: &Directory, log: &Log, policy: RepairPolicy) -> Result<Leftovers> {
+    let mut found = Leftovers { replacement: log.replacement()?, ..Leftovers::default() };
+    let mut rejected = BTreeSet::new();
+    if let Err(contradiction) = found.replacement.ensure_consistent(directory) {
+        if policy == RepairPolicy::TornTail {
+            return Err(contradiction);
+        }
+        rejected.extend(found.replacement.committed.drain(..).map(|file| file.name));
+        found.replacement.ranges.clear();
+    }
+    found.replaced = replaced(directory, &found.replacement)?;
+    let bases: BTreeSet<_> = log.segments().iter().map(|segment| segment.base_offset()).collect();
+    let mut entries = directory.entries()?;
+    entries.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+    for (name, file_type) in entries {
+        if file_type != FileType::RegularFile {
+            continue;
+        }
+        if name.strip_suffix(STAGED).and_then(SegmentFileName::parse).is_some() {
+            found.staged.push(name);
+            continue;
+        }
+        let reason = match SegmentFileName::parse(&name) {
+            _ if rejected.contains(&name) => "it contradicts the segments that it would replace",
+            None if FileKind::of_name(&name).is_some() => {
+                "a broker takes it for a file of a segment, but its name has no base offset of 20 digits"
+            }
+            Some(SegmentFileName { stage: Stage::Deleted, .. }) => "its segment was deleted",
+            Some(SegmentFileName { base_offset, kind, stage: Stage::Live })
+                if kind != FileKind::Log && kind != FileKind::Snapshot && !bases.contains(&base_offset) =>
+            {
+                "it is an index without a .log"
+            }
+            _ => continue,
+        };
+        found.removed.push((name, reason));
+    }
+    Ok(found)
+}

@@ -1,0 +1,94 @@
+//! Mends a damaged partition: a plan first, and the changes only if the caller asks for them.
+//!
+//! ```text
+//!   survey ──▶ decide ──▶ plan ──▶ apply
+//!   runs of      what         report,       quarantine, staged files, renames
+//!   batches,     remains of   stale
+//!   damage       each .log    files
+//! ```
+//!
+//! What is damage is decided by the walk that readers use ([`crate::segment`]): after a repair, a reader finds none. Bytes that are
+//! taken out are kept in `quarantine/`, in the partition directory.
+
+mod apply;
+mod contents;
+mod correction;
+mod decide;
+mod derived;
+mod epochs;
+mod index_check;
+mod leftovers;
+mod plan;
+mod repair_plan;
+mod survey;
+
+use std::path::Path;
+
+pub use repair_plan::{LostRange, RepairAction, RepairActionKind, RepairPlan, RepairPolicy};
+
+use crate::config::LogConfig;
+use crate::error::Result;
+use crate::fs::{Directory, PartitionLocks};
+use crate::state::data_directory::DataDirectory;
+use crate::types::Interrupt;
+
+/// How a partition is repaired.
+#[derive(Debug, Clone, Default)]
+pub struct RepairOptions {
+    /// What is mended.
+    pub policy: RepairPolicy,
+    /// The settings of the topic. `index.interval.bytes` and `segment.index.bytes` determine the entries of rebuilt indexes.
+    pub config: LogConfig,
+    /// Called during long work.
+    pub interrupt: Interrupt,
+}
+
+const ADVICE: &str = "give the path of a partition directory, such as data/orders-0";
+
+/// What a repair of a partition directory would change. Changes nothing.
+///
+/// # Errors
+/// [`Error::Corrupt`](crate::Error::Corrupt) for damage that the policy does not mend; the error names the policies that do.
+/// [`Error::Locked`](crate::Error::Locked) if a broker or a writer has the partition open.
+/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for batches that this version cannot read: they are not damage.
+/// [`Error::Io`](crate::Error::Io).
+pub fn plan_repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairPlan> {
+    plan_repair_in(&Directory::open(path.as_ref(), ADVICE)?, options)
+}
+
+/// [`plan_repair`] of an open directory.
+///
+/// # Errors
+/// As [`plan_repair`].
+pub fn plan_repair_in(directory: &Directory, options: &RepairOptions) -> Result<RepairPlan> {
+    options.config.validate()?;
+    DataDirectory::refuse_itself(directory)?;
+    PartitionLocks::probe(directory)?;
+    plan::plan(directory, options, false).map(|plan| plan.report)
+}
+
+/// Repairs a partition directory, under the locks of its writer, and returns what was changed. If there is nothing to repair,
+/// nothing is changed.
+///
+/// After a crash at any point it can be called again, with the same result. Readers meanwhile find a valid log, with or without the
+/// damage.
+///
+/// # Errors
+/// As [`plan_repair`].
+pub fn repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairPlan> {
+    let directory = Directory::open(path.as_ref(), ADVICE)?;
+    DataDirectory::refuse_itself(&directory)?;
+    directory.check_writable()?;
+    repair_in(&directory, options)
+}
+
+/// [`repair`] of an open directory.
+///
+/// # Errors
+/// As [`plan_repair`].
+pub fn repair_in(directory: &Directory, options: &RepairOptions) -> Result<RepairPlan> {
+    options.config.validate()?;
+    let _locks = PartitionLocks::take(directory)?;
+    let plan = plan::plan(directory, options, true)?;
+    apply::apply(directory, plan, options)
+}

@@ -1,0 +1,376 @@
+//! Makes the plan: reads everything, changes nothing.
+
+use std::path::PathBuf;
+
+use super::RepairOptions;
+use super::contents::Contents;
+use super::decide::{Taken, Target, decide};
+use super::derived::{self, Derived, IndexNames, NewSegment};
+use super::epochs;
+use super::leftovers::{self, Leftovers};
+use super::repair_plan::{LostRange, RepairAction, RepairActionKind, RepairPlan};
+use super::survey::{Survey, survey};
+use crate::error::{Malformed, Result};
+use crate::fs::names::{FileKind, segment_file, segment_files_of};
+use crate::fs::{Directory, SegmentFile};
+use crate::log::{Log, LogOptions};
+use crate::segment::SCAN_READ;
+use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
+use crate::state::clean_marker::{CleanMarker, durable_offset};
+use crate::state::data_directory::DataDirectory;
+use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+use crate::state::offset_checkpoint::{LOG_START_OFFSETS, RECOVERY_POINTS};
+use crate::types::Io;
+use crate::writer::Quarantined;
+
+/// A plan: the public report, and the inputs of `apply`.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) report: RepairPlan,
+    pub(super) data_directory: Option<DataDirectory>,
+    pub(super) checkpoint: Option<Checkpoint>,
+    pub(super) quarantined: Vec<Quarantined>,
+    pub(super) leftovers: Leftovers,
+    /// Segments that are removed, ascending.
+    pub(super) removed_segments: Vec<i64>,
+    /// Segments whose `.log` or indexes are replaced, ascending.
+    pub(super) mended: Vec<Mended>,
+    pub(super) epochs: Option<LeaderEpochs>,
+    /// The durable offset to write.
+    pub(super) durable: Option<i64>,
+    pub(super) log_start_offset: i64,
+}
+
+/// A segment whose files are replaced.
+#[derive(Debug)]
+pub(super) struct Mended {
+    pub(super) base_offset: i64,
+    pub(super) contents: Contents,
+    /// Whether the `.log` is replaced.
+    pub(super) is_changed: bool,
+    /// The indexes that are built.
+    pub(super) stale: Vec<FileKind>,
+}
+
+/// How the log is opened: nothing is mapped, because files are replaced.
+pub(super) fn log_options(options: &RepairOptions) -> LogOptions {
+    LogOptions { io: Io::Pread, interrupt: options.interrupt, ..LogOptions::default() }
+}
+
+/// Makes the plan. `from_disk`: reads the `.log` files from the disk and not from the page cache, before a repair.
+pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bool) -> Result<Plan> {
+    let checkpoint = Checkpoint::read(directory)?;
+    if checkpoint.is_some_and(|checkpoint| checkpoint.starting_at.is_some()) {
+        let expected = "a log that is not being emptied (open it with a LogWriter once, which finishes that)";
+        return Err(Malformed::new(expected, CHECKPOINT).at(directory.path_of(CHECKPOINT), 0, None));
+    }
+    let data_directory = DataDirectory::around(directory)?;
+    let log = Log::open_in(directory.clone(), log_options(options))?;
+    let leftovers = leftovers::find(directory, &log, options.policy)?;
+    let durable = durable_offset(directory, CleanMarker::read(directory)?.as_ref())?;
+    let targets = decide(survey(&log, from_disk)?, options.policy, durable)?;
+    let builder = Builder {
+        directory,
+        options,
+        actions: Vec::new(),
+        lost_ranges: Vec::new(),
+        quarantined: Vec::new(),
+        durable: durable.filter(|_| options.policy.lowers_durable_offset()),
+        log_start_offset: log.log_start_offset(),
+    };
+    builder.plan(targets, leftovers, checkpoint, data_directory)
+}
+
+struct Builder<'a> {
+    directory: &'a Directory,
+    options: &'a RepairOptions,
+    actions: Vec<RepairAction>,
+    lost_ranges: Vec<LostRange>,
+    quarantined: Vec<Quarantined>,
+    durable: Option<i64>,
+    log_start_offset: i64,
+}
+
+impl Builder<'_> {
+    fn plan(
+        mut self,
+        targets: Vec<Target>,
+        leftovers: Leftovers,
+        checkpoint: Option<Checkpoint>,
+        data_directory: Option<DataDirectory>,
+    ) -> Result<Plan> {
+        let directory = self.directory;
+        self.add_replacement(&leftovers)?;
+        let removed_segments = self.add_all_taken(&targets)?;
+        let kept: Vec<_> = targets.into_iter().filter(|target| !target.is_removed).collect();
+        let segments: Vec<_> = kept.iter().map(|target| target.survey.base_offset()).collect();
+        let (mut mended, mut all_derived) = (Vec::new(), Vec::new());
+        let kept_bytes = kept.iter().map(|target| target.contents.size()).sum();
+        for (number, target) in kept.into_iter().enumerate() {
+            let names = leftovers.present_names(directory, target.survey.base_offset())?;
+            let derived = self.derive(&target, &names, number + 1 == segments.len())?;
+            self.add_stale(target.survey.base_offset(), &names, &derived.stale)?;
+            let is_changed = target.is_changed();
+            if is_changed || !derived.stale.is_empty() {
+                mended.push(Mended {
+                    base_offset: target.survey.base_offset(),
+                    contents: target.contents,
+                    is_changed,
+                    stale: derived.stale.clone(),
+                });
+            }
+            all_derived.push(derived);
+        }
+        let data_end = all_derived.iter().rev().find_map(|derived| derived.end_offset);
+        let last_base = segments.last().copied().unwrap_or(0);
+        let end_offset = data_end.unwrap_or(last_base).max(last_base);
+        for (name, reason) in &leftovers.removed {
+            self.remove_file(name, reason)?;
+        }
+        let epochs = self.add_epochs(&all_derived, end_offset)?;
+        let durable = self.lowered_durable_offset(&all_derived, end_offset);
+        self.add_checkpoints(data_directory.as_ref(), end_offset)?;
+        let report = RepairPlan {
+            path: self.directory.path().to_owned(),
+            policy: self.options.policy,
+            is_applied: false,
+            actions: self.actions,
+            lost_ranges: self.lost_ranges,
+            kept_batches: all_derived.iter().map(|derived| derived.batches).sum(),
+            kept_bytes,
+            segments,
+            log_end_offset: end_offset,
+        };
+        Ok(Plan {
+            report,
+            data_directory,
+            checkpoint,
+            quarantined: self.quarantined,
+            leftovers,
+            removed_segments,
+            mended,
+            epochs,
+            durable,
+            log_start_offset: self.log_start_offset,
+        })
+    }
+
+    /// What is taken out of each `.log`; returns the segments that are removed.
+    fn add_all_taken(&mut self, targets: &[Target]) -> Result<Vec<i64>> {
+        let mut removed = Vec::new();
+        for target in targets {
+            for taken in &target.taken {
+                self.add_taken(&target.survey, taken)?;
+            }
+            if target.is_removed {
+                removed.push(target.survey.base_offset());
+                for name in segment_files_of(target.survey.base_offset()) {
+                    if FileKind::of_name(&name) != Some(FileKind::Log) {
+                        self.quarantine_file(&name, &name)?;
+                    }
+                }
+            }
+        }
+        Ok(removed)
+    }
+
+    fn act(&mut self, kind: RepairActionKind, name: &str, reason: impl Into<String>) {
+        self.actions.push(RepairAction {
+            kind,
+            file: self.directory.path_of(name),
+            start_position: 0,
+            end_position: 0,
+            reason: reason.into(),
+            quarantine: None,
+        });
+    }
+
+    /// Plans a copy of a whole file.
+    fn quarantine_file(&mut self, name: &str, live_name: &str) -> Result<Option<PathBuf>> {
+        if self.directory.identity_of(name)?.is_none() {
+            return Ok(None);
+        }
+        let found = Quarantined::find_range(self.directory, name, live_name, 0..u64::MAX)?;
+        let path = found.as_ref().map(|found| found.path(self.directory));
+        self.quarantined.extend(found);
+        Ok(path)
+    }
+
+    fn remove_file(&mut self, name: &str, reason: &str) -> Result<()> {
+        let size = self.directory.identity_of(name)?.map_or(0, |file| file.size);
+        let quarantine = self.quarantine_file(name, name)?;
+        self.actions.push(RepairAction {
+            kind: RepairActionKind::RemoveFile,
+            file: self.directory.path_of(name),
+            start_position: 0,
+            end_position: size,
+            reason: reason.to_owned(),
+            quarantine,
+        });
+        Ok(())
+    }
+
+    /// Files of an interrupted compaction or split.
+    fn add_replacement(&mut self, leftovers: &Leftovers) -> Result<()> {
+        for name in &leftovers.replacement.uncommitted {
+            self.remove_file(name, "an interrupted compaction or split wrote it")?;
+        }
+        for SegmentFile { name, .. } in &leftovers.replaced {
+            self.remove_file(name, "a compaction or a split replaces it")?;
+        }
+        for SegmentFile { name, .. } in &leftovers.replacement.committed {
+            self.act(RepairActionKind::FinishReplacement, name, "a compaction or a split is committed");
+        }
+        Ok(())
+    }
+
+    fn add_taken(&mut self, survey: &Survey, taken: &Taken) -> Result<()> {
+        let live = segment_file(survey.base_offset(), FileKind::Log);
+        let is_kept_elsewhere = taken.kind != RepairActionKind::MoveBatch;
+        let quarantined = if is_kept_elsewhere {
+            Quarantined::find_range(self.directory, &survey.name(), &live, taken.start..taken.end)?
+        } else {
+            None
+        };
+        let quarantine = quarantined.as_ref().map(|found| found.path(self.directory));
+        self.quarantined.extend(quarantined);
+        let file = self.directory.path_of(&live);
+        if let Some((start_offset, end_offset)) = taken.lost {
+            self.lost_ranges.push(LostRange {
+                file: file.clone(),
+                start_position: taken.start,
+                end_position: taken.end,
+                start_offset,
+                end_offset,
+                reason: taken.reason.clone(),
+                quarantine: quarantine.clone(),
+            });
+        }
+        self.actions.push(RepairAction {
+            kind: taken.kind,
+            file,
+            start_position: taken.start,
+            end_position: taken.end,
+            reason: taken.reason.clone(),
+            quarantine,
+        });
+        Ok(())
+    }
+
+    fn derive(&self, target: &Target, names: &IndexNames, is_last: bool) -> Result<Derived> {
+        let base_offset = target.survey.base_offset();
+        let mut log = target.survey.segment.log_file(SCAN_READ)?;
+        let segment = NewSegment {
+            directory: self.directory,
+            base_offset,
+            contents: &target.contents,
+            rule: derived::entry_rule(&self.options.config),
+            is_last,
+        };
+        segment.derive(names, self.durable, &mut log)
+    }
+
+    fn add_stale(&mut self, base_offset: i64, names: &IndexNames, stale: &[FileKind]) -> Result<()> {
+        for kind in stale {
+            let name = segment_file(base_offset, *kind);
+            let present =
+                names.iter().find(|(named, _)| named == kind).and_then(|(_, present)| present.as_ref());
+            let (size, quarantine) = match present {
+                Some(present) => (
+                    self.directory.identity_of(present)?.map(|file| file.size),
+                    self.quarantine_file(present, &name)?,
+                ),
+                None => (None, None),
+            };
+            let reason = match size {
+                None => "the file is missing",
+                Some(0) => "the file has no entry",
+                Some(_) => "its entries do not match the batches",
+            };
+            self.actions.push(RepairAction {
+                kind: RepairActionKind::Rebuild,
+                file: self.directory.path_of(&name),
+                start_position: 0,
+                end_position: size.unwrap_or(0),
+                reason: reason.to_owned(),
+                quarantine,
+            });
+        }
+        Ok(())
+    }
+
+    fn add_epochs(&mut self, all_derived: &[Derived], end_offset: i64) -> Result<Option<LeaderEpochs>> {
+        let of_batches = epochs::epochs_of(all_derived.iter());
+        let Some((wanted, reason)) = epochs::new_epochs(self.directory, &of_batches, end_offset)? else {
+            return Ok(None);
+        };
+        let name = LEADER_EPOCH_CHECKPOINT;
+        let size = self.directory.identity_of(name)?.map_or(0, |file| file.size);
+        let quarantine = self.quarantine_file(name, name)?;
+        self.actions.push(RepairAction {
+            kind: RepairActionKind::ReplaceLeaderEpochs,
+            file: self.directory.path_of(name),
+            start_position: 0,
+            end_position: size,
+            reason,
+            quarantine,
+        });
+        Ok(Some(wanted))
+    }
+
+    /// The durable offset that the log has after the repair, if it is lower than the present one: a writer refuses a log that ends
+    /// below it, or has no batch that ends there.
+    fn lowered_durable_offset(&mut self, all_derived: &[Derived], end_offset: i64) -> Option<i64> {
+        let durable = self.durable?;
+        let mut lowered = (durable > end_offset).then_some(end_offset);
+        let mut end = None;
+        for derived in all_derived {
+            if let (Some(end), Some(first)) = (end, derived.first_offset)
+                && end < durable
+                && durable <= first
+            {
+                lowered = Some(end);
+            }
+            lowered = derived.gap_at_durable.or(lowered);
+            end = derived.end_offset.or(end);
+        }
+        if let Some(lowered) = lowered {
+            let reason = format!(
+                "the log was synced up to offset {durable}, and continues up to offset {lowered} only"
+            );
+            self.act(RepairActionKind::LowerCheckpoint, DURABLE, reason);
+        }
+        // without the file, the offset is that of the clean marker, which is removed
+        lowered.filter(|_| DurableOffsetFile::read(self.directory).is_ok_and(|known| known.is_some()))
+    }
+
+    fn add_checkpoints(&mut self, data_directory: Option<&DataDirectory>, end_offset: i64) -> Result<()> {
+        let Some(data_directory) = data_directory else { return Ok(()) };
+        let start = data_directory.log_start_offset()?;
+        let point = data_directory.recovery_point()?;
+        for (name, offset) in [(LOG_START_OFFSETS, start), (RECOVERY_POINTS, point)] {
+            if let Some(offset) = offset.filter(|offset| *offset > end_offset) {
+                let reason = format!("offset {offset} is above offset {end_offset}, the end of the log");
+                self.act(RepairActionKind::LowerCheckpoint, &format!("../{name}"), reason);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Leftovers {
+    /// The present names of a segment's index files, as they are after the replacement is finished.
+    fn present_names(&self, directory: &Directory, base_offset: i64) -> Result<IndexNames> {
+        let matches =
+            |file: &&SegmentFile, kind| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
+        let mut names = derived::live_names(directory, base_offset)?;
+        for (kind, name) in &mut names {
+            if let Some(file) = self.replacement.committed.iter().find(|file| matches(file, *kind)) {
+                *name = Some(file.name.clone());
+            } else if self.replaced.iter().any(|file| matches(&file, *kind)) {
+                *name = None;
+            }
+        }
+        Ok(names)
+    }
+}

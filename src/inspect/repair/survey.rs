@@ -1,0 +1,172 @@
+//! What the `.log` of a segment consists of: runs of whole batches, and damage between them. The walk is that of a scan.
+
+use std::sync::Arc;
+
+use crate::error::{Malformed, Result};
+use crate::log::Log;
+use crate::record::BatchHeader;
+use crate::segment::{Batch, Preceding, SCAN_READ, Segment, Step};
+
+/// The bytes of a segment's `.log`.
+#[derive(Debug)]
+pub(super) struct Survey {
+    pub(super) segment: Arc<Segment>,
+    /// The size of the file.
+    pub(super) size: u64,
+    /// They cover the file from its first byte to its last.
+    pub(super) pieces: Vec<Piece>,
+}
+
+#[derive(Debug)]
+pub(super) enum Piece {
+    Intact(Run),
+    Damaged(Damaged),
+}
+
+/// Whole batches without other bytes between them.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) batches: u64,
+    pub(super) first: BatchHeader,
+    pub(super) last: BatchHeader,
+}
+
+/// Bytes that are no batch, or a batch that contradicts its neighbours.
+#[derive(Debug)]
+pub(super) struct Damaged {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The first offset that may be missing.
+    pub(super) start_offset: i64,
+    /// The offset of the batch after it; `None` if no whole batch follows in the segment.
+    pub(super) end_offset: Option<i64>,
+    pub(super) malformed: Malformed,
+    /// The state before it.
+    pub(super) before: Option<Preceding>,
+    /// Whether all bytes are zero: preallocated space, or blocks that were never written.
+    pub(super) is_zero: bool,
+}
+
+impl Survey {
+    /// The base offset of the segment.
+    pub(super) fn base_offset(&self) -> i64 {
+        self.segment.base_offset()
+    }
+
+    /// The present name of the `.log`: it ends in `.swap` if a committed replacement is not renamed yet.
+    pub(super) fn name(&self) -> String {
+        self.segment.path().file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    }
+
+    /// The first whole batch.
+    pub(super) fn first_batch(&self) -> Option<&BatchHeader> {
+        self.runs().next().map(|run| &run.first)
+    }
+
+    /// The offset after the last whole batch; the base offset if there is none.
+    pub(super) fn end_offset(&self) -> i64 {
+        self.runs().last().map_or(self.base_offset(), |run| run.last.last_offset + 1)
+    }
+
+    fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.pieces.iter().filter_map(|piece| match piece {
+            Piece::Intact(run) => Some(run),
+            Piece::Damaged(_) => None,
+        })
+    }
+
+    fn add_batch(&mut self, batch: &Batch) {
+        match self.pieces.last_mut() {
+            Some(Piece::Intact(run)) => {
+                run.end = batch.end();
+                run.batches += 1;
+                run.last = batch.header;
+            }
+            _ => self.pieces.push(Piece::Intact(Run {
+                start: batch.position,
+                end: batch.end(),
+                batches: 1,
+                first: batch.header,
+                last: batch.header,
+            })),
+        }
+    }
+
+    fn add_damage(&mut self, damaged: Damaged) {
+        match self.pieces.last_mut() {
+            // the batch at which the walk resumed turned out to be damaged, too
+            Some(Piece::Damaged(last)) => {
+                last.end = damaged.end;
+                last.end_offset = damaged.end_offset;
+                last.is_zero &= damaged.is_zero;
+            }
+            _ => self.pieces.push(Piece::Damaged(damaged)),
+        }
+    }
+}
+
+/// Reads every segment of a log. `from_disk`: drops the cached pages of each file first.
+///
+/// # Errors
+/// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for batches that this version cannot read: they are not damage.
+pub(super) fn survey(log: &Log, from_disk: bool) -> Result<Vec<Survey>> {
+    let mut surveys = Vec::with_capacity(log.segments().len());
+    let mut leader_epoch = -1;
+    for segment in log.segments().iter() {
+        if from_disk {
+            segment.forget_cached()?;
+        }
+        let (survey, last_epoch) = survey_segment(log, segment, leader_epoch)?;
+        leader_epoch = last_epoch;
+        surveys.push(survey);
+    }
+    Ok(surveys)
+}
+
+fn survey_segment(log: &Log, segment: &Arc<Segment>, leader_epoch: i32) -> Result<(Survey, i32)> {
+    let size = segment.file_size()?;
+    let mut survey = Survey { segment: Arc::clone(segment), size, pieces: Vec::new() };
+    let mut walk = segment.walk_after(leader_epoch, SCAN_READ)?;
+    loop {
+        log.options().interrupt.check()?;
+        let before = walk.before;
+        let damage = match walk.step_through()? {
+            Step::End => break,
+            Step::Batch(batch) => {
+                survey.add_batch(&batch);
+                continue;
+            }
+            Step::Damage(damage) => damage,
+        };
+        if damage.malformed.unsupported {
+            return Err(segment.corrupt(&damage));
+        }
+        let span = segment.resume(&mut walk, &damage)?;
+        survey.add_damage(Damaged {
+            start: span.start_position,
+            end: span.end_position,
+            start_offset: span.start_offset,
+            end_offset: span.end_offset,
+            malformed: damage.malformed,
+            before,
+            is_zero: walk.log.is_zero(span.start_position, span.end_position)?,
+        });
+    }
+    let (start, before) = (walk.bounds.end, walk.before);
+    if start < size
+        && let Some(cut) = &segment.tail()?.cut
+    {
+        survey.add_damage(Damaged {
+            start,
+            end: size,
+            start_offset: cut.offset,
+            end_offset: None,
+            malformed: cut.malformed.clone(),
+            before,
+            is_zero: walk.log.is_zero(start, size)?,
+        });
+    }
+    Ok((survey, before.map_or(leader_epoch, |before| before.leader_epoch)))
+}

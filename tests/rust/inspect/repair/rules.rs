@@ -1,0 +1,125 @@
+//! Rules of repair that the corpus does not show.
+
+use cordwood::writer::{LogWriter, WriterOptions};
+
+use super::*;
+use crate::support::batches::{BatchV2, Rec};
+use crate::support::partition::{Indexing, PartitionBuilder};
+
+fn batch(base_offset: i64, records: i64, epoch: i32) -> BatchV2 {
+    let mut batch = BatchV2::new(base_offset);
+    batch.leader_epoch = epoch;
+    batch.records =
+        (0..records).map(|number| Rec::at(1000 + base_offset + number).value([b'v'; 40])).collect();
+    batch
+}
+
+/// A log of one segment, with some bytes changed.
+fn log(parent: &Path, batches: &[BatchV2], change: impl FnOnce(&mut Vec<u8>)) -> std::path::PathBuf {
+    let built = batches.iter().map(BatchV2::build);
+    let dir = PartitionBuilder::new(Indexing::default()).segment(0, built).write(parent, "orders-0");
+    let path = dir.join(format!("{:020}.log", 0));
+    let mut bytes = std::fs::read(&path).unwrap();
+    change(&mut bytes);
+    std::fs::write(path, bytes).unwrap();
+    dir
+}
+
+fn offsets(dir: &Path) -> Vec<(i64, i64)> {
+    batches(dir, OnDamage::Raise).iter().map(|(first, last, _)| (*first, *last)).collect()
+}
+
+#[test]
+fn a_base_offset_with_room_for_several_values_is_not_guessed() {
+    let folder = reading::folder();
+    // 5 offsets are missing between the neighbours, and the batch has 3
+    let batches = [batch(0, 2, 0), batch(3, 3, 0), batch(7, 1, 0)];
+    let size = batches[0].build().bytes.len();
+    let dir = log(folder.path(), &batches, |bytes| bytes[size + 1] ^= 1);
+    let plan = repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+    assert_eq!(offsets(&dir), [(0, 1), (7, 7)]);
+    assert_eq!((plan.lost_ranges[0].start_offset, plan.lost_ranges[0].end_offset), (2, Some(7)));
+}
+
+#[test]
+fn an_epoch_between_two_different_ones_is_not_guessed() {
+    for (after, kept) in [(1, true), (2, false)] {
+        let folder = reading::folder();
+        let batches = [batch(0, 2, 1), batch(2, 3, 1), batch(5, 1, after)];
+        let size = batches[0].build().bytes.len();
+        let dir = log(folder.path(), &batches, |bytes| bytes[size + 15] = 0);
+        repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+        assert_eq!(offsets(&dir).contains(&(2, 4)), kept, "epochs 1 and {after}");
+    }
+}
+
+#[test]
+fn two_neighbouring_batches_with_wrong_offsets_are_both_corrected() {
+    let folder = reading::folder();
+    let batches = [batch(0, 2, 0), batch(2, 3, 0), batch(5, 4, 0), batch(9, 1, 0)];
+    let sizes: Vec<_> = batches.iter().map(|batch| batch.build().bytes.len()).collect();
+    let dir = log(folder.path(), &batches, |bytes| {
+        bytes[sizes[0] + 1] ^= 1;
+        bytes[sizes[0] + sizes[1] + 2] ^= 1;
+    });
+    let plan = repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+    assert_eq!(offsets(&dir), [(0, 1), (2, 4), (5, 8), (9, 9)]);
+    assert!(plan.lost_ranges.is_empty(), "{:#?}", plan.lost_ranges);
+}
+
+#[test]
+fn a_batch_inside_a_damaged_value_is_not_taken_for_one_of_the_log() {
+    let folder = reading::folder();
+    let inner = batch(2, 1, 0).build().bytes;
+    let mut outer = batch(2, 2, 0);
+    outer.records[0].value = Some(inner);
+    let batches = [batch(0, 2, 0), outer, batch(4, 1, 0)];
+    let size = batches[0].build().bytes.len();
+    let dir = log(folder.path(), &batches, |bytes| bytes[size + 20] ^= 1);
+    repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+    assert_eq!(offsets(&dir), [(0, 1), (4, 4)]);
+}
+
+#[test]
+fn a_writer_opens_a_salvaged_log_that_lost_synced_records() {
+    let folder = reading::folder();
+    let dir = log(folder.path(), &[batch(0, 2, 0), batch(2, 3, 0), batch(5, 4, 0)], |_| {});
+    LogWriter::open(&dir, &WriterOptions::default()).unwrap().close().unwrap();
+    let path = dir.join(format!("{:020}.log", 0));
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 10]).unwrap();
+    assert!(LogWriter::open(&dir, &WriterOptions::default()).is_err());
+    let refused = repaired(&dir, &options(RepairPolicy::TornTail, 4096)).unwrap_err();
+    assert!(refused.to_string().contains("it was synced"), "{refused}");
+    repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+    let writer = LogWriter::open(&dir, &WriterOptions::default()).unwrap();
+    assert_eq!(writer.log_end_offset(), 5);
+}
+
+#[test]
+fn a_partition_that_a_writer_has_open_is_not_repaired() {
+    let folder = reading::folder();
+    let dir = log(folder.path(), &[batch(0, 2, 0)], |_| {});
+    let writer = LogWriter::open(&dir, &WriterOptions::default()).unwrap();
+    for refused in [plan_repair(&dir, &RepairOptions::default()), repair(&dir, &RepairOptions::default())] {
+        assert!(matches!(refused, Err(Error::Locked { .. })), "{refused:?}");
+    }
+    drop(writer);
+}
+
+#[test]
+fn checkpoints_above_the_end_are_lowered() {
+    let folder = reading::folder();
+    let dir = log(folder.path(), &[batch(0, 2, 0), batch(2, 3, 0)], |_| {});
+    for name in ["log-start-offset-checkpoint", "recovery-point-offset-checkpoint"] {
+        std::fs::write(folder.path().join(name), "0\n2\norders 0 77\nother 3 99\n").unwrap();
+    }
+    std::fs::write(folder.path().join(".kafka_cleanshutdown"), "").unwrap();
+    let plan = repaired(&dir, &options(RepairPolicy::TornTail, 4096)).unwrap();
+    let lowered = |kind| plan.actions.iter().filter(|action| action.kind == kind).count();
+    assert_eq!(lowered(RepairActionKind::LowerCheckpoint), 2, "{:#?}", plan.actions);
+    let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(text("log-start-offset-checkpoint"), "0\n2\nother 3 99\norders 0 0\n");
+    assert_eq!(text("recovery-point-offset-checkpoint"), "0\n2\nother 3 99\norders 0 5\n");
+    assert!(!folder.path().join(".kafka_cleanshutdown").exists());
+}
