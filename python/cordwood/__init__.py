@@ -12,6 +12,7 @@ from cordwood._core import (
     AbortedTransaction,
     Appended,
     DamagedRange,
+    Dump,
     FileChange,
     FlushMode,
     Location,
@@ -43,6 +44,7 @@ from cordwood._core import (
     TransactionIndexWriter,
     __version__,
     classify,
+    dump,
     plan_retention,
 )
 from cordwood.config import LogConfig
@@ -72,6 +74,7 @@ __all__ = [
     "CordwoodError",
     "CorruptLogError",
     "DamagedRange",
+    "Dump",
     "FileChange",
     "FlushMode",
     "ForkedHandleError",
@@ -115,6 +118,7 @@ __all__ = [
     "UnsupportedFormatError",
     "__version__",
     "classify",
+    "dump",
     "plan_retention",
 ]
 

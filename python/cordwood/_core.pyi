@@ -20,6 +20,8 @@ from cordwood._stubs.arguments import FilePath, PropertySource
 from cordwood._stubs.directory import LogDir as LogDir
 from cordwood._stubs.directory import PathInfo as PathInfo
 from cordwood._stubs.directory import classify as classify
+from cordwood._stubs.dump import Dump as Dump
+from cordwood._stubs.dump import dump as dump
 from cordwood._stubs.index import AbortedTransaction as AbortedTransaction
 from cordwood._stubs.index import OffsetIndex as OffsetIndex
 from cordwood._stubs.index import OffsetPosition as OffsetPosition
@@ -67,6 +69,7 @@ __all__ = [
     "AbortedTransaction",
     "Appended",
     "DamagedRange",
+    "Dump",
     "FileChange",
     "FlushMode",
     "Location",
@@ -115,6 +118,7 @@ __all__ = [
     "_partition_directory",
     "_partition_name",
     "classify",
+    "dump",
     "plan_retention",
 ]
 

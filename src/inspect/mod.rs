@@ -9,4 +9,4 @@ pub mod profile;
 pub mod rebuild;
 pub mod repair;
 
-pub use dump::{Decoder, Dump, DumpBlock, DumpOptions, OutputStream};
+pub use dump::{Decoder, Dump, DumpBlock, DumpOptions, OutputStream, dumped_files};

@@ -15,6 +15,7 @@ mod arrow_export;
 mod arrow_import;
 mod config;
 mod dir;
+mod dump;
 mod enter;
 mod error;
 mod flush_mode;
@@ -57,6 +58,8 @@ mod core_module {
     use super::config::{checked, from_properties, to_properties};
     #[pymodule_export]
     use super::dir::PyLogDir;
+    #[pymodule_export]
+    use super::dump::{PyDump, dump};
     #[pymodule_export]
     use super::flush_mode::PyFlushMode;
     #[pymodule_export]

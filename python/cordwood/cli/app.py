@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import cordwood
-from cordwood.cli import append, apply_retention, cat, completion, find, ls, recover, report, trace, truncate
+from cordwood.cli import append, apply_retention, cat, completion, dump, find, ls, recover, report, trace, truncate
 from cordwood.cli.completion import complete_if_asked
 from cordwood.cli.exit_codes import exit_code_of, stop_when_unread
 from cordwood.cli.help import LOOK, MEND, WRITE, GroupedCommands
@@ -65,6 +65,7 @@ app.command(
     rich_help_panel=LOOK,
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )(stop_when_unread(trace.trace))
+app.command("dump", rich_help_panel=LOOK)(stop_when_unread(dump.dump))
 app.command("report", rich_help_panel=LOOK)(stop_when_unread(report.report))
 app.command("completion", rich_help_panel=LOOK)(stop_when_unread(completion.completion))
 app.command("recover", rich_help_panel=MEND)(stop_when_unread(recover.recover))

@@ -40,12 +40,14 @@ _OPTIONS = {
     "end_time": "--until",
     "flush": "--flush",
     "isolation_level": "--isolation",
+    "key_decoder_class": "--key-decoder-class",
     "leader_epoch": "--leader-epoch",
     "now": "--now",
     "on_damage": "--on-damage",
     "start_offset": "--start-offset",
     "start_time": "--since",
     "topic_id": "--topic-id",
+    "value_decoder_class": "--value-decoder-class",
 }
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130

@@ -25,14 +25,14 @@ _QUIET_SECONDS = 2.0
 _EVERY = 1024
 
 
-def counted(items: Iterable[_T], rows: Callable[[_T], int], *, to_file: bool) -> Iterator[_T]:
+def counted(items: Iterable[_T], rows: Callable[[_T], int], *, to_file: bool, noun: str = "records") -> Iterator[_T]:
     """Yield the items. After two seconds show the number of rows, unless the rows go to the same terminal."""
     # a closed stderr is None
     is_shown = sys.stderr is not None and sys.stderr.isatty()
     if not is_shown or (sys.stdout.isatty() and not to_file):
         yield from items
         return
-    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} records"), TimeElapsedColumn())
+    columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} " + noun), TimeElapsedColumn())
     console = Console(file=sys.stderr)
     # stdout carries the data; warnings on stderr are written above the progress
     progress = Progress(*columns, console=console, transient=True, redirect_stdout=False)

@@ -123,6 +123,15 @@ impl DumpedFile {
             .ok_or_else(|| self.wrong_name("20 digits of an offset, a dash and 10 digits of an epoch"))
     }
 
+    /// Whether it is shown, and its name is that of a file of a log, with an offset in it.
+    pub(super) fn is_of_a_log(&self) -> bool {
+        match self.kind() {
+            None => false,
+            Some(DumpedKind::Batches) if !self.is_log() => self.metadata_snapshot().is_ok(),
+            Some(_) => self.number().is_ok(),
+        }
+    }
+
     /// Whether the file is a `.log`.
     pub(super) fn is_log(&self) -> bool {
         self.name().ends_with(FileKind::Log.suffix())

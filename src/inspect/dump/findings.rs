@@ -132,15 +132,16 @@ impl FindingLines {
     }
 }
 
-/// Files in the order in which a Java `HashMap` with their paths as keys returns them: by bucket, and within a bucket as they were
-/// added. (A bucket of eight keys or more would be a tree, in about the same order; paths do not get there by accident.)
+/// Files in the order in which a Java `HashMap` returns them whose keys are their paths, added by `computeIfAbsent`: by bucket, and
+/// within a bucket the one that was added last first. (A bucket of nine keys would be a tree; paths do not get there by accident.)
 fn in_hash_map_order(files: Vec<FileFindings>) -> Vec<FileFindings> {
-    // 16 buckets at first, twice as many when more than three quarters of their number are used
+    // 16 buckets at first; twice as many for a new key when more than three quarters as many keys are there
     let mut buckets = 16;
-    while files.len() * 4 > buckets * 3 {
+    while files.len().saturating_sub(1) * 4 > buckets * 3 {
         buckets *= 2;
     }
     let mut files = files;
+    files.reverse();
     files.sort_by_key(|file| {
         let hash = java_hash(&file.path);
         (hash ^ (hash >> 16)) as usize & (buckets - 1)
@@ -189,19 +190,22 @@ mod tests {
     #[test]
     fn files_are_in_the_order_of_javas_hash_map() {
         assert_eq!(java_hash("00000000000000000000.log"), 0xa04d_4856);
-        let mut findings = Findings::default();
-        for number in 0..14 {
-            findings.add(
-                Check::NonConsecutive,
-                &DumpedFile::new(Path::new(&format!("/k{number}"))),
-                0,
-                number,
-            );
-        }
-        let order: Vec<_> = lines(findings)
-            .lines()
-            .filter_map(|line| Some(line.strip_prefix("Non-consecutive offsets in /k")?.to_owned()))
-            .collect();
-        assert_eq!(order.join(" "), "13 11 12 10 0 1 2 3 4 5 6 7 8 9");
+        let order = |count: i64| {
+            let mut findings = Findings::default();
+            for number in 0..count {
+                let file = DumpedFile::new(Path::new(&format!("/k{number}")));
+                findings.add(Check::NonConsecutive, &file, 0, number);
+            }
+            let lines = lines(findings);
+            let names = lines.lines().filter_map(|line| line.strip_prefix("Non-consecutive offsets in /k"));
+            names.collect::<Vec<_>>().join(" ")
+        };
+        // those of JDK 17 and 25; the map is larger from the 14th key on
+        assert_eq!(order(13), "0 1 2 3 4 5 11 6 12 7 8 10 9");
+        assert_eq!(order(14), "13 11 12 10 0 1 2 3 4 5 6 7 8 9");
+        assert_eq!(
+            order(40),
+            "24 25 22 23 20 21 19 39 17 0 18 1 37 15 2 38 16 3 4 5 6 7 8 9 35 13 36 14 33 11 34 12 31 32 10 30 28 29 26 27"
+        );
     }
 }

@@ -26,6 +26,7 @@ mod batch_chain;
 mod batch_stream;
 mod decoder;
 mod dumped_file;
+mod file_list;
 mod findings;
 mod java_double;
 mod legacy_message;
@@ -42,6 +43,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 
 pub use decoder::Decoder;
+pub use file_list::dumped_files;
 pub use options::DumpOptions;
 
 use self::dumped_file::{DumpedFile, DumpedKind};

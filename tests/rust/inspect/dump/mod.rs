@@ -1,6 +1,7 @@
 //! The dump, compared with what Kafka's own tool prints.
 
 mod golden;
+mod recorded;
 
 use std::path::{Path, PathBuf};
 

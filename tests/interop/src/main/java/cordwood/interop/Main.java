@@ -40,6 +40,7 @@ public final class Main {
             case "open" -> Opening.answer(question, answer);
             case "write" -> Writing.answer(question, answer);
             case "rebuild" -> Rebuilding.answer(question, answer);
+            case "dump" -> Dumping.answer(question, answer);
             case "index" -> Indexing.answer(question, answer);
             case "lock" -> Locks.lock(question, answer);
             case "unlock" -> Locks.unlock(question);
