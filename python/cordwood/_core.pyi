@@ -30,6 +30,15 @@ from cordwood._stubs.index import TransactionIndex as TransactionIndex
 from cordwood._stubs.index_writers import OffsetIndexWriter as OffsetIndexWriter
 from cordwood._stubs.index_writers import TimeIndexWriter as TimeIndexWriter
 from cordwood._stubs.index_writers import TransactionIndexWriter as TransactionIndexWriter
+from cordwood._stubs.kafka_load import KafkaLoad as KafkaLoad
+from cordwood._stubs.kafka_load import LoadAction as LoadAction
+from cordwood._stubs.kafka_load import LoadedFile as LoadedFile
+from cordwood._stubs.kafka_load import LoadedLog as LoadedLog
+from cordwood._stubs.kafka_load import LoadedSegment as LoadedSegment
+from cordwood._stubs.kafka_load import LoadFailure as LoadFailure
+from cordwood._stubs.kafka_load import LoadWarning as LoadWarning
+from cordwood._stubs.kafka_load import LostOffsets as LostOffsets
+from cordwood._stubs.kafka_load import plan_kafka_load as plan_kafka_load
 from cordwood._stubs.log import Location as Location
 from cordwood._stubs.log import Log as Log
 from cordwood._stubs.log import OffsetGap as OffsetGap
@@ -38,6 +47,7 @@ from cordwood._stubs.plans import FileChange as FileChange
 from cordwood._stubs.plans import RebuiltIndex as RebuiltIndex
 from cordwood._stubs.plans import RecoveryCut as RecoveryCut
 from cordwood._stubs.plans import RecoveryPlan as RecoveryPlan
+from cordwood._stubs.plans import RecoveryRefusal as RecoveryRefusal
 from cordwood._stubs.plans import RetentionPlan as RetentionPlan
 from cordwood._stubs.plans import SegmentSplit as SegmentSplit
 from cordwood._stubs.plans import plan_retention as plan_retention
@@ -72,10 +82,18 @@ __all__ = [
     "Dump",
     "FileChange",
     "FlushMode",
+    "KafkaLoad",
+    "LoadAction",
+    "LoadFailure",
+    "LoadWarning",
+    "LoadedFile",
+    "LoadedLog",
+    "LoadedSegment",
     "Location",
     "Log",
     "LogDir",
     "LogWriter",
+    "LostOffsets",
     "OffsetGap",
     "OffsetIndex",
     "OffsetIndexWriter",
@@ -87,6 +105,7 @@ __all__ = [
     "Records",
     "RecoveryCut",
     "RecoveryPlan",
+    "RecoveryRefusal",
     "RetentionPlan",
     "Scan",
     "ScanStats",
@@ -119,6 +138,7 @@ __all__ = [
     "_partition_name",
     "classify",
     "dump",
+    "plan_kafka_load",
     "plan_retention",
 ]
 

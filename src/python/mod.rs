@@ -23,6 +23,7 @@ mod handle;
 mod index;
 mod index_handle;
 mod index_writers;
+mod kafka_load;
 mod keywords;
 mod log;
 mod lookup_targets;
@@ -67,6 +68,11 @@ mod core_module {
     #[pymodule_export]
     use super::index_writers::{PyOffsetIndexWriter, PyTimeIndexWriter, PyTransactionIndexWriter};
     #[pymodule_export]
+    use super::kafka_load::{
+        PyKafkaLoad, PyLoadAction, PyLoadFailure, PyLoadWarning, PyLoadedFile, PyLoadedLog, PyLoadedSegment,
+        PyLostOffsets, plan_kafka_load,
+    };
+    #[pymodule_export]
     use super::log::PyLog;
     #[pymodule_export]
     use super::names::{PyPathInfo, classify, has_segments, is_segment_file, nearest, partition_name};
@@ -81,7 +87,9 @@ mod core_module {
     #[pymodule_export]
     use super::record::PyRecord;
     #[pymodule_export]
-    use super::recovery::{PyFileChange, PyRebuiltIndex, PyRecoveryCut, PyRecoveryPlan, PySegmentSplit};
+    use super::recovery::{
+        PyFileChange, PyRebuiltIndex, PyRecoveryCut, PyRecoveryPlan, PyRecoveryRefusal, PySegmentSplit,
+    };
     #[pymodule_export]
     use super::results::{
         PyAbortedTransaction, PyDamagedRange, PyLocation, PyOffsetGap, PyOffsetPosition, PyScanStats,

@@ -30,7 +30,8 @@ use group_commit::GroupCommit;
 pub use options::WriterOptions;
 use partition::Partition;
 pub use recovery::{
-    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
+    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, RecoveryRefusal,
+    RefusalReason, SegmentSplit,
 };
 #[cfg(feature = "inspect")]
 pub(crate) use recovery::{Quarantined, finish_replacement, replaced};

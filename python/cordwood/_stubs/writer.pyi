@@ -67,10 +67,10 @@ class LogWriter:
     def plan_recovery(path: FilePath, *, config: Settings | None = None) -> RecoveryPlan:
         """Return what opening a `LogWriter` would change to recover the log. Nothing is changed.
 
-        All checks of an opening are made: locks of other writers and of a broker, permissions, damage, producer ids. No
-        lock is taken: another process may take one before the log is opened. Pass the *config* of the `LogWriter`: it
-        decides the entries of an index, and with another `index.interval.bytes` than the log was written with, the
-        indexes are rebuilt.
+        All checks of an opening are made: locks of other writers and of a broker, permissions, damage. A log with
+        producer ids, which `LogWriter` does not open yet, has a plan whose `refusal` says so. No lock is taken: another
+        process may take one before the log is opened. Pass the *config* of the `LogWriter`: it decides the entries of an
+        index, and with another `index.interval.bytes` than the log was written with, the indexes are rebuilt.
 
         *Cost*: reads what an opening reads. *Errors*: those of an opening, and `LogNotFoundError` if the directory does
         not exist.
@@ -79,11 +79,8 @@ class LogWriter:
         >>> plan = cw.LogWriter.plan_recovery("tests/golden/01-plain/orders-0", config=settings)
         >>> plan.is_clean, plan.log_end_offset
         (True, 1500)
-        >>> try:
-        ...     cw.LogWriter.plan_recovery("tests/golden/11-transactions/payments-0")
-        ... except cw.UnsupportedFormatError as error:
-        ...     print(error.code)
-        unsupported_format
+        >>> cw.LogWriter.plan_recovery("tests/golden/11-transactions/payments-0").refusal.reason
+        'producer_ids'
         """
     @property
     def recovery(self) -> RecoveryPlan | None:

@@ -10,6 +10,7 @@ from cordwood.cli.log_warnings import opened
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import PROPERTIES, SETTINGS, YES, settings
 from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
+from cordwood.cli.writable import ensure_writable
 from cordwood.times import FORMS, in_words, parse
 
 __all__ = ["apply_retention"]
@@ -42,7 +43,7 @@ def apply_retention(  # noqa: PLR0913, PLR0917  (a command's options)
     plan = plan_retention(log, config, now_ms)
     shown = _segments(log, plan)
     if not yes:
-        LogWriter.plan_recovery(path, config=config)
+        ensure_writable(path, config=config)
     else:
         with LogWriter(path, config=config) as writer:
             plan = writer.apply_retention(now_ms)

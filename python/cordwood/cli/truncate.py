@@ -11,6 +11,7 @@ from cordwood.cli.log_warnings import opened
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import YES
 from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
+from cordwood.cli.writable import ensure_writable
 
 __all__ = ["truncate"]
 
@@ -37,7 +38,7 @@ def truncate(
     log = opened(context, path)
     document = _plan(log, to)
     if not yes:
-        LogWriter.plan_recovery(path)
+        ensure_writable(path)
     else:
         with LogWriter(path) as writer:
             document["truncated"] = writer.truncate_to(to)

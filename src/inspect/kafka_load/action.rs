@@ -148,7 +148,7 @@ impl ActionReason {
 }
 
 /// What Kafka does to one file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoadAction {
     /// What is done.
     pub kind: ActionKind,

@@ -30,8 +30,6 @@ pub enum ExceptionKind {
     IllegalState,
     /// Text that is not a number.
     NumberFormat,
-    /// A record that ends too early.
-    BufferUnderflow,
     /// A batch that is missing.
     NoSuchElement,
 }
@@ -51,7 +49,6 @@ impl ExceptionKind {
             Self::IllegalArgument => "illegal_argument",
             Self::IllegalState => "illegal_state",
             Self::NumberFormat => "number_format",
-            Self::BufferUnderflow => "buffer_underflow",
             Self::NoSuchElement => "no_such_element",
         }
     }
@@ -72,7 +69,6 @@ impl ExceptionKind {
             Self::IllegalArgument => "java.lang.IllegalArgumentException",
             Self::IllegalState => "java.lang.IllegalStateException",
             Self::NumberFormat => "java.lang.NumberFormatException",
-            Self::BufferUnderflow => "java.nio.BufferUnderflowException",
             Self::NoSuchElement => "java.util.NoSuchElementException",
         }
     }
@@ -87,8 +83,8 @@ impl ExceptionKind {
 }
 
 /// An exception with which Kafka ends the loading of a partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KafkaException {
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LoadFailure {
     /// Its kind.
     pub kind: ExceptionKind,
     /// The name of the file that causes it; `None` if it is caused by the name of the directory.
@@ -97,13 +93,13 @@ pub struct KafkaException {
     pub reason: String,
 }
 
-impl KafkaException {
+impl LoadFailure {
     pub(super) fn new(kind: ExceptionKind, file: &str, reason: impl Into<String>) -> Self {
         Self { kind, file: Some(file.to_owned()), reason: reason.into() }
     }
 }
 
-impl fmt::Display for KafkaException {
+impl fmt::Display for LoadFailure {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let class = self.kind.class();
         let class = class.rsplit('.').next().unwrap_or(class);
@@ -124,7 +120,7 @@ impl fmt::Display for KafkaException {
 #[derive(Debug)]
 pub(super) enum Thrown {
     /// An exception of Kafka's.
-    Kafka(KafkaException),
+    Kafka(LoadFailure),
     /// A batch of the segment with this base offset has an offset that is too far above it. Kafka splits the segment and starts
     /// again.
     Overflow(i64),
@@ -134,7 +130,7 @@ pub(super) enum Thrown {
 
 impl Thrown {
     pub(super) fn kafka(kind: ExceptionKind, file: &str, reason: impl Into<String>) -> Self {
-        Self::Kafka(KafkaException::new(kind, file, reason))
+        Self::Kafka(LoadFailure::new(kind, file, reason))
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::action::LoadAction;
 use super::disk::{Contents, Disk};
 use super::epochs::Epochs;
-use super::exception::{ExceptionKind, KafkaException, Step, Thrown};
+use super::exception::{ExceptionKind, LoadFailure, Step, Thrown};
 use super::loader::{self, LoadedOffsets};
 use super::lost::{self, LostOffsets};
 use super::recovery::Loading;
@@ -41,7 +41,7 @@ pub struct LoadOptions<'a> {
 ///
 /// Producer ids do not expire in it, because that depends on the time of the start. The topic id that a broker writes to a missing
 /// `partition.metadata` is not part of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KafkaLoad {
     /// The partition directory.
     pub path: PathBuf,
@@ -56,7 +56,7 @@ pub struct KafkaLoad {
     /// The log; `None` if the loading fails.
     pub log: Option<LoadedLog>,
     /// How the loading fails.
-    pub exception: Option<KafkaException>,
+    pub failure: Option<LoadFailure>,
     /// Every file, before and afterwards.
     pub files: Vec<LoadedFile>,
     /// The offsets that the log no longer has, ascending.
@@ -66,7 +66,7 @@ pub struct KafkaLoad {
 }
 
 /// The log after it was loaded.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoadedLog {
     /// The lowest offset that can be read.
     pub log_start_offset: i64,
@@ -85,7 +85,7 @@ pub struct LoadedLog {
 }
 
 /// A segment after it was loaded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LoadedSegment {
     /// Its base offset.
     pub base_offset: i64,
@@ -100,7 +100,7 @@ pub struct LoadedSegment {
 }
 
 /// A file of the directory, before and afterwards.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoadedFile {
     /// Its name.
     pub name: String,
@@ -144,21 +144,21 @@ impl KafkaLoad {
             log_start_offset: start.log_start_offset,
             actions: Vec::new(),
             log: None,
-            exception: None,
+            failure: None,
             files: Vec::new(),
             lost_offsets: Vec::new(),
             warnings: Vec::new(),
         };
         match load.simulate(&mut run, &start, options) {
             Ok(()) => {}
-            Err(Thrown::Kafka(exception)) => load.exception = Some(exception),
+            Err(Thrown::Kafka(exception)) => load.failure = Some(exception),
             Err(Thrown::Overflow(base_offset)) => {
                 let reason = format!("offsets overflow in the segment {base_offset}");
-                load.exception = Some(KafkaException::new(ExceptionKind::Kafka, "", reason));
+                load.failure = Some(LoadFailure::new(ExceptionKind::Kafka, "", reason));
             }
             Err(Thrown::Error(error)) => return Err(error),
         }
-        if load.exception.is_some() {
+        if load.failure.is_some() {
             load.log = None;
             load.files = files(&run, &Sizes::of(&run.disk), None)?;
         }
@@ -169,7 +169,7 @@ impl KafkaLoad {
 
     /// Whether the loading succeeds, loses nothing, and accepts no damage. It may rebuild indexes.
     pub fn is_clean(&self) -> bool {
-        self.exception.is_none()
+        self.failure.is_none()
             && self.lost_offsets.is_empty()
             && self.warnings.is_empty()
             && self.bytes_cut() == 0

@@ -1,5 +1,7 @@
 //! The offsets that a log no longer has after Kafka has loaded it.
 
+use std::fmt;
+
 use super::action::{ActionKind, ActionReason};
 use super::run::{Run, offset_in};
 use crate::error::{Error, Result};
@@ -8,7 +10,7 @@ use crate::log::{Log, LogOptions};
 use crate::types::Io;
 
 /// Offsets whose records cannot be read afterwards. Compaction may have removed some of them before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LostOffsets {
     /// Inclusive.
     pub start_offset: i64,
@@ -16,6 +18,17 @@ pub struct LostOffsets {
     pub end_offset: Option<i64>,
     /// Whether their bytes remain in the files, where Kafka does not find them: the log ends below them.
     pub is_hidden: bool,
+}
+
+impl fmt::Display for LostOffsets {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { start_offset, end_offset, is_hidden } = self;
+        let how = if *is_hidden { "hidden: the log ends below them" } else { "lost" };
+        match end_offset {
+            Some(end) => write!(formatter, "offsets {start_offset} to {end} (exclusive) are {how}"),
+            None => write!(formatter, "offsets from {start_offset} on are {how}"),
+        }
+    }
 }
 
 /// The lost offsets, ascending. `log_end_offset`: where Kafka ends the log.

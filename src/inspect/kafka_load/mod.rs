@@ -30,7 +30,7 @@ mod split;
 mod warning;
 
 pub use action::{ActionKind, ActionReason, LoadAction};
-pub use exception::{ExceptionKind, KafkaException};
+pub use exception::{ExceptionKind, LoadFailure};
 pub use load::{KafkaLoad, LoadOptions, LoadedFile, LoadedLog, LoadedSegment};
 pub use lost::LostOffsets;
 pub use warning::{LoadWarning, LoadWarningKind};

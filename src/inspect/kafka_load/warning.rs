@@ -34,7 +34,7 @@ impl LoadWarningKind {
 }
 
 /// Damage that Kafka accepts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LoadWarning {
     /// What it is.
     pub kind: LoadWarningKind,

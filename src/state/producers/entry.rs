@@ -42,7 +42,7 @@ impl SequenceRange {
 /// What a log knows of a producer: one entry of a snapshot.
 ///
 /// *Source*: `ProducerStateEntry`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ProducerEntry {
     /// The producer's id.
     pub producer_id: i64,

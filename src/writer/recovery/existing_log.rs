@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::quarantine::Quarantined;
-use super::recovery_plan::{RebuildReason, RecoveryCut, RecoveryPlan};
+use super::recovery_plan::{RebuildReason, RecoveryCut, RecoveryPlan, RecoveryRefusal};
 use super::scan_segment::{self, Scanned};
 use super::torn_write::{self, Cut, CutRange};
 use super::{clean_shutdown, preconditions};
@@ -85,6 +85,7 @@ struct Decision {
     cut: Option<Cut>,
     cuts: Vec<RecoveryCut>,
     data_end: i64,
+    refusal: Option<RecoveryRefusal>,
 }
 
 /// Makes the plan for a log.
@@ -106,7 +107,8 @@ impl Existing<'_> {
     fn plan(self) -> Result<(RecoveryPlan, Recovery)> {
         self.ensure_replacement_is_valid()?;
         let recovery_point = self.recovery_point()?;
-        let Decision { closed_cleanly, segments, cut, mut cuts, data_end } = self.decide(recovery_point)?;
+        let Decision { closed_cleanly, segments, cut, mut cuts, data_end, refusal } =
+            self.decide(recovery_point)?;
         let bases: Vec<_> = segments.iter().flat_map(SegmentPlan::base_offsets).collect();
         let log_start_offset = self.log_start_offset(bases.first().copied().unwrap_or(0), data_end)?;
         let log_end_offset = data_end.max(log_start_offset);
@@ -128,6 +130,7 @@ impl Existing<'_> {
             file_changes: self.file_changes(),
             splits: self.splits(&segments),
             rewrites_leader_epochs: false,
+            refusal,
         };
         let Self { checkpoint, replacement, replaced, .. } = self;
         let recovery = Recovery {
@@ -161,13 +164,15 @@ impl Existing<'_> {
         let closed_cleanly = self.is_closed_cleanly(marker)?;
         let from = self.first_unclean(closed_cleanly, recovery_point);
         let (before, unclean) = self.segments.split_at_checked(from).unwrap_or_default();
+        let mut refusal = None;
         if self.checkpoint.is_none() {
             // the unclean segments are read anyway
-            preconditions::refuse_producers(before, self.options)?;
+            refusal = preconditions::producers_in(before, self.options)?;
         }
         // without the clean marker: what follows its end offset was written by a broker, and is not always a torn write
         let synced = DurableOffsetFile::read(self.directory)?;
         let mut scanned = self.scan_unclean(before.last(), unclean, synced)?;
+        let refusal = refusal.or_else(|| scanned.iter().find_map(|scanned| scanned.refusal.clone()));
         let (cut, cuts) = torn_write::find(self.directory, unclean, &mut scanned, synced)?.unzip();
         let data_end = match (scanned.last(), before.last()) {
             (Some(scanned), _) => scanned.end_offset,
@@ -179,7 +184,7 @@ impl Existing<'_> {
             return Err(preconditions::missing_end(self.directory, durable, data_end));
         }
         let segments = self.segment_plans(before, unclean, scanned, closed_cleanly)?;
-        Ok(Decision { closed_cleanly, segments, cut, cuts: cuts.unwrap_or_default(), data_end })
+        Ok(Decision { closed_cleanly, segments, cut, cuts: cuts.unwrap_or_default(), data_end, refusal })
     }
 
     /// The state of the last segment after recovery, or of its last part.

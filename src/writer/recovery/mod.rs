@@ -45,13 +45,17 @@ pub(super) use scan_segment::{closed_state, scan};
 pub(super) use undo::remove_directory;
 
 pub use recovery_plan::{
-    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, SegmentSplit,
+    FileChange, FileChangeReason, RebuildReason, RebuiltIndex, RecoveryCut, RecoveryPlan, RecoveryRefusal,
+    RefusalReason, SegmentSplit,
 };
 
 /// Opens the log in a directory, or creates one, and returns what was changed. The recovered log is durable.
 pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<(Partition, RecoveryPlan)> {
     options.check()?;
     let plan = plan::plan(&directory, options)?;
+    if let Some(refusal) = &plan.report.refusal {
+        return Err(refusal.to_error());
+    }
     let report = plan.report.clone();
     let partition = if let Work::Create { .. } = plan.work {
         undo::on_failure(&directory, || apply::apply(directory.clone(), plan, options))?
@@ -61,7 +65,8 @@ pub(super) fn open(directory: Directory, options: &WriterOptions) -> Result<(Par
     Ok((partition, report))
 }
 
-/// What [`open`] would change; changes nothing. Fails if the contents of the directory would make [`open`] fail.
+/// What [`open`] would change; changes nothing. Fails if the contents of the directory would make [`open`] fail, but for a log that
+/// only has what the writer does not support: the plan has that as its refusal.
 pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<RecoveryPlan> {
     options.check()?;
     let plan = plan::plan(directory, options)?;

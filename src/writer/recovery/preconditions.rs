@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::recovery_plan::{RecoveryRefusal, RefusalReason};
 use crate::error::{Error, Malformed, Result};
 use crate::fs::Directory;
 use crate::fs::names::{SegmentFileName, Stage};
@@ -71,16 +72,21 @@ pub(super) fn refuse_written_since(directory: &Directory, checkpoint: Checkpoint
     Err(Malformed::new(expected, format!("its end at offset {end}")).at(directory.path(), 0, Some(ended_at)))
 }
 
-/// Refuses a log whose batches have producer ids: producer state is not kept.
-pub(super) fn refuse_producers(segments: &[Arc<Segment>], options: &WriterOptions) -> Result<()> {
+/// The first batch of these segments with a producer id, for which the log is refused: producer state is not kept.
+pub(super) fn producers_in(
+    segments: &[Arc<Segment>],
+    options: &WriterOptions,
+) -> Result<Option<RecoveryRefusal>> {
     for segment in segments {
         let mut walk = segment.walk(-1, SCAN_READ)?;
         while let Step::Batch(batch) = walk.step()? {
             options.interrupt.check()?;
-            refuse_producer(segment, &batch)?;
+            if let Some(refusal) = producer_of(segment, &batch) {
+                return Ok(Some(refusal));
+            }
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// The error for a log that ends below its durable offset: acknowledged records are missing.
@@ -108,13 +114,13 @@ pub(super) fn refuse_missing_end(segment: &Segment, end: i64, batch: &Batch, syn
     Err(Malformed::new(expected, found).at(segment.path(), batch.position, Some(base_offset)))
 }
 
-/// Refuses a batch with a producer id: producer state is not kept.
-pub(super) fn refuse_producer(segment: &Segment, batch: &Batch) -> Result<()> {
-    if batch.header.producer_id < 0 {
-        return Ok(());
-    }
-    let expected = "batches without producer ids: producer state is not kept yet, so such a log can be read but not \
-                    written";
-    let malformed = Malformed::unsupported(expected, format!("producer id {}", batch.header.producer_id));
-    Err(malformed.at(segment.path(), batch.position, Some(batch.header.base_offset)))
+/// The refusal of a batch with a producer id.
+pub(super) fn producer_of(segment: &Segment, batch: &Batch) -> Option<RecoveryRefusal> {
+    (batch.header.producer_id >= 0).then(|| RecoveryRefusal {
+        reason: RefusalReason::ProducerIds,
+        file: segment.path().into(),
+        position: batch.position,
+        offset: batch.header.base_offset,
+        found: format!("producer id {}", batch.header.producer_id),
+    })
 }

@@ -353,6 +353,28 @@ def test_a_dry_run_refuses_what_the_real_one_refuses(
     assert reason in error
 
 
+def test_recover_shows_the_plan_of_a_log_with_producer_ids(tmp_path: Path) -> None:
+    source = corpus.partition("10-idempotent")
+    path = tmp_path / source.name
+    shutil.copytree(source.path, path)
+    last = max(path.glob("*.log"))
+    last.write_bytes(last.read_bytes()[:-1])
+    before = files(path)
+    code, out, error = cordwood("recover", path)
+    assert code == 1
+    assert last.name in out
+    assert "after recovery the log starts at offset 0 and ends at offset 885" in " ".join(out.split())
+    assert "--yes" not in out
+    assert "cannot be applied" in error
+    assert "producer id" in error
+    code, out, _ = cordwood("recover", path, "--json")
+    assert (code, json.loads(out)["refusal"]["reason"]) == (1, "producer_ids")
+    code, out, error = cordwood("recover", path, "--yes")
+    assert (code, out) == (1, "")
+    assert "producer id" in error
+    assert files(path) == before
+
+
 def test_append_recognises_output_of_cat(tmp_path: Path) -> None:
     source = corpus.partition("01-small").path
     lines = ok("cat", source).encode()

@@ -93,8 +93,8 @@ fn as_open(load: &KafkaLoad) -> Value {
         "filesBefore": listed(|file| file.old_size),
         "filesAfter": listed(if load.log.is_some() { |file| file.closed_size } else { |file| file.new_size }),
     });
-    if let Some(exception) = &load.exception {
-        line["error"] = exception.kind.class().into();
+    if let Some(failure) = &load.failure {
+        line["error"] = failure.kind.class().into();
     }
     if let Some(log) = &load.log {
         add_log(&mut line, load, log);
