@@ -69,8 +69,8 @@ class LogWriter:
 
         All checks of an opening are made: locks of other writers and of a broker, permissions, damage. A log with
         producer ids, which `LogWriter` does not open yet, has a plan whose `refusal` says so. No lock is taken: another
-        process may take one before the log is opened. Pass the *config* of the `LogWriter`: it decides the entries of an
-        index, and with another `index.interval.bytes` than the log was written with, the indexes are rebuilt.
+        process may take one before the log is opened. Pass the *config* of the `LogWriter`: it decides the entries of
+        an index, and with another `index.interval.bytes` than the log was written with, the indexes are rebuilt.
 
         *Cost*: reads what an opening reads. *Errors*: those of an opening, and `LogNotFoundError` if the directory does
         not exist.
