@@ -17,6 +17,8 @@ from typing import Any
 
 # `X as X`: in a stub Jedi ignores other imports, although `__all__` lists the names
 from cordwood._stubs.arguments import FilePath, PropertySource
+from cordwood._stubs.copies import CopyReport as CopyReport
+from cordwood._stubs.copies import copy as copy
 from cordwood._stubs.directory import LogDir as LogDir
 from cordwood._stubs.directory import PathInfo as PathInfo
 from cordwood._stubs.directory import classify as classify
@@ -78,6 +80,7 @@ from cordwood._stubs.writer import LogWriter as LogWriter
 __all__ = [
     "AbortedTransaction",
     "Appended",
+    "CopyReport",
     "DamagedRange",
     "Dump",
     "FileChange",
@@ -137,6 +140,7 @@ __all__ = [
     "_partition_directory",
     "_partition_name",
     "classify",
+    "copy",
     "dump",
     "plan_kafka_load",
     "plan_retention",

@@ -24,6 +24,8 @@ pub enum IoAction {
     Create,
     /// Rename a file.
     Rename,
+    /// Give a file a second name.
+    Link,
     /// Remove a file or a directory.
     Remove,
     /// Make a file or a directory durable (`fsync`).
@@ -56,6 +58,7 @@ impl fmt::Display for IoAction {
             Self::WriteTo => "write to",
             Self::Create => "create",
             Self::Rename => "rename",
+            Self::Link => "link",
             Self::Remove => "remove",
             Self::Sync => "sync",
             Self::Resize => "resize",

@@ -187,6 +187,24 @@ impl Directory {
         self.folder.rename(from, to).map_err(self.fail(from, IoAction::Rename))
     }
 
+    /// Gives a file a second name in another directory, which must not have that name. False if the file system does not allow
+    /// it: the directories are on two file systems, it has no links, or the file has too many. Durable after
+    /// [`Directory::sync`] of the other directory.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    #[cfg(feature = "inspect")]
+    pub fn link(&self, from: &str, directory: &Self, to: &str) -> Result<bool> {
+        use rustix::io::Errno;
+        match self.folder.link(from, &*directory.folder, to) {
+            Ok(()) => Ok(true),
+            Err(error) => match Errno::from_io_error(&error) {
+                Some(Errno::XDEV | Errno::PERM | Errno::MLINK | Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+                _ => Err(directory.fail(to, IoAction::Link)(error)),
+            },
+        }
+    }
+
     /// Removes a file; open handles stay valid. A missing file is not an error. Durable after [`Directory::sync`].
     ///
     /// # Errors

@@ -66,6 +66,8 @@ trait Folder: Debug + Send + Sync {
     fn is_locked(&self) -> bool;
     /// Renames a file, and replaces any file with the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Gives a file a second name in another folder, which must not have the name.
+    fn link(&self, from: &str, folder: &dyn Folder, to: &str) -> io::Result<()>;
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
     /// Opens the directory with this name, which is created if it does not exist.
@@ -78,6 +80,11 @@ trait Folder: Debug + Send + Sync {
     fn parent(&self) -> io::Result<Option<Arc<dyn Folder>>>;
     /// Its descriptor; `None` for an in-memory directory, which no other process can lock.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// Its in-memory disk and its number there; `None` for a directory of the system.
+    #[cfg(feature = "crash-disk")]
+    fn in_memory(&self) -> Option<(&mem::MemoryDisk, usize)> {
         None
     }
 }

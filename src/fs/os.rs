@@ -117,6 +117,11 @@ impl Folder for SystemFolder {
         Ok(rustix::fs::renameat(&self.0, from, &self.0, to)?)
     }
 
+    fn link(&self, from: &str, folder: &dyn Folder, to: &str) -> io::Result<()> {
+        let folder = folder.descriptor().ok_or(Errno::XDEV)?;
+        Ok(rustix::fs::linkat(&self.0, from, folder, to, rustix::fs::AtFlags::empty())?)
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         Ok(rustix::fs::unlinkat(&self.0, name, rustix::fs::AtFlags::empty())?)
     }

@@ -27,6 +27,8 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::error::{Error, Result};
+#[cfg(feature = "inspect")]
+use crate::fs::Directory;
 pub use crate::segment::{Change, PlannedSegment};
 use crate::segment::{OpenFiles, Warnings};
 use crate::types::{Interrupt, Io, OnWarning};
@@ -203,23 +205,32 @@ impl Log {
 
     /// The same log with these transactions.
     fn with_transactions(&self, transactions: Transactions) -> Self {
-        let Inner {
-            options, topic, partition, segments, log_start_offset, open_files, opening, lookups, ..
-        } = &*self.inner;
+        self.with(self.inner.log_start_offset, OnceLock::from(Arc::new(transactions)))
+    }
+
+    /// The same log from the base offset of its first segment on, with the records that the log start offset hides.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn with_hidden_records(&self) -> Self {
+        let first = self.segments().first().map_or(self.log_start_offset(), |first| first.base_offset());
+        self.with(first.min(self.log_start_offset()), OnceLock::new())
+    }
+
+    fn with(&self, log_start_offset: i64, transactions: OnceLock<Arc<Transactions>>) -> Self {
+        let Inner { options, topic, partition, segments, open_files, opening, lookups, .. } = &*self.inner;
         Self {
             inner: Arc::new(Inner {
                 options: options.clone(),
                 topic: topic.clone(),
                 partition: *partition,
                 segments: segments.clone(),
-                log_start_offset: *log_start_offset,
+                log_start_offset,
                 claimed_start: self.inner.claimed_start,
                 synced: self.inner.synced,
                 lost_end: self.inner.lost_end.clone(),
                 open_files: Arc::clone(open_files),
                 opening: opening.clone(),
                 lookups: Arc::clone(lookups),
-                transactions: OnceLock::from(Arc::new(transactions)),
+                transactions,
                 largest_times: LargestTimes::default(),
                 continuity: Continuity::default(),
                 live: self.inner.live.clone(),
@@ -269,8 +280,14 @@ impl Log {
         loader::replacement_in(open_files, &open_files.directory.segment_files()?, None, &self.inner.lookups)
     }
 
+    /// The directory.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn directory(&self) -> &Directory {
+        &self.inner.open_files.directory
+    }
+
     /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory is returned.
-    fn check_unchanged(&self) -> Result<()> {
+    pub(crate) fn check_unchanged(&self) -> Result<()> {
         // the count was read once for all segments
         self.segments().last().map_or(Ok(()), |segment| segment.check_unchanged())
     }

@@ -189,21 +189,26 @@ fn time_of_text(argument: impl Display + Copy, given: &Bound<'_, PyAny>) -> PyRe
         .extract()
 }
 
-/// A path.
+/// The path of the argument `path`.
 pub(super) fn path(given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
+    path_of("path", given)
+}
+
+/// A path.
+pub(super) fn path_of(argument: &str, given: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     let py = given.py();
     let path: PathBuf = given.extract().map_err(|wrong: PyErr| match wrong {
         wrong if wrong.is_instance_of::<PyTypeError>(py) => {
-            wrong_type("path", "a str or an os.PathLike of one", given)
+            wrong_type(argument, "a str or an os.PathLike of one", given)
         }
         wrong if wrong.is_instance_of::<PyUnicodeEncodeError>(py) => {
-            not_allowed("path", "a path that the file system's encoding can write", given)
+            not_allowed(argument, "a path that the file system's encoding can write", given)
         }
         wrong => wrong,
     })?;
     let bytes = path.as_os_str().as_encoded_bytes();
     if bytes.is_empty() || bytes.contains(&0) {
-        return Err(not_allowed("path", "a path, which is not empty and has no NUL character", given));
+        return Err(not_allowed(argument, "a path, which is not empty and has no NUL character", given));
     }
     Ok(path)
 }

@@ -32,34 +32,38 @@ impl PyLogDir {
 
     /// The topics that match a name or a glob, by the rules of Python's `fnmatch`, sorted. A topic's name has no wildcard.
     fn matching_topics(&self, py: Python<'_>, wanted: &[String]) -> PyResult<Vec<String>> {
-        let matches = py.import("fnmatch")?.getattr("fnmatchcase")?;
-        let known = self.topics();
-        let mut chosen = BTreeSet::new();
-        for (place, name) in wanted.iter().enumerate() {
-            let mut is_known = false;
-            for topic in &known {
-                if topic == name || matches.call1((topic, name))?.is_truthy()? {
-                    chosen.insert(topic.clone());
-                    is_known = true;
-                }
-            }
-            if !is_known {
-                let hint = suggestion(name, known.iter().map(String::as_str));
-                let expected = if known.is_empty() {
-                    "a topic of this data directory, which has no partition".to_owned()
-                } else {
-                    format!("one of {}, or a glob that matches one{hint}", known.join(", "))
-                };
-                let wrong = Error::config(format!("topics[{place}]"), expected, format!("{name:?}"));
-                return Err(error::to_python(py, wrong));
-            }
-        }
-        Ok(chosen.into_iter().collect())
+        matching(py, &self.topics(), wanted)
     }
 
     fn view<'py>(this: &Bound<'py, Self>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         this.py().import("collections.abc")?.getattr(name)?.call1((this,))
     }
+}
+
+/// The topics of a data directory that match a name or a glob, sorted.
+pub(super) fn matching(py: Python<'_>, known: &[String], wanted: &[String]) -> PyResult<Vec<String>> {
+    let matches = py.import("fnmatch")?.getattr("fnmatchcase")?;
+    let mut chosen = BTreeSet::new();
+    for (place, name) in wanted.iter().enumerate() {
+        let mut is_known = false;
+        for topic in known {
+            if topic == name || matches.call1((topic, name))?.is_truthy()? {
+                chosen.insert(topic.clone());
+                is_known = true;
+            }
+        }
+        if !is_known {
+            let hint = suggestion(name, known.iter().map(String::as_str));
+            let expected = if known.is_empty() {
+                "a topic of this data directory, which has no partition".to_owned()
+            } else {
+                format!("one of {}, or a glob that matches one{hint}", known.join(", "))
+            };
+            let wrong = Error::config(format!("topics[{place}]"), expected, format!("{name:?}"));
+            return Err(error::to_python(py, wrong));
+        }
+    }
+    Ok(chosen.into_iter().collect())
 }
 
 #[pymethods]

@@ -14,6 +14,7 @@ mod arguments;
 mod arrow_export;
 mod arrow_import;
 mod config;
+mod copy;
 mod dir;
 mod dump;
 mod enter;
@@ -57,6 +58,8 @@ mod core_module {
 
     #[pymodule_export]
     use super::config::{checked, from_properties, to_properties};
+    #[pymodule_export]
+    use super::copy::{PyCopyReport, copy};
     #[pymodule_export]
     use super::dir::PyLogDir;
     #[pymodule_export]

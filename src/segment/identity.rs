@@ -20,7 +20,8 @@ impl Segment {
         Ok(self.identity()?.size)
     }
 
-    pub(super) fn identity(&self) -> Result<FileIdentity> {
+    /// The identity of the `.log` at its first use; for the last segment, when the log was opened.
+    pub(crate) fn identity(&self) -> Result<FileIdentity> {
         if let Some(identity) = self.identity.get() {
             return Ok(*identity);
         }
@@ -51,6 +52,34 @@ impl Segment {
             (Some(now), Some(known)) if known.inode != now.inode => FileNow::Another,
             (Some(now), _) => FileNow::Same(now),
         })
+    }
+
+    /// Fails if the `.log` is not the file whose identity was fixed, or was modified since. The last segment may have grown.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`](crate::error::Error::LogChanged).
+    #[cfg(feature = "inspect")]
+    pub(crate) fn ensure_unmodified(&self) -> Result<()> {
+        let known = self.identity()?;
+        match self.file_now()? {
+            FileNow::Gone => Err(self.changed("no file")),
+            FileNow::Another => Err(self.changed("a different file with that name")),
+            FileNow::Same(now) if now.size < known.size => {
+                Err(self.changed(&format!("{} bytes instead of {}", now.size, known.size)))
+            }
+            FileNow::Same(now)
+                if !self.is_last() && (now.size, now.modified) != (known.size, known.modified) =>
+            {
+                Err(self.changed("a file that was modified since"))
+            }
+            FileNow::Same(_) => Ok(()),
+        }
+    }
+
+    /// The name of the `.log` in its directory.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn log_name(&self) -> &str {
+        &self.files.log
     }
 
     /// The checksum in the header of the first batch; `None` if there is no whole header.

@@ -87,7 +87,7 @@ impl Checkpoint {
         directory.stage_next(CHECKPOINT, &self.to_text())
     }
 
-    fn to_text(self) -> Vec<u8> {
+    pub(crate) fn to_text(self) -> Vec<u8> {
         let mut fields = BTreeMap::from([
             (RECOVERY_POINT, self.recovery_point),
             (LOG_START_OFFSET, self.log_start_offset),

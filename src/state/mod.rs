@@ -7,6 +7,7 @@
 //! | `<offset>.snapshot` | [`producers`] |
 //! | `.cordwood.checkpoint`, `.cordwood.durable` | `checkpoint` |
 //! | `.cordwood.clean` | `clean_marker` |
+//! | `.cordwood.copy` | `copy_journal` |
 //! | `.cordwood.truncations` | `truncation_count` |
 //! | `../*-offset-checkpoint` | `offset_checkpoint`, in the format of `checkpoint_file` |
 //! | `../meta.properties`, `../.kafka_cleanshutdown` | `data_directory` |
@@ -15,6 +16,8 @@ pub(crate) mod checkpoint;
 pub(crate) mod checkpoint_file;
 mod checksummed_text;
 pub(crate) mod clean_marker;
+#[cfg(feature = "inspect")]
+pub(crate) mod copy_journal;
 pub(crate) mod data_directory;
 pub mod leader_epochs;
 pub(crate) mod offset_checkpoint;

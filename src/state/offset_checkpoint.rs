@@ -18,6 +18,10 @@ pub(crate) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 /// Offsets up to which the cleaner has compacted partitions. In the data directory.
 pub(crate) const CLEANED_OFFSETS: &str = "cleaner-offset-checkpoint";
 
+/// High watermarks. In the data directory.
+#[cfg(feature = "inspect")]
+pub(crate) const HIGH_WATERMARKS: &str = "replication-offset-checkpoint";
+
 /// The maximum size of a checkpoint, bytes.
 const MAX_BYTES: u64 = 16 << 20;
 

@@ -6,7 +6,20 @@ from typing import Annotated
 import typer
 
 import cordwood
-from cordwood.cli import append, apply_retention, cat, completion, dump, find, ls, recover, report, trace, truncate
+from cordwood.cli import (
+    append,
+    apply_retention,
+    cat,
+    completion,
+    copy,
+    dump,
+    find,
+    ls,
+    recover,
+    report,
+    trace,
+    truncate,
+)
 from cordwood.cli.completion import complete_if_asked
 from cordwood.cli.exit_codes import exit_code_of, stop_when_unread
 from cordwood.cli.help import LOOK, MEND, WRITE, GroupedCommands
@@ -38,7 +51,7 @@ def cordwood_(
 ) -> None:
     """Open Kafka's partition directories without a broker.
 
-    Only append, recover, truncate and apply-retention write to them.
+    Only append, recover, truncate and apply-retention write to them, and copy to its destination.
 
     \b
     cordwood ls /var/lib/kafka                          partitions of a data directory
@@ -68,6 +81,7 @@ app.command(
 app.command("dump", rich_help_panel=LOOK)(stop_when_unread(dump.dump))
 app.command("report", rich_help_panel=LOOK)(stop_when_unread(report.report))
 app.command("completion", rich_help_panel=LOOK)(stop_when_unread(completion.completion))
+app.command("copy", rich_help_panel=MEND)(stop_when_unread(copy.copy))
 app.command("recover", rich_help_panel=MEND)(stop_when_unread(recover.recover))
 app.command("append", rich_help_panel=WRITE)(stop_when_unread(append.append))
 app.command("truncate", rich_help_panel=WRITE)(stop_when_unread(truncate.truncate))

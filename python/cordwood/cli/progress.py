@@ -55,22 +55,23 @@ def counted(items: Iterable[_T], rows: Callable[[_T], int], *, to_file: bool, no
 
 
 @contextmanager
-def byte_progress(total: int, *, to_file: bool) -> Iterator[Callable[[int], None]]:
+def byte_progress(total: int | None, *, to_file: bool) -> Iterator[Callable[..., None]]:
     """Return a function that is called with the number of bytes done so far, of *total*.
 
+    If *total* is `None`, the function is also called with the total, which may grow.
     After two seconds it shows them, unless the output goes to the same terminal.
     """
     is_shown = sys.stderr is not None and sys.stderr.isatty()
     if not is_shown or (sys.stdout.isatty() and not to_file):
-        yield lambda _: None
+        yield lambda _done, _total=None: None
         return
     columns = (BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
     progress = Progress(*columns, console=Console(file=sys.stderr), transient=True, redirect_stdout=False)
     task = progress.add_task("", total=total)
     start = time.monotonic()
 
-    def show(done: int) -> None:
-        progress.update(task, completed=done)
+    def show(done: int, total: int | None = total) -> None:
+        progress.update(task, completed=done, total=total)
         if not progress.live.is_started and time.monotonic() - start > _QUIET_SECONDS:
             progress.start()
 

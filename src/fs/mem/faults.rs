@@ -23,6 +23,8 @@ pub enum Operation {
     Sync(Arc<str>),
     /// Renames a file.
     Rename(Arc<str>, Arc<str>),
+    /// Gives a file another name.
+    Link(Arc<str>, Arc<str>),
     /// Removes a name.
     Remove(Arc<str>),
     /// Creates a folder.
@@ -41,6 +43,7 @@ impl fmt::Display for Operation {
             Self::Allocate(name, size) => write!(f, "allocate {name} {size}"),
             Self::Sync(name) => write!(f, "sync {name}"),
             Self::Rename(from, to) => write!(f, "rename {from} {to}"),
+            Self::Link(from, to) => write!(f, "link {from} {to}"),
             Self::Remove(name) => write!(f, "remove {name}"),
             Self::MakeFolder(name) => write!(f, "make folder {name}"),
             Self::SyncFolder => f.write_str("sync folder"),

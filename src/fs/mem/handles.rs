@@ -115,6 +115,25 @@ impl Folder for MemoryFolder {
         )
     }
 
+    fn link(&self, from: &str, folder: &dyn Folder, to: &str) -> io::Result<()> {
+        let Some(Node::File(file)) = self.node(from) else { return Err(Errno::NOENT.into()) };
+        let folder = match folder.in_memory() {
+            Some((disk, folder)) if self.disk.is_same(disk) => folder,
+            _ => return Err(Errno::XDEV.into()),
+        };
+        if self.disk.lock().entries(folder).contains_key(to) {
+            return Err(Errno::EXIST.into());
+        }
+        self.change(
+            || Operation::Link(from.into(), to.into()),
+            true,
+            |inner| {
+                inner.folder(folder)?.change(EntryChange::Put(to.into(), Node::File(file)));
+                Ok(())
+            },
+        )
+    }
+
     fn remove(&self, name: &str) -> io::Result<()> {
         if !matches!(self.node(name).ok_or(Errno::NOENT)?, Node::File(_)) {
             return Err(Errno::ISDIR.into());
@@ -174,6 +193,10 @@ impl Folder for MemoryFolder {
 
     fn parent(&self) -> io::Result<Option<Arc<dyn Folder>>> {
         Ok(None)
+    }
+
+    fn in_memory(&self) -> Option<(&MemoryDisk, usize)> {
+        Some((&self.disk, self.folder))
     }
 }
 

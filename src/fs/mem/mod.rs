@@ -78,6 +78,10 @@ impl MemoryDisk {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
     /// The root directory, which reports `path` as its path.
     pub fn directory(&self, path: impl AsRef<Path>) -> Directory {
         Directory::of_memory(Arc::new(MemoryFolder::root(self.clone())), path.as_ref().to_owned())

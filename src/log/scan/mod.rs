@@ -112,6 +112,15 @@ impl Scan {
         self.cursor.segment.as_ref().map(|segment| segment.base_offset())
     }
 
+    /// All bytes of the batch that [`Scan::next_step`] returned; none before the first and after the last.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn batch_bytes(&mut self) -> Result<&[u8]> {
+        match (&mut self.cursor.walk, &self.cursor.batch) {
+            (Some(walk), Some(batch)) => walk.bytes(batch),
+            _ => Ok(&[]),
+        }
+    }
+
     /// Also reports damage at the end of the log if the scan begins there: it continues a scan that has read up to there.
     #[cfg(feature = "arrow")]
     pub(crate) fn include_tail(&mut self) {

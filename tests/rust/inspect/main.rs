@@ -27,6 +27,7 @@
     reason = "nothing outside this binary sees it"
 )]
 
+mod copy;
 mod dump;
 mod internal_topics;
 mod kafka_load;

@@ -1,0 +1,140 @@
+"""`cordwood copy`: copy a partition, a range of it, or a data directory."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import cordwood
+from cordwood import CopyReport
+from cordwood.cli.path import parse_path
+from cordwood.cli.progress import byte_progress
+from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
+from cordwood.times import FORMS, parse
+
+__all__ = ["copy"]
+
+
+def copy(  # noqa: PLR0913, PLR0917  (a command's options)
+    source: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory or a data directory.")],
+    destination: Annotated[
+        Path, typer.Argument(parser=parse_path, help="A directory that does not exist or is empty.")
+    ],
+    start_offset: Annotated[int | None, typer.Option(help="The first offset (inclusive).")] = None,
+    end_offset: Annotated[int | None, typer.Option(help="The end of the range (exclusive).")] = None,
+    since: Annotated[str | None, typer.Option(help=f"The earliest time (inclusive): {FORMS}.")] = None,
+    until: Annotated[str | None, typer.Option(help="The end of the range of times (exclusive).")] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Of a data directory, only this topic: a name or a glob. Repeatable.")
+    ] = None,
+    on_damage: Annotated[str, typer.Option(help="raise: stop. skip: leave it out, and say what.")] = "raise",
+    link: Annotated[
+        bool, typer.Option("--link", help="Make hard links of sealed segments where possible. Not for a backup.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document instead of text.")] = False,
+) -> None:
+    """Copy a partition, a range of it, or all partitions of a data directory. Nothing in SOURCE is changed.
+
+    Batches are copied as they are, with their offsets, timestamps, producer ids and transactions; a range has whole
+    batches. Indexes, snapshots and checkpoints come with them, so that Kafka opens the copy without recovery. Every
+    checksum is verified, and what was written is read back.
+
+    The source may be in use: the copy is as of the moment when it began. If it is interrupted, run the same command
+    again: it continues. Run on a complete copy, it compares and changes nothing.
+
+    --link shares files with the source. A truncation, or a broker that recovers a log, then changes both.
+
+    \b
+    cordwood copy /var/lib/kafka/orders-0 /backup/orders-0
+    cordwood copy /var/lib/kafka /backup/kafka --topic 'orders*'
+    cordwood copy orders-0 part-0 --start-offset 1000 --end-offset 2000
+    cordwood copy orders-0 part-0 --since 2024-05-01T10:00Z --until 2024-05-01T11:00Z
+    cordwood copy broken-0 saved-0 --on-damage skip     save what is left
+
+    \b
+    Exit codes: 0 copied, 1 an error, or damage was left out, 2 wrong usage, 130 Ctrl-C.
+    """  # noqa: D301
+    if on_damage not in {"raise", "skip"}:
+        raise typer.BadParameter(f"expected raise or skip, found {on_damage!r}", param_hint="--on-damage")
+    with byte_progress(None, to_file=True) as progress:
+        report = cordwood.copy(
+            source,
+            destination,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            start_time=None if since is None else parse(since),
+            end_time=None if until is None else parse(until),
+            on_damage="skip" if on_damage == "skip" else "raise",
+            hard_links=link,
+            topics=topic,
+            progress=progress,
+        )
+    if json:
+        print_json(_document(report))
+    else:
+        _say(report, start_offset, end_offset)
+    if report.damaged_ranges:
+        raise typer.Exit(1)
+
+
+def _document(report: CopyReport) -> dict[str, object]:
+    return {
+        "source": report.source,
+        "path": report.path,
+        "start_offset": report.start_offset,
+        "end_offset": report.end_offset,
+        "log_start_offset": report.log_start_offset,
+        "segments": report.segments,
+        "partitions": [_document(partition) for partition in report.partitions],
+        "batches": report.batches,
+        "bytes": report.bytes,
+        "bytes_written": report.bytes_written,
+        "linked": report.linked,
+        "damaged_ranges": [
+            {
+                "file": damaged.file,
+                "start_position": damaged.start_position,
+                "end_position": damaged.end_position,
+                "start_offset": damaged.start_offset,
+                "end_offset": damaged.end_offset,
+                "reason": damaged.reason,
+            }
+            for damaged in report.damaged_ranges
+        ],
+        "open_transactions": report.open_transactions,
+        "warnings": report.warnings,
+    }
+
+
+def _say(report: CopyReport, start_offset: int | None, end_offset: int | None) -> None:
+    for partition in report.partitions or [report]:
+        offsets = f"offsets {partition.start_offset} to {partition.end_offset}"
+        size = f"{several(len(partition.segments), 'segment')}, {bytes_in_words(partition.bytes)}"
+        linked = f", {partition.linked} of them linked" if partition.linked else ""
+        is_old = partition.bytes > 0 and partition.bytes_written == 0 and not partition.linked
+        word = "is a complete copy" if is_old else "copied"
+        print_text(f"{partition.path}: {word}: {offsets}, {size}{linked}")
+        _say_widened(partition, start_offset, end_offset)
+        if partition.open_transactions:
+            print_text(
+                f"{several(partition.open_transactions, 'transaction')} open at its end: committed readers "
+                "do not see the records"
+            )
+        for damaged in partition.damaged_ranges:
+            end = "the end" if damaged.end_offset is None else f"offset {damaged.end_offset}"
+            print_text(
+                f"left out: {Path(damaged.file).name}, bytes {damaged.start_position} to {damaged.end_position}, "
+                f"offset {damaged.start_offset} to {end}: {damaged.reason}"
+            )
+        for warning in partition.warnings:
+            print_text(f"warning: {warning}")
+
+
+def _say_widened(partition: CopyReport, start_offset: int | None, end_offset: int | None) -> None:
+    """Say that batches are copied whole, if the range begins or ends inside one."""
+    begins_before = (
+        start_offset is not None and partition.start_offset is not None and (partition.start_offset < start_offset)
+    )
+    ends_after = end_offset is not None and partition.end_offset is not None and partition.end_offset > end_offset
+    if begins_before or ends_after:
+        print_text("the range was widened to whole batches")

@@ -1,0 +1,6 @@
+//! Copies of logs.
+
+mod crashes;
+mod damage;
+mod golden;
+mod support;
