@@ -27,8 +27,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::error::{Error, Result};
-#[cfg(feature = "inspect")]
-use crate::fs::Directory;
 pub use crate::segment::{Change, PlannedSegment};
 use crate::segment::{OpenFiles, Warnings};
 use crate::types::{Interrupt, Io, OnWarning};
@@ -278,12 +276,6 @@ impl Log {
     pub(crate) fn replacement(&self) -> Result<Replacement> {
         let open_files = &self.inner.open_files;
         loader::replacement_in(open_files, &open_files.directory.segment_files()?, None, &self.inner.lookups)
-    }
-
-    /// The directory.
-    #[cfg(feature = "inspect")]
-    pub(crate) fn directory(&self) -> &Directory {
-        &self.inner.open_files.directory
     }
 
     /// Fails if a `LogWriter` has truncated the log since it was opened. Called before a result from memory is returned.
