@@ -13,6 +13,7 @@ from cordwood._core import (
     Appended,
     CopyReport,
     DamagedRange,
+    DerivedFile,
     Dump,
     FileChange,
     FlushMode,
@@ -34,6 +35,7 @@ from cordwood._core import (
     OffsetPosition,
     PathInfo,
     PlannedSegment,
+    RebuildReport,
     RebuiltIndex,
     Record,
     Records,
@@ -58,6 +60,7 @@ from cordwood._core import (
     dump,
     plan_kafka_load,
     plan_retention,
+    rebuild_indexes,
 )
 from cordwood.config import LogConfig
 from cordwood.errors import (
@@ -87,6 +90,7 @@ __all__ = [
     "CordwoodError",
     "CorruptLogError",
     "DamagedRange",
+    "DerivedFile",
     "Dump",
     "FileChange",
     "FlushMode",
@@ -117,6 +121,7 @@ __all__ = [
     "PathInfo",
     "PlannedSegment",
     "PoisonedError",
+    "RebuildReport",
     "RebuiltIndex",
     "Record",
     "RecordTooLargeError",
@@ -144,6 +149,7 @@ __all__ = [
     "dump",
     "plan_kafka_load",
     "plan_retention",
+    "rebuild_indexes",
 ]
 
 # These Rust classes behave as containers; registering them makes `isinstance` agree.

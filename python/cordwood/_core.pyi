@@ -54,6 +54,9 @@ from cordwood._stubs.plans import RetentionPlan as RetentionPlan
 from cordwood._stubs.plans import SegmentSplit as SegmentSplit
 from cordwood._stubs.plans import plan_retention as plan_retention
 from cordwood._stubs.profile import _Profiler as _Profiler
+from cordwood._stubs.rebuild import DerivedFile as DerivedFile
+from cordwood._stubs.rebuild import RebuildReport as RebuildReport
+from cordwood._stubs.rebuild import rebuild_indexes as rebuild_indexes
 from cordwood._stubs.record import Appended as Appended
 from cordwood._stubs.record import FlushMode as FlushMode
 from cordwood._stubs.record import Record as Record
@@ -82,6 +85,7 @@ __all__ = [
     "Appended",
     "CopyReport",
     "DamagedRange",
+    "DerivedFile",
     "Dump",
     "FileChange",
     "FlushMode",
@@ -103,6 +107,7 @@ __all__ = [
     "OffsetPosition",
     "PathInfo",
     "PlannedSegment",
+    "RebuildReport",
     "RebuiltIndex",
     "Record",
     "Records",
@@ -144,6 +149,7 @@ __all__ = [
     "dump",
     "plan_kafka_load",
     "plan_retention",
+    "rebuild_indexes",
 ]
 
 __version__: str

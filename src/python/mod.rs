@@ -32,6 +32,7 @@ mod names;
 mod plan;
 mod plan_reader;
 mod profile;
+mod rebuild;
 mod record;
 mod record_input;
 mod recovery;
@@ -87,6 +88,8 @@ mod core_module {
     use super::plan_reader::{PyStream, PyTaskReader};
     #[pymodule_export]
     use super::profile::PyProfiler;
+    #[pymodule_export]
+    use super::rebuild::{PyDerivedFile, PyRebuildReport, rebuild_indexes};
     #[pymodule_export]
     use super::record::PyRecord;
     #[pymodule_export]

@@ -16,6 +16,7 @@ from cordwood.cli import (
     find,
     ls,
     recover,
+    reindex,
     report,
     trace,
     truncate,
@@ -83,6 +84,7 @@ app.command("report", rich_help_panel=LOOK)(stop_when_unread(report.report))
 app.command("completion", rich_help_panel=LOOK)(stop_when_unread(completion.completion))
 app.command("copy", rich_help_panel=MEND)(stop_when_unread(copy.copy))
 app.command("recover", rich_help_panel=MEND)(stop_when_unread(recover.recover))
+app.command("reindex", rich_help_panel=MEND)(stop_when_unread(reindex.reindex))
 app.command("append", rich_help_panel=WRITE)(stop_when_unread(append.append))
 app.command("truncate", rich_help_panel=WRITE)(stop_when_unread(truncate.truncate))
 app.command("apply-retention", rich_help_panel=WRITE)(stop_when_unread(apply_retention.apply_retention))

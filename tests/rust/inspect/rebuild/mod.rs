@@ -1,6 +1,9 @@
 //! The derived files of a partition: what is reported, and what is written.
 
+mod crashes;
 mod golden;
+mod reports;
+mod twin;
 
 use std::fs;
 use std::path::{Path, PathBuf};
