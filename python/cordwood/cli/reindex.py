@@ -25,10 +25,10 @@ _COLUMNS: list[Column] = [
 ]
 
 
-def reindex(
+def reindex(  # noqa: PLR0913, PLR0917  (a command's options)
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH...", parser=parse_path, help="Partition directories, and data directories."),
+        typer.Argument(metavar="PATH", parser=parse_path, help="Partition directories, and data directories."),
     ],
     assignments: Annotated[list[str] | None, SETTINGS] = None,
     properties: Annotated[Path | None, PROPERTIES] = None,

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import pickle
 import shutil
 from pathlib import Path
 
+import corpus
 import pytest
+from corpus import Partition
 
 import cordwood as cw
-from corpus import GOLDEN, Partition, intact
 
 DERIVED = {".index", ".timeindex", ".txnindex", ".snapshot"}
 
 
 def settings(partition: Partition) -> cw.LogConfig:
     """Return the settings of a case; a data directory has some for each topic."""
-    given = next(case["settings"] for case in MANIFEST["cases"] if case["case"] == partition.case)
+    given = corpus.cases()[partition.case]["settings"]
     given = given.get(partition.name.rpartition("-")[0], given)
     names = {"index.interval.bytes", "segment.index.bytes"}
     return cw.LogConfig.from_properties({name: text for name, text in given.items() if name in names})
@@ -29,10 +29,9 @@ def copied(partition: Partition, folder: Path) -> Path:
 
 
 def expected(partition: Partition) -> dict[str, tuple[int, str]]:
-    lines = [json.loads(line) for line in (partition.expected / "rebuild.jsonl").read_text().splitlines()]
     return {
         line["name"]: (line["bytes"], line["sha256"])
-        for line in lines
+        for line in partition.lines("rebuild.jsonl")
         if line["type"] == "file" and Path(line["name"]).suffix in DERIVED
     }
 
@@ -43,12 +42,11 @@ def remove_derived(path: Path) -> None:
             file.unlink()
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("partition", intact(), ids=str)
-def test_rebuilt_files_have_the_bytes_of_kafkas_recovery(partition: Partition, threads: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("partition", corpus.partitions(), ids=str)
+def test_rebuilt_files_have_the_bytes_of_kafkas_recovery(partition: Partition, tmp_path: Path) -> None:
     path = copied(partition, tmp_path)
     remove_derived(path)
-    report = cw.rebuild_indexes(path, config=settings(partition), dry_run=False, threads=threads)
+    report = cw.rebuild_indexes(path, config=settings(partition), dry_run=False, threads=len(partition.name) % 3 + 1)
     for name, (size, checksum) in expected(partition).items():
         content = (path / name).read_bytes()
         assert len(content) == size, name
@@ -59,8 +57,7 @@ def test_rebuilt_files_have_the_bytes_of_kafkas_recovery(partition: Partition, t
 
 
 def test_a_report_names_what_differs_and_where(tmp_path: Path) -> None:
-    (partition,) = [partition for partition in intact() if partition.case == "01-plain"]
-    path = copied(partition, tmp_path)
+    path = copied(corpus.partition("01-plain"), tmp_path)
     index = path / "00000000000000000400.index"
     right = index.read_bytes()
     wrong = right[:16] + bytes([right[16] ^ 1]) + right[17:]
@@ -81,7 +78,7 @@ def test_a_report_names_what_differs_and_where(tmp_path: Path) -> None:
     assert (file.old_size, file.new_size, file.first_difference) == (len(right), len(right), 16)
     assert file.quarantine is None
     assert str(file) == f"{index}: differs from what the log gives, from byte 16 on"
-    assert repr(file).startswith(f"DerivedFile(file='{index}', reason='differs', old_size=")
+    assert repr(file).startswith(f'DerivedFile(file="{index}", reason="differs", old_size=')
     assert index.read_bytes() == wrong
     done = cw.rebuild_indexes(path, dry_run=False)
     assert not done.dry_run
@@ -94,8 +91,7 @@ def test_a_report_names_what_differs_and_where(tmp_path: Path) -> None:
 
 
 def test_wrong_arguments_are_named(tmp_path: Path) -> None:
-    (partition,) = [partition for partition in intact() if partition.case == "01-small"]
-    path = copied(partition, tmp_path)
+    path = copied(corpus.partition("01-small"), tmp_path)
     for keywords, kind, words in [
         ({"threads": 0}, cw.ConfigError, "threads: expected a whole number, 1 or more, found 0"),
         ({"dry_run": "no"}, TypeError, "dry_run: expected a bool, found"),
