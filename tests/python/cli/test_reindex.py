@@ -28,8 +28,8 @@ def test_a_dry_run_prints_the_differences_and_changes_nothing(path: Path) -> Non
     done = cordwood("reindex", path)
     assert done.returncode == 0
     lines = [line.split() for line in done.stdout.decode().splitlines()]
-    assert [INDEX, "differs", "224", "224", "2"] in lines
-    assert ["00000000000000000807.timeindex", "missing", "348"] in lines
+    assert [INDEX, "differs", "224", "224", "3"] in lines
+    assert ["00000000000000000807.timeindex", "missing", "336"] in lines
     title = "2 of 12 files differ from what the log gives (index.interval.bytes 1024, as the indexes show)"
     assert title in done.stdout.decode()
     assert "nothing was written; add --yes" in done.stdout.decode()
