@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from cordwood._core import (
     AbortedTransaction,
     Appended,
+    ClusterMetadata,
     CopyReport,
     DamagedRange,
     DerivedFile,
@@ -49,6 +50,7 @@ from cordwood._core import (
     Segments,
     SegmentSplit,
     Split,
+    Table,
     TimeIndex,
     TimeIndexWriter,
     TimestampOffset,
@@ -56,11 +58,17 @@ from cordwood._core import (
     TransactionIndexWriter,
     __version__,
     classify,
+    consumer_groups,
+    consumer_offsets,
     copy,
     dump,
+    metadata,
+    metadata_records,
+    open_transactions,
     plan_kafka_load,
     plan_retention,
     rebuild_indexes,
+    transactions,
 )
 from cordwood.config import LogConfig
 from cordwood.errors import (
@@ -85,6 +93,7 @@ __all__ = [
     "AbortedTransaction",
     "Appended",
     "ClosedError",
+    "ClusterMetadata",
     "ConfigError",
     "CopyReport",
     "CordwoodError",
@@ -136,6 +145,7 @@ __all__ = [
     "SegmentSplit",
     "Segments",
     "Split",
+    "Table",
     "TimeIndex",
     "TimeIndexWriter",
     "TimestampOffset",
@@ -145,11 +155,17 @@ __all__ = [
     "UnsupportedFormatError",
     "__version__",
     "classify",
+    "consumer_groups",
+    "consumer_offsets",
     "copy",
     "dump",
+    "metadata",
+    "metadata_records",
+    "open_transactions",
     "plan_kafka_load",
     "plan_retention",
     "rebuild_indexes",
+    "transactions",
 ]
 
 # These Rust classes behave as containers; registering them makes `isinstance` agree.

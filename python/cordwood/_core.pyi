@@ -32,6 +32,14 @@ from cordwood._stubs.index import TransactionIndex as TransactionIndex
 from cordwood._stubs.index_writers import OffsetIndexWriter as OffsetIndexWriter
 from cordwood._stubs.index_writers import TimeIndexWriter as TimeIndexWriter
 from cordwood._stubs.index_writers import TransactionIndexWriter as TransactionIndexWriter
+from cordwood._stubs.internal_topics import ClusterMetadata as ClusterMetadata
+from cordwood._stubs.internal_topics import Table as Table
+from cordwood._stubs.internal_topics import consumer_groups as consumer_groups
+from cordwood._stubs.internal_topics import consumer_offsets as consumer_offsets
+from cordwood._stubs.internal_topics import metadata as metadata
+from cordwood._stubs.internal_topics import metadata_records as metadata_records
+from cordwood._stubs.internal_topics import open_transactions as open_transactions
+from cordwood._stubs.internal_topics import transactions as transactions
 from cordwood._stubs.kafka_load import KafkaLoad as KafkaLoad
 from cordwood._stubs.kafka_load import LoadAction as LoadAction
 from cordwood._stubs.kafka_load import LoadedFile as LoadedFile
@@ -83,6 +91,7 @@ from cordwood._stubs.writer import LogWriter as LogWriter
 __all__ = [
     "AbortedTransaction",
     "Appended",
+    "ClusterMetadata",
     "CopyReport",
     "DamagedRange",
     "DerivedFile",
@@ -121,6 +130,7 @@ __all__ = [
     "SegmentSplit",
     "Segments",
     "Split",
+    "Table",
     "TimeIndex",
     "TimeIndexWriter",
     "TimestampOffset",
@@ -145,11 +155,17 @@ __all__ = [
     "_partition_directory",
     "_partition_name",
     "classify",
+    "consumer_groups",
+    "consumer_offsets",
     "copy",
     "dump",
+    "metadata",
+    "metadata_records",
+    "open_transactions",
     "plan_kafka_load",
     "plan_retention",
     "rebuild_indexes",
+    "transactions",
 ]
 
 __version__: str

@@ -88,7 +88,7 @@ pub(super) struct ArrowBatches {
 #[pymethods]
 impl ArrowBatches {
     #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
+    pub(super) fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,

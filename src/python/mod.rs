@@ -24,6 +24,7 @@ mod handle;
 mod index;
 mod index_handle;
 mod index_writers;
+mod internal_topics;
 mod kafka_load;
 mod keywords;
 mod log;
@@ -71,6 +72,11 @@ mod core_module {
     use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
     #[pymodule_export]
     use super::index_writers::{PyOffsetIndexWriter, PyTimeIndexWriter, PyTransactionIndexWriter};
+    #[pymodule_export]
+    use super::internal_topics::{
+        PyClusterMetadata, PyTable, consumer_groups, consumer_offsets, metadata, metadata_records,
+        open_transactions, transactions,
+    };
     #[pymodule_export]
     use super::kafka_load::{
         PyKafkaLoad, PyLoadAction, PyLoadFailure, PyLoadWarning, PyLoadedFile, PyLoadedLog, PyLoadedSegment,

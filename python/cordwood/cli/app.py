@@ -14,11 +14,14 @@ from cordwood.cli import (
     copy,
     dump,
     find,
+    groups,
     ls,
+    metadata,
     recover,
     reindex,
     report,
     trace,
+    transactions,
     truncate,
 )
 from cordwood.cli.completion import complete_if_asked
@@ -59,6 +62,7 @@ def cordwood_(
     cordwood ls /var/lib/kafka/orders-0                 segments of a partition
     cordwood find /var/lib/kafka/orders-0 --time -2h    the first record of the last two hours
     cordwood cat /var/lib/kafka/orders-0 --since -2h    its records, one JSON object per line
+    cordwood groups /var/lib/kafka                      committed offsets of groups, and their lag
     cordwood recover /var/lib/kafka/orders-0            what recovery after a crash would change
     cordwood append notes-0 < lines.txt                 append one record per line to a log
     cordwood apply-retention notes-0 --set retention.ms=86400000  what retention would delete
@@ -80,6 +84,9 @@ app.command(
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 )(stop_when_unread(trace.trace))
 app.command("dump", rich_help_panel=LOOK)(stop_when_unread(dump.dump))
+app.command("groups", rich_help_panel=LOOK)(stop_when_unread(groups.groups))
+app.command("transactions", rich_help_panel=LOOK)(stop_when_unread(transactions.transactions))
+app.command("metadata", rich_help_panel=LOOK)(stop_when_unread(metadata.metadata))
 app.command("report", rich_help_panel=LOOK)(stop_when_unread(report.report))
 app.command("completion", rich_help_panel=LOOK)(stop_when_unread(completion.completion))
 app.command("copy", rich_help_panel=MEND)(stop_when_unread(copy.copy))

@@ -1,7 +1,7 @@
 //! The texts of `kafka-dump-log` for control records. *Source*: `DumpLogSegments.printControlRecord`.
 
 use super::json::write_message;
-use super::message::{Message, Value};
+use super::message::Message;
 use super::readable::{DecodeError, Readable};
 use super::schema::Struct;
 use super::schemas::control as schemas;
@@ -14,30 +14,42 @@ use crate::record::control::ControlType;
 /// [`DecodeError`] for what ends the tool with an exception, with its message.
 pub fn control_record_text(key: Option<&[u8]>, value: Option<&[u8]>) -> Result<String, DecodeError> {
     let kind = ControlType::parse(key).map_err(|_| invalid_key(key.unwrap_or_default()))?;
-    let (prefix, schema) = match kind {
+    let prefix = match kind {
         ControlType::Abort => return transaction_marker("ABORT", value),
         ControlType::Commit => return transaction_marker("COMMIT", value),
-        ControlType::Other(2) => (" LeaderChange: ", &schemas::LEADER_CHANGE_MESSAGE),
-        ControlType::Other(3) => (" SnapshotHeader ", &schemas::SNAPSHOT_HEADER_RECORD),
-        ControlType::Other(4) => (" SnapshotFooter ", &schemas::SNAPSHOT_FOOTER_RECORD),
-        ControlType::Other(5) => (" KRaftVersion ", &schemas::KRAFT_VERSION_RECORD),
-        ControlType::Other(6) => (" KRaftVoters ", &schemas::VOTERS_RECORD),
+        ControlType::Other(2) => " LeaderChange: ",
+        ControlType::Other(3) => " SnapshotHeader ",
+        ControlType::Other(4) => " SnapshotFooter ",
+        ControlType::Other(5) => " KRaftVersion ",
+        ControlType::Other(6) => " KRaftVoters ",
         ControlType::Other(id) => return Ok(format!(" controlType: UNKNOWN({id})")),
     };
     let mut text = prefix.to_owned();
-    write_raft_message(&mut text, schema, value.ok_or_else(null_value)?)?;
+    if let Some(message) = raft_message(key, value) {
+        let (_, message) = message?;
+        // in the version that the message names
+        let version = i16::try_from(message.number("version")).unwrap_or(0);
+        write_message(&mut text, &message, version);
+    }
     Ok(text)
 }
 
-/// Kafka reads version 0, and writes the version that the message names.
-fn write_raft_message(out: &mut String, schema: &'static Struct, value: &[u8]) -> Result<(), DecodeError> {
-    let message = Message::read(schema, &mut Readable::new(value), 0)?;
-    let version = match message.get("version") {
-        Some(Value::Number(version)) => i16::try_from(*version).unwrap_or(0),
-        _ => 0,
+/// The name of a control record's type and its message, which Kafka reads in version 0; `None` for markers of transactions, and for
+/// unknown types.
+pub(super) fn raft_message<'a>(
+    key: Option<&[u8]>,
+    value: Option<&'a [u8]>,
+) -> Option<Result<(&'static str, Message<'a>), DecodeError>> {
+    let (name, schema): (_, &'static Struct) = match ControlType::parse(key) {
+        Ok(ControlType::Other(2)) => ("LEADER_CHANGE", &schemas::LEADER_CHANGE_MESSAGE),
+        Ok(ControlType::Other(3)) => ("SNAPSHOT_HEADER", &schemas::SNAPSHOT_HEADER_RECORD),
+        Ok(ControlType::Other(4)) => ("SNAPSHOT_FOOTER", &schemas::SNAPSHOT_FOOTER_RECORD),
+        Ok(ControlType::Other(5)) => ("KRAFT_VERSION", &schemas::KRAFT_VERSION_RECORD),
+        Ok(ControlType::Other(6)) => ("KRAFT_VOTERS", &schemas::VOTERS_RECORD),
+        _ => return None,
     };
-    write_message(out, &message, version);
-    Ok(())
+    let Some(value) = value else { return Some(Err(null_value())) };
+    Some(Message::read(schema, &mut Readable::new(value), 0).map(|message| (name, message)))
 }
 
 /// *Source*: `EndTransactionMarker.deserialize`.

@@ -29,7 +29,7 @@ pub(super) enum Value<'a> {
     Float(f64),
     Uuid([u8; 16]),
     Text(Cow<'a, str>),
-    Bytes(&'a [u8]),
+    Bytes(Cow<'a, [u8]>),
     Array(Vec<Value<'a>>),
     Struct(Message<'a>),
 }
@@ -83,10 +83,32 @@ impl<'a> Message<'a> {
         read_struct(schema, input, Version::of(schema, version))
     }
 
+    /// The same with values of its own.
+    pub(super) fn into_owned(self) -> Message<'static> {
+        let values = self.values.into_iter().map(Value::into_owned).collect();
+        Message { schema: self.schema, values }
+    }
+
     /// A field's value; `None` if the schema has no such field.
     pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
         let at = self.schema.fields.iter().position(|field| field.name == name)?;
         self.values.get(at)
+    }
+}
+
+impl Value<'_> {
+    pub(super) fn into_owned(self) -> Value<'static> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Bool(value) => Value::Bool(value),
+            Self::Number(number) => Value::Number(number),
+            Self::Float(number) => Value::Float(number),
+            Self::Uuid(uuid) => Value::Uuid(uuid),
+            Self::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
+            Self::Bytes(bytes) => Value::Bytes(Cow::Owned(bytes.into_owned())),
+            Self::Array(elements) => Value::Array(elements.into_iter().map(Value::into_owned).collect()),
+            Self::Struct(message) => Value::Struct(message.into_owned()),
+        }
     }
 }
 
@@ -184,7 +206,7 @@ fn read_value<'a>(
         Kind::Int16 => Value::Number(input.int16()?.into()),
         Kind::UInt16 => Value::Number(u16::from_be_bytes(input.array()?).into()),
         Kind::Int32 => Value::Number(input.int32()?.into()),
-        Kind::Int64 => Value::Number(input.int64()?),
+        Kind::Int64 | Kind::Time => Value::Number(input.int64()?),
         Kind::Float64 => Value::Float(f64::from_be_bytes(input.array()?)),
         Kind::Uuid => Value::Uuid(input.array()?),
         Kind::Struct(schema) => Value::Struct(read_struct(schema, input, version)?),
@@ -230,7 +252,7 @@ fn read_content<'a>(
             let elements = (0..length).map(|_| read_value(*element, name, false, input, version));
             Ok(Value::Array(elements.collect::<Result<_, _>>()?))
         }
-        _ => Ok(Value::Bytes(input.bytes(length)?)),
+        _ => Ok(Value::Bytes(Cow::Borrowed(input.bytes(length)?))),
     }
 }
 
@@ -244,11 +266,13 @@ pub(super) fn default_value<'a>(field: &Field) -> Value<'a> {
         Kind::Float64 => Value::Float(0.0),
         Kind::Uuid => Value::Uuid([0; 16]),
         Kind::Text => Value::Text(Cow::Borrowed("")),
-        Kind::Bytes => Value::Bytes(&[]),
+        Kind::Bytes => Value::Bytes(Cow::Borrowed(&[])),
         Kind::Array(_) => Value::Array(Vec::new()),
         Kind::Struct(schema) => {
             Value::Struct(Message { schema, values: schema.fields.iter().map(default_value).collect() })
         }
-        Kind::Int8 | Kind::Int16 | Kind::UInt16 | Kind::Int32 | Kind::Int64 => Value::Number(number),
+        Kind::Int8 | Kind::Int16 | Kind::UInt16 | Kind::Int32 | Kind::Int64 | Kind::Time => {
+            Value::Number(number)
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! One decoder reads all of them, by Kafka's published schemas of 4.3.1:
 //!
 //! ```text
+//!   tables                  what the records of a topic add up to: the last value of each key, the state after each change
 //!   parser · control        the texts of kafka-dump-log
 //!        │
 //!   json · remote_log       messages as JSON, and as Java's toString
@@ -16,6 +17,7 @@
 //! ```
 
 mod control;
+mod fields;
 mod java;
 mod json;
 mod message;
@@ -26,7 +28,12 @@ mod records;
 mod remote_log;
 mod schema;
 mod schemas;
+mod tables;
 
 pub use control::control_record_text;
 pub use parser::{MessageParser, MissingKey, ParsedRecord};
 pub use readable::DecodeError;
+pub use tables::{
+    Cell, ClusterMetadata, Table, TableOptions, consumer_groups, consumer_offsets, metadata,
+    metadata_records, open_transactions, transactions,
+};

@@ -48,14 +48,14 @@ fn segment(message: &Message<'_>) -> Result<String, DecodeError> {
          eventTimestampMs={}, segmentLeaderEpochs={epochs}, segmentSizeInBytes={}, customMetadata={}, state={state}, \
          txnIdxEmpty={}}}",
         segment_id(message),
-        number(message, "startOffset"),
-        number(message, "endOffset"),
-        number(message, "brokerId"),
-        number(message, "maxTimestampMs"),
-        number(message, "eventTimestampMs"),
-        number(message, "segmentSizeInBytes"),
+        message.number("startOffset"),
+        message.number("endOffset"),
+        message.number("brokerId"),
+        message.number("maxTimestampMs"),
+        message.number("eventTimestampMs"),
+        message.number("segmentSizeInBytes"),
         custom_metadata(message),
-        is_true(message, "txnIndexEmpty"),
+        message.is_true("txnIndexEmpty"),
     ))
 }
 
@@ -67,8 +67,8 @@ fn update(message: &Message<'_>) -> Result<String, DecodeError> {
          brokerId={}}}",
         segment_id(message),
         custom_metadata(message),
-        number(message, "eventTimestampMs"),
-        number(message, "brokerId"),
+        message.number("eventTimestampMs"),
+        message.number("brokerId"),
     ))
 }
 
@@ -77,8 +77,8 @@ fn partition_delete(message: &Message<'_>) -> Result<String, DecodeError> {
     Ok(format!(
         "RemotePartitionDeleteMetadata{{topicPartition={}, state={state}, eventTimestampMs={}, brokerId={}}}",
         topic_partition(message),
-        number(message, "eventTimestampMs"),
-        number(message, "brokerId"),
+        message.number("eventTimestampMs"),
+        message.number("brokerId"),
     ))
 }
 
@@ -89,18 +89,18 @@ fn snapshot(message: &Message<'_>) -> Result<String, DecodeError> {
     Ok(format!(
         "RemoteLogSegmentMetadataSnapshot{{segmentId={}, startOffset={}, endOffset={}, maxTimestampMs={}, \
          segmentLeaderEpochs={epochs}, segmentSizeInBytes={}, customMetadata={}, state={state}, txnIdxEmpty={}}}",
-        uuid(message, "segmentId"),
-        number(message, "startOffset"),
-        number(message, "endOffset"),
-        number(message, "maxTimestampMs"),
-        number(message, "segmentSizeInBytes"),
+        uuid_text(message.uuid("segmentId")),
+        message.number("startOffset"),
+        message.number("endOffset"),
+        message.number("maxTimestampMs"),
+        message.number("segmentSizeInBytes"),
         custom_metadata(message),
-        is_true(message, "txnIndexEmpty"),
+        message.is_true("txnIndexEmpty"),
     ))
 }
 
 fn check_offsets(message: &Message<'_>) -> Result<(), DecodeError> {
-    let (start, end) = (number(message, "startOffset"), number(message, "endOffset"));
+    let (start, end) = (message.number("startOffset"), message.number("endOffset"));
     if start < 0 {
         return Err(DecodeError::new(format!(
             "Unexpected start offset = {start}. StartOffset for a remote segment cannot be negative"
@@ -117,12 +117,8 @@ fn check_offsets(message: &Message<'_>) -> Result<(), DecodeError> {
 /// In the order of the epochs; of two entries of an epoch the later.
 fn leader_epochs(message: &Message<'_>) -> Result<String, DecodeError> {
     let mut epochs = BTreeMap::new();
-    if let Some(Value::Array(entries)) = message.get("segmentLeaderEpochs") {
-        for entry in entries {
-            if let Value::Struct(entry) = entry {
-                epochs.insert(number(entry, "leaderEpoch"), number(entry, "offset"));
-            }
-        }
+    for entry in message.structs("segmentLeaderEpochs") {
+        epochs.insert(entry.number("leaderEpoch"), entry.number("offset"));
     }
     if epochs.is_empty() {
         return Err(DecodeError::new("segmentLeaderEpochs can not be null or empty"));
@@ -132,21 +128,17 @@ fn leader_epochs(message: &Message<'_>) -> Result<String, DecodeError> {
 }
 
 fn state(message: &Message<'_>, field: &str, names: &[&'static str]) -> Option<&'static str> {
-    names.get(usize::try_from(number(message, field)).ok()?).copied()
+    names.get(usize::try_from(message.number(field)).ok()?).copied()
 }
 
 fn segment_id(message: &Message<'_>) -> String {
     let Some(Value::Struct(id)) = message.get("remoteLogSegmentId") else { return String::new() };
-    format!("RemoteLogSegmentId{{topicIdPartition={}, id={}}}", topic_partition(id), uuid(id, "id"))
+    format!("RemoteLogSegmentId{{topicIdPartition={}, id={}}}", topic_partition(id), uuid_text(id.uuid("id")))
 }
 
 fn topic_partition(message: &Message<'_>) -> String {
     let Some(Value::Struct(topic)) = message.get("topicIdPartition") else { return String::new() };
-    let name = match topic.get("name") {
-        Some(Value::Text(name)) => name,
-        _ => "",
-    };
-    format!("{}:{name}-{}", uuid(topic, "id"), number(topic, "partition"))
+    format!("{}:{}-{}", uuid_text(topic.uuid("id")), topic.text("name"), topic.number("partition"))
 }
 
 fn custom_metadata(message: &Message<'_>) -> String {
@@ -154,22 +146,4 @@ fn custom_metadata(message: &Message<'_>) -> String {
         Some(Value::Bytes(bytes)) => format!("Optional[CustomMetadata{{{} bytes}}]", bytes.len()),
         _ => "Optional.empty".to_owned(),
     }
-}
-
-fn number(message: &Message<'_>, field: &str) -> i64 {
-    match message.get(field) {
-        Some(Value::Number(number)) => *number,
-        _ => 0,
-    }
-}
-
-fn uuid(message: &Message<'_>, field: &str) -> String {
-    match message.get(field) {
-        Some(Value::Uuid(uuid)) => uuid_text(*uuid),
-        _ => String::new(),
-    }
-}
-
-fn is_true(message: &Message<'_>, field: &str) -> bool {
-    message.get(field) == Some(&Value::Bool(true))
 }

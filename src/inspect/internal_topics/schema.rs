@@ -50,6 +50,8 @@ pub(super) enum Kind {
     UInt16,
     Int32,
     Int64,
+    /// Milliseconds since the epoch. Only in tables: Kafka's schemas have no type for it.
+    Time,
     Float64,
     Uuid,
     Text,

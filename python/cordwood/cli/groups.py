@@ -1,0 +1,117 @@
+"""`cordwood groups`: the committed offsets of groups and their lag, from `__consumer_offsets`."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import cordwood
+from cordwood.cli.path import parse_path
+from cordwood.cli.tables import FormatOption, JsonOption, OnDamageOption, OutputOption, Shown, time_in_words, write
+from cordwood.cli.terminal import several
+
+__all__ = ["groups"]
+
+
+def groups(  # noqa: PLR0913, PLR0917  (a command's options)
+    path: Annotated[
+        Path,
+        typer.Argument(parser=parse_path, help="A data directory, or a partition of __consumer_offsets."),
+    ],
+    group: Annotated[list[str] | None, typer.Option(help="Only this group. Can be repeated.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(help="Only this topic. Can be repeated.")] = None,
+    members: Annotated[
+        bool, typer.Option("--members", help="The groups with state, protocol and members, instead of their offsets.")
+    ] = False,
+    on_damage: OnDamageOption = "raise",
+    output_format: FormatOption = None,
+    json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """List the offsets that groups have committed, with the lag.
+
+    \b
+    cordwood groups /var/lib/kafka                               group, topic, partition, offset, end, lag
+    cordwood groups /var/lib/kafka --group billing --topic orders
+    cordwood groups /var/lib/kafka --members                     state and members of each group
+    cordwood groups /var/lib/kafka --json | jq 'select(.lag > 1000)'
+
+    The lag is the distance to the end of the partition in the same data directory, and empty if it is not there.
+    An offset that a transaction commits counts when the transaction is committed; until then it is "pending".
+    The exit code is 1 if nothing is found, or if a record is not decodable.
+    """  # noqa: D301
+    if members:
+        if topic:
+            raise typer.BadParameter("--topic has no effect with --members: leave one of them out")
+        table = cordwood.consumer_groups(path, groups=group, on_damage=on_damage)
+        shown = _GROUPS
+    else:
+        table = cordwood.consumer_offsets(path, groups=group, topics=topic, on_damage=on_damage)
+        shown = _OFFSETS
+    write(table, shown, path=path, json_lines=json, output_format=output_format, output=output)
+
+
+def _number(number: int | None) -> str:
+    return "" if number is None else str(number)
+
+
+def _offset_row(row: dict[str, Any]) -> list[str]:
+    notes = row["error"] or ""
+    if row["pending_offset"] is not None:
+        pending = f"pending: {row['pending_offset']} of producer {row['pending_producer_id']}"
+        notes = f"{notes}; {pending}" if notes else pending
+    return [
+        row["group"] or "",
+        row["topic"] or "",
+        *(_number(row[name]) for name in ("partition", "offset", "log_end_offset", "lag")),
+        time_in_words(row["commit_time"]),
+        notes,
+    ]
+
+
+def _group_row(row: dict[str, Any]) -> list[str]:
+    members = row["members"] or []
+    return [
+        row["group"] or "",
+        row["type"] or "",
+        row["state"] or "",
+        row["protocol"] or "",
+        _number(row["epoch"]),
+        str(len(members)),
+        row["error"] or ", ".join(f"{member['client_id']} {member['client_host']}" for member in members),
+    ]
+
+
+def _count(rows: list[dict[str, Any]]) -> int:
+    return len({row["group"] for row in rows if row["group"] is not None})
+
+
+_OFFSETS = Shown(
+    title=lambda rows: f"{several(_count(rows), 'group')}, {several(len(rows), 'offset')}",
+    columns=[
+        ("group", "left"),
+        ("topic", "left"),
+        ("partition", "right"),
+        ("offset", "right"),
+        ("end", "right"),
+        ("lag", "right"),
+        ("committed", "left"),
+        ("notes", "text"),
+    ],
+    row=_offset_row,
+    nothing="no group has committed an offset here that --group and --topic select",
+)
+_GROUPS = Shown(
+    title=lambda rows: several(_count(rows), "group"),
+    columns=[
+        ("group", "left"),
+        ("type", "left"),
+        ("state", "left"),
+        ("protocol", "left"),
+        ("epoch", "right"),
+        ("members", "right"),
+        ("clients", "text"),
+    ],
+    row=_group_row,
+    nothing="there is no group here that --group selects",
+)

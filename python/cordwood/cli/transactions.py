@@ -1,0 +1,130 @@
+"""`cordwood transactions`: transactional ids of `__transaction_state`, and the transactions that logs show as open."""
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import cordwood
+from cordwood.cli.path import parse_path
+from cordwood.cli.tables import (
+    FormatOption,
+    JsonOption,
+    OnDamageOption,
+    OutputOption,
+    Shown,
+    list_in_words,
+    time_in_words,
+    write,
+)
+from cordwood.cli.terminal import several
+
+__all__ = ["transactions"]
+
+_TOPIC = "__transaction_state"
+
+
+def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
+    path: Annotated[Path, typer.Argument(parser=parse_path, help="A data directory or a partition directory.")],
+    transactional_id: Annotated[
+        list[str] | None, typer.Option("--id", help="Only this transactional id. Can be repeated.")
+    ] = None,
+    open_: Annotated[
+        bool,
+        typer.Option("--open", help="The transactions without a marker in the logs themselves."),
+    ] = False,
+    topic: Annotated[list[str] | None, typer.Option(help="With --open: only this topic. Can be repeated.")] = None,
+    on_damage: OnDamageOption = "raise",
+    output_format: FormatOption = None,
+    json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """List transactional ids and their states, or the open transactions of logs.
+
+    \b
+    cordwood transactions /var/lib/kafka             transactional ids, from __transaction_state
+    cordwood transactions /var/lib/kafka --open      what holds back read_committed consumers, in every partition
+    cordwood transactions /var/lib/kafka/orders-0    the same for one partition
+
+    Of a partition of another topic than __transaction_state, the open transactions are listed without --open.
+    A transaction that is open in a log, but whose id has no transaction in __transaction_state, hangs.
+    """  # noqa: D301
+    partition = cordwood.classify(path).topic
+    is_open = open_ or partition not in {None, _TOPIC}
+    if is_open and transactional_id:
+        raise typer.BadParameter("--id is for transactional ids, which the logs do not have: leave out --id or --open")
+    if topic and not is_open:
+        raise typer.BadParameter("--topic has an effect only with --open")
+    if is_open:
+        table = cordwood.open_transactions(path, topics=topic, on_damage=on_damage)
+        shown = _OPEN
+    else:
+        table = cordwood.transactions(path, transactional_ids=transactional_id, on_damage=on_damage)
+        shown = _IDS
+    write(table, shown, path=path, json_lines=json, output_format=output_format, output=output)
+
+
+def _text(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _id_row(row: dict[str, Any]) -> list[str]:
+    partitions = [f"{topic['topic']}-{list_in_words(topic['partitions'])}" for topic in row["partitions"] or []]
+    return [
+        *(_text(row[name]) for name in ("transactional_id", "producer_id", "producer_epoch", "state", "timeout_ms")),
+        time_in_words(row["start_time"]),
+        time_in_words(row["last_update_time"]),
+        row["error"] or " ".join(partitions),
+    ]
+
+
+def _age(since: int | None) -> str:
+    if since is None:
+        return ""
+    minutes = max(0, int(time.time() * 1000) - since) // 60_000
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    return f"{days} d {hours} h" if days else f"{hours} h {minutes} min"
+
+
+def _open_row(row: dict[str, Any]) -> list[str]:
+    names = ("producer_id", "producer_epoch", "first_offset", "last_offset", "records")
+    return [
+        f"{row['topic']}-{row['partition']}" if row["topic"] is not None else "",
+        *(_text(row[name]) for name in names),
+        time_in_words(row["start_time"]),
+        _age(row["start_time"]),
+    ]
+
+
+_IDS = Shown(
+    title=lambda rows: several(len(rows), "transactional id"),
+    columns=[
+        ("transactional id", "left"),
+        ("producer", "right"),
+        ("epoch", "right"),
+        ("state", "left"),
+        ("timeout ms", "right"),
+        ("started", "left"),
+        ("updated", "left"),
+        ("partitions", "text"),
+    ],
+    row=_id_row,
+    nothing="there is no transactional id here that --id selects",
+)
+_OPEN = Shown(
+    title=lambda rows: several(len(rows), "open transaction"),
+    columns=[
+        ("partition", "left"),
+        ("producer", "right"),
+        ("epoch", "right"),
+        ("first offset", "right"),
+        ("last offset", "right"),
+        ("records", "right"),
+        ("first batch", "left"),
+        ("age", "right"),
+    ],
+    row=_open_row,
+    nothing="no transaction is open here",
+)

@@ -1,0 +1,182 @@
+//! The committed offsets of groups.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use super::super::message::{Message, Value};
+use super::super::schema::Kind::{Int32, Int64, Text, Time, Uuid};
+use super::super::schema::{Struct, field};
+use super::group_replay::{GroupReplay, LastValue, decode_commit_key};
+use super::table::{Row, Table};
+use super::topic_logs::{TableOptions, TopicLogs};
+use crate::dir::LogDir;
+use crate::error::{Error, NotFound, Result};
+
+static COLUMNS: Struct = Struct::shared(
+    "consumer_offsets",
+    &[
+        field("group", Text),
+        field("topic", Text),
+        field("partition", Int32),
+        field("offset", Int64),
+        field("leader_epoch", Int32),
+        field("metadata", Text),
+        field("commit_time", Time),
+        field("expire_time", Time),
+        field("topic_id", Uuid),
+        field("pending_offset", Int64),
+        field("pending_producer_id", Int64),
+        field("log_start_offset", Int64),
+        field("log_end_offset", Int64),
+        field("lag", Int64),
+        field("coordinator_partition", Int32),
+        field("record_offset", Int64),
+        field("error", Text),
+    ],
+);
+
+/// The offsets that groups have committed, from the `__consumer_offsets` partitions of a data directory, or one of them; sorted by
+/// group, topic and partition.
+///
+/// `lag` is the log end offset of the partition in the same data directory minus the committed offset; null if the partition is not
+/// there. An offset that a transaction commits counts when the transaction is committed; until then it is the `pending_offset`, the
+/// last one if there are several. A record that is not decodable is a row with an `error`.
+///
+/// *Cost*: reads the partitions, and opens the logs of the topics. *Memory*: in proportion to the number of keys.
+///
+/// *Source*: `OffsetMetadataManager.replay`.
+///
+/// # Errors
+/// [`Error::Config`] if the path is not of `__consumer_offsets`; [`Error::Corrupt`] with
+/// [`OnDamage::Raise`](crate::log::OnDamage::Raise); [`Error::Io`].
+pub fn consumer_offsets(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
+    let TopicLogs { logs, directory } =
+        TopicLogs::open(path.as_ref(), super::CONSUMER_OFFSETS, &options.log)?;
+    let mut ends = LogEnds { directory, known: HashMap::new() };
+    let mut rows = BTreeMap::new();
+    let mut table = Table::new(&COLUMNS);
+    let mut errors = Vec::new();
+    for log in &logs {
+        let (replay, damaged) = GroupReplay::read(log, options)?;
+        table.add_damage(damaged);
+        let partition = log.partition().map_or(Value::Null, |partition| Value::Number(partition.into()));
+        let mut commits: HashMap<&[u8], Commit<'_>> = HashMap::new();
+        for (key, value) in &replay.commits {
+            commits.entry(key).or_default().committed = Some(value);
+        }
+        for (producer_id, pending) in &replay.pending {
+            for (key, value) in pending {
+                let commit = commits.entry(key).or_default();
+                if commit.pending.is_none_or(|(_, other)| other.offset < value.offset) {
+                    commit.pending = Some((*producer_id, value));
+                }
+            }
+        }
+        for (key, commit) in commits {
+            let Some(key) = decode_commit_key(key) else { continue };
+            let row = commit.row(&key, &partition, &mut ends)?;
+            let key = (key.text("group").to_owned(), key.text("topic").to_owned(), key.number("partition"));
+            rows.entry(key).or_insert_with(Vec::new).push(row);
+        }
+        for error in replay.errors {
+            errors.push(error_row(&COLUMNS, &partition, error.offset, &error.text));
+        }
+    }
+    table.extend(rows.into_values().flatten());
+    table.extend(errors);
+    Ok(table)
+}
+
+/// A row of which only the place of the record and the error are known.
+pub(super) fn error_row(columns: &Struct, partition: &Value<'static>, offset: i64, text: &str) -> Row {
+    let value = |name| match name {
+        "coordinator_partition" => partition.clone(),
+        "record_offset" if offset >= 0 => Value::Number(offset),
+        "error" => Value::Text(text.to_owned().into()),
+        _ => Value::Null,
+    };
+    columns.fields.iter().map(|field| value(field.name)).collect()
+}
+
+/// What was committed of a partition.
+#[derive(Debug, Default)]
+struct Commit<'a> {
+    committed: Option<&'a LastValue>,
+    /// The last one of an open transaction, and its producer.
+    pending: Option<(i64, &'a LastValue)>,
+}
+
+impl Commit<'_> {
+    fn row(&self, key: &Message<'_>, partition: &Value<'static>, ends: &mut LogEnds) -> Result<Row> {
+        let mut error = None;
+        let mut decode = |value: &LastValue| match value.decode() {
+            Ok(message) => Some(message.into_owned()),
+            Err(wrong) => {
+                error = Some(wrong.to_string());
+                None
+            }
+        };
+        let committed = self.committed.and_then(&mut decode);
+        let pending = self.pending.and_then(|(producer_id, value)| Some((producer_id, decode(value)?)));
+        let ends = ends.find(key.text("topic"), key.number("partition"))?;
+        let of = |name: &str| committed.as_ref().map_or(Value::Null, |value| value.value(name));
+        let number = |number: Option<i64>| number.map_or(Value::Null, Value::Number);
+        let offset = committed.as_ref().map(|value| value.number("offset"));
+        let lag = offset.zip(ends).and_then(|(offset, (_, end))| end.checked_sub(offset));
+        Ok(vec![
+            Value::Text(key.text("group").to_owned().into()),
+            Value::Text(key.text("topic").to_owned().into()),
+            key.value("partition").into_owned(),
+            number(offset),
+            unless_negative(of("leaderEpoch")),
+            of("metadata"),
+            unless_negative(of("commitTimestamp")),
+            unless_negative(of("expireTimestamp")),
+            unless_zero(of("topicId")),
+            number(pending.as_ref().map(|(_, value)| value.number("offset"))),
+            number(pending.as_ref().map(|(producer_id, _)| *producer_id)),
+            number(ends.map(|(start, _)| start)),
+            number(ends.map(|(_, end)| end)),
+            number(lag),
+            partition.clone(),
+            number(self.committed.or(self.pending.map(|(_, value)| value)).map(|value| value.offset)),
+            error.map_or(Value::Null, |error| Value::Text(error.into())),
+        ])
+    }
+}
+
+/// −1 means none.
+pub(super) fn unless_negative(value: Value<'static>) -> Value<'static> {
+    if matches!(value, Value::Number(number) if number < 0) { Value::Null } else { value }
+}
+
+/// The zero UUID means none.
+pub(super) fn unless_zero(value: Value<'static>) -> Value<'static> {
+    if value == Value::Uuid([0; 16]) { Value::Null } else { value }
+}
+
+/// The ends of the logs of a data directory.
+struct LogEnds {
+    directory: Option<LogDir>,
+    /// The log start offset and the log end offset of a directory; `None` if it is not there.
+    known: HashMap<String, Option<(i64, i64)>>,
+}
+
+impl LogEnds {
+    fn find(&mut self, topic: &str, partition: i64) -> Result<Option<(i64, i64)>> {
+        let Some(directory) = &self.directory else { return Ok(None) };
+        let name = format!("{topic}-{partition}");
+        if let Some(known) = self.known.get(&name) {
+            return Ok(*known);
+        }
+        let ends = match directory.log(&name) {
+            // a log that is being deleted, or that has no segment yet
+            Err(Error::LogNotFound { found: NotFound::NoSegment | NotFound::NoDirectory, .. }) => None,
+            opened => opened?
+                .map(|log| Ok::<_, Error>((log.log_start_offset(), log.log_end_offset()?)))
+                .transpose()?,
+        };
+        self.known.insert(name, ends);
+        Ok(ends)
+    }
+}

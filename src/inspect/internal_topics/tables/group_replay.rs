@@ -1,0 +1,211 @@
+//! The state of a partition of `__consumer_offsets`: the last value of each key. Kafka: `OffsetMetadataManager.replay`,
+//! `GroupMetadataManager.replay`.
+//!
+//! A commit of a transaction is pending until the transaction's marker, and counts from then on if it is committed, and if no commit
+//! after it is there. A tombstone also removes what is pending.
+//!
+//! Values are kept as bytes: most of them are replaced, and only the last ones are decoded.
+
+use std::collections::{HashMap, HashSet};
+
+use super::super::fields::leading_text;
+use super::super::message::Message;
+use super::super::readable::Readable;
+use super::super::record_types::{CoordinatorType, GROUP_COORDINATOR};
+use super::super::records::{InvalidRecord, read_key, read_value};
+use super::super::schemas::classic_groups::OFFSET_COMMIT_KEY;
+use super::TableOptions;
+use super::topic_logs::{Entry, damage_text, for_each_record};
+use crate::error::Result;
+use crate::log::{DamagedRange, Log};
+use crate::record::control::ControlType;
+use crate::record::{BatchHeader, RecordRef};
+
+/// Errors beyond these are counted, so that a log of other records does not fill the memory.
+const MAX_ERRORS: usize = 1000;
+
+/// The last value of a key.
+#[derive(Debug, Clone)]
+pub(super) struct LastValue {
+    /// The offset of the record.
+    pub(super) offset: i64,
+    pub(super) kind: &'static CoordinatorType,
+    bytes: Box<[u8]>,
+}
+
+impl LastValue {
+    pub(super) fn decode(&self) -> std::result::Result<Message<'_>, InvalidRecord> {
+        read_value(self.kind, &self.bytes).map(|(_, message)| message)
+    }
+}
+
+/// A record that is not decodable, or a damaged range.
+#[derive(Debug)]
+pub(super) struct ReplayError {
+    /// The offset of the record, or of the first one that is missing.
+    pub(super) offset: i64,
+    pub(super) text: String,
+}
+
+/// The key of a commit, without its type: group, topic and partition. Types 0 and 1 differ in nothing else.
+type CommitKey = Box<[u8]>;
+
+#[derive(Debug, Default)]
+pub(super) struct GroupReplay {
+    pub(super) commits: HashMap<CommitKey, LastValue>,
+    /// The commits of open transactions, by producer.
+    pub(super) pending: HashMap<i64, HashMap<CommitKey, LastValue>>,
+    /// The producers with a pending commit of a key.
+    producers: HashMap<CommitKey, HashSet<i64>>,
+    /// The records on groups and their members, by the whole key.
+    pub(super) groups: HashMap<Box<[u8]>, LastValue>,
+    pub(super) errors: Vec<ReplayError>,
+    more_errors: u64,
+}
+
+impl GroupReplay {
+    /// Reads a partition.
+    pub(super) fn read(log: &Log, options: &TableOptions) -> Result<(Self, Vec<DamagedRange>)> {
+        let mut replay = Self::default();
+        let damaged = for_each_record(log, options.on_damage, |entry| match entry {
+            Entry::Record(header, record) => replay.take(header, &record, options),
+            Entry::Damage(range) => replay.add_error(range.start_offset, damage_text(&range)),
+        })?;
+        if replay.more_errors > 0 {
+            let text = format!("{} more records are not decodable", replay.more_errors);
+            replay.errors.push(ReplayError { offset: -1, text });
+        }
+        Ok((replay, damaged))
+    }
+
+    fn add_error(&mut self, offset: i64, text: String) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(ReplayError { offset, text });
+        } else {
+            self.more_errors += 1;
+        }
+    }
+
+    fn take(&mut self, header: &BatchHeader, record: &RecordRef<'_>, options: &TableOptions) {
+        if header.is_control() {
+            match ControlType::parse(record.key) {
+                Ok(ControlType::Commit) => self.end_transaction(header.producer_id, true),
+                Ok(ControlType::Abort) => self.end_transaction(header.producer_id, false),
+                Ok(ControlType::Other(_)) => {}
+                Err(wrong) => {
+                    self.add_error(
+                        record.offset,
+                        format!("expected {}, found {}", wrong.expected, wrong.found),
+                    );
+                }
+            }
+            return;
+        }
+        let Some(key) = record.key else {
+            self.add_error(record.offset, "the record has no key".to_owned());
+            return;
+        };
+        if let Some(commit) = commit_key(key) {
+            self.take_commit(header.producer_id, key, commit, record, options);
+        } else {
+            self.take_group(key, record, options);
+        }
+    }
+
+    fn take_commit(
+        &mut self,
+        producer_id: i64,
+        key: &[u8],
+        commit: &[u8],
+        record: &RecordRef<'_>,
+        options: &TableOptions,
+    ) {
+        if !is_wanted(commit, options) {
+            return;
+        }
+        let id = i16::from(key.get(1).is_some_and(|low| *low != 0));
+        let Some(kind) = GROUP_COORDINATOR.iter().find(|kind| kind.id == id) else { return };
+        let Some(bytes) = record.value else {
+            self.commits.remove(commit);
+            for producer in self.producers.remove(commit).unwrap_or_default() {
+                if let Some(pending) = self.pending.get_mut(&producer) {
+                    pending.remove(commit);
+                }
+            }
+            return;
+        };
+        let value = LastValue { offset: record.offset, kind, bytes: bytes.into() };
+        if producer_id < 0 {
+            replace(&mut self.commits, commit, value);
+        } else {
+            replace(self.pending.entry(producer_id).or_default(), commit, value);
+            self.producers.entry(commit.into()).or_default().insert(producer_id);
+        }
+    }
+
+    fn take_group(&mut self, key: &[u8], record: &RecordRef<'_>, options: &TableOptions) {
+        let kind = match read_key(GROUP_COORDINATOR, key) {
+            Ok((kind, _)) => kind,
+            Err(wrong) => return self.add_error(record.offset, wrong.to_string()),
+        };
+        if leading_text(key.get(2..).unwrap_or_default()).is_some_and(|group| !options.has_group(&group)) {
+            return;
+        }
+        match record.value {
+            None => drop(self.groups.remove(key)),
+            Some(bytes) => {
+                let value = LastValue { offset: record.offset, kind, bytes: bytes.into() };
+                replace(&mut self.groups, key, value);
+            }
+        }
+    }
+
+    fn end_transaction(&mut self, producer_id: i64, is_committed: bool) {
+        for (key, value) in self.pending.remove(&producer_id).unwrap_or_default() {
+            if let Some(producers) = self.producers.get_mut(&key) {
+                producers.remove(&producer_id);
+                if producers.is_empty() {
+                    self.producers.remove(&key);
+                }
+            }
+            let is_newer = self.commits.get(&key).is_none_or(|current| value.offset > current.offset);
+            if is_committed && is_newer {
+                self.commits.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Inserts a value without a copy of a key that is there.
+fn replace(values: &mut HashMap<Box<[u8]>, LastValue>, key: &[u8], value: LastValue) {
+    match values.get_mut(key) {
+        Some(place) => *place = value,
+        None => drop(values.insert(key.into(), value)),
+    }
+}
+
+/// Group, topic and partition in the key of a commit; `None` for other keys, whole or not.
+fn commit_key(key: &[u8]) -> Option<&[u8]> {
+    let ([0, 0 | 1], fields) = key.split_first_chunk::<2>()? else { return None };
+    let mut rest = fields;
+    for _ in 0..2 {
+        let (length, text) = rest.split_first_chunk::<2>()?;
+        rest = text.get(usize::try_from(i16::from_be_bytes(*length)).ok()?..)?;
+    }
+    // bytes after the partition are not part of the key
+    let end = fields.len() - rest.get(4..)?.len();
+    fields.get(..end)
+}
+
+fn is_wanted(commit: &[u8], options: &TableOptions) -> bool {
+    if options.groups.is_none() && options.topics.is_none() {
+        return true;
+    }
+    decode_commit_key(commit)
+        .is_some_and(|key| options.has_group(key.text("group")) && options.has_topic(key.text("topic")))
+}
+
+/// Group, topic and partition as a message.
+pub(super) fn decode_commit_key(commit: &[u8]) -> Option<Message<'_>> {
+    Message::read(&OFFSET_COMMIT_KEY, &mut Readable::new(commit), 0).ok()
+}

@@ -1,0 +1,23 @@
+//! What the records of an internal topic add up to, as tables.
+
+mod arrays;
+mod cluster;
+mod consumer_groups;
+mod consumer_offsets;
+mod group_replay;
+mod members;
+mod open_transactions;
+mod table;
+mod topic_logs;
+mod transactions;
+
+pub use cluster::{ClusterMetadata, metadata, metadata_records};
+pub use consumer_groups::consumer_groups;
+pub use consumer_offsets::consumer_offsets;
+pub use open_transactions::open_transactions;
+pub use table::{Cell, Table};
+pub use topic_logs::TableOptions;
+pub use transactions::transactions;
+
+const CONSUMER_OFFSETS: &str = "__consumer_offsets";
+const TRANSACTION_STATE: &str = "__transaction_state";

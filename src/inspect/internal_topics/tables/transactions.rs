@@ -1,0 +1,143 @@
+//! The transactional ids of `__transaction_state`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use super::super::message::{Message, Value};
+use super::super::record_types::{CoordinatorType, TRANSACTION_COORDINATOR};
+use super::super::records::{read_key, read_value};
+use super::super::schema::Kind::{Array, Int16, Int32, Int64, Struct as StructOf, Text, Time};
+use super::super::schema::{Struct, field};
+use super::consumer_offsets::{error_row, unless_negative};
+use super::table::{Row, Table};
+use super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_record};
+use crate::error::Result;
+
+static PARTITIONS: Struct =
+    Struct::shared("partitions", &[field("topic", Text), field("partitions", Array(&Int32))]);
+
+static COLUMNS: Struct = Struct::shared(
+    "transactions",
+    &[
+        field("transactional_id", Text),
+        field("producer_id", Int64),
+        field("producer_epoch", Int16),
+        field("state", Text),
+        field("timeout_ms", Int32),
+        field("start_time", Time),
+        field("last_update_time", Time),
+        field("partitions", Array(&StructOf(&PARTITIONS))),
+        field("previous_producer_id", Int64),
+        field("next_producer_id", Int64),
+        field("next_producer_epoch", Int16),
+        field("transaction_version", Int16),
+        field("coordinator_partition", Int32),
+        field("record_offset", Int64),
+        field("error", Text),
+    ],
+);
+
+type Bytes = Box<[u8]>;
+
+/// *Source*: `TransactionState`.
+const STATES: [&str; 8] = [
+    "Empty",
+    "Ongoing",
+    "PrepareCommit",
+    "PrepareAbort",
+    "CompleteCommit",
+    "CompleteAbort",
+    "Dead",
+    "PrepareEpochFence",
+];
+
+/// The transactional ids of the `__transaction_state` partitions of a data directory, or of one of them, sorted by id, each with the state of
+/// its last transaction. A record that is not decodable is a row with an `error`.
+///
+/// *Source*: `TransactionStateManager.loadTransactionMetadata`.
+///
+/// # Errors
+/// [`Error::Config`](crate::Error::Config) if the path is not of `__transaction_state`; otherwise as
+/// [`consumer_offsets`](super::consumer_offsets()).
+pub fn transactions(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
+    let TopicLogs { logs, .. } = TopicLogs::open(path.as_ref(), super::TRANSACTION_STATE, &options.log)?;
+    let mut table = Table::new(&COLUMNS);
+    let mut rows = BTreeMap::new();
+    let mut errors = Vec::new();
+    for log in &logs {
+        let partition = log.partition().map_or(Value::Null, |partition| Value::Number(partition.into()));
+        let mut last: HashMap<Bytes, (i64, Bytes)> = HashMap::new();
+        let mut add_error = |offset, text: &str| errors.push(error_row(&COLUMNS, &partition, offset, text));
+        let damaged = for_each_record(log, options.on_damage, |entry| match entry {
+            Entry::Damage(range) => add_error(range.start_offset, &damage_text(&range)),
+            Entry::Record(header, _) if header.is_control() => {}
+            Entry::Record(_, record) => match (record.key, record.value) {
+                (None, _) => add_error(record.offset, "the record has no key"),
+                (Some(key), None) => drop(last.remove(key)),
+                (Some(key), Some(value)) => drop(last.insert(key.into(), (record.offset, value.into()))),
+            },
+        })?;
+        table.add_damage(damaged);
+        for (key, (offset, value)) in &last {
+            match read_key(TRANSACTION_COORDINATOR, key) {
+                Ok((_, key)) if !options.has_group(key.text("transactionalId")) => {}
+                Ok((kind, key)) => {
+                    let id = key.text("transactionalId").to_owned();
+                    let row = row(id.clone(), kind, value, &partition, *offset);
+                    rows.insert(id, row);
+                }
+                Err(wrong) => errors.push(error_row(&COLUMNS, &partition, *offset, &wrong.to_string())),
+            }
+        }
+    }
+    table.extend(rows.into_values());
+    table.extend(errors);
+    Ok(table)
+}
+
+fn row(
+    id: String,
+    kind: &'static CoordinatorType,
+    value: &[u8],
+    partition: &Value<'static>,
+    offset: i64,
+) -> Row {
+    let id = Value::Text(id.into());
+    let message = match read_value(kind, value) {
+        Ok((_, message)) => message.into_owned(),
+        Err(wrong) => {
+            let mut row = error_row(&COLUMNS, partition, offset, &wrong.to_string());
+            if let Some(first) = row.first_mut() {
+                *first = id;
+            }
+            return row;
+        }
+    };
+    let state = usize::try_from(message.number("transactionStatus")).ok().and_then(|at| STATES.get(at));
+    let partitions = message.structs("transactionPartitions").map(|topic| {
+        let values = vec![topic.value("topic"), topic.value("partitionIds")];
+        Value::Struct(Message { schema: &PARTITIONS, values })
+    });
+    vec![
+        id,
+        message.value("producerId"),
+        message.value("producerEpoch"),
+        state.map_or(Value::Null, |state| Value::Text((*state).into())),
+        message.value("transactionTimeoutMs"),
+        unless_negative(message.value("transactionStartTimestampMs")),
+        unless_negative(message.value("transactionLastUpdateTimestampMs")),
+        Value::Array(partitions.collect()),
+        unless_negative(message.value("previousProducerId")),
+        unless_negative(message.value("nextProducerId")),
+        unless_negative(message.value("nextProducerEpoch")),
+        message.value("clientTransactionVersion"),
+        partition.clone(),
+        Value::Number(offset),
+        match state {
+            Some(_) => Value::Null,
+            None => Value::Text(
+                format!("Unknown transaction state id {}", message.number("transactionStatus")).into(),
+            ),
+        },
+    ]
+}
