@@ -19,7 +19,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust rust-without-features python java java-tests random-queries interop oldest-spark loom extension release prerequisites clean
+	jar wheel fmt lint compiled rust rust-without-features python java java-tests random-queries interop oldest-spark loom fuzz fuzz-targets extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -112,6 +112,26 @@ loom: ## skip list and group commit under every interleaving; and seeded faults,
 		grep -q "^test .*$$part::models.* FAILED" $(TARGET)/loom/seeded.log || { \
 		cat $(TARGET)/loom/seeded.log; echo "loom did not detect the seeded fault of $$part"; exit 1; }; done
 	@echo "loom detected the seeded faults"
+
+# Each target runs for so many seconds. New inputs are written below target/; those that find a bug belong into tests/fuzz/corpus.
+FUZZ_SECONDS := 20
+FUZZ_TOOL := $(TARGET)/tools/bin/cargo-fuzz
+FUZZ := PATH=$(abspath $(TARGET))/tools/bin:$$PATH $(CARGO) +nightly fuzz run --fuzz-dir tests/fuzz -O --debug-assertions
+fuzz: ## cargo-fuzz for each decoder and for whole directories (a nightly Rust); FUZZ_SECONDS for each target
+	@if $(CARGO) +nightly --version > /dev/null 2>&1; then $(MAKE) --no-print-directory fuzz-targets; \
+		else echo "skipped: fuzzing needs a nightly Rust, which is not installed"; fi
+
+fuzz-targets: $(FUZZ_TOOL)
+	@for name in $(basename $(notdir $(wildcard tests/fuzz/fuzz_targets/*.rs))); do \
+		seeds=tests/fuzz/corpus/$$name; [[ -d $$seeds ]] || seeds=tests/fuzz/corpus/directories; \
+		found=$(abspath $(TARGET))/fuzz/$$name; mkdir -p $$found; echo "fuzzing $$name"; \
+		$(FUZZ) $$name $$found $$seeds -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096 -timeout=10 -rss_limit_mb=2048 \
+			-print_final_stats=1 2>&1 | tee $$found.log | grep -E "ERROR|panicked|stat::number_of_executed_units" || true; \
+		grep -q "^stat::number_of_executed_units" $$found.log && ! grep -q "ERROR: " $$found.log || { tail -60 $$found.log; exit 1; }; \
+	done
+
+$(FUZZ_TOOL):
+	$(CARGO) install --quiet cargo-fuzz --version 0.13.2 --locked --root $(TARGET)/tools
 
 guarantees: prerequisites release ## the guarantees of the README: their tests, and the rigs at full length; writes the figures
 	$(BIN)/python tests/guarantees.py --write

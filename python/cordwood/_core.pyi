@@ -137,6 +137,7 @@ __all__ = [
     "TransactionIndex",
     "TransactionIndexWriter",
     "_Piece",
+    "_Profiler",
     "_Query",
     "_SourceOptions",
     "_Stream",

@@ -29,6 +29,7 @@
 
 mod copy;
 mod dump;
+mod fuzz_corpus;
 mod internal_topics;
 mod kafka_load;
 mod profile;
