@@ -35,7 +35,7 @@ use crate::error::{Malformed, Result};
 use crate::fs::{Directory, PartitionLocks};
 use crate::index::due_entries::EntryRule;
 use crate::log::{Log, LogOptions};
-use crate::types::{Interrupt, OnWarning};
+use crate::types::{Interrupt, Io, OnWarning};
 
 /// How the derived files of a partition are rebuilt.
 #[derive(Debug, Clone)]
@@ -98,12 +98,12 @@ pub fn rebuild(path: impl AsRef<Path>, options: &RebuildOptions) -> Result<Rebui
 /// # Errors
 /// As [`rebuild`].
 pub fn rebuild_in(directory: &Directory, options: &RebuildOptions) -> Result<RebuildReport> {
-    let open = || Log::open_in(directory.clone(), log_options(options));
     if options.dry_run {
-        return compare(&open()?, options, None);
+        return compare(&Log::open_in(directory.clone(), log_options(options))?, options, None);
     }
     let mut locks = PartitionLocks::take(directory)?;
-    let log = open()?;
+    // nobody shortens a file while the locks are held
+    let log = Log::open_in(directory.clone(), LogOptions { io: Io::Mmap, ..log_options(options) })?;
     let mut replacements = Replacements::new(directory)?;
     let report = compare(&log, options, Some(&mut replacements))?;
     locks.renew(directory)?;

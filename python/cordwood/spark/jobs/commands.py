@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 
 from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
+from cordwood.cli.settings import SETTINGS, settings
 from cordwood.cli.terminal import Column as Heading
 from cordwood.cli.terminal import bytes_in_words, print_json, print_table, several
 from cordwood.spark import errors, jar, jobs
@@ -158,6 +159,40 @@ def count(  # noqa: PLR0913, PLR0917
             "hour": [F.asc("topic"), F.asc("hour")],
         }
         _give(spark, rows, order[by], limit, json, output)
+
+
+@app.command("rebuild-indexes")
+@stop_when_unread
+def rebuild_indexes(  # noqa: PLR0913, PLR0917
+    path: _Path,
+    option: _Options = None,
+    assignments: Annotated[list[str] | None, SETTINGS] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Replace the files. Without this, only compare them.")] = False,
+    limit: _Limit = 1000,
+    json: _Json = False,
+    output: _Output = None,
+    master: _Master = None,
+) -> None:
+    """Rebuild indexes and producer snapshots from the logs. Without --yes, only print the files that differ.
+
+    \b
+    python -m cordwood.spark rebuild-indexes /mnt/snapshot
+    python -m cordwood.spark rebuild-indexes /mnt/snapshot --set index.interval.bytes=1024 --yes
+    python -m cordwood.spark rebuild-indexes /mnt/snapshot --option subscribe=orders --json
+
+    Each partition is one task. With -o all files are written, also those that do not differ. A partition with an error
+    is one row, and does not change the exit code.
+    """  # noqa: D301
+    options = _options(option, None, None)
+    config = settings(None, assignments).to_properties() if assignments else None
+    if output is not None:
+        new_output(output, [path])
+    with _session("rebuild-indexes", master) as spark:
+        rows = jobs.rebuild_indexes(spark, path, config=config, dry_run=not yes, **options)
+        if output is None:
+            # `reason` is null for an error
+            rows = rows.where(~F.col("reason").eqNullSafe("unchanged"))
+        _give(spark, rows, [F.asc("topic"), F.asc("partition"), F.asc("file")], limit, json, output)
 
 
 @app.command()
