@@ -1,0 +1,82 @@
+"""`cordwood groups`, `transactions` and `metadata`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import corpus
+import pyarrow as pa
+import pytest
+from commands import cordwood
+from pyarrow import parquet
+
+import cordwood as cw
+
+DATA = corpus.GOLDEN / "16-data-dir"
+SNAPSHOT = DATA / "__cluster_metadata-0" / "00000000000000000068-0000000001.checkpoint"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "table"),
+    [
+        (["groups", DATA], cw.consumer_offsets(DATA)),
+        (["groups", DATA, "--group", "readers", "--topic", "cities"], cw.consumer_offsets(DATA, groups=["readers"])),
+        (["groups", DATA, "--members"], cw.consumer_groups(DATA)),
+        (["transactions", DATA], cw.transactions(DATA)),
+        (["transactions", DATA, "--id", "city-1"], cw.transactions(DATA, transactional_ids=["city-1"])),
+        (["metadata", DATA], cw.metadata(DATA).topics),
+        (["metadata", DATA, "partitions", "--topic", "cities"], cw.metadata(DATA, topics=["cities"]).partitions),
+        (["metadata", SNAPSHOT, "brokers"], cw.metadata(SNAPSHOT).brokers),
+        (["metadata", DATA, "records"], cw.metadata_records(DATA)),
+    ],
+)
+def test_every_format_has_the_rows_of_the_library(arguments: list[object], table: cw.Table) -> None:
+    lines = cordwood(*arguments, "--json")
+    assert (lines.returncode, lines.stderr) == (0, b"")
+    assert [json.loads(line) for line in lines.stdout.splitlines()] == table.to_dicts()
+    text = cordwood(*arguments, "--format", "csv").stdout.decode()
+    headings, *rows = csv.reader(io.StringIO(text))
+    assert headings == table.column_names
+    assert len(rows) == len(table)
+    arrow = cordwood(*arguments, "--format", "arrow").stdout
+    assert pa.ipc.open_stream(arrow).read_all() == table.to_arrow()
+    shown = cordwood(*arguments)
+    assert shown.returncode == 0
+    assert len(shown.stdout.splitlines()) >= len(table) + 3
+
+
+def test_parquet_is_written_to_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "offsets.parquet"
+    assert cordwood("groups", DATA, "-o", file).returncode == 0
+    assert parquet.read_table(file).equals(cw.consumer_offsets(DATA).to_arrow())
+
+
+def test_open_transactions_of_a_partition_and_of_a_directory() -> None:
+    partition = corpus.partition("11-transactions").path
+    of_partition = cordwood("transactions", partition, "--json")
+    assert [json.loads(line)["first_offset"] for line in of_partition.stdout.splitlines()] == [903, 940]
+    nothing = cordwood("transactions", DATA, "--open")
+    assert (nothing.returncode, nothing.stderr) == (1, b"cordwood: no transaction is open here\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["groups", DATA, "--group", "nobody"], 1, "--group and --topic select"),
+        (["groups", DATA / "cities-0"], 2, "a partition directory of __consumer_offsets"),
+        (["groups", DATA, "--json", "--format", "csv"], 2, "use one of them"),
+        (["groups", DATA, "--members", "--topic", "cities"], 2, "--topic has no effect"),
+        (["groups", DATA / "missing"], 1, "no such directory"),
+        (["metadata", DATA, "acls"], 1, "has no acls"),
+        (["metadata", DATA, "brokers", "--topic", "cities"], 2, "--topic selects rows of"),
+        (["transactions", DATA, "--topic", "cities"], 2, "only with --open"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments: list[object], code: int, message: str) -> None:
+    result = cordwood(*arguments)
+    assert result.returncode == code
+    assert message in result.stderr.decode()
+    assert result.stdout == b""
