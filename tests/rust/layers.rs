@@ -267,7 +267,8 @@ fn words(name: &str) -> Vec<String> {
 }
 
 fn vague_names(source: &Source) -> Vec<String> {
-    let code = code(&source.text);
+    // a module of another crate
+    let code = code(&source.text).replace("datasketches::common", "datasketches");
     let module = source.module();
     let names = module.iter().map(String::as_str).chain(tokens(&code));
     let is_vague = |name: &&str| words(name).iter().any(|word| VAGUE_NAMES.contains(&&**word));

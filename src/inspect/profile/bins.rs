@@ -33,7 +33,7 @@ const MAX_OFFSET_BINS: i64 = 512;
 
 /// Records by their timestamps. Bins without a record do not exist, so a few records with a wrong time do not make the bins of
 /// the others wider.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TimeBins {
     width_index: usize,
     /// By the timestamp divided by the width.
@@ -51,12 +51,6 @@ pub struct TimeBin {
     pub records: u64,
     /// The bytes of their keys and values.
     pub bytes: u64,
-}
-
-impl Default for TimeBins {
-    fn default() -> Self {
-        Self { width_index: 0, bins: BTreeMap::new(), current: None }
-    }
 }
 
 impl TimeBins {

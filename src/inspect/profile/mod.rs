@@ -292,8 +292,8 @@ fn segment_profile(segment: &Segment) -> SegmentProfile {
     SegmentProfile {
         base_offset,
         end_offset: base_offset,
-        offset_entries: offset_entries.map(|entries| entries as u64),
-        time_entries: time_entries.map(|entries| entries as u64),
+        offset_entries,
+        time_entries,
         ..SegmentProfile::default()
     }
 }

@@ -118,7 +118,7 @@ pub(super) fn refuse_missing_end(segment: &Segment, end: i64, batch: &Batch, syn
 pub(super) fn producer_of(segment: &Segment, batch: &Batch) -> Option<RecoveryRefusal> {
     (batch.header.producer_id >= 0).then(|| RecoveryRefusal {
         reason: RefusalReason::ProducerIds,
-        file: segment.path().into(),
+        file: segment.path(),
         position: batch.position,
         offset: batch.header.base_offset,
         found: format!("producer id {}", batch.header.producer_id),
