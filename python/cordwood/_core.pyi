@@ -17,13 +17,18 @@ from typing import Any
 
 # `X as X`: in a stub Jedi ignores other imports, although `__all__` lists the names
 from cordwood._stubs.arguments import FilePath, PropertySource
+from cordwood._stubs.cat import _scan_logs as _scan_logs
+from cordwood._stubs.cat import _Zone as _Zone
 from cordwood._stubs.copies import CopyReport as CopyReport
 from cordwood._stubs.copies import copy as copy
+from cordwood._stubs.count import _Counter as _Counter
 from cordwood._stubs.directory import LogDir as LogDir
 from cordwood._stubs.directory import PathInfo as PathInfo
 from cordwood._stubs.directory import classify as classify
 from cordwood._stubs.dump import Dump as Dump
 from cordwood._stubs.dump import dump as dump
+from cordwood._stubs.follow import _LogPosition as _LogPosition
+from cordwood._stubs.follow import _watch_directories as _watch_directories
 from cordwood._stubs.index import AbortedTransaction as AbortedTransaction
 from cordwood._stubs.index import OffsetIndex as OffsetIndex
 from cordwood._stubs.index import OffsetPosition as OffsetPosition
@@ -136,6 +141,8 @@ __all__ = [
     "TimestampOffset",
     "TransactionIndex",
     "TransactionIndexWriter",
+    "_Counter",
+    "_LogPosition",
     "_Piece",
     "_Profiler",
     "_Query",
@@ -143,6 +150,7 @@ __all__ = [
     "_Stream",
     "_Task",
     "_TaskReader",
+    "_Zone",
     "__version__",
     "_has_segments",
     "_is_segment_file",
@@ -155,6 +163,8 @@ __all__ = [
     "_open_log",
     "_partition_directory",
     "_partition_name",
+    "_scan_logs",
+    "_watch_directories",
     "classify",
     "consumer_groups",
     "consumer_offsets",

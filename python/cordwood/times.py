@@ -2,7 +2,7 @@
 
 import re
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, tzinfo
 
 __all__ = ["FORMS", "TimeFormError", "in_words", "parse"]
 
@@ -26,8 +26,10 @@ class TimeFormError(ValueError):
         self.expected = expected
 
 
-def parse(text: str, now_ms: int | None = None) -> int:
+def parse(text: str, now_ms: int | None = None, zone: tzinfo | None = None) -> int:
     """Parse a time; return milliseconds since the epoch. *Errors*: `TimeFormError`.
+
+    *zone*: of a time without a zone, which is an error otherwise, and of a date, which is midnight UTC otherwise.
 
     >>> parse("1970-01-01T00:00:01Z"), parse("1970-01-02"), parse("-1h30m", now_ms=5_400_005)
     (1000, 86400000, 5)
@@ -44,11 +46,13 @@ def parse(text: str, now_ms: int | None = None) -> int:
     try:
         if _DATE.fullmatch(stripped):
             day = date.fromisoformat(stripped)
-            moment = datetime(day.year, day.month, day.day, tzinfo=UTC)
+            moment = datetime(day.year, day.month, day.day, tzinfo=zone or UTC)
         else:
             moment = datetime.fromisoformat(stripped)
     except ValueError:
         raise TimeFormError(text, f"a time in one of the forms {FORMS}") from None
+    if moment.tzinfo is None and zone is not None:
+        moment = moment.replace(tzinfo=zone)
     if moment.tzinfo is None:
         expected = f"a time with a time zone: add Z for UTC ({stripped}Z) or an offset ({stripped}+02:00)"
         raise TimeFormError(text, expected)
@@ -62,8 +66,8 @@ def _in_range(timestamp: int, text: str) -> int:
     return timestamp
 
 
-def in_words(timestamp: int) -> str:
-    """Format a time for a person: ISO in UTC with milliseconds; `none` for -1; ms if a datetime cannot hold it.
+def in_words(timestamp: int, zone: tzinfo = UTC) -> str:
+    """Format a time for a person: ISO with milliseconds; `none` for -1; ms if a datetime cannot hold it.
 
     >>> in_words(1700000000024), in_words(-1)
     ('2023-11-14T22:13:20.024Z', 'none')
@@ -71,7 +75,7 @@ def in_words(timestamp: int) -> str:
     if timestamp == -1:
         return "none"
     try:
-        moment = _EPOCH + timedelta(milliseconds=timestamp)
+        moment = (_EPOCH + timedelta(milliseconds=timestamp)).astimezone(zone)
     except OverflowError:
         return f"{timestamp} ms"
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

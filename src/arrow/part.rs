@@ -128,6 +128,11 @@ impl Part {
                 let max = columns.rows_left(limits).min(MAX_SPANS);
                 self.has_more = self.scan.next_spans(max, &mut self.spans)?;
                 self.appended = 0;
+                if let Some(filter) = &options.filter {
+                    let payload = self.scan.payload()?;
+                    let bytes = payload.bytes();
+                    self.spans.retain(|span| filter.accepts(span.key.of(bytes), span.value.of(bytes)));
+                }
                 // a batch that ends in damage is also a damaged range
                 for range in self.scan.damaged_ranges().iter().skip(before).filter(|_| options.reports()) {
                     columns.append_damaged_range(range);

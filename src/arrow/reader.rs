@@ -13,7 +13,7 @@ use super::last_columns;
 use super::part::{Next, Part};
 use super::reader_options::ReaderOptions;
 use crate::error::Result;
-use crate::log::{Log, Progress};
+use crate::log::{Log, Progress, Scan};
 
 /// Never set: a reading by one thread does not pause.
 static NO_PAUSE: AtomicBool = AtomicBool::new(false);
@@ -117,13 +117,22 @@ impl Reader {
     }
 
     fn open(&mut self, log: Log) -> Result<Source> {
+        if let Some(count) = self.options.last {
+            let scan = log.last_records(count, self.options.scan, self.options.filter.as_ref())?;
+            return Ok(self.part(log.scan(scan)?));
+        }
         let options = &self.options;
         if options.threads > 1 && options.limit.is_none() && !options.scan.batches_only {
             return Ok(Source::Splits(ConcurrentSplits::new(log, options)?));
         }
+        let scan = log.scan(options.scan)?;
+        Ok(self.part(scan))
+    }
+
+    fn part(&mut self, scan: Scan) -> Source {
         let columns = self.columns.take().or_else(|| last_columns::take(&self.schema));
-        let columns = columns.unwrap_or_else(|| Columns::new(Arc::clone(&self.schema), options));
-        Ok(Source::Part(Box::new(Part::new(log.scan(options.scan)?, options, columns))))
+        let columns = columns.unwrap_or_else(|| Columns::new(Arc::clone(&self.schema), &self.options));
+        Source::Part(Box::new(Part::new(scan, &self.options, columns)))
     }
 }
 

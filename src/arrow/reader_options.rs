@@ -3,7 +3,7 @@
 use arrow_schema::{SchemaRef, TimeUnit};
 
 use super::{ByteType, Column, HeaderKeys, batches, schema};
-use crate::log::{OnDamage, ScanOptions};
+use crate::log::{OnDamage, RecordFilter, ScanOptions};
 
 /// The limit of `max_bytes`: binary columns have 31-bit offsets, and after this limit one more batch must fit.
 const MAX_BYTES: usize = 1 << 30;
@@ -36,6 +36,10 @@ pub struct ReaderOptions {
     pub threads: usize,
     /// The maximum total number of rows. With a limit only one thread reads, so that nothing after the last row is read.
     pub limit: Option<usize>,
+    /// Of each log only its last records, this many.
+    pub last: Option<usize>,
+    /// Only the records that it accepts, which are also those that `limit` and `last` count.
+    pub filter: Option<RecordFilter>,
 }
 
 impl Default for ReaderOptions {
@@ -51,6 +55,8 @@ impl Default for ReaderOptions {
             max_bytes: 4 << 20,
             threads: 1,
             limit: None,
+            last: None,
+            filter: None,
         }
     }
 }

@@ -20,6 +20,8 @@ mod os;
 mod prefetch;
 pub mod seeded_bugs;
 mod staged;
+#[cfg(feature = "python")]
+pub(crate) mod watch;
 mod writable;
 
 use std::fmt::Debug;

@@ -3,6 +3,7 @@
 //! Nothing here changes a file of the partition that it inspects, unless the function says so and its caller asks for it.
 
 pub mod copy;
+pub mod count;
 mod dump;
 pub mod internal_topics;
 pub mod kafka_load;

@@ -211,13 +211,14 @@ impl TaskReader {
         while let Some(step) = scan.next_step()? {
             let ScanStep::Batch(batch) = step else { continue };
             let header = batch.header;
-            let is_inside = header.base_offset >= start && header.last_offset < end;
-            let is_exact = is_inside
-                && !(is_committed && header.is_transactional())
-                && !std::mem::take(&mut may_be_cut)
-                && aggregates.iter().all(|aggregate| aggregate.is_in(&header));
-            match header.count.filter(|_| is_exact) {
-                _ if header.is_control() => {}
+            let count = scan.count_in_header(&header).filter(|count| {
+                let is_decided = !(is_committed && header.is_transactional());
+                let is_exact = is_decided
+                    && !std::mem::take(&mut may_be_cut)
+                    && aggregates.iter().all(|aggregate| aggregate.is_in(&header));
+                *count == 0 || is_exact
+            });
+            match count {
                 Some(0) => {}
                 Some(count) => {
                     of_headers.add_header(&header, count);

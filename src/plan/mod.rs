@@ -47,7 +47,7 @@ mod option_table;
 mod options;
 mod partition_offsets;
 mod piece;
-mod position;
+pub(crate) mod position;
 mod query;
 mod restriction;
 mod schema;

@@ -10,6 +10,7 @@
 //! source, is an offset without these fields.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::Value;
 
@@ -27,6 +28,42 @@ pub(crate) struct Position {
     pub(crate) topic_id: Option<String>,
     pub(crate) leader_epoch: Option<i32>,
     pub(crate) crc: Option<u32>,
+}
+
+/// How a log differs from the one that a position was taken in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Mismatch {
+    TopicId {
+        then: String,
+        now: String,
+    },
+    LeaderEpoch {
+        then: i32,
+        now: i32,
+    },
+    /// It was truncated and rewritten, or compacted.
+    Crc {
+        then: u32,
+        now: u32,
+    },
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TopicId { then, now } => {
+                write!(formatter, "the topic has the id {now}, not {then}: it was deleted and created again")
+            }
+            Self::LeaderEpoch { then, now } => write!(
+                formatter,
+                "the batch before it has leader epoch {now}, not {then}: the log was truncated and rewritten"
+            ),
+            Self::Crc { then, now } => write!(
+                formatter,
+                "the batch before it has CRC {now}, not {then}: the log was truncated and rewritten"
+            ),
+        }
+    }
 }
 
 impl Position {
@@ -55,30 +92,22 @@ impl Position {
         &self,
         now: &Self,
         is_compacted: impl FnOnce() -> crate::Result<bool>,
-    ) -> crate::Result<Option<String>> {
+    ) -> crate::Result<Option<Mismatch>> {
         if let (Some(then), Some(now)) = (&self.topic_id, &now.topic_id)
             && then != now
         {
-            let text = format!("the topic has the id {now}, not {then}: it was deleted and created again");
-            return Ok(Some(text));
+            return Ok(Some(Mismatch::TopicId { then: then.clone(), now: now.clone() }));
         }
         if let (Some(then), Some(now)) = (self.leader_epoch, now.leader_epoch)
             && then != now
         {
-            let text = format!(
-                "the batch before it has leader epoch {now}, not {then}: the log was truncated and rewritten"
-            );
-            return Ok(Some(text));
+            return Ok(Some(Mismatch::LeaderEpoch { then, now }));
         }
         if let (Some(then), Some(now)) = (self.crc, now.crc)
             && then != now
             && !is_compacted()?
         {
-            let text = format!(
-                "the batch before it has CRC {now}, not {then}: the log was truncated and rewritten, or it is compacted \
-                 and needs the option cleanupPolicy=compact"
-            );
-            return Ok(Some(text));
+            return Ok(Some(Mismatch::Crc { then, now }));
         }
         Ok(None)
     }

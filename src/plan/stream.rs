@@ -21,7 +21,7 @@ use super::gaps::is_compacted;
 use super::options::{SourceOptions, Table};
 use super::partition_offsets::{LATEST, Offsets, PartitionKey};
 use super::piece::Task;
-use super::position::{Position, Positions, read_positions, write_positions};
+use super::position::{Mismatch, Position, Positions, read_positions, write_positions};
 use super::query::Query;
 use super::task_reader::START_AGAIN;
 use super::warning::Warning;
@@ -339,7 +339,13 @@ fn compared(
     let now = Position::of(log, position.offset)?;
     Ok(match position.mismatch(&now, || is_compacted(log, options))? {
         None => (position.clone(), None),
-        changed => (now, changed),
+        Some(changed) => {
+            let or_compacted = match changed {
+                Mismatch::Crc { .. } => ", or it is compacted and needs the option cleanupPolicy=compact",
+                Mismatch::TopicId { .. } | Mismatch::LeaderEpoch { .. } => "",
+            };
+            (now, Some(format!("{changed}{or_compacted}")))
+        }
     })
 }
 

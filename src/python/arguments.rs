@@ -257,8 +257,13 @@ pub(super) const HEADER_KEYS: [(&str, HeaderKeys); 2] =
     [("utf8", HeaderKeys::Utf8), ("binary", HeaderKeys::Binary)];
 pub(super) const TIMESTAMP_UNITS: [(&str, TimeUnit); 2] =
     [("ms", TimeUnit::Millisecond), ("us", TimeUnit::Microsecond)];
-pub(super) const TEXT_FORMATS: [(&str, Format); 3] =
-    [("jsonl", Format::JsonLines), ("csv", Format::Csv), ("terminal_csv", Format::TerminalCsv)];
+pub(super) const TEXT_FORMATS: [(&str, Format); 5] = [
+    ("jsonl", Format::JsonLines),
+    ("csv", Format::Csv),
+    ("terminal_csv", Format::TerminalCsv),
+    ("raw", Format::Raw),
+    ("terminal_raw", Format::TerminalRaw),
+];
 
 /// `None` is the default method.
 pub(super) fn method(given: Option<&Bound<'_, PyAny>>) -> PyResult<Method> {

@@ -117,6 +117,7 @@ impl<'a, 'py> Keywords<'a, 'py> {
             max_bytes: self.or("max_bytes", default.max_bytes, positive)?,
             threads: self.or("threads", default.threads, positive)?,
             limit: self.optional("limit", records)?,
+            ..default
         })
     }
 

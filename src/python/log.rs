@@ -30,6 +30,10 @@ impl PyLog {
         Self { handle: Arc::new(LogHandle::new(log)) }
     }
 
+    pub(super) fn handle(&self) -> Arc<LogHandle> {
+        Arc::clone(&self.handle)
+    }
+
     /// Reads from the log of this process, detached from the interpreter.
     pub(super) fn read<T: Send>(
         &self,

@@ -13,13 +13,16 @@ include!(concat!(env!("OUT_DIR"), "/stub_doc.rs"));
 mod arguments;
 mod arrow_export;
 mod arrow_import;
+mod cat;
 mod config;
 mod copy;
+mod count;
 mod dir;
 mod dump;
 mod enter;
 mod error;
 mod flush_mode;
+mod follow;
 mod handle;
 mod index;
 mod index_handle;
@@ -44,6 +47,7 @@ mod segment;
 mod split;
 mod value_class;
 mod writer;
+mod zone;
 
 use pyo3::prelude::*;
 
@@ -59,15 +63,21 @@ mod core_module {
     }
 
     #[pymodule_export]
+    use super::cat::scan_logs;
+    #[pymodule_export]
     use super::config::{checked, from_properties, to_properties};
     #[pymodule_export]
     use super::copy::{PyCopyReport, copy};
+    #[pymodule_export]
+    use super::count::PyCounter;
     #[pymodule_export]
     use super::dir::PyLogDir;
     #[pymodule_export]
     use super::dump::{PyDump, dump};
     #[pymodule_export]
     use super::flush_mode::PyFlushMode;
+    #[pymodule_export]
+    use super::follow::{PyLogPosition, watch_directories};
     #[pymodule_export]
     use super::index::{PyOffsetIndex, PyTimeIndex, PyTransactionIndex};
     #[pymodule_export]
@@ -117,4 +127,6 @@ mod core_module {
     use super::split::{PyPlannedSegment, PySplit};
     #[pymodule_export]
     use super::writer::{PyAppended, PyLogWriter};
+    #[pymodule_export]
+    use super::zone::PyZone;
 }

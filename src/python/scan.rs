@@ -6,17 +6,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::RecordBatch;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
 
 use super::arguments::{
     BYTE_TYPES, HEADER_KEYS, ISOLATION_LEVELS, ON_DAMAGE, TEXT_FORMATS, TIMESTAMP_UNITS, one_of, word_of,
 };
+use super::cat::{Partition, Partitions};
 use super::enter::enter;
 use super::handle::{DirHandle, LogHandle, recipe};
 use super::record::{OwnedRecord, PyRecord};
 use super::results::{PyDamagedRange, PyScanStats};
 use super::split::PySplit;
+use super::zone::PyZone;
 use super::{arrow_export, error};
 use crate::arrow::{Reader, ReaderOptions};
 use crate::error::{Error, Result};
@@ -35,6 +38,7 @@ pub(super) enum Source {
     Split(Arc<LogHandle>, Split),
     /// A data directory and its topics; `None`: all.
     Dir(Arc<DirHandle>, Option<Vec<String>>),
+    Partitions(Vec<Partition>),
 }
 
 /// The logs that a scan reads, one after another.
@@ -64,6 +68,9 @@ impl PyScan {
             Source::Dir(directory, topics) => {
                 let logs = Arc::clone(&directory.directory).logs(topics.as_deref());
                 return Ok((Box::new(logs), progress));
+            }
+            Source::Partitions(partitions) => {
+                return Ok((Box::new(Partitions::new(partitions.clone())), progress));
             }
         };
         Ok((Box::new(std::iter::once(Ok(log))), progress))
@@ -178,12 +185,20 @@ impl PyScan {
     }
 
     #[doc = stub_doc!(Scan._lines)]
-    fn _lines(&self, py: Python<'_>, text_format: &Bound<'_, PyAny>) -> PyResult<PyLineIterator> {
+    #[pyo3(signature = (text_format, *, headings=true, zone=None))]
+    fn _lines(
+        &self,
+        py: Python<'_>,
+        text_format: &Bound<'_, PyAny>,
+        headings: bool,
+        zone: Option<&Bound<'_, PyZone>>,
+    ) -> PyResult<PyLineIterator> {
         let format = one_of(&TEXT_FORMATS)("text_format", text_format)?;
-        let ReaderOptions { scan, columns, limit, .. } = self.options.clone();
+        let ReaderOptions { scan, columns, limit, last, filter, .. } = self.options.clone();
+        let utc_offset = zone.map(|zone| zone.get().utc_offset());
         let (logs, progress) = self.logs(py)?;
-        let lines = Lines::new(logs, LinesOptions { scan, columns, format, limit }, progress);
-        Ok(PyLineIterator(Mutex::new(lines)))
+        let options = LinesOptions { scan, columns, format, limit, last, filter, utc_offset, headings };
+        Ok(PyLineIterator(Mutex::new(Lines::new(logs, options, progress))))
     }
 
     fn __iter__(&self, py: Python<'_>) -> PyResult<PyBatchIterator> {
@@ -205,6 +220,7 @@ impl PyScan {
         let path = match &self.source {
             Source::Log(handle) | Source::Split(handle, _) => handle.path(),
             Source::Dir(directory, _) => directory.directory.path(),
+            Source::Partitions(partitions) => return format!("<Scan of {} logs>", partitions.len()),
         };
         let Ranges { start_offset, end_offset, start_time, end_time } = self.options.scan.ranges;
         let bounds = [
@@ -244,6 +260,8 @@ impl PyScan {
             Source::Dir(directory, topics) => {
                 recipe(py, "scan_directory", (directory.recipe(py)?, topics, keywords))
             }
+            // of the command line only, and a filter is a function
+            Source::Partitions(_) => Err(PyTypeError::new_err("this Scan cannot be pickled")),
         }
     }
 }
@@ -276,6 +294,12 @@ impl PyLineIterator {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<(Bound<'py, PyBytes>, usize)>> {
         let block = enter(py, || self.0.lock().unwrap_or_else(PoisonError::into_inner).next_block())?;
         Ok(block.map(|block| (PyBytes::new(py, &block.text), block.rows)))
+    }
+
+    /// The offset of the last record of the blocks so far; −1 before the first.
+    #[getter]
+    fn last_offset(&self) -> i64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).last_offset()
     }
 }
 

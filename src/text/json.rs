@@ -22,7 +22,9 @@ impl Cells for JsonLines {
     fn write(out: &mut Vec<u8>, value: Value<'_>) {
         match value {
             Value::Null => out.extend_from_slice(b"null"),
-            Value::Integer(number) | Value::Timestamp(number) => write_integer(out, number),
+            Value::Integer(number) | Value::Timestamp(number) | Value::LocalTimestamp(number, _) => {
+                write_integer(out, number);
+            }
             Value::Boolean(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
             Value::Text(text) => write_string(out, text),
             Value::Bytes(bytes) => write_bytes(out, bytes),

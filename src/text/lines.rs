@@ -3,13 +3,14 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use super::Format;
 use super::csv::{self, Csv, FileCells, TerminalCells};
 use super::json::JsonLines;
+use super::raw::{Raw, RawOnTerminal};
 use super::row::{Cells, DAMAGE_COLUMN, Rows};
+use super::{Format, UtcOffset};
 use crate::error::{Error, Result};
 use crate::log::{
-    Column, Counted, DamagedRange, Log, OnDamage, Origin, Progress, Scan, ScanOptions, ScanStep,
+    Column, Counted, DamagedRange, Log, OnDamage, Origin, Progress, RecordFilter, Scan, ScanOptions, ScanStep,
 };
 use crate::record::RecordRef;
 use crate::segment::Batch;
@@ -34,12 +35,29 @@ pub struct LinesOptions {
     pub format: Format,
     /// The maximum total number of rows. Nothing after the last row is read.
     pub limit: Option<usize>,
+    /// Of each log only its last records, this many.
+    pub last: Option<usize>,
+    /// Only the records that it accepts, which are also those that `limit` and `last` count.
+    pub filter: Option<RecordFilter>,
+    /// The time zone of timestamps in CSV; `None`: UTC.
+    pub utc_offset: Option<UtcOffset>,
+    /// Whether CSV begins with a line of headings.
+    pub headings: bool,
 }
 
 impl Default for LinesOptions {
     fn default() -> Self {
         let columns = Column::DEFAULT.to_vec();
-        Self { scan: ScanOptions::default(), columns, format: Format::default(), limit: None }
+        Self {
+            scan: ScanOptions::default(),
+            columns,
+            format: Format::default(),
+            limit: None,
+            last: None,
+            filter: None,
+            utc_offset: None,
+            headings: true,
+        }
     }
 }
 
@@ -89,6 +107,7 @@ pub struct Lines {
     rows_left: usize,
     /// An error after the rows that were returned.
     error: Option<Error>,
+    last_offset: i64,
     progress: Progress,
 }
 
@@ -110,16 +129,17 @@ impl Lines {
             logs: Box::new(logs),
             current: None,
             rows: FormattedRows::new(&options),
-            needs_headings: options.format != Format::JsonLines,
+            needs_headings: options.headings && options.format.has_headings(),
             rows_left: options.limit.unwrap_or(usize::MAX),
             error: None,
+            last_offset: -1,
             options: LinesOptions { scan, ..options },
             progress,
         }
     }
 
     /// The next block; `None` at the end. A block is complete with 1 MiB of text, or if there is any, after reading 16 MiB of
-    /// the log: few records may be in the range.
+    /// the log: few records may be in the range. With a filter, it may then also be empty.
     ///
     /// # Errors
     /// As [`Scan::next_step`], after the rows before the error. An error ends the lines.
@@ -131,7 +151,9 @@ impl Lines {
         if std::mem::take(&mut self.needs_headings) {
             self.write_headings(&mut block.text);
         }
-        if let Err(error) = self.fill(&mut block) {
+        let filled = self.fill(&mut block);
+        let has_more = matches!(filled, Ok(true));
+        if let Err(error) = filled {
             self.logs = Box::new(std::iter::empty());
             self.current = None;
             if block.text.is_empty() {
@@ -139,7 +161,12 @@ impl Lines {
             }
             self.error = Some(error);
         }
-        Ok((!block.text.is_empty()).then_some(block))
+        Ok((has_more || !block.text.is_empty()).then_some(block))
+    }
+
+    /// The offset of the last record that was written of the current log, or of the last one that had any; −1 before the first.
+    pub fn last_offset(&self) -> i64 {
+        self.last_offset
     }
 
     fn write_headings(&self, out: &mut Vec<u8>) {
@@ -147,13 +174,19 @@ impl Lines {
         csv::write_headings(out, names.chain(self.options.reports_damage().then_some(DAMAGE_COLUMN)));
     }
 
-    fn fill(&mut self, block: &mut Block) -> Result<()> {
+    /// Adds rows until the block is complete or a limit is reached; false at the end.
+    fn fill(&mut self, block: &mut Block) -> Result<bool> {
         let mut limits = Limits { rows: 0, read: MAX_READ };
         while self.rows_left > 0 && block.text.len() < BLOCK_BYTES {
             let Some(part) = &mut self.current else {
-                let Some(log) = self.logs.next() else { return Ok(()) };
-                let scan = log?.scan(self.options.scan)?;
-                self.current = Some(Part::new(scan, self.options.reports_damage()));
+                let Some(log) = self.logs.next() else { return Ok(false) };
+                let log = log?;
+                let (mut scan, filter) = (self.options.scan, self.options.filter.as_ref());
+                if let Some(count) = self.options.last {
+                    scan = log.last_records(count, scan, filter)?;
+                }
+                let scan = log.scan(scan)?;
+                self.current = Some(Part::new(scan, &self.options));
                 continue;
             };
             let (rows_before, read_before) = (block.rows, part.scan.stats().bytes_read);
@@ -162,16 +195,19 @@ impl Lines {
                 FormattedRows::JsonLines(rows) => part.fill(rows, block, limits),
                 FormattedRows::Csv(rows) => part.fill(rows, block, limits),
                 FormattedRows::TerminalCsv(rows) => part.fill(rows, block, limits),
+                FormattedRows::Raw(rows) => part.fill(rows, block, limits),
+                FormattedRows::TerminalRaw(rows) => part.fill(rows, block, limits),
             };
+            self.last_offset = part.last_offset;
             self.rows_left -= block.rows - rows_before;
             limits.read = limits.read.saturating_sub(part.scan.stats().bytes_read - read_before);
             self.progress.update(&part.scan, &mut part.counted);
             if has_more? {
-                return Ok(());
+                return Ok(self.rows_left > 0);
             }
             self.current = None;
         }
-        Ok(())
+        Ok(false)
     }
 }
 
@@ -180,15 +216,21 @@ enum FormattedRows {
     JsonLines(Rows<JsonLines>),
     Csv(Rows<Csv<FileCells>>),
     TerminalCsv(Rows<Csv<TerminalCells>>),
+    Raw(Rows<Raw>),
+    TerminalRaw(Rows<RawOnTerminal>),
 }
 
 impl FormattedRows {
     fn new(options: &LinesOptions) -> Self {
         let (columns, reports) = (&options.columns, options.reports_damage());
+        // JSON has milliseconds
+        let zone = options.utc_offset.clone().filter(|_| options.format != Format::JsonLines);
         match options.format {
-            Format::JsonLines => Self::JsonLines(Rows::new(columns, reports)),
-            Format::Csv => Self::Csv(Rows::new(columns, reports)),
-            Format::TerminalCsv => Self::TerminalCsv(Rows::new(columns, reports)),
+            Format::JsonLines => Self::JsonLines(Rows::new(columns, reports, zone)),
+            Format::Csv => Self::Csv(Rows::new(columns, reports, zone)),
+            Format::TerminalCsv => Self::TerminalCsv(Rows::new(columns, reports, zone)),
+            Format::Raw => Self::Raw(Rows::new(&[Column::Value], false, None)),
+            Format::TerminalRaw => Self::TerminalRaw(Rows::new(&[Column::Value], false, None)),
         }
     }
 }
@@ -197,7 +239,7 @@ impl FormattedRows {
 #[derive(Clone, Copy)]
 struct Limits {
     rows: usize,
-    /// Bytes of the log to read, while the block has any text.
+    /// Bytes of the log to read, while the block has any text or records are filtered.
     read: u64,
 }
 
@@ -207,13 +249,24 @@ struct Part {
     scan: Scan,
     /// The batch whose records are being read.
     batch: Option<Batch>,
+    filter: Option<RecordFilter>,
     reports_damage: bool,
+    /// The offset of the last record that was written; −1 before the first.
+    last_offset: i64,
     counted: Counted,
 }
 
 impl Part {
-    fn new(scan: Scan, reports_damage: bool) -> Self {
-        Self { log: scan.log().clone(), scan, batch: None, reports_damage, counted: Counted::default() }
+    fn new(scan: Scan, options: &LinesOptions) -> Self {
+        Self {
+            log: scan.log().clone(),
+            scan,
+            batch: None,
+            filter: options.filter.clone(),
+            reports_damage: options.reports_damage(),
+            last_offset: -1,
+            counted: Counted::default(),
+        }
     }
 
     /// Adds rows until the block is complete or a limit is reached; false at the end of the log.
@@ -223,7 +276,7 @@ impl Part {
         while block.rows < end && block.text.len() < BLOCK_BYTES {
             let Some(batch) = self.batch else {
                 let left = read_end.saturating_sub(self.scan.stats().bytes_read);
-                if left == 0 && !block.text.is_empty() {
+                if left == 0 && (self.filter.is_some() || !block.text.is_empty()) {
                     break;
                 }
                 match self.scan.next_step_within(left)? {
@@ -249,7 +302,8 @@ impl Part {
     ) -> Result<()> {
         let origin = Origin::new(&self.log, &self.scan, batch);
         let before = self.scan.damaged_ranges().len();
-        while let Some(record) = self.scan.next_record()? {
+        while let Some(record) = self.scan.next_accepted(self.filter.as_ref())? {
+            self.last_offset = record.offset;
             block.add(rows, &record, &origin);
             if block.rows == end || block.text.len() >= BLOCK_BYTES {
                 return Ok(());

@@ -1,10 +1,10 @@
-//! Records as lines of text: JSON lines and CSV.
+//! Records as lines of text: JSON lines, CSV, and values alone.
 //!
 //! | value | JSON lines | CSV |
 //! |---|---|---|
 //! | number, boolean | as it is | as it is |
 //! | null | `null` | an empty cell, without quotes |
-//! | timestamp | ms since the epoch | UTC: `2023-11-14 22:13:20.000Z` |
+//! | timestamp | ms since the epoch | UTC: `2023-11-14 22:13:20.000Z`; in another zone `2023-11-14 23:13:20.000+01:00` |
 //! | text (`topic`, `codec`) | a string | in quotes |
 //! | bytes (`key`, `value`) | a string if they are UTF-8, otherwise `{"base64": "…"}` | in quotes: text if they are UTF-8, otherwise `base64:…` |
 //! | `headers` | a list of pairs of a name and a value; `[]` if there are none | this JSON in quotes; an empty cell if there are none |
@@ -21,10 +21,13 @@ mod csv;
 mod escapes;
 mod json;
 mod lines;
+mod local_time;
+mod raw;
 mod row;
 mod utc;
 
 pub use lines::{Block, Lines, LinesOptions};
+pub use local_time::UtcOffset;
 
 /// The form of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -36,4 +39,14 @@ pub enum Format {
     Csv,
     /// CSV whose cells cannot control a terminal.
     TerminalCsv,
+    /// The value of each record as it is, and a line feed; of a null only that. Other columns are left out.
+    Raw,
+    /// As `Raw`, without characters that can control a terminal. Bytes that are not UTF-8 are `base64:…`.
+    TerminalRaw,
+}
+
+impl Format {
+    fn has_headings(self) -> bool {
+        matches!(self, Self::Csv | Self::TerminalCsv)
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use super::UtcOffset;
 use crate::log::{Column, DamagedRange, Origin};
 use crate::record::{Codec, Headers, RecordRef};
 
@@ -15,6 +16,8 @@ pub(super) enum Value<'a> {
     Boolean(bool),
     /// Milliseconds since the epoch, 0 or more.
     Timestamp(i64),
+    /// The same, and the seconds that local time is ahead of UTC.
+    LocalTimestamp(i64, i32),
     Text(&'a str),
     Bytes(&'a [u8]),
     Headers(Headers<'a>),
@@ -41,14 +44,16 @@ pub(super) struct Rows<C> {
     columns: Vec<(Column, Vec<u8>)>,
     /// The text before the value of the column `error`, if there is one.
     damage: Option<Vec<u8>>,
+    utc_offset: Option<UtcOffset>,
     cells: PhantomData<C>,
 }
 
 impl<C: Cells> Rows<C> {
-    pub(super) fn new(columns: &[Column], reports_damage: bool) -> Self {
+    pub(super) fn new(columns: &[Column], reports_damage: bool, utc_offset: Option<UtcOffset>) -> Self {
         let before = |(place, column): (usize, &Column)| (*column, C::before(column.name(), place == 0));
         let damage = reports_damage.then(|| C::before(DAMAGE_COLUMN, columns.is_empty()));
-        Self { columns: columns.iter().enumerate().map(before).collect(), damage, cells: PhantomData }
+        let columns = columns.iter().enumerate().map(before).collect();
+        Self { columns, damage, utc_offset, cells: PhantomData }
     }
 
     #[inline]
@@ -56,7 +61,7 @@ impl<C: Cells> Rows<C> {
         out.extend_from_slice(C::START);
         for (column, before) in &self.columns {
             out.extend_from_slice(before);
-            C::write(out, value(*column, record, origin));
+            C::write(out, self.value(*column, record, origin));
         }
         self.end(out, Value::Null);
     }
@@ -85,9 +90,23 @@ impl<C: Cells> Rows<C> {
         }
         out.extend_from_slice(C::END);
     }
+
+    /// The value of a record in a column.
+    #[inline]
+    fn value<'a>(&self, column: Column, record: &RecordRef<'a>, origin: &Origin<'a>) -> Value<'a> {
+        match column {
+            Column::Timestamp if record.timestamp >= 0 => {
+                let seconds = self.utc_offset.as_ref().and_then(|zone| zone.seconds(record.timestamp));
+                seconds.map_or(Value::Timestamp(record.timestamp), |seconds| {
+                    Value::LocalTimestamp(record.timestamp, seconds)
+                })
+            }
+            column => value(column, record, origin),
+        }
+    }
 }
 
-/// The value of a record in a column.
+/// The value of a record in a column, with times in UTC.
 #[inline]
 fn value<'a>(column: Column, record: &RecordRef<'a>, origin: &Origin<'a>) -> Value<'a> {
     let header = &origin.batch.header;

@@ -1,14 +1,38 @@
-//! Times as UTC: `2023-11-14 22:13:20.000Z`.
+//! Times as text: `2023-11-14 22:13:20.000Z`, or with the offset of local time from UTC.
 
 /// Days from 0000-03-01 to 1970-01-01, in the Gregorian calendar.
 const DAYS_TO_EPOCH: u64 = 719_468;
+/// Milliseconds of a day.
+const DAY_MS: u64 = 86_400_000;
 /// Days in 400 years.
 const DAYS_OF_ERA: u64 = 146_097;
 
 /// Writes milliseconds since the epoch. A year has four digits, from 10000 on more.
 pub(super) fn write(out: &mut Vec<u8>, milliseconds: u64) {
-    let (seconds, fraction) = (milliseconds / 1000, milliseconds % 1000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    write_date_and_time(out, milliseconds / DAY_MS + DAYS_TO_EPOCH, milliseconds % DAY_MS);
+    out.push(b'Z');
+}
+
+/// Writes milliseconds since the epoch as local time that is `seconds` ahead of UTC: `2023-11-14 23:13:20.000+01:00`.
+pub(super) fn write_local(out: &mut Vec<u8>, milliseconds: i64, seconds: i32) {
+    let local = milliseconds.saturating_add(i64::from(seconds) * 1000);
+    let (days, rest) = (local.div_euclid(DAY_MS.cast_signed()), local.rem_euclid(DAY_MS.cast_signed()));
+    // local time may be before the epoch
+    write_date_and_time(out, DAYS_TO_EPOCH.saturating_add_signed(days), rest.cast_unsigned());
+    out.push(if seconds < 0 { b'-' } else { b'+' });
+    let seconds = u64::from(seconds.unsigned_abs());
+    out.extend_from_slice(&two_digits(seconds / 3600));
+    out.push(b':');
+    out.extend_from_slice(&two_digits(seconds / 60 % 60));
+    if seconds % 60 != 0 {
+        out.push(b':');
+        out.extend_from_slice(&two_digits(seconds % 60));
+    }
+}
+
+/// Writes a day since 0000-03-01 and the milliseconds since its midnight.
+fn write_date_and_time(out: &mut Vec<u8>, days: u64, milliseconds: u64) {
+    let (second, fraction) = (milliseconds / 1000, milliseconds % 1000);
     let (year, month, day) = date(days);
     if year < 10_000 {
         out.extend_from_slice(&two_digits(year / 100));
@@ -26,12 +50,11 @@ pub(super) fn write(out: &mut Vec<u8>, milliseconds: u64) {
     }
     let [_, hundreds] = two_digits(fraction / 100);
     let [tens, ones] = two_digits(fraction % 100);
-    out.extend_from_slice(&[b'.', hundreds, tens, ones, b'Z']);
+    out.extend_from_slice(&[b'.', hundreds, tens, ones]);
 }
 
-/// Year, month and day of a day since the epoch. The year begins in March here, so that the leap day is its last.
+/// Year, month and day of a day since 0000-03-01. The year begins in March here, so that the leap day is its last.
 fn date(days: u64) -> (u64, u64, u64) {
-    let days = days + DAYS_TO_EPOCH;
     let (era, day) = (days / DAYS_OF_ERA, days % DAYS_OF_ERA);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
@@ -52,7 +75,7 @@ fn two_digits(number: u64) -> [u8; 2] {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{date, write};
+    use super::{DAYS_TO_EPOCH, date, write, write_local};
 
     fn text(milliseconds: u64) -> String {
         let mut out = Vec::new();
@@ -64,7 +87,7 @@ mod tests {
     fn dates_are_those_of_a_calendar_that_counts_days() {
         let (mut year, mut month, mut day) = (1970, 1, 1);
         for days in 0..=400_000 {
-            assert_eq!(date(days), (year, month, day), "day {days}");
+            assert_eq!(date(days + DAYS_TO_EPOCH), (year, month, day), "day {days}");
             let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
             let length = match month {
                 2 => 28 + u64::from(is_leap),
@@ -98,12 +121,27 @@ mod tests {
         }
     }
 
+    #[test]
+    fn local_times() {
+        for (milliseconds, seconds, wanted) in [
+            (0, 0, "1970-01-01 00:00:00.000+00:00"),
+            (0, -18_000, "1969-12-31 19:00:00.000-05:00"),
+            (1_700_000_000_123, 3600, "2023-11-14 23:13:20.123+01:00"),
+            (1_700_000_000_123, 20_700, "2023-11-15 03:58:20.123+05:45"),
+            (0, -2670, "1969-12-31 23:15:30.000-00:44:30"),
+        ] {
+            let mut out = Vec::new();
+            write_local(&mut out, milliseconds, seconds);
+            assert_eq!(String::from_utf8(out).unwrap(), wanted);
+        }
+    }
+
     proptest! {
         #![proptest_config(crate::types::fixed_seed(2000))]
 
         #[test]
         fn the_time_of_day_is_its_parts(days in 0u64..40_000, rest in 0u64..86_400_000) {
-            let (year, month, day) = date(days);
+            let (year, month, day) = date(days + DAYS_TO_EPOCH);
             let (seconds, fraction) = (rest / 1000, rest % 1000);
             let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
             let wanted = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{fraction:03}Z");

@@ -71,6 +71,7 @@ mod log {
     mod golden;
     mod index_checks;
     mod interrupted_lookups;
+    mod last_records;
     mod lookup_many;
     mod openings;
     mod planned_splits;

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
+from cordwood._stubs.cat import _Zone
 from cordwood._stubs.record import Record
 
 @final
@@ -56,17 +57,34 @@ class Scan:
 
         Keys and values are views, as with `key_type="binary_view"` or `"string_view"` of `Log.scan`.
         """
-    def _lines(self, text_format: Literal["jsonl", "csv", "terminal_csv"]) -> Iterator[tuple[bytes, int]]:
+    def _lines(
+        self,
+        text_format: Literal["jsonl", "csv", "terminal_csv", "raw", "terminal_raw"],
+        *,
+        headings: bool = True,
+        zone: _Zone | None = None,
+    ) -> _Lines:
         """Read the rows as text, for `cordwood cat`: blocks of whole lines, each with its number of rows.
 
         A block is complete with 1 MiB of text, or if there is any, after reading 16 MiB of the log.
+        With a filter it may then be empty.
         The rows before an error are returned before it is raised. Rows are records, also of `Log.batches`, and the
-        arguments that concern Arrow, such as `header_keys` and `threads`, do not change them.
+        arguments that concern Arrow, such as `header_keys` and `threads`, do not change them. *zone*: of timestamps in
+        CSV, instead of UTC.
         """
     def _repr_html_(self) -> str:
         """Return the first five rows as an HTML table, for a notebook. An error is shown as its text."""
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
+
+class _Lines(Iterator[tuple[bytes, int]]):
+    """An iterator of blocks of lines, from `Scan._lines()`."""
+
+    @property
+    def last_offset(self) -> int:
+        """The offset of the last record in the blocks so far, of the log that is being read; -1 before the first."""
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> tuple[bytes, int]: ...
 
 @final
 class Records(Iterator[Record]):

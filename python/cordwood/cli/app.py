@@ -12,6 +12,7 @@ from cordwood.cli import (
     cat,
     completion,
     copy,
+    count,
     dump,
     find,
     groups,
@@ -55,17 +56,8 @@ def cordwood_(
 ) -> None:
     """Open Kafka's partition directories without a broker.
 
-    Only append, recover, truncate and apply-retention write to them, and copy to its destination.
-
-    \b
-    cordwood ls /var/lib/kafka                          partitions of a data directory
-    cordwood ls /var/lib/kafka/orders-0                 segments of a partition
-    cordwood find /var/lib/kafka/orders-0 --time -2h    the first record of the last two hours
-    cordwood cat /var/lib/kafka/orders-0 --since -2h    its records, one JSON object per line
-    cordwood groups /var/lib/kafka                      committed offsets of groups, and their lag
-    cordwood recover /var/lib/kafka/orders-0            what recovery after a crash would change
-    cordwood append notes-0 < lines.txt                 append one record per line to a log
-    cordwood apply-retention notes-0 --set retention.ms=86400000  what retention would delete
+    Commands that change files print what they would do, and do it with the option that they name, such as --yes.
+    Only append writes at once, and copy to its destination. All others only read, also beside a running broker.
 
     \b
     Exit codes: 0 done, 1 nothing found or an error, 2 wrong usage, 130 Ctrl-C.
@@ -77,6 +69,7 @@ def cordwood_(
 app.command("ls", rich_help_panel=LOOK)(stop_when_unread(ls.ls))
 app.command("find", rich_help_panel=LOOK)(stop_when_unread(find.find))
 app.command("cat", rich_help_panel=LOOK)(stop_when_unread(cat.cat))
+app.command("count", rich_help_panel=LOOK)(stop_when_unread(count.count))
 # a target may be negative, and -2h is a time, not the option -h
 app.command(
     "trace",

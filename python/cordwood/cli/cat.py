@@ -1,13 +1,17 @@
 """`cordwood cat`: write a range of records as JSON lines, CSV, Arrow or Parquet."""
 
 import sys
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 import typer
 
-from cordwood import DamagedRange, Scan
+from cordwood import Log, Scan
+from cordwood._core import _scan_logs
 from cordwood.cli.exit_codes import FAILED, UsageError, say
+from cordwood.cli.follow import Follower, follow
 from cordwood.cli.formats import (
     BATCH_BYTES,
     OTHER_COLUMNS,
@@ -16,31 +20,61 @@ from cordwood.cli.formats import (
     Format,
     format_of,
     write_arrow,
-    write_lines,
     write_parquet,
 )
 from cordwood.cli.log_warnings import opened
-from cordwood.cli.output import output_of
-from cordwood.cli.path import parse_path
+from cordwood.cli.output import Output, output_of
 from cordwood.cli.progress import counted
-from cordwood.times import FORMS, in_words, parse
+from cordwood.cli.record_range import (
+    EndOffset,
+    Grep,
+    Key,
+    KeyPrefix,
+    Since,
+    StartOffset,
+    Until,
+    contents,
+    damage_in_words,
+    times,
+)
+from cordwood.cli.selection import PartitionNumbers, Paths, Topics, selected
+from cordwood.cli.text_output import LimitReached, TextOutput
+from cordwood.cli.zone import TZ, core_zone, zone_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["cat"]
 
+_ORIGIN_COLUMNS = ("topic", "partition")
 
-def cat(  # noqa: PLR0913, PLR0917  (a command's options)
+
+def cat(  # noqa: C901, PLR0913, PLR0917  (a command's options)
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
-    start_offset: Annotated[int | None, typer.Option(help="First offset, inclusive.")] = None,
-    end_offset: Annotated[int | None, typer.Option(help="End offset, exclusive.")] = None,
-    since: Annotated[str | None, typer.Option(help=f"First time, inclusive: {FORMS}.")] = None,
-    until: Annotated[str | None, typer.Option(help="End time, exclusive, in the same forms.")] = None,
+    paths: Paths,
+    topics: Topics = None,
+    partitions: PartitionNumbers = None,
+    start_offset: StartOffset = None,
+    end_offset: EndOffset = None,
+    since: Since = None,
+    until: Until = None,
+    last: Annotated[
+        int | None,
+        typer.Option(min=0, help="Only the last N records of the range that match, of each partition.", metavar="N"),
+    ] = None,
+    key: Key = None,
+    key_prefix: KeyPrefix = None,
+    grep: Grep = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Maximum number of rows, of those that match.")] = None,
+    is_following: Annotated[
+        bool, typer.Option("-f", "--follow", help="Then wait for new records and write them, until Ctrl-C.")
+    ] = False,
     columns: Annotated[
         str | None,
-        typer.Option(help=f"Comma-separated: {' '.join(RECORD_COLUMNS)} (the default), {' '.join(OTHER_COLUMNS)}."),
+        typer.Option(
+            help=f"Comma-separated: {' '.join(RECORD_COLUMNS)} (the default; of several partitions topic partition "
+            f"before them), {' '.join(OTHER_COLUMNS)}."
+        ),
     ] = None,
     isolation: Annotated[
         Literal["read_uncommitted", "read_committed"] | None,
@@ -60,7 +94,7 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         Literal["raise", "skip", "report"],
         typer.Option(help="Stop at damage, skip it, or write a row with an error column for it."),
     ] = "raise",
-    limit: Annotated[int | None, typer.Option(min=0, help="Maximum number of rows.")] = None,
+    tz: Annotated[str | None, TZ] = None,
     output_format: Annotated[
         Format | None,
         typer.Option(
@@ -69,104 +103,146 @@ def cat(  # noqa: PLR0913, PLR0917  (a command's options)
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Values alone, as they are, one on each line; a null is an empty line.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A file, pipe or device. By default - (standard output).")
     ] = None,
 ) -> None:
-    """Write a partition's records to standard output or to a file.
+    """Write records of partitions to standard output or to a file.
 
+    Rows of several partitions, or of a data directory, begin with the columns topic and partition.
     Keys and values are text if they are UTF-8; otherwise {"base64": "…"} in JSON and base64:… in CSV.
     Arrow is written to files in the file format, to pipes and to files with the suffix .arrows in the stream format.
     An existing file is replaced when the new one is complete, and its mode is kept.
 
     \b
+    cordwood cat orders-0 --last 5
+    cordwood cat orders-0 --follow --raw
     cordwood cat orders-0 --since 2024-05-01T10:00Z --until 2024-05-01T11:00Z
-    cordwood cat orders-0 --since -2h --columns offset,key --limit 10
+    cordwood cat /var/lib/kafka --topic 'orders-*' --partition 0 --grep '"status": *"failed"' --limit 10
+    cordwood cat orders-* --since '2024-05-01 12:00' --tz Europe/Berlin --format csv
     cordwood cat payments-0 --isolation read_committed -o payments.parquet
     cordwood cat broken-0 --on-damage skip > readable.jsonl
 
     With --on-damage skip or report, damaged ranges are printed to stderr and the exit code is 1.
     Warnings about the log, such as a missing segment, also go to stderr, and do not change the exit code.
+    With --follow, records that retention deletes before they are read are reported on stderr; if records are withdrawn
+    after they were written out (a follower that truncates its log), the command ends with an error.
     """  # noqa: D301
     if json and output_format not in {None, "jsonl"}:
         raise UsageError(f"--json means --format jsonl, but --format is {output_format}: use one of them")
-    log = opened(context, path)
-    target = output_of(output, log.path)
+    if raw:
+        _check_raw(columns, output_format, json=json, on_damage=on_damage)
+    zone = zone_of(tz)
+    selection = selected(paths, topics, partitions)
+    logs: list[Log | Path] = [*selection.paths]
+    if selection.is_single and not is_following:
+        logs = [opened(context, selection.paths[0])]
+    target = output_of(output, *selection.paths)
     written_format = format_of(target.path, "jsonl" if json else output_format)
-    chosen = _columns(columns, include_control=include_control)
+    if is_following:
+        _check_following(target, written_format, end_offset=end_offset, until=until)
     request: dict[str, Any] = {
         "start_offset": start_offset,
         "end_offset": end_offset,
-        **_times(since, until),
+        **times(since, until, zone),
         "isolation_level": isolation or "read_uncommitted",
         "include_control": include_control,
         "on_damage": on_damage,
+        "columns": _columns(columns, include_control=include_control, has_origin=not selection.is_single),
+        **contents(key, key_prefix, grep),
+        # larger values do not fit the argument, and no log has more records
+        "last": None if last is None else min(last, sys.maxsize),
+        "limit": None if limit is None else min(limit, sys.maxsize),
     }
-    # larger values do not fit the argument, and no log has more records
-    limit = None if limit is None else min(limit, sys.maxsize)
-    is_text = written_format in {"jsonl", "csv"}
+    is_text = raw or written_format in {"jsonl", "csv"}
     if not is_text:
         request["max_bytes"] = BATCH_BYTES
-    scan = log.scan(columns=chosen, limit=limit, **request)
+    scan = _scan_logs(logs, **request)
     schema = None if is_text else scan.schema
     to_file = target.path is not None
     with target.opened(binary=not is_text) as out:
-        match written_format:
-            case "jsonl" | "csv":
-                text_format = "terminal_csv" if written_format == "csv" and out.isatty() else written_format
-                blocks = scan._lines(text_format)  # noqa: SLF001  (it is for this command)
-                write_lines(counted(blocks, _line_count, to_file=to_file), out)
-            case "arrow":
-                is_stream = not target.is_file or (output is not None and output.suffix.lower() == STREAM_SUFFIX)
-                write_arrow(schema, counted(scan, _row_count, to_file=to_file), out, stream=is_stream)
-            case "parquet":
-                write_parquet(schema, counted(scan, _row_count, to_file=to_file), out)
-    if isolation is None:
-        _name_uncommitted(scan)
-    _name_damage(scan.damaged_ranges)
+        if is_text:
+            text = TextOutput("raw" if raw else written_format, core_zone(zone), out, to_file=to_file)
+            if is_following:
+                _follow(text, out, request, lambda: selected(paths, topics, partitions).paths)
+                return
+            text.write(scan)
+        elif written_format == "arrow":
+            is_stream = not target.is_file or (output is not None and output.suffix.lower() == STREAM_SUFFIX)
+            write_arrow(schema, counted(scan, _row_count, to_file=to_file), out, stream=is_stream)
+        else:
+            write_parquet(schema, counted(scan, _row_count, to_file=to_file), out)
+    uncommitted = _uncommitted(scan) if isolation is None else None
+    if uncommitted is not None:
+        say(uncommitted)
+    if scan.damaged_ranges:
+        for damage in scan.damaged_ranges:
+            say(damage_in_words(damage))
+        raise typer.Exit(FAILED)
 
 
-def _columns(given: str | None, *, include_control: bool) -> list[str] | None:
+def _check_raw(columns: str | None, output_format: Format | None, *, json: bool, on_damage: str) -> None:
+    if columns is not None or output_format is not None or json:
+        raise UsageError("--raw writes values alone: use it without --columns, --format and --json")
+    if on_damage == "report":
+        raise UsageError("--raw has no column for damage: use --on-damage skip, or another format")
+
+
+def _check_following(target: Output, written_format: Format, *, end_offset: int | None, until: str | None) -> None:
+    if written_format not in {"jsonl", "csv"}:
+        raise UsageError(f"--follow writes jsonl, csv and --raw, not {written_format}")
+    if target.is_file:
+        raise UsageError("--follow writes to standard output or to a pipe: a file appears only when it is complete")
+    if end_offset is not None or until is not None:
+        raise UsageError("--follow has no end: use it without --end-offset and --until")
+
+
+def _follow(text: TextOutput, out: BinaryIO, request: dict[str, Any], select: Callable[[], list[Path]]) -> None:
+    """Write the records of these partitions, and then new ones."""
+    said: set[str] = set()
+
+    def say_once(scan: Scan) -> None:
+        found = [_uncommitted(scan)] if request["isolation_level"] == "read_uncommitted" else []
+        for paragraph in [*found, *map(damage_in_words, scan.damaged_ranges)]:
+            if paragraph is not None and paragraph not in said:
+                said.add(paragraph)
+                say(paragraph)
+
+    def created(known: Collection[Path]) -> dict[Path, Follower]:
+        is_new, committed = bool(known), request["isolation_level"] == "read_committed"
+        start = None if is_new else request["start_offset"]
+        return {
+            path: Follower(Log(path), start, committed=committed, is_new=is_new)
+            for path in select()
+            if path not in known
+        }
+
+    with suppress(LimitReached):
+        follow(created(()), text.follower(request, say_once), out, created)
+
+
+def _columns(given: str | None, *, include_control: bool, has_origin: bool) -> list[str]:
     if given is None:
-        return [*RECORD_COLUMNS, "is_control"] if include_control else None
+        origin = _ORIGIN_COLUMNS if has_origin else ()
+        return [*origin, *RECORD_COLUMNS, *(["is_control"] if include_control else [])]
     names = [name.strip() for name in given.split(",")]
     if not all(names):
         raise UsageError(f"--columns: expected column names separated by commas, found {given!r}")
     return names
 
 
-def _times(since: str | None, until: str | None) -> dict[str, int | None]:
-    start = None if since is None else parse(since)
-    end = None if until is None else parse(until)
-    if start is not None and end is not None and end < start:
-        raise UsageError(f"--until {in_words(end)} is before --since {in_words(start)}")
-    return {"start_time": start, "end_time": end}
-
-
-def _name_uncommitted(scan: Scan) -> None:
+def _uncommitted(scan: Scan) -> str | None:
     found = scan.first_uncommitted
-    if found is not None:
-        say(
-            f"{found[0]}: the output contains records of transactions that were aborted or have not ended, the first "
-            f"at offset {found[1]}; --isolation read_committed leaves them out"
-        )
-
-
-def _line_count(block: tuple[bytes, int]) -> int:
-    return block[1]
+    if found is None:
+        return None
+    return (
+        f"{found[0]}: the output contains records of transactions that were aborted or have not ended, the first "
+        f"at offset {found[1]}; --isolation read_committed leaves them out"
+    )
 
 
 def _row_count(batch: "pa.RecordBatch") -> int:
     return int(batch.num_rows)
-
-
-def _name_damage(ranges: list[DamagedRange]) -> None:
-    if not ranges:
-        return
-    for damage in ranges:
-        end = "the end" if damage.end_offset is None else damage.end_offset
-        say(
-            f"left out {damage.file}, bytes {damage.start_position} to {damage.end_position}, "
-            f"offsets {damage.start_offset} to {end}: {damage.reason}"
-        )
-    raise typer.Exit(FAILED)

@@ -41,6 +41,7 @@ _OPTIONS = {
     "flush": "--flush",
     "isolation_level": "--isolation",
     "key_decoder_class": "--key-decoder-class",
+    "last": "--last",
     "leader_epoch": "--leader-epoch",
     "now": "--now",
     "on_damage": "--on-damage",
@@ -48,6 +49,7 @@ _OPTIONS = {
     "start_time": "--since",
     "topic_id": "--topic-id",
     "value_decoder_class": "--value-decoder-class",
+    "value_pattern": "--grep",
 }
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130

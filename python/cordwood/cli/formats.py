@@ -82,13 +82,19 @@ def write_lines(blocks: Iterable[tuple[bytes, int]], out: BinaryIO) -> None:
 
 
 def write_arrow(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO, *, stream: bool) -> None:
-    """Write Arrow IPC: the file format, or the stream format for a pipe."""
-    from pyarrow import ipc  # noqa: PLC0415  (an extra)
+    """Write Arrow IPC: the file format, or the stream format for a pipe.
 
+    A file has one dictionary for a column, and each partition has its own, so `topic` is written as plain strings.
+    """
+    import pyarrow as pa  # noqa: PLC0415  (an extra)
+    from pyarrow import ipc  # noqa: PLC0415
+
+    fields = [field.with_type(pa.string()) if pa.types.is_dictionary(field.type) else field for field in schema]
+    plain = pa.schema(fields, schema.metadata)
     new = ipc.new_stream if stream else ipc.new_file
-    with new(out, schema) as writer:
+    with new(out, plain) as writer:
         for batch in batches:
-            writer.write_batch(batch)
+            writer.write_batch(batch.cast(plain) if plain != schema else batch)
 
 
 def write_parquet(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO) -> None:

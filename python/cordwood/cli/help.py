@@ -4,19 +4,34 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-__all__ = ["CHECK", "LOOK", "MEND", "WRITE", "GroupedCommands"]
+__all__ = ["CHECK", "LOOK", "MEND", "QUESTIONS", "WRITE", "GroupedCommands"]
 
 LOOK, CHECK, MEND, WRITE = "Look", "Check", "Mend", "Write"
 """The headings of the commands, in this order: the argument `rich_help_panel` of a command."""
 
+QUESTIONS = (
+    ("Which topics fill the disk?", "cordwood ls /kafka --by topic --sort size"),
+    ("The last five records", "cordwood cat /kafka/orders-0 --last 5"),
+    ("Follow it", "cordwood cat /kafka/orders-0 --follow"),
+    ("Records per hour", "cordwood count /kafka/orders-0 --by hour"),
+    ("What is in __consumer_offsets?", "cordwood groups /kafka"),
+    ("Is it corrupt?", "cordwood verify /kafka/orders-0"),
+    ("What can be saved?", "cordwood repair /kafka/orders-0"),
+    ("What happened at ten?", "cordwood cat /kafka --since 2024-05-01T10:00Z"),
+)
+"""What people ask, and the command that answers it."""
+
 
 class GroupedCommands(TyperGroup):
-    """Lists the commands in sections."""
+    """Lists the commands in sections, after answers to frequent questions."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  (typer's own classes are private)
         """Write a section for each heading. Typer itself does so only with markup of rich."""
         commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
         shown = {name: command for name, command in commands.items() if command is not None and not command.hidden}
+        answers = [(question, example) for question, example in QUESTIONS if example.split()[1] in shown]
+        with formatter.section("Questions"):
+            formatter.write_dl(answers)
         # one column for all sections
         width = max(map(len, shown))
         for heading in (LOOK, CHECK, MEND, WRITE, None):

@@ -12,7 +12,7 @@ import signal
 import stat
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,10 +90,10 @@ class Output:
         return descriptor
 
 
-def output_of(path: Path | None, partition: str) -> Output:
+def output_of(path: Path | None, *partitions: str | Path) -> Output:
     """Resolve a path: `-` and `None` are standard output, links are followed. Nothing is created or opened.
 
-    *Errors*: `UsageError` for a directory, and for a file in the partition; `OSError`.
+    *Errors*: `UsageError` for a directory, and for a file in one of the partitions; `OSError`.
     """
     if path is None or str(path) == _STANDARD_OUTPUT:
         return Output()
@@ -104,7 +104,7 @@ def output_of(path: Path | None, partition: str) -> Output:
     if found is not None and stat.S_ISDIR(found.st_mode):
         raise UsageError(f"{path} is a directory; -o names a file, a pipe, or - for standard output")
     if found is None:
-        return Output(path, _outside(partition, path))
+        return Output(path, _outside(partitions, path))
     # first, because a socket cannot be opened by its path under /dev/fd
     if _is_standard_output(found):
         return Output()
@@ -112,17 +112,18 @@ def output_of(path: Path | None, partition: str) -> Output:
     is_of_this_process = named is not None and named[0] == Path("/proc/self").readlink().name
     if named is not None and is_of_this_process:
         if stat.S_ISREG(found.st_mode):
-            _outside(partition, path)
+            _outside(partitions, path)
         return Output(path, descriptor=named[1])
     if named is not None or not stat.S_ISREG(found.st_mode):
         return Output(path)
-    return Output(path, _outside(partition, path))
+    return Output(path, _outside(partitions, path))
 
 
-def _outside(partition: str, path: Path) -> Path:
-    """Return the path with symbolic links resolved. *Errors*: `UsageError` if it is inside the partition."""
+def _outside(partitions: Sequence[str | Path], path: Path) -> Path:
+    """Return the path with symbolic links resolved. *Errors*: `UsageError` if it is inside one of the partitions."""
     real = Path(os.path.realpath(path))
-    if Path(partition).resolve() in real.parents:
+    folders = set(real.parents)
+    if any(Path(partition).resolve() in folders for partition in partitions):
         raise UsageError(f"{path} is inside the partition, where nothing is ever written")
     return real
 

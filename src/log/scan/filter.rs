@@ -51,12 +51,19 @@ impl Filter {
     /// Whether a batch may contain a record that the scan returns, by its header.
     pub(super) fn accepts(&self, header: &BatchHeader) -> bool {
         let ranges = &self.options.ranges;
-        // a header has no smallest timestamp; if all records have the same one, it is the largest
-        let is_one_time = header.timestamp_type() == TimestampType::LogAppendTime || header.count == Some(1);
         let in_time = ranges.start_time.is_none_or(|start| header.max_timestamp >= start)
-            && (!is_one_time || ranges.contains_time(header.max_timestamp));
+            && (!has_one_time(header) || ranges.contains_time(header.max_timestamp));
         let visible = self.options.batches_only || self.options.include_control || !header.is_control();
         in_time && visible
+    }
+
+    /// The number of records that are in the ranges of a batch that the filter accepts, if its header gives it; `None` if only the
+    /// records do. Not for damage that is skipped: a damaged batch would be counted.
+    pub(super) fn count_in_header(&self, header: &BatchHeader) -> Option<i32> {
+        let is_whole = header.base_offset >= self.start
+            && header.last_offset < self.end
+            && (!self.options.ranges.has_times() || has_one_time(header));
+        header.count.filter(|count| *count == 0 || is_whole && self.raises())
     }
 
     /// Whether a record is in the ranges.
@@ -88,4 +95,9 @@ impl Filter {
     pub(super) fn raises(&self) -> bool {
         self.options.on_damage == OnDamage::Raise
     }
+}
+
+/// Whether all records of a batch have the same time, which is the largest: a header has no smallest one.
+pub(super) fn has_one_time(header: &BatchHeader) -> bool {
+    header.timestamp_type() == TimestampType::LogAppendTime || header.count == Some(1)
 }

@@ -28,8 +28,10 @@ pub use ranges::Ranges;
 pub use stats::ScanStats;
 use uncommitted::Uncommitted;
 
-use super::{Log, Outcome};
+use super::{Log, Outcome, RecordFilter};
 use crate::error::Result;
+#[cfg(any(feature = "inspect", feature = "plan"))]
+use crate::record::BatchHeader;
 use crate::record::{Payload, RecordRef, Records};
 use crate::segment::{Batch, Damage, Walk, reusable};
 use crate::types::IsolationLevel;
@@ -169,6 +171,12 @@ impl Scan {
         (!uncommitted.is_none()).then_some(uncommitted)
     }
 
+    /// The number of records of the current batch that the scan returns, if the batch's header gives it; 0 for transaction markers.
+    #[cfg(any(feature = "inspect", feature = "plan"))]
+    pub(crate) fn count_in_header(&self, header: &BatchHeader) -> Option<i32> {
+        if header.is_control() { Some(0) } else { self.filter.count_in_header(header) }
+    }
+
     /// The next batch with records that may be in the range, or a damaged range; `None` at the end.
     ///
     /// # Errors
@@ -217,6 +225,22 @@ impl Scan {
     /// batch becomes a damaged range).
     #[inline]
     pub fn next_record(&mut self) -> Result<Option<RecordRef<'_>>> {
+        self.next_record_if(|_| true)
+    }
+
+    /// As [`Scan::next_record`], and only a record that the filter accepts.
+    ///
+    /// # Errors
+    /// As [`Scan::next_record`].
+    pub(crate) fn next_accepted(&mut self, filter: Option<&RecordFilter>) -> Result<Option<RecordRef<'_>>> {
+        match filter {
+            None => self.next_record(),
+            Some(filter) => self.next_record_if(|record| filter.accepts(record.key, record.value)),
+        }
+    }
+
+    #[inline]
+    fn next_record_if(&mut self, accepts: impl Fn(&RecordRef<'_>) -> bool) -> Result<Option<RecordRef<'_>>> {
         let Some((records, payload)) = &mut self.records else { return Ok(None) };
         let Cursor { segment, batch, walk, .. } = &mut self.cursor;
         let Some((bytes, _)) = payload_bytes(batch.as_ref(), *payload, walk, &self.buffer)? else {
@@ -226,7 +250,7 @@ impl Scan {
             match records.next(bytes) {
                 Ok(None) => return Ok(None),
                 Ok(Some(record)) => {
-                    if self.filter.accepts_record(record.offset, record.timestamp) {
+                    if self.filter.accepts_record(record.offset, record.timestamp) && accepts(&record) {
                         self.stats.records += 1;
                         self.first_returned.get_or_insert(record.offset);
                         return Ok(Some(record));
@@ -340,8 +364,12 @@ impl Scan {
         }
     }
 
-    /// Prepares a batch's records; false if they cannot be read and are a damaged range.
-    fn open(&mut self, batch: Batch) -> Result<bool> {
+    /// Prepares the records of the current batch; false if they cannot be read and are a damaged range. Called for every batch that is
+    /// returned, unless only batches are.
+    ///
+    /// # Errors
+    /// As [`Scan::next_step`].
+    pub(crate) fn open(&mut self, batch: Batch) -> Result<bool> {
         let Some(walk) = &mut self.cursor.walk else { return Ok(false) };
         match Records::open(batch.header, walk.bytes(&batch)?, reusable(&mut self.buffer)) {
             Ok((records, payload)) => {

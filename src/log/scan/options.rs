@@ -40,6 +40,14 @@ pub struct ScanOptions {
     pub check_crcs: bool,
 }
 
+impl ScanOptions {
+    /// The same options with another range of offsets.
+    pub(in crate::log) fn with_offsets(self, start: i64, end: i64) -> Self {
+        let ranges = Ranges { start_offset: Some(start), end_offset: Some(end), ..self.ranges };
+        Self { ranges, ..self }
+    }
+}
+
 impl Default for ScanOptions {
     fn default() -> Self {
         Self {

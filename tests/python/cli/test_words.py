@@ -83,7 +83,7 @@ def compacting(folder: Path) -> Path:
 FAILING: list[tuple[object, ...]] = [
     ("ls", "{empty}"),
     ("find", "{empty}", "--offset", "5"),
-    ("cat", "{data}"),
+    ("find", "{data}", "--offset", "5"),
     ("cat", DAMAGED / "flip-record/tickets-0"),
     ("find", DAMAGED / "flip-record/tickets-0", "--offset", "302"),
     ("cat", PLAIN, "--start-offset", "10", "--end-offset", "5"),
@@ -152,7 +152,10 @@ def test_errors_use_the_terms_of_the_command_line(
         (("append", "never-0", "--flush", "often"), "--flush: expected "),
         (("append", "never-0", "--topic-id", "x"), "--topic-id: expected "),
         (("cat", DAMAGED / "flip-record/tickets-0"), "; cordwood cat --on-damage skip reads the rest"),
-        (("cat", corpus.GOLDEN / "16-data-dir"), "; cordwood ls shows the partitions of a data directory"),
+        (
+            ("find", corpus.GOLDEN / "16-data-dir", "--offset", "5"),
+            "; cordwood ls shows the partitions of a data directory",
+        ),
     ],
 )
 def test_errors_name_the_options(command: Command, arguments: tuple[object, ...], said: str) -> None:

@@ -28,6 +28,7 @@
 )]
 
 mod copy;
+mod count;
 mod dump;
 mod fuzz_corpus;
 mod internal_topics;

@@ -1,0 +1,39 @@
+"""Counts of records, for `cordwood count`."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+from cordwood._stubs.arguments import FilePath
+from cordwood._stubs.cat import _Zone
+from cordwood._stubs.log import Log
+from cordwood._stubs.scan import DamagedRange
+
+@final
+class _Counter:
+    """Counts the records of logs in groups: by `partition`, `topic`, `key`, and one of `minute`, `hour` and `day`.
+
+    The periods are those of *zone*, or of UTC. The other arguments are those of `_scan_logs` that select records.
+    """
+
+    def __new__(
+        cls,
+        logs: Sequence[Log | FilePath],
+        by: Sequence[str],
+        *,
+        zone: _Zone | None = None,
+        key: bytes | None = None,
+        key_prefix: bytes | None = None,
+        value_pattern: str | None = None,
+        **keywords: Any,  # noqa: ANN401  (as of `Log.records`)
+    ) -> _Counter: ...
+    def advance(self) -> int | None:
+        """Read about 16 MiB of the logs; return the number of records so far, and `None` at the end."""
+    @property
+    def damaged_ranges(self) -> list[DamagedRange]:
+        """The damaged ranges that were skipped so far; empty after `finish`."""
+    def finish(self) -> list[tuple[str | None, int | None, tuple[int, int] | None, bytes | None, int]]:
+        """Return the groups, in order: topic, place in *logs*, start of the period, key and number of records.
+
+        The period is in milliseconds of a local clock since 1970, with the seconds that it is ahead of UTC. What is
+        not grouped by is `None`; so are the period of records without a timestamp, and the key of those without one.
+        """

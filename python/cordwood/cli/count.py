@@ -1,0 +1,239 @@
+"""`cordwood count`: count records by partition, topic, time or key."""
+
+import base64
+import csv
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from cordwood import DamagedRange, Log, classify
+from cordwood._core import _Counter
+from cordwood.cli.exit_codes import FAILED, UsageError, say
+from cordwood.cli.log_warnings import opened
+from cordwood.cli.progress import counted
+from cordwood.cli.record_range import (
+    EndOffset,
+    Grep,
+    Key,
+    KeyPrefix,
+    Since,
+    StartOffset,
+    Until,
+    contents,
+    damage_in_words,
+    times,
+)
+from cordwood.cli.selection import PartitionNumbers, Paths, Topics, selected
+from cordwood.cli.terminal import Column, print_json, print_table, several
+from cordwood.cli.zone import TZ, core_zone, zone_of
+
+__all__ = ["count"]
+
+
+class By(StrEnum):
+    """A group; an enum, because typer takes no list of `Literal`."""
+
+    PARTITION = "partition"
+    TOPIC = "topic"
+    MINUTE = "minute"
+    HOUR = "hour"
+    DAY = "day"
+    KEY = "key"
+
+
+_PERIODS = ("minute", "hour", "day")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class _Group(NamedTuple):
+    """A row: the values of the groups, by their column, and the number of records."""
+
+    values: dict[str, Any]
+    records: int
+
+
+def count(  # noqa: PLR0913, PLR0917  (a command's options)
+    context: typer.Context,
+    paths: Paths,
+    by: Annotated[
+        list[By] | None,
+        typer.Option(help="A group for each of these, by default partition. Repeatable; one period of time at most."),
+    ] = None,
+    topics: Topics = None,
+    partitions: PartitionNumbers = None,
+    start_offset: StartOffset = None,
+    end_offset: EndOffset = None,
+    since: Since = None,
+    until: Until = None,
+    key: Key = None,
+    key_prefix: KeyPrefix = None,
+    grep: Grep = None,
+    isolation: Annotated[
+        Literal["read_uncommitted", "read_committed"],
+        typer.Option(help="read_committed leaves out aborted and open transactions. Markers are never counted."),
+    ] = "read_uncommitted",
+    on_damage: Annotated[Literal["raise", "skip"], typer.Option(help="Stop at damage, or skip it.")] = "raise",
+    limit: Annotated[int | None, typer.Option(min=0, help="Maximum number of groups.")] = None,
+    tz: Annotated[str | None, TZ] = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document instead of a table.")] = False,
+    is_csv: Annotated[bool, typer.Option("--csv", help="CSV instead of a table.")] = False,
+) -> None:
+    """Count the records of partitions.
+
+    By partition and topic, the headers of the batches are enough where no time range cuts a batch; the other groups
+    decompress and read every record. Compacted logs have fewer records than offsets. Of groups by key those with the
+    most records come first. A record without a timestamp or a key has none in these columns.
+
+    \b
+    cordwood count /var/lib/kafka                               records of every partition
+    cordwood count orders-0 --by hour                           records per hour
+    cordwood count orders-* --by day --by topic --tz Europe/Berlin
+    cordwood count orders-0 --by key --limit 10                 the ten most frequent keys
+    cordwood count orders-0 --since -2h --grep failed           how many records match
+
+    With --on-damage skip, damaged ranges are printed to stderr and the exit code is 1.
+    """  # noqa: D301
+    if json and is_csv:
+        raise UsageError("expected either --json or --csv")
+    groups: list[By] = by or [By.PARTITION]
+    if sum(name in _PERIODS for name in set(groups)) > 1:
+        raise UsageError("--by: expected one of minute, hour and day at most")
+    zone = zone_of(tz)
+    selection = selected(paths, topics, partitions)
+    logs: list[Log | Path] = [*selection.paths]
+    if selection.is_single:
+        logs = [opened(context, selection.paths[0])]
+    counter = _Counter(
+        logs,
+        list(dict.fromkeys(groups)),
+        zone=core_zone(zone),
+        start_offset=start_offset,
+        end_offset=end_offset,
+        isolation_level=isolation,
+        on_damage=on_damage,
+        **times(since, until, zone),
+        **contents(key, key_prefix, grep),
+    )
+    for _ in counted(_steps(counter), lambda records: records, to_file=True):
+        pass
+    damaged = counter.damaged_ranges
+    found = [
+        _Group(_values(row, selection.paths, groups, is_local=zone is not None), row[-1]) for row in counter.finish()
+    ]
+    total = sum(group.records for group in found)
+    shown = found if limit is None else found[:limit]
+    if json:
+        rows = [{**group.values, "key": _key_as_json(group)} if "key" in groups else group.values for group in shown]
+        print_json(
+            {
+                "records": total,
+                "groups": [row | {"records": group.records} for row, group in zip(rows, shown, strict=True)],
+            }
+        )
+    elif is_csv:
+        _write_csv(shown, groups)
+    else:
+        title = f"{several(total, 'record')} in {several(len(selection.paths), 'partition')}"
+        _print(title + ("" if len(shown) == len(found) else f"; {len(shown)} of {len(found)} groups"), shown, groups)
+    _say_damage(damaged)
+
+
+def _values(
+    row: tuple[str | None, int | None, tuple[int, int] | None, bytes | None, int],
+    paths: list[Path],
+    groups: list[By],
+    *,
+    is_local: bool,
+) -> dict[str, Any]:
+    """Return the values of a row's groups, in the order of the columns."""
+    topic, place, period, key, _ = row
+    values: dict[str, Any] = {}
+    if "topic" in groups:
+        values["topic"] = topic
+    if "partition" in groups and place is not None:
+        named = classify(paths[place])
+        values |= {"topic": named.topic, "partition": named.partition, "path": str(paths[place])}
+    for name in _PERIODS:
+        if name in groups:
+            values[name] = None if period is None else _period(*period, name, is_local=is_local)
+    if "key" in groups:
+        values["key"] = key
+    return values
+
+
+def _period(local: int, utc_offset: int, name: str, *, is_local: bool) -> str:
+    """Format the start of a period: a day has no time and no zone."""
+    try:
+        moment = _EPOCH + timedelta(milliseconds=local)
+    except OverflowError:
+        return f"{local - utc_offset * 1000} ms"
+    if name == "day":
+        return moment.date().isoformat()
+    if not is_local:
+        return moment.isoformat(timespec="minutes").replace("+00:00", "Z")
+    return moment.replace(tzinfo=timezone(timedelta(seconds=utc_offset))).isoformat(timespec="minutes")
+
+
+def _key_as_json(group: _Group) -> str | dict[str, str] | None:
+    key = group.values["key"]
+    try:
+        return None if key is None else str(key, "utf-8")
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(key).decode()}
+
+
+def _cells(group: _Group, *, none: str) -> list[str]:
+    """Return a row as texts, with the path only where it has no topic."""
+    cells = []
+    for name, value in group.values.items():
+        match name, value:
+            case "path", _:
+                continue
+            case "topic", None if "path" in group.values:
+                cells.append(group.values["path"])
+            case _, None:
+                cells.append(none)
+            case "key", bytes():
+                key = _key_as_json(group)
+                cells.append(f"base64:{key['base64']}" if isinstance(key, dict) else str(key))
+            case _:
+                cells.append(str(value))
+    return [*cells, str(group.records)]
+
+
+def _headings(groups: list[By]) -> list[str]:
+    first = ["topic"] if "topic" in groups or "partition" in groups else []
+    rest = [name for name in ("partition", *_PERIODS, "key") if name in groups]
+    return [*first, *rest, "records"]
+
+
+def _write_csv(shown: list[_Group], groups: list[By]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(_headings(groups))
+    writer.writerows(_cells(group, none="") for group in shown)
+
+
+def _print(title: str, shown: list[_Group], groups: list[By]) -> None:
+    columns: list[Column] = [
+        (name, "right" if name in {"partition", "records"} else "left") for name in _headings(groups)
+    ]
+    print_table(title, columns, [_cells(group, none="none") for group in shown])
+
+
+def _say_damage(damaged: list[DamagedRange]) -> None:
+    for damage in damaged:
+        say(damage_in_words(damage))
+    if damaged:
+        raise typer.Exit(FAILED)
+
+
+def _steps(counter: _Counter) -> Iterator[int]:
+    before = 0
+    while (records := counter.advance()) is not None:
+        yield records - before
+        before = records

@@ -1,0 +1,66 @@
+"""Options that select records, of the commands that read many of them."""
+
+import os
+from datetime import tzinfo
+from typing import Annotated, Any
+
+import typer
+
+from cordwood import DamagedRange
+from cordwood.cli.exit_codes import UsageError
+from cordwood.times import FORMS, in_words, parse
+
+__all__ = [
+    "EndOffset",
+    "Grep",
+    "Key",
+    "KeyPrefix",
+    "Since",
+    "StartOffset",
+    "Until",
+    "contents",
+    "damage_in_words",
+    "times",
+]
+
+StartOffset = Annotated[int | None, typer.Option(help="First offset, inclusive.")]
+EndOffset = Annotated[int | None, typer.Option(help="End offset, exclusive.")]
+Since = Annotated[str | None, typer.Option(help=f"First time, inclusive: {FORMS}.")]
+Until = Annotated[str | None, typer.Option(help="End time, exclusive, in the same forms.")]
+Key = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records with this key.")]
+KeyPrefix = Annotated[str | None, typer.Option(metavar="TEXT", help="Only records whose key begins with this text.")]
+Grep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="REGEX",
+        help="Only records whose value matches this regular expression (syntax of the Rust crate regex; (?i) ignores "
+        "case).",
+    ),
+]
+
+
+def times(since: str | None, until: str | None, zone: tzinfo | None) -> dict[str, Any]:
+    """Return a range of times as arguments of the core. *Errors*: `UsageError`, `TimeFormError`."""
+    start = None if since is None else parse(since, zone=zone)
+    end = None if until is None else parse(until, zone=zone)
+    if start is not None and end is not None and end < start:
+        raise UsageError(f"--until {in_words(end)} is before --since {in_words(start)}")
+    return {"start_time": start, "end_time": end}
+
+
+def contents(key: str | None, key_prefix: str | None, grep: str | None) -> dict[str, Any]:
+    """Return the filters of keys and values as arguments of the core. Keys are the bytes of the command line."""
+    return {
+        "key": None if key is None else os.fsencode(key),
+        "key_prefix": None if key_prefix is None else os.fsencode(key_prefix),
+        "value_pattern": grep,
+    }
+
+
+def damage_in_words(damage: DamagedRange) -> str:
+    """Name a range that was left out."""
+    end = "the end" if damage.end_offset is None else damage.end_offset
+    return (
+        f"left out {damage.file}, bytes {damage.start_position} to {damage.end_position}, "
+        f"offsets {damage.start_offset} to {end}: {damage.reason}"
+    )

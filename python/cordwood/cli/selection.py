@@ -1,0 +1,121 @@
+"""The partitions that a command reads: of partition directories and of data directories."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cordwood import LogDir, LogNotFoundError, classify
+from cordwood._core import _has_segments, _nearest
+from cordwood.cli.exit_codes import NothingFoundError
+from cordwood.cli.path import parse_path
+
+__all__ = ["PartitionNumbers", "Paths", "Selection", "Topics", "selected"]
+
+Paths = Annotated[list[Path], typer.Argument(parser=parse_path, help="Partition directories and data directories.")]
+Topics = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="GLOB", help="Only topics that match, such as 'orders-*'. Repeatable."),
+]
+PartitionNumbers = Annotated[
+    list[int] | None, typer.Option("--partition", min=0, help="Only partitions with this number. Repeatable.")
+]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Partitions that were selected."""
+
+    paths: list[Path]
+    """Their directories: in the order of the arguments, and in each data directory by topic and number."""
+
+    is_single: bool
+    """Whether exactly one partition was named, by its path alone: then rows have no columns for topic and partition."""
+
+
+@dataclass(frozen=True)
+class _Partition:
+    path: Path
+    topic: str | None
+    number: int | None
+
+
+def selected(paths: Sequence[Path], topics: Sequence[str] | None, numbers: Sequence[int] | None) -> Selection:
+    """Return the partitions of these paths that match the options.
+
+    *Errors*: `NothingFoundError` if there is none, or none of a topic that was named; those of `LogDir`.
+    """
+    if len(paths) == 1 and not topics and not numbers and not _is_data_directory(paths[0]):
+        return Selection([paths[0]], is_single=True)
+    found = list(_distinct(partition for path in paths for partition in _partitions(path)))
+    for glob in topics or ():
+        if not any(_matches(partition, [glob]) for partition in found):
+            raise NothingFoundError(f"--topic: {_no_topic(glob, found)}")
+    chosen = [
+        partition
+        for partition in found
+        if (not topics or _matches(partition, topics)) and (not numbers or partition.number in numbers)
+    ]
+    if not chosen:
+        wanted = " or ".join(map(str, numbers or ()))
+        where = ", ".join(map(str, paths))
+        raise NothingFoundError(f"{where}: no partition" + (f" with the number {wanted}" if wanted else ""))
+    return Selection([partition.path for partition in chosen], is_single=False)
+
+
+def _is_data_directory(path: Path) -> bool:
+    try:
+        return classify(path).kind == "data_directory"
+    except LogNotFoundError:
+        # the error of opening it says what is wrong
+        return False
+
+
+def _partitions(path: Path) -> Iterator[_Partition]:
+    if not _is_data_directory(path):
+        named = classify(path)
+        yield _Partition(path, named.topic, named.partition)
+        return
+    directory = LogDir(path)
+    partitions = []
+    for name in directory:
+        place = path / name
+        named = classify(place)
+        if _has_segments(place) or _has_log(directory, name):
+            partitions.append(_Partition(place, named.topic, named.partition))
+    yield from sorted(partitions, key=lambda partition: (partition.topic or "", partition.number or 0))
+
+
+def _has_log(directory: LogDir, name: str) -> bool:
+    """Return false for a partition that Kafka has just created.
+
+    *Errors*: `CorruptLogError` if it has lost its segments.
+    """
+    try:
+        return directory.get(name) is not None
+    except LogNotFoundError:
+        return False
+
+
+def _distinct(partitions: Iterable[_Partition]) -> Iterator[_Partition]:
+    known = set()
+    for partition in partitions:
+        real = partition.path.resolve()
+        if real not in known:
+            known.add(real)
+            yield partition
+
+
+def _matches(partition: _Partition, globs: Sequence[str]) -> bool:
+    topic = partition.topic
+    return topic is not None and any(topic == glob or fnmatchcase(topic, glob) for glob in globs)
+
+
+def _no_topic(glob: str, found: Sequence[_Partition]) -> str:
+    topics = sorted({partition.topic for partition in found if partition.topic is not None})
+    near = _nearest(glob, topics)
+    hint = f"; did you mean {near}?" if near else ""
+    return f"no topic matches {glob!r}; there are {', '.join(topics) or 'none'}{hint}"

@@ -1,0 +1,36 @@
+//! A test of the contents of records.
+
+use std::fmt;
+use std::sync::Arc;
+
+/// Selects records by their key and value. Cheap to clone.
+#[derive(Clone)]
+pub struct RecordFilter(Arc<Predicate>);
+
+/// Called with a key and a value; `None` is null.
+type Predicate = dyn Fn(Option<&[u8]>, Option<&[u8]>) -> bool + Send + Sync;
+
+impl RecordFilter {
+    /// A filter that accepts the records for which a function of key and value returns true. The function must always return the
+    /// same for the same record: [`Log::last_records`](super::Log::last_records) calls it more than once.
+    ///
+    /// ```
+    /// let filter = cordwood::log::RecordFilter::new(|key, _| key == Some(b"k1"));
+    /// assert!(filter.accepts(Some(b"k1"), None));
+    /// assert!(!filter.accepts(None, Some(b"k1")));
+    /// ```
+    pub fn new(accepts: impl Fn(Option<&[u8]>, Option<&[u8]>) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(accepts))
+    }
+
+    /// Whether a record with this key and value is accepted; `None` is null.
+    pub fn accepts(&self, key: Option<&[u8]>, value: Option<&[u8]>) -> bool {
+        (self.0)(key, value)
+    }
+}
+
+impl fmt::Debug for RecordFilter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("RecordFilter")
+    }
+}

@@ -1,0 +1,43 @@
+//! What `cordwood cat --follow` needs: notification of changes, and the position that it has reached in a log.
+
+use std::os::fd::{IntoRawFd, RawFd};
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+
+use super::arguments;
+use super::enter::enter;
+use super::log::PyLog;
+use crate::fs::watch;
+use crate::plan::position::Position;
+
+#[doc = stub_doc!(_watch_directories)]
+#[pyfunction(name = "_watch_directories")]
+#[expect(clippy::needless_pass_by_value, reason = "PyO3 converts it to an owned one")]
+pub(super) fn watch_directories(paths: Vec<PathBuf>) -> PyResult<(RawFd, Vec<i32>)> {
+    let (descriptor, numbers) = watch::watch_directories(&paths)?;
+    Ok((descriptor.into_raw_fd(), numbers))
+}
+
+#[doc = stub_doc!(_LogPosition)]
+#[pyclass(frozen, module = "cordwood._core", name = "_LogPosition")]
+pub(super) struct PyLogPosition(Position);
+
+#[pymethods]
+impl PyLogPosition {
+    #[new]
+    fn new(py: Python<'_>, log: &Bound<'_, PyLog>, offset: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let offset = arguments::offset("offset", offset)?;
+        log.get().read(py, |log| Position::of(&log, offset)).map(Self)
+    }
+
+    #[doc = stub_doc!(_LogPosition.mismatch)]
+    fn mismatch(&self, py: Python<'_>, log: &Bound<'_, PyLog>) -> PyResult<Option<String>> {
+        let log = log.get().handle();
+        enter(py, || {
+            let log = log.log()?;
+            let now = Position::of(&log, self.0.offset)?;
+            Ok(self.0.mismatch(&now, || log.is_compacted())?.map(|mismatch| mismatch.to_string()))
+        })
+    }
+}
