@@ -207,7 +207,7 @@ fn a_snapshot_inside_a_batch_or_below_the_log_is_removed_and_one_between_batches
     let first = log.segments().first().unwrap().base_offset();
     assert_eq!(first, 0);
     let put = |offset: i64, bytes: &[u8]| {
-        fs::write(directory.join(format!("{offset:020}.snapshot")), bytes).unwrap()
+        fs::write(directory.join(format!("{offset:020}.snapshot")), bytes).unwrap();
     };
     let last = fs::read(directory.join(format!("{end:020}.snapshot"))).unwrap();
     // above the end, the state is that of the end
