@@ -156,6 +156,7 @@ class LoadFailure:
         "illegal_state",
         "number_format",
         "no_such_element",
+        "null_pointer",
     ]:
         """The kind of the exception."""
     @property

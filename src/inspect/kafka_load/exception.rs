@@ -32,6 +32,8 @@ pub enum ExceptionKind {
     NumberFormat,
     /// A batch that is missing.
     NoSuchElement,
+    /// A line that is missing.
+    NullPointer,
 }
 
 impl ExceptionKind {
@@ -50,6 +52,7 @@ impl ExceptionKind {
             Self::IllegalState => "illegal_state",
             Self::NumberFormat => "number_format",
             Self::NoSuchElement => "no_such_element",
+            Self::NullPointer => "null_pointer",
         }
     }
 
@@ -70,6 +73,7 @@ impl ExceptionKind {
             Self::IllegalState => "java.lang.IllegalStateException",
             Self::NumberFormat => "java.lang.NumberFormatException",
             Self::NoSuchElement => "java.util.NoSuchElementException",
+            Self::NullPointer => "java.lang.NullPointerException",
         }
     }
 

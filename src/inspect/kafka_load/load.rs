@@ -10,6 +10,7 @@ use super::loader::{self, LoadedOffsets};
 use super::lost::{self, LostOffsets};
 use super::recovery::Loading;
 use super::run::{Run, Segments};
+use super::topic_id;
 use super::warning::{self, LoadWarning};
 use crate::config::LogConfig;
 use crate::error::{Error, Result};
@@ -18,7 +19,6 @@ use crate::fs::{Directory, is_data_directory};
 use crate::record::crc::crc32c;
 use crate::state::data_directory::{CLEAN_SHUTDOWN, DataDirectory};
 use crate::state::offset_checkpoint::{LOG_START_OFFSETS, OffsetCheckpoint, RECOVERY_POINTS};
-use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
 use crate::state::producers::ProducerEntry;
 use crate::types::Interrupt;
 
@@ -198,7 +198,7 @@ impl KafkaLoad {
         };
         let is_deleted = run.disk.directory().path().to_string_lossy().ends_with("-delete");
         let offsets = loader::load(run, &mut loading, options, is_deleted)?;
-        check_topic_id(&run.disk)?;
+        topic_id::check(&run.disk)?;
         let epochs = run.epochs.entries().to_vec();
         if run.epochs.flush(&mut run.disk) {
             run.epochs_written()?;
@@ -247,15 +247,6 @@ impl Start {
             log_start_offset: given(options.log_start_offset, LOG_START_OFFSETS)?,
         })
     }
-}
-
-/// Kafka reads the topic id when the log is loaded.
-fn check_topic_id(disk: &Disk) -> Step<()> {
-    let Some(mut reader) = disk.reader(PARTITION_METADATA)? else { return Ok(()) };
-    let text = reader.read(0, 64 << 10)?;
-    TopicId::parse_file(text)
-        .map(drop)
-        .map_err(|wrong| Thrown::kafka(ExceptionKind::Storage, PARTITION_METADATA, wrong))
 }
 
 fn warnings(run: &mut Run, loading: &mut Loading) -> Step<Vec<LoadWarning>> {

@@ -27,6 +27,7 @@ mod run;
 mod segment;
 mod snapshots;
 mod split;
+mod topic_id;
 mod warning;
 
 pub use action::{ActionKind, ActionReason, LoadAction};

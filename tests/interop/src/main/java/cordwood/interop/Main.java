@@ -38,6 +38,7 @@ public final class Main {
         switch (question.get("do").asText()) {
             case "version" -> answer.put("version", AppInfoParser.getVersion());
             case "open" -> Opening.answer(question, answer);
+            case "load" -> Loading.answer(question, answer);
             case "write" -> Writing.answer(question, answer);
             case "rebuild" -> Rebuilding.answer(question, answer);
             case "dump" -> Dumping.answer(question, answer);

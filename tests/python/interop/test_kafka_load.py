@@ -1,0 +1,83 @@
+"""`plan_kafka_load` is what UnifiedLog does with directories that are damaged at random."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import corpus
+import pytest
+
+import cordwood as cw
+from interop.kafka_classes import KafkaClasses
+from interop.mutations import mutate
+
+SEEDS = range(120)
+
+
+def partitions() -> list[tuple[corpus.Partition, dict[str, str]]]:
+    """The partitions of cases with one topic, and its settings."""
+    manifest = json.loads((corpus.GOLDEN / "MANIFEST.json").read_text())
+    settings = {case["case"]: case.get("settings", {}) for case in manifest["cases"]}
+    found = []
+    for part in corpus.partitions():
+        own = {name: value for name, value in settings[part.case].items() if name != "message.format.version"}
+        if all(isinstance(value, str) for value in own.values()):
+            found.append((part, own))
+    return found
+
+
+def planned(path: Path, settings: dict[str, str], **how: Any) -> tuple[dict[str, Any], dict[str, list[int | None]]]:
+    """The plan as the JVM writes it, and the size and checksum of each file afterwards."""
+    properties = {"internal.segment.bytes" if name == "segment.bytes" else name: v for name, v in settings.items()}
+    load = cw.plan_kafka_load(path, config=cw.LogConfig.from_properties(properties), **how)
+    if load.log is None:
+        assert load.failure is not None
+        return {"exception": load.failure.exception}, {
+            file.name: [file.new_size, file.crc32c] for file in load.files if file.new_size is not None
+        }
+    log = load.log
+    fields: dict[str, Any] = {
+        name: getattr(log, name)
+        for name in ("log_start_offset", "log_end_offset", "recovery_point", "last_stable_offset", "producer_ids")
+    }
+    fields["epochs"] = [list(epoch) for epoch in log.leader_epochs]
+    fields["segments"] = [
+        {
+            "base_offset": segment.base_offset,
+            "size": segment.size,
+            "offset_entries": segment.offset_entries,
+            "time_entries": segment.time_entries,
+            "largest_timestamp": -1 if segment.largest_timestamp is None else segment.largest_timestamp,
+        }
+        for segment in log.segments
+    ]
+    return fields, {file.name: [file.closed_size, file.crc32c] for file in load.files if file.closed_size is not None}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_damaged_directory_is_loaded_as_planned(kafka: KafkaClasses, tmp_path: Path, seed: int) -> None:
+    choose = random.Random(seed)
+    part, settings = choose.choice(partitions())
+    path = tmp_path / part.name
+    shutil.copytree(part.path, path)
+    done = mutate(path, choose)
+    how = {
+        "clean": choose.random() < 0.5,
+        "recovery_point": choose.choice([0, 0, 0, 100, 300, 10**6]),
+        "log_start_offset": choose.choice([0, 0, 0, 0, 50, 400, 5000]),
+    }
+    fields, files = planned(path, settings, **how)
+    answer = kafka.ask("load", dir=path, settings=settings, **how)
+    case = f"seed {seed}: {part.case}, {done}, {how}"
+    assert {name: answer.get(name) for name in fields} == fields, case
+    assert ("exception" in answer) == ("exception" in fields), case
+    assert {name: size for name, (size, _) in answer["after"].items()} == {
+        name: size for name, (size, _) in files.items()
+    }, case
+    for name, (_, crc32c) in files.items():
+        if crc32c is not None:
+            assert answer["after"][name][1] == crc32c, f"{name}; {case}"
