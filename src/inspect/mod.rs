@@ -4,6 +4,7 @@
 
 pub mod copy;
 pub mod count;
+pub mod diff;
 mod dump;
 pub mod internal_topics;
 pub mod kafka_load;

@@ -29,6 +29,7 @@
 
 mod copy;
 mod count;
+mod diff;
 mod dump;
 mod fuzz_corpus;
 mod internal_topics;
