@@ -18,7 +18,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
+.PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
 	jar wheel fmt lint compiled rust rust-without-features python java java-tests random-queries interop oldest-spark loom fuzz fuzz-targets extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
@@ -135,6 +135,9 @@ $(FUZZ_TOOL):
 
 guarantees: prerequisites release ## the guarantees of the README: their tests, and the rigs at full length; writes the figures
 	$(BIN)/python tests/guarantees.py --write
+
+verify-flips: ## each of the 8,388,608 one-bit flips of a 1 MiB segment, through the verifier
+	$(CARGO) test --locked --release --features plan,inspect,crash-disk --test inspect every_flip -- --ignored --nocapture
 
 bench: ## criterion; every answer is asserted
 	$(CARGO) bench --locked --features arrow

@@ -17,6 +17,7 @@ from cordwood._core import (
     DerivedFile,
     Dump,
     FileChange,
+    Finding,
     FlushMode,
     KafkaLoad,
     LoadAction,
@@ -56,6 +57,8 @@ from cordwood._core import (
     TimestampOffset,
     TransactionIndex,
     TransactionIndexWriter,
+    Unprotected,
+    Verification,
     __version__,
     classify,
     consumer_groups,
@@ -69,6 +72,7 @@ from cordwood._core import (
     plan_retention,
     rebuild_indexes,
     transactions,
+    verify,
 )
 from cordwood.config import LogConfig
 from cordwood.errors import (
@@ -102,6 +106,7 @@ __all__ = [
     "DerivedFile",
     "Dump",
     "FileChange",
+    "Finding",
     "FlushMode",
     "ForkedHandleError",
     "InternalError",
@@ -152,7 +157,9 @@ __all__ = [
     "TimestampType",
     "TransactionIndex",
     "TransactionIndexWriter",
+    "Unprotected",
     "UnsupportedFormatError",
+    "Verification",
     "__version__",
     "classify",
     "consumer_groups",
@@ -166,6 +173,7 @@ __all__ = [
     "plan_retention",
     "rebuild_indexes",
     "transactions",
+    "verify",
 ]
 
 # These Rust classes behave as containers; registering them makes `isinstance` agree.

@@ -91,6 +91,10 @@ from cordwood._stubs.spark import _SourceOptions as _SourceOptions
 from cordwood._stubs.spark import _Stream as _Stream
 from cordwood._stubs.spark import _Task as _Task
 from cordwood._stubs.spark import _TaskReader as _TaskReader
+from cordwood._stubs.verify import Finding as Finding
+from cordwood._stubs.verify import Unprotected as Unprotected
+from cordwood._stubs.verify import Verification as Verification
+from cordwood._stubs.verify import verify as verify
 from cordwood._stubs.writer import LogWriter as LogWriter
 
 __all__ = [
@@ -102,6 +106,7 @@ __all__ = [
     "DerivedFile",
     "Dump",
     "FileChange",
+    "Finding",
     "FlushMode",
     "KafkaLoad",
     "LoadAction",
@@ -141,6 +146,8 @@ __all__ = [
     "TimestampOffset",
     "TransactionIndex",
     "TransactionIndexWriter",
+    "Unprotected",
+    "Verification",
     "_Counter",
     "_LogPosition",
     "_Piece",
@@ -177,6 +184,7 @@ __all__ = [
     "plan_retention",
     "rebuild_indexes",
     "transactions",
+    "verify",
 ]
 
 __version__: str

@@ -10,7 +10,7 @@ use crate::fs::{Directory, META_PROPERTIES, is_data_directory};
 use crate::segment::with_descriptors;
 use crate::state::data_directory::{holds_partition, is_partition};
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
-use crate::state::offset_checkpoint::{CLEANED_OFFSETS, LOG_START_OFFSETS, RECOVERY_POINTS};
+use crate::state::offset_checkpoint::{CLEANED_OFFSETS, HIGH_WATERMARKS, LOG_START_OFFSETS, RECOVERY_POINTS};
 use crate::state::partition_metadata::PARTITION_METADATA;
 
 /// The kind of a path.
@@ -113,9 +113,7 @@ fn of_file(path: &Path) -> PathInfo {
     let kind = match name {
         LEADER_EPOCH_CHECKPOINT => PathKind::LeaderEpochCheckpoint,
         PARTITION_METADATA => PathKind::PartitionMetadata,
-        RECOVERY_POINTS | LOG_START_OFFSETS | CLEANED_OFFSETS | "replication-offset-checkpoint" => {
-            PathKind::OffsetCheckpoint
-        }
+        RECOVERY_POINTS | LOG_START_OFFSETS | CLEANED_OFFSETS | HIGH_WATERMARKS => PathKind::OffsetCheckpoint,
         META_PROPERTIES => PathKind::MetaProperties,
         _ => PathKind::Other,
     };

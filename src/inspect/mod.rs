@@ -11,5 +11,6 @@ pub mod kafka_load;
 pub mod profile;
 pub mod rebuild;
 pub mod repair;
+pub mod verify;
 
 pub use dump::{Decoder, Dump, DumpBlock, DumpOptions, OutputStream, dumped_files};

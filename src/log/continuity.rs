@@ -242,7 +242,7 @@ impl Log {
     }
 
     /// [`Log::has_cleaner_checkpoint`], read once per log.
-    fn is_cleaned(&self) -> bool {
+    pub(crate) fn is_cleaned(&self) -> bool {
         *self.inner.continuity.is_cleaned.get_or_init(|| self.has_cleaner_checkpoint())
     }
 

@@ -214,7 +214,7 @@ impl Transactions {
 
     /// The aborted transactions that overlap a range of offsets, in order; `None` if damage leaves one undecided, or if
     /// there are more than `max`.
-    pub(super) fn aborted_in(&self, offsets: Range<i64>, max: usize) -> Option<Vec<AbortedRange>> {
+    pub(crate) fn aborted_in(&self, offsets: Range<i64>, max: usize) -> Option<Vec<AbortedRange>> {
         if self.first_damage.is_some() || !self.undecided.is_empty() {
             return None;
         }

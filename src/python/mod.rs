@@ -46,6 +46,7 @@ mod scan;
 mod segment;
 mod split;
 mod value_class;
+mod verify;
 mod writer;
 mod zone;
 
@@ -125,6 +126,8 @@ mod core_module {
     use super::segment::{PySegment, PySegments};
     #[pymodule_export]
     use super::split::{PyPlannedSegment, PySplit};
+    #[pymodule_export]
+    use super::verify::{PyFinding, PyUnprotected, PyVerification, verify};
     #[pymodule_export]
     use super::writer::{PyAppended, PyLogWriter};
     #[pymodule_export]

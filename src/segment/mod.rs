@@ -65,11 +65,15 @@ pub use planned::{Change, PlannedSegment};
 pub(crate) use resync::DamagedSpan;
 pub(crate) use roll::{RollParams, is_relative, should_roll};
 pub(crate) use search::Found;
+#[cfg(feature = "inspect")]
+pub(crate) use search::entry_names;
 #[cfg(feature = "arrow")]
 pub(crate) use shared_bytes::SharedBytes;
 pub(crate) use shared_bytes::reusable;
 pub(crate) use staged::StagedSegment;
 pub(crate) use tail::Tail;
+#[cfg(feature = "inspect")]
+pub(crate) use time_index_check::follows as time_entry_follows;
 pub(crate) use time_lookups::TimeLookups;
 use time_table::TimeTable;
 use verified_batches::VerifiedBatches;
@@ -173,6 +177,12 @@ impl Segment {
 
     pub(crate) fn open_files(&self) -> &Arc<OpenFiles> {
         &self.open_files
+    }
+
+    /// The names of its files in the directory.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn files(&self) -> &SegmentFiles {
+        &self.files
     }
 
     pub(crate) fn warn(&self, warning: &str) {

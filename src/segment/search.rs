@@ -64,11 +64,10 @@ impl Segment {
             if header.base_offset < self.base_offset || header.last_offset >= self.upper {
                 return Ok(None);
             }
-            if header.last_offset == entry.offset || is_first && header.base_offset == entry.offset {
-                return Ok(Some((position, is_first)));
-            }
-            if header.last_offset > entry.offset {
-                return Ok(None);
+            match entry_names(entry.offset, &header, is_first) {
+                Some(true) => return Ok(Some((position, is_first))),
+                Some(false) => return Ok(None),
+                None => {}
             }
             at += u64::from(header.size);
         }
@@ -246,4 +245,14 @@ impl Error {
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. } | Self::UnsupportedFormat { .. })
     }
+}
+
+/// Whether an entry of an offset index with this offset names a batch at the entry's position (`is_first`) or after it; `None` if
+/// a later batch decides. [`Segment::confirm`] has the three cases.
+#[inline]
+pub(crate) fn entry_names(offset: i64, header: &BatchHeader, is_first: bool) -> Option<bool> {
+    if header.last_offset == offset || is_first && header.base_offset == offset {
+        return Some(true);
+    }
+    (header.last_offset > offset).then_some(false)
 }

@@ -44,6 +44,12 @@ impl Segment {
         Ok(tail)
     }
 
+    /// The damage that ends the last segment before the end of its file.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn tail_cut(&self) -> Result<Option<&Damage>> {
+        Ok(self.tail()?.cut.as_ref())
+    }
+
     /// A warning if bytes follow the data of the last segment.
     pub(crate) fn torn_tail(&self) -> Result<Option<String>> {
         let Tail { end_offset, cut: Some(cut), .. } = self.tail()? else { return Ok(None) };

@@ -72,6 +72,6 @@ impl<'a> TimeIndexCheck<'a> {
 }
 
 /// Whether an entry may follow another one: timestamps increase, offsets do not decrease.
-pub(super) fn follows(entry: TimestampOffset, previous: TimestampOffset) -> bool {
+pub(crate) fn follows(entry: TimestampOffset, previous: TimestampOffset) -> bool {
     previous.timestamp < entry.timestamp && previous.offset <= entry.offset
 }

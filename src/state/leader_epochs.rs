@@ -76,6 +76,15 @@ impl LeaderEpochs {
         self.entries.last().map(|(epoch, _)| *epoch)
     }
 
+    /// The epoch of an offset; `None` before the first entry.
+    ///
+    /// *Source*: `LeaderEpochFileCache.epochForOffset`.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn epoch_at(&self, offset: i64) -> Option<i32> {
+        let after = self.entries.partition_point(|(_, start)| *start <= offset);
+        self.entries.get(after.checked_sub(1)?).map(|(epoch, _)| *epoch)
+    }
+
     /// Adds an epoch that begins at `offset` (both 0 or above), and removes the entries that contradict it. Returns whether the
     /// history changed.
     ///

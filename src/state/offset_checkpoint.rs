@@ -19,7 +19,6 @@ pub(crate) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 pub(crate) const CLEANED_OFFSETS: &str = "cleaner-offset-checkpoint";
 
 /// High watermarks. In the data directory.
-#[cfg(feature = "inspect")]
 pub(crate) const HIGH_WATERMARKS: &str = "replication-offset-checkpoint";
 
 /// The maximum size of a checkpoint, bytes.

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::fs::{Directory, SystemFile};
 
 /// The name of the file.
-const TRUNCATIONS: &str = ".cordwood.truncations";
+pub(crate) const TRUNCATIONS: &str = ".cordwood.truncations";
 
 /// The file, whose size is the count; `None` if no `LogWriter` has opened the log.
 pub(crate) fn open(directory: &Directory) -> Result<Option<SystemFile>> {

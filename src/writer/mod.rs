@@ -34,7 +34,7 @@ pub use recovery::{
     RefusalReason, SegmentSplit,
 };
 #[cfg(feature = "inspect")]
-pub(crate) use recovery::{Quarantined, finish_replacement, replaced};
+pub(crate) use recovery::{QUARANTINE, Quarantined, finish_replacement, replaced};
 
 use crate::config::LogConfig;
 use crate::error::{Error, IoAction, Result};

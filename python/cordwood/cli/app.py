@@ -24,10 +24,11 @@ from cordwood.cli import (
     trace,
     transactions,
     truncate,
+    verify,
 )
 from cordwood.cli.completion import complete_if_asked
 from cordwood.cli.exit_codes import exit_code_of, stop_when_unread
-from cordwood.cli.help import LOOK, MEND, WRITE, GroupedCommands
+from cordwood.cli.help import CHECK, LOOK, MEND, WRITE, GroupedCommands
 from cordwood.cli.log_warnings import log_to_stderr
 
 __all__ = ["run"]
@@ -58,6 +59,18 @@ def cordwood_(
 
     Commands that change files print what they would do, and do it with the option that they name, such as --yes.
     Only append writes at once, and copy to its destination. All others only read, also beside a running broker.
+    Only append, recover, truncate and apply-retention write to them, and copy to its destination.
+
+    \b
+    cordwood ls /var/lib/kafka                          partitions of a data directory
+    cordwood ls /var/lib/kafka/orders-0                 segments of a partition
+    cordwood find /var/lib/kafka/orders-0 --time -2h    the first record of the last two hours
+    cordwood cat /var/lib/kafka/orders-0 --since -2h    its records, one JSON object per line
+    cordwood groups /var/lib/kafka                      committed offsets of groups, and their lag
+    cordwood verify /var/lib/kafka                      is anything damaged or missing, and what to do
+    cordwood recover /var/lib/kafka/orders-0            what recovery after a crash would change
+    cordwood append notes-0 < lines.txt                 append one record per line to a log
+    cordwood apply-retention notes-0 --set retention.ms=86400000  what retention would delete
 
     \b
     Exit codes: 0 done, 1 nothing found or an error, 2 wrong usage, 130 Ctrl-C.
@@ -83,6 +96,7 @@ app.command("metadata", rich_help_panel=LOOK)(stop_when_unread(metadata.metadata
 app.command("report", rich_help_panel=LOOK)(stop_when_unread(report.report))
 app.command("completion", rich_help_panel=LOOK)(stop_when_unread(completion.completion))
 app.command("copy", rich_help_panel=MEND)(stop_when_unread(copy.copy))
+app.command("verify", rich_help_panel=CHECK)(stop_when_unread(verify.verify))
 app.command("recover", rich_help_panel=MEND)(stop_when_unread(recover.recover))
 app.command("reindex", rich_help_panel=MEND)(stop_when_unread(reindex.reindex))
 app.command("append", rich_help_panel=WRITE)(stop_when_unread(append.append))

@@ -40,7 +40,7 @@ pub(crate) use apply::finish_replacement;
 #[cfg(feature = "inspect")]
 pub(crate) use existing_log::replaced;
 #[cfg(feature = "inspect")]
-pub(crate) use quarantine::Quarantined;
+pub(crate) use quarantine::{QUARANTINE, Quarantined};
 pub(super) use scan_segment::{closed_state, scan};
 pub(super) use undo::remove_directory;
 

@@ -39,3 +39,4 @@ mod rebuild;
 mod repair;
 #[path = "../support/mod.rs"]
 mod support;
+mod verify;

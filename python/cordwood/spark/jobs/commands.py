@@ -81,6 +81,7 @@ def cordwood_spark() -> None:
     python -m cordwood.spark segments /mnt/snapshot
     python -m cordwood.spark count /mnt/snapshot --by hour --option subscribe=orders
     python -m cordwood.spark export /mnt/snapshot /lake/orders --option subscribe=orders --since -2h
+    python -m cordwood.spark verify /mnt/snapshot
     python -m cordwood.spark resolve-offsets /var/lib/kafka --option subscribe=orders
 
     On a cluster, give spark-submit a file with these lines, followed by the same arguments:
@@ -246,6 +247,31 @@ def export(  # noqa: PLR0913, PLR0917
         f"{several(done.ranges, 'range')} of offsets exported, {done.skipped} from before; all counts agree with "
         "the log"
     )
+
+
+@app.command()
+@stop_when_unread
+def verify(  # noqa: PLR0913, PLR0917
+    path: _Path,
+    deep: Annotated[bool, typer.Option("--deep", help="Also decode all records.")] = False,
+    limit: _Limit = 1000,
+    json: _Json = False,
+    output: _Output = None,
+    master: _Master = None,
+) -> None:
+    """Check the files of all partitions, as `cordwood verify` does: one row for each finding.
+
+    \b
+    python -m cordwood.spark verify /mnt/snapshot
+    python -m cordwood.spark verify /mnt/snapshot --json | jq 'select(.severity == "error") | .file'
+    python -m cordwood.spark verify /mnt/snapshot -o /lake/findings
+    """  # noqa: D301
+    if output is not None:
+        new_output(output, [path])
+    with _session("verify", master) as spark:
+        rows = jobs.verify(spark, path, deep=deep)
+        order = [F.asc("file"), F.asc("position"), F.asc("code")]
+        _give(spark, rows, order, limit, json, output)
 
 
 @app.command("resolve-offsets")

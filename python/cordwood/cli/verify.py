@@ -1,0 +1,179 @@
+"""`cordwood verify`: check the files of partitions, and explain what is wrong."""
+
+import json as json_module
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+
+import cordwood
+from cordwood import Finding, Verification
+from cordwood.cli.exit_codes import FAILED
+from cordwood.cli.path import parse_path
+from cordwood.cli.terminal import bytes_in_words, print_text, several
+
+__all__ = ["finding_fields", "verify"]
+
+_QUIET_SECONDS = 2.0
+_STYLES = {"error": "red", "warning": "yellow", "info": ""}
+
+
+def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            parser=parse_path, metavar="PATH…", help="Partition directories, data directories, or .log files."
+        ),
+    ],
+    deep: Annotated[bool, typer.Option("--deep", help="Also decode all records.")] = False,
+    threads: Annotated[int, typer.Option("--threads", min=1, help="Segments to verify at the same time.")] = 1,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            parser=parse_path,
+            metavar="FILE",
+            help="Note intact segments in this file, and skip those noted in it whose files are unchanged.",
+        ),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors and warnings only.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="After each finding, what Kafka would do and what to do.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="JSON lines: one for each finding, and a summary.")] = False,
+) -> None:
+    """Check partitions: structure, checksums, indexes, snapshots, epochs, checkpoints, names.
+
+    Nothing is changed. A line for each finding: its severity, the rule, the file and position, the offsets, what was
+    expected and what was found. An error means that records are damaged or missing, or that a file misleads Kafka; a
+    warning, that something is missing or left over; info breaks no rule.
+
+    \b
+    cordwood verify /var/lib/kafka/orders-0             one partition
+    cordwood verify /var/lib/kafka --threads 4          all partitions of a data directory
+    cordwood verify orders-0 --explain                  what Kafka would do with each finding, and what to do
+    cordwood verify /var/lib/kafka --resume done.jsonl  stop it with Ctrl-C, run it again: it continues
+    cordwood verify orders-0 --json | jq -r 'select(.severity == "error") | .file'
+
+    \b
+    Exit codes: 0 intact (there may be warnings), 1 errors were found, 2 wrong usage, 130 Ctrl-C.
+    """  # noqa: D301
+    with _progress() as progress:
+        found = cordwood.verify(
+            [str(path) for path in paths],
+            deep=deep,
+            threads=threads,
+            resume=None if resume is None else str(resume),
+            progress=progress,
+        )
+    findings = [finding for finding in found.findings if not quiet or finding.severity != "info"]
+    if json:
+        for finding in findings:
+            _print_line(finding_fields(finding))
+        _print_line(_summary_fields(found))
+    else:
+        for finding in findings:
+            _say(finding, explain=explain)
+        print_text(_summary(found), style="bold")
+    if not found.is_intact:
+        raise typer.Exit(FAILED)
+
+
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Return the attributes of a finding by name."""
+    return {
+        "severity": finding.severity,
+        "code": finding.code,
+        "file": finding.file,
+        "position": finding.position,
+        "end_position": finding.end_position,
+        "start_offset": finding.start_offset,
+        "end_offset": finding.end_offset,
+        "expected": finding.expected,
+        "found": finding.found,
+        "evidence": finding.evidence,
+        "kafka": finding.kafka,
+        "advice": finding.advice,
+    }
+
+
+def _counts(found: Verification) -> dict[str, int]:
+    severities = [finding.severity for finding in found.findings]
+    return {severity: severities.count(severity) for severity in ("error", "warning", "info")}
+
+
+def _summary_fields(found: Verification) -> dict[str, object]:
+    counts = _counts(found)
+    return {
+        "summary": True,
+        "is_intact": found.is_intact,
+        "errors": counts["error"],
+        "warnings": counts["warning"],
+        "infos": counts["info"],
+        "partitions": found.partitions,
+        "segments_checked": found.segments_checked,
+        "segments_skipped": found.segments_skipped,
+        "bytes_checked": found.bytes_checked,
+        "batches_checked": found.batches_checked,
+        "deep": found.deep,
+        "unprotected_leader_epochs": found.unprotected.leader_epochs,
+        "unprotected_base_offsets": found.unprotected.base_offsets,
+    }
+
+
+def _summary(found: Verification) -> str:
+    counts = _counts(found)
+    words = "intact" if found.is_intact else "damaged"
+    listed = [several(counts[severity], severity) for severity in ("error", "warning") if counts[severity]]
+    listed += [several(counts["info"], "note")] if counts["info"] else []
+    checked = (
+        f"{several(found.segments_checked, 'segment')} of {several(found.partitions, 'partition')}, "
+        f"{bytes_in_words(found.bytes_checked)} in {found.batches_checked:,} batches"
+    )
+    skipped = f"; {several(found.segments_skipped, 'segment')} verified before" if found.segments_skipped else ""
+    depth = "with all records" if found.deep else "records not decoded (--deep)"
+    return f"{words}: {', '.join(listed) or 'no finding'}; checked {checked}, {depth}{skipped}"
+
+
+def _say(finding: Finding, *, explain: bool) -> None:
+    print_text(str(finding), style=_STYLES[finding.severity])
+    if explain:
+        print_text(f"    Kafka: {finding.kafka}")
+        if finding.advice:
+            print_text(f"    do: {finding.advice}")
+
+
+def _print_line(fields: dict[str, object]) -> None:
+    sys.stdout.write(json_module.dumps(fields) + "\n")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """After two seconds show the bytes that were verified, if stderr is a terminal."""
+    # a closed stderr is None
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    columns = (BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=Console(file=sys.stderr), transient=True, redirect_stdout=False)
+    task = bar.add_task("", total=None)
+    start, shown = time.monotonic(), False
+
+    def report(done: int, total: int) -> None:
+        nonlocal shown
+        bar.update(task, completed=done, total=total)
+        if not shown and time.monotonic() - start > _QUIET_SECONDS:
+            shown = True
+            bar.start()
+
+    try:
+        yield report
+    finally:
+        if shown:
+            bar.stop()

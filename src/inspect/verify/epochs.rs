@@ -1,0 +1,150 @@
+//! Leader epochs: those of the segments' batches, in their order, and `leader-epoch-checkpoint`.
+
+use super::finding::Finding;
+use super::rule::Rule;
+use super::summary::{EpochRun, Summary};
+use crate::error::Result;
+use crate::fs::Directory;
+use crate::log::Log;
+use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
+
+/// The epochs of batches across segments never decrease. Within a segment the walk checks it.
+pub(super) fn across_segments(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut before: Option<(usize, EpochRun)> = None;
+    for (number, summary) in summaries.iter().enumerate() {
+        let runs: Vec<_> = summary.epochs.iter().filter(|run| run.epoch >= 0).collect();
+        let (Some(first), Some(last)) = (runs.first(), runs.last()) else { continue };
+        if let Some((of_before, highest)) = &before
+            && first.epoch < highest.epoch
+        {
+            // as between two batches: the one that jumped up is wrong, if all batches after it are below it
+            let is_before_wrong = highest.batches == 1 && last.epoch < highest.epoch && summary.batches > 1;
+            let (wrong, of, limit) = if is_before_wrong {
+                (highest, *of_before, format!("a leader epoch of at most {}", first.epoch))
+            } else {
+                (*first, number, format!("a leader epoch of {} or more", highest.epoch))
+            };
+            let path = log.segments().get(of).map(|segment| segment.path()).unwrap_or_default();
+            let found = format!("leader epoch {}", wrong.epoch);
+            let finding = Finding::new(Rule::DamagedBatch, log.path(), path, limit, found)
+                .at(wrong.position, wrong.end_position)
+                .offsets(wrong.start_offset, Some(wrong.last_start_offset + 1))
+                .because("epochs never decrease, also from one segment to the next");
+            findings.push(finding);
+        }
+        if before.as_ref().is_none_or(|(_, highest)| last.epoch >= highest.epoch) {
+            before = Some((number, **last));
+        }
+    }
+    findings
+}
+
+/// Compares `leader-epoch-checkpoint` with the batches. Also returns the number of batches whose epoch nothing was compared with.
+pub(super) fn checkpoint(
+    log: &Log,
+    directory: &Directory,
+    summaries: &[Summary],
+) -> Result<(Vec<Finding>, u64)> {
+    let with_epoch = || {
+        let runs = |(number, summary): (usize, &Summary)| {
+            summary.epochs.clone().into_iter().map(move |run| (number, run))
+        };
+        summaries.iter().enumerate().flat_map(runs).filter(|(_, run)| run.epoch >= 0)
+    };
+    let batches = with_epoch().map(|(_, run)| run.batches).sum();
+    let path = directory.path_of(LEADER_EPOCH_CHECKPOINT);
+    let new = |rule, expected: String, found: String| Finding::new(rule, log.path(), &path, expected, found);
+    let Some(text) = LeaderEpochs::read_text(directory)? else {
+        return Ok((Vec::new(), batches));
+    };
+    let epochs = match LeaderEpochs::parse(&text) {
+        Ok(epochs) => epochs,
+        Err(wrong) => {
+            let expected = "a version, a count, and lines of an epoch and an offset".to_owned();
+            return Ok((vec![new(Rule::LeaderEpochsUnreadable, expected, wrong)], batches));
+        }
+    };
+    let mut findings = Vec::new();
+    if epochs.entries().is_empty() {
+        if let Some((_, run)) = with_epoch().next() {
+            let expected = "the start offset of each leader epoch of the batches".to_owned();
+            let found =
+                format!("no epoch, and batches with epoch {} from offset {}", run.epoch, run.start_offset);
+            findings.push(new(Rule::LeaderEpochsMissing, expected, found).offsets(run.start_offset, None));
+        }
+        return Ok((findings, batches));
+    }
+    // lines that contradict others are dropped when the file is read
+    if !text.is_empty() && epochs.to_text().split_whitespace().ne(as_words(&text)) {
+        let expected =
+            "epochs and offsets that increase, written as numbers without sign or leading zeros".to_owned();
+        let found = format!("{:?}", String::from_utf8_lossy(&text));
+        findings.push(new(Rule::LeaderEpochsWrong, expected, found));
+    }
+    let end = log.log_end_offset()?;
+    for (epoch, start) in epochs.entries().iter().filter(|(_, start)| *start > end) {
+        let expected = format!("start offsets up to the log end offset, {end}");
+        let found = format!("epoch {epoch} from offset {start}");
+        findings.push(new(Rule::LeaderEpochsWrong, expected, found).offsets(*start, None));
+    }
+    let first_start = epochs.entries().first().map_or(0, |(_, start)| *start);
+    let mut unprotected = 0;
+    for (number, run) in with_epoch() {
+        let found = [run.start_offset, run.last_start_offset].map(|offset| epochs.epoch_at(offset));
+        let is_same = |known: Option<i32>| known == Some(run.epoch);
+        // batches before the first entry are below an earlier log start offset
+        let is_before = run.start_offset < first_start
+            && epochs.entries().first().is_some_and(|(first, _)| run.epoch <= *first);
+        if is_before && found.iter().all(|known| known.is_none() || is_same(*known)) {
+            unprotected += run.batches;
+            continue;
+        }
+        if found.into_iter().all(is_same) {
+            continue;
+        }
+        findings.push(mismatch(log, number, &run, &epochs, &path));
+    }
+    Ok((findings, unprotected))
+}
+
+/// The first batches of a segment that contradict the file.
+pub(super) fn first_mismatch(log: &Log, summary: &Summary, epochs: &LeaderEpochs) -> Option<Finding> {
+    let is_wrong = |run: &&EpochRun| {
+        [run.start_offset, run.last_start_offset]
+            .iter()
+            .any(|offset| run.epoch >= 0 && epochs.epoch_at(*offset) != Some(run.epoch))
+    };
+    let file = log.path().join(LEADER_EPOCH_CHECKPOINT);
+    let number = log.segments().iter().position(|segment| segment.base_offset() == summary.base_offset);
+    summary.epochs.iter().find(is_wrong).map(|run| mismatch(log, number.unwrap_or(0), run, epochs, &file))
+}
+
+/// A single batch contradicts the file: the batch is wrong. Many do: the file is.
+fn mismatch(
+    log: &Log,
+    number: usize,
+    run: &EpochRun,
+    epochs: &LeaderEpochs,
+    file: &std::path::Path,
+) -> Finding {
+    let known = epochs.epoch_at(run.start_offset);
+    let of_file = known.map_or_else(|| "no epoch".to_owned(), |epoch| format!("epoch {epoch}"));
+    let offsets = format!("offset {}", run.start_offset);
+    if run.batches == 1
+        && let Some(segment) = log.segments().get(number)
+    {
+        let expected = format!("{of_file}, as leader-epoch-checkpoint has for {offsets}");
+        let found = format!("epoch {} in the batch", run.epoch);
+        return Finding::new(Rule::LeaderEpochMismatch, log.path(), segment.path(), expected, found)
+            .at(run.position, run.end_position)
+            .offsets(run.start_offset, Some(run.last_start_offset + 1));
+    }
+    let expected = format!("epoch {}, as {} batches from {offsets} on have", run.epoch, run.batches);
+    Finding::new(Rule::LeaderEpochMismatch, log.path(), file, expected, of_file)
+        .offsets(run.start_offset, Some(run.last_start_offset + 1))
+}
+
+fn as_words(text: &[u8]) -> std::str::SplitWhitespace<'_> {
+    std::str::from_utf8(text).unwrap_or_default().split_whitespace()
+}

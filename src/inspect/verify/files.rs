@@ -1,0 +1,128 @@
+//! The names and types of the files of a partition directory.
+
+use super::finding::Finding;
+use super::rule::{Rule, Severity};
+use crate::error::Result;
+use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::fs::{Directory, FileType, PartitionLocks};
+use crate::log::{Log, Replacement};
+use crate::state::checkpoint::{CHECKPOINT, DURABLE};
+use crate::state::clean_marker::CLEAN;
+use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
+use crate::state::partition_metadata::PARTITION_METADATA;
+use crate::state::truncation_count::TRUNCATIONS;
+use crate::writer::QUARANTINE;
+
+/// The files of a partition that are no segment's.
+const KNOWN: [&str; 7] = [
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    CHECKPOINT,
+    DURABLE,
+    CLEAN,
+    TRUNCATIONS,
+    PartitionLocks::NAME,
+];
+
+/// The findings about names and types. `log`: `None` if there is no segment.
+pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Finding>> {
+    let mut entries = directory.entries()?;
+    entries.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+    let replacement = log.map(Log::replacement).transpose()?.unwrap_or_default();
+    let partition = directory.path();
+    let new = |rule, name: &str, expected: &str, found: String| {
+        Finding::new(rule, partition, directory.path_of(name), expected, found)
+    };
+    let has_log = |base_offset: i64| {
+        entries.iter().any(|(name, _)| {
+            SegmentFileName::parse(name)
+                .is_some_and(|other| other.base_offset == base_offset && other.kind == FileKind::Log)
+        })
+    };
+    let mut findings = Vec::new();
+    for (name, file_type) in &entries {
+        let is_file = matches!(file_type, FileType::RegularFile | FileType::Unknown);
+        let Some(parsed) = SegmentFileName::parse(name) else {
+            findings.extend(other(directory, name, *file_type, is_file)?);
+            continue;
+        };
+        if !is_file {
+            let found = format!("a {}", type_name(*file_type));
+            findings.push(new(Rule::NotAFile, name, "a regular file", found));
+        } else if parsed.stage == Stage::Live {
+            let is_index = !matches!(parsed.kind, FileKind::Log | FileKind::Snapshot);
+            if is_index && !has_log(parsed.base_offset) {
+                let found = "no .log with this base offset".to_owned();
+                findings.push(new(Rule::OrphanFile, name, "an index of a segment", found));
+            }
+        } else {
+            findings.push(staged(directory, name, parsed.stage, &replacement));
+        }
+    }
+    Ok(findings)
+}
+
+/// A file that is being replaced or deleted.
+fn staged(directory: &Directory, name: &str, stage: Stage, replacement: &Replacement) -> Finding {
+    let is_committed = replacement.committed.iter().any(|file| file.name == name);
+    let (rule, found) = match stage {
+        Stage::Deleted | Stage::Live => (Rule::DeletedFile, "a file to be deleted"),
+        Stage::Swap if is_committed => {
+            (Rule::ReplacementCommitted, "a committed replacement that was not renamed")
+        }
+        Stage::Swap | Stage::Cleaned => {
+            (Rule::ReplacementUncommitted, "a replacement that was not committed")
+        }
+    };
+    let finding = Finding::new(rule, directory.path(), directory.path_of(name), "no such file", found);
+    match replacement.ensure_consistent(directory) {
+        Err(contradiction) if rule == Rule::ReplacementCommitted => {
+            finding.with_severity(Severity::Error).because(contradiction.to_string())
+        }
+        _ => finding,
+    }
+}
+
+/// A file or directory that is no segment's.
+fn other(directory: &Directory, name: &str, file_type: FileType, is_file: bool) -> Result<Option<Finding>> {
+    let partition = directory.path();
+    if name == QUARANTINE && file_type == FileType::Directory {
+        let cut = Directory::open(&directory.path_of(name), "check the permissions")?.entries()?;
+        let found = format!("{} files of bytes that a recovery has cut off", cut.len());
+        let finding =
+            Finding::new(Rule::Quarantined, partition, directory.path_of(name), "no such directory", found);
+        return Ok(Some(finding).filter(|_| !cut.is_empty()));
+    }
+    let is_known = is_file && (KNOWN.contains(&name) || is_of_metadata(partition, name));
+    Ok((!is_known).then(|| foreign(directory, name, is_file)))
+}
+
+/// Whether it is a file of the metadata log of a cluster: a snapshot of it, or the state of its elections.
+fn is_of_metadata(partition: &std::path::Path, name: &str) -> bool {
+    let is_metadata = partition.file_name().is_some_and(|name| name == "__cluster_metadata-0");
+    is_metadata && (name == "quorum-state" || name.ends_with(".checkpoint"))
+}
+
+fn foreign(directory: &Directory, name: &str, is_file: bool) -> Finding {
+    // Kafka takes a file for a segment's by its suffix alone
+    let is_taken = is_file
+        && [".log", ".index", ".timeindex", ".txnindex", ".snapshot"]
+            .iter()
+            .any(|suffix| name.ends_with(suffix));
+    let (rule, expected) = if is_taken {
+        (Rule::ForeignSegmentName, "an offset of 20 digits before the suffix")
+    } else {
+        (Rule::ForeignFile, "a file of the log")
+    };
+    Finding::new(rule, directory.path(), directory.path_of(name), expected, format!("{name:?}"))
+}
+
+fn type_name(file_type: FileType) -> &'static str {
+    match file_type {
+        FileType::Directory => "directory",
+        FileType::Symlink => "symbolic link, which is not followed",
+        FileType::Fifo => "FIFO",
+        FileType::Socket => "socket",
+        _ => "special file",
+    }
+}

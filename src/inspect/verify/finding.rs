@@ -1,0 +1,122 @@
+//! A finding: a place where a file breaks a rule, with the evidence, what Kafka does there, and what to do.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::rule::{Remedy, Rule, Severity};
+use crate::error::Malformed;
+
+/// A place where a file breaks a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Finding {
+    /// The rule.
+    pub rule: Rule,
+    /// How serious it is.
+    pub severity: Severity,
+    /// The file or directory.
+    pub file: PathBuf,
+    /// Bytes from the start of the file, inclusive; `None` if the finding is not about bytes of it.
+    pub position: Option<u64>,
+    /// Bytes from the start of the file, exclusive.
+    pub end_position: Option<u64>,
+    /// The first offset that is concerned; `None` if the finding is not about offsets.
+    pub start_offset: Option<i64>,
+    /// The offset after the last one that is concerned; `None` also if it is not known.
+    pub end_offset: Option<i64>,
+    /// What the rule demands.
+    pub expected: String,
+    /// What the file has.
+    pub found: String,
+    /// Further facts, each a sentence.
+    pub evidence: Vec<String>,
+    /// The partition's directory, for the advice.
+    partition: PathBuf,
+}
+
+impl Finding {
+    /// A finding about a file of a partition.
+    pub(super) fn new(
+        rule: Rule,
+        partition: &Path,
+        file: impl Into<PathBuf>,
+        expected: impl Into<String>,
+        found: impl Into<String>,
+    ) -> Self {
+        Self {
+            rule,
+            severity: rule.severity(),
+            file: file.into(),
+            position: None,
+            end_position: None,
+            start_offset: None,
+            end_offset: None,
+            expected: expected.into(),
+            found: found.into(),
+            evidence: Vec::new(),
+            partition: partition.to_owned(),
+        }
+    }
+
+    /// A finding for bytes that break the format.
+    pub(super) fn malformed(
+        rule: Rule,
+        partition: &Path,
+        file: impl Into<PathBuf>,
+        malformed: Malformed,
+    ) -> Self {
+        Self::new(rule, partition, file, malformed.expected, malformed.found)
+    }
+
+    pub(super) fn at(self, position: u64, end_position: u64) -> Self {
+        Self { position: Some(position), end_position: Some(end_position), ..self }
+    }
+
+    pub(super) fn offsets(self, start_offset: i64, end_offset: Option<i64>) -> Self {
+        Self { start_offset: Some(start_offset), end_offset, ..self }
+    }
+
+    pub(super) fn with_severity(self, severity: Severity) -> Self {
+        Self { severity, ..self }
+    }
+
+    pub(super) fn because(mut self, evidence: impl Into<String>) -> Self {
+        self.evidence.push(evidence.into());
+        self
+    }
+
+    /// What Kafka does with it when it loads the log, after a clean stop and after a crash.
+    pub fn kafka(&self) -> &'static str {
+        self.rule.kafka()
+    }
+
+    /// What to do: a command, or a sentence; empty if there is nothing to do.
+    pub fn advice(&self) -> String {
+        let command = |name: &str| format!("cordwood {name} {}", self.partition.display());
+        match self.rule.remedy() {
+            Remedy::Reindex => command("reindex"),
+            Remedy::Repair => command("repair"),
+            Remedy::Recover => command("recover"),
+            Remedy::Manual(sentence) => sentence.to_owned(),
+            Remedy::Nothing => String::new(),
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    /// One line: the severity, the rule, the place, what is expected and what was found.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} {}: {}", self.severity, self.rule.code(), self.file.display())?;
+        if let Some(position) = self.position {
+            write!(formatter, " at position {position}")?;
+        }
+        match (self.start_offset, self.end_offset) {
+            (Some(start), Some(end)) if end > start.saturating_add(1) => {
+                write!(formatter, ", offsets {start} to {}", end - 1)?;
+            }
+            (Some(start), _) => write!(formatter, ", offset {start}")?,
+            _ => {}
+        }
+        write!(formatter, ": expected {}, found {}", self.expected, self.found)?;
+        self.evidence.iter().try_for_each(|evidence| write!(formatter, "; {evidence}"))
+    }
+}

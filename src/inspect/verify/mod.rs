@@ -1,0 +1,155 @@
+//! The verification of partitions: every rule of structure and checksums, and the agreement of the files with each other.
+//!
+//! ```text
+//!   target       paths → partitions
+//!   run          partitions → segments, verified by some threads
+//!     segment    the batches of one segment (segment::Walk, which decides what is damage); with them, in the same pass:
+//!                  offset_entries   time_entries   transaction_entries   records
+//!     partition  across segments: continuity   epochs   transactions   snapshots
+//!                  beside them:   files   writer_files   checkpoints
+//!   journal      segments that need not be verified again
+//!   rule         the rules: code, severity, what Kafka does, what to do
+//! ```
+//!
+//! Nothing that is read is trusted, and nothing is written but the journal, whose path the caller gives.
+//!
+//! # Depth
+//!
+//! The checksum of every batch is verified, and every control record is decoded. The other records are decoded only with
+//! [`VerifyOptions::is_deep`]: the checksum says that a batch is what its producer wrote. What a faulty producer wrote wrongly, the
+//! checksum does not find.
+
+mod checkpoints;
+mod continuity;
+mod epochs;
+mod files;
+mod finding;
+mod index_files;
+mod journal;
+mod offset_entries;
+mod partition;
+mod records;
+mod rule;
+mod run;
+mod segment;
+mod snapshots;
+mod summary;
+mod target;
+mod time_entries;
+mod transaction_entries;
+mod transactions;
+mod work;
+mod writer_files;
+mod wrong_entries;
+
+use std::path::{Path, PathBuf};
+
+pub use finding::Finding;
+pub use rule::{Rule, Severity};
+pub use run::verify;
+#[doc(hidden)]
+pub use segment::PartCheck;
+pub use work::Progress;
+
+use crate::error::{Error, Result};
+use crate::types::{Interrupt, Io};
+
+/// How to verify.
+#[derive(Debug, Clone)]
+pub struct VerifyOptions {
+    /// The number of threads that verify segments; they end before the call returns.
+    pub threads: usize,
+    /// Whether to decode all records.
+    pub is_deep: bool,
+    /// Which files are mapped.
+    pub io: Io,
+    /// A file of this verification outside the partitions, which is created if it does not exist: segments that were verified
+    /// whole, without a finding, are added to it, and those in it are skipped if their files are unchanged.
+    pub journal: Option<PathBuf>,
+    /// The present time, ms since the epoch; `None`: the system's.
+    pub now: Option<i64>,
+    /// Called during the verification, by the calling thread.
+    pub interrupt: Interrupt,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> Self {
+        Self {
+            threads: 1,
+            is_deep: false,
+            io: Io::Auto,
+            journal: None,
+            now: None,
+            interrupt: Interrupt::NEVER,
+        }
+    }
+}
+
+/// Batches with a field that no rule protects against every flipped bit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Unprotected {
+    /// Batches with a leader epoch that `leader-epoch-checkpoint` does not cover: only a decrease is found.
+    pub leader_epochs: u64,
+    /// Batches next to missing offsets, or at the end of the log: a base offset that was moved within the gap is not found.
+    pub base_offsets: u64,
+}
+
+/// The result of a verification.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Verification {
+    /// The findings, by partition in the order of the paths, and by file and position.
+    pub findings: Vec<Finding>,
+    /// Partitions that were verified.
+    pub partitions: u64,
+    /// Segments that were verified now.
+    pub segments_checked: u64,
+    /// Segments that were skipped, because the journal says that they were verified.
+    pub segments_skipped: u64,
+    /// Bytes of batches that were verified now.
+    pub bytes_checked: u64,
+    /// Batches that were verified now.
+    pub batches_checked: u64,
+    /// What no rule protects.
+    pub unprotected: Unprotected,
+    /// Whether all records were decoded.
+    pub is_deep: bool,
+}
+
+impl Verification {
+    /// The number of findings of a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    /// Whether no finding is an error.
+    pub fn is_intact(&self) -> bool {
+        self.count(Severity::Error) == 0
+    }
+}
+
+/// The finding for an error about a file, which does not end the verification.
+///
+/// # Errors
+/// [`Error::Interrupted`], and errors that are about no file.
+fn unreadable(partition: &Path, error: Error) -> Result<Finding> {
+    let found = error.to_string();
+    Ok(match error {
+        Error::Corrupt { place, expected, found } | Error::UnsupportedFormat { place, expected, found } => {
+            let finding = Finding::new(Rule::Unreadable, partition, place.file, expected, found);
+            finding.at(place.position, place.position)
+        }
+        Error::LogChanged { file, expected, found } => {
+            Finding::new(Rule::Changed, partition, file, expected, found)
+        }
+        Error::Io { file, source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Finding::new(Rule::Changed, partition, file, "the file that was listed", found)
+        }
+        Error::Io { file, .. } => {
+            Finding::new(Rule::Unreadable, partition, file, "a file that can be read", found)
+        }
+        Error::LogNotFound { path, .. } => {
+            Finding::new(Rule::Changed, partition, path, "the directory that was listed", found)
+        }
+        error => return Err(error),
+    })
+}

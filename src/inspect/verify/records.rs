@@ -1,0 +1,56 @@
+//! The records of a batch whose checksum is right: a producer or a broker with a bug wrote it so.
+
+use super::finding::Finding;
+use super::rule::Rule;
+use crate::error::Malformed;
+use crate::record::control::ControlType;
+use crate::record::{BatchHeader, Records};
+use crate::types::TimestampType;
+
+/// What is wrong with the records of a batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WrongRecords {
+    pub(super) rule: Rule,
+    pub(super) malformed: Malformed,
+}
+
+impl WrongRecords {
+    fn new(malformed: Malformed) -> Self {
+        let rule = if malformed.unsupported { Rule::UnsupportedBatch } else { Rule::DamagedRecords };
+        Self { rule, malformed }
+    }
+
+    pub(super) fn into_finding(self, partition: &std::path::Path, file: std::path::PathBuf) -> Finding {
+        Finding::malformed(self.rule, partition, file, self.malformed)
+    }
+}
+
+/// Decodes all records of a batch, and compares them with its header: their count, lengths and offsets, the end of the payload, and
+/// the largest timestamp. For a control batch, returns the type of its first record.
+pub(super) fn check(
+    header: BatchHeader,
+    bytes: &[u8],
+    buffer: &mut Vec<u8>,
+) -> Result<Option<ControlType>, WrongRecords> {
+    let (mut records, payload) = Records::open(header, bytes, buffer).map_err(WrongRecords::new)?;
+    let header = *records.header();
+    let payload = payload.of(bytes, buffer);
+    let (mut largest, mut control) = (None, None);
+    while let Some(record) = records.next(payload).map_err(WrongRecords::new)? {
+        largest = largest.max(Some(record.timestamp));
+        if header.is_control() && control.is_none() {
+            control = Some(ControlType::parse(record.key).map_err(WrongRecords::new)?);
+        }
+    }
+    // the header's is the broker's time with LogAppendTime, and compaction keeps it in a batch without records
+    if let Some(largest) = largest
+        && header.magic == 2
+        && header.timestamp_type() == TimestampType::CreateTime
+        && largest != header.max_timestamp
+    {
+        let expected = format!("the largest timestamp of its records, {largest}");
+        let malformed = Malformed::new(expected, format!("{} in its header", header.max_timestamp));
+        return Err(WrongRecords { rule: Rule::WrongMaxTimestamp, malformed });
+    }
+    Ok(control)
+}

@@ -1,0 +1,240 @@
+//! The rules that are checked: for each its code, its severity, what Kafka does where it is broken, and what to do.
+
+use std::fmt;
+
+/// How serious a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Severity {
+    /// No rule is broken; an operator may want to know it.
+    Info,
+    /// Something is missing or left over, and can be made again or removed. No record is affected.
+    Warning,
+    /// Records are damaged or missing, or a file makes Kafka return wrong results, delete records or refuse to start.
+    Error,
+}
+
+impl Severity {
+    /// A stable name: `info`, `warning`, `error`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(self.code())
+    }
+}
+
+/// What to do about a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Remedy {
+    /// `cordwood reindex`
+    Reindex,
+    /// `cordwood repair`
+    Repair,
+    /// `cordwood recover`
+    Recover,
+    /// Something that no command does.
+    Manual(&'static str),
+    Nothing,
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $severity:ident, $remedy:expr, $kafka:literal;)+) => {
+        /// A rule that a file breaks.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[non_exhaustive]
+        pub enum Rule {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl Rule {
+            /// All rules.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// A stable name, such as `damaged_batch`.
+            pub fn code(self) -> &'static str {
+                match self { $(Self::$name => $code,)+ }
+            }
+
+            /// The severity of a finding of this rule. That of an offset gap depends on the evidence for compaction.
+            pub fn severity(self) -> Severity {
+                match self { $(Self::$name => Severity::$severity,)+ }
+            }
+
+            /// What Kafka does with it when it loads the log, after a clean stop and after a crash.
+            pub fn kafka(self) -> &'static str {
+                match self { $(Self::$name => $kafka,)+ }
+            }
+
+            pub(super) fn remedy(self) -> Remedy {
+                match self { $(Self::$name => $remedy,)+ }
+            }
+        }
+    };
+}
+
+rules! {
+    /// A batch whose checksum, length, magic, count, offsets or leader epoch is wrong.
+    DamagedBatch = "damaged_batch", Error, Remedy::Repair,
+        "after a clean stop: loads it; readers fail here, or skip the rest of the segment. \
+         After a crash: cuts the segment here and deletes all segments after it";
+    /// A batch in a format that this version does not support.
+    UnsupportedBatch = "unsupported_batch", Error, Remedy::Manual("verify it with a newer version of cordwood"),
+        "reads it if its version supports the format";
+    /// Bytes after the last whole batch of the log.
+    TornTail = "torn_tail", Error, Remedy::Recover,
+        "after a clean stop: the log end offset may fall to the base offset of the segment. After a crash: cuts these bytes off";
+    /// Zeros after the last batch of the log, as in a preallocated file.
+    ZerosAfterEnd = "zeros_after_end", Info, Remedy::Recover,
+        "after a clean stop: fails or ignores them. After a crash: cuts them off";
+    /// The records of a batch whose checksum is right: their count, lengths, offsets, or compressed bytes are wrong.
+    DamagedRecords = "damaged_records", Error, Remedy::Repair,
+        "loads it, also after a crash: the checksum is right. Consumers and the cleaner fail at this batch";
+    /// The largest timestamp in a batch's header is not that of its records.
+    WrongMaxTimestamp = "wrong_max_timestamp", Error,
+        Remedy::Manual("searches by time and retention are wrong for this batch; produce its records again if that matters"),
+        "loads it, and uses the header's timestamp for searches by time and for retention";
+    /// A `.log` of more than 2^31 - 1 bytes: positions in indexes have 32 bits.
+    SegmentTooLarge = "segment_too_large", Error, Remedy::Manual("copy the records with cordwood copy"),
+        "does not load the log";
+    /// Offsets more than 2^31 - 1 above the base offset, to which no index can refer.
+    OffsetsTooFar = "offsets_too_far", Info, Remedy::Recover,
+        "after a clean stop: loads it. After a crash: splits the segment";
+    /// Timestamps after the present time.
+    FutureTimestamps = "future_timestamps", Info,
+        Remedy::Manual("retention by time keeps the segment until then; limit message.timestamp.after.max.ms"),
+        "loads it; retention by time does not delete the segment before that time";
+    /// Offsets in no batch, between two batches or segments.
+    OffsetGap = "offset_gap", Error, Remedy::Manual("restore the missing segment or batches from another replica"),
+        "loads it; readers continue after the gap without an error";
+    /// Batches of a producer that contradict its open transaction.
+    TransactionsContradict = "transactions_contradict", Error, Remedy::Manual("copy the log up to there with cordwood copy"),
+        "does not load the log when it reads these batches, as it does after a crash";
+
+    /// No `.index`.
+    IndexMissing = "index_missing", Warning, Remedy::Reindex, "reads the whole segment and builds the index, also after a clean stop";
+    /// No `.timeindex`.
+    TimeIndexMissing = "time_index_missing", Warning, Remedy::Reindex,
+        "after a clean stop: creates an empty one, and searches by time may find a record that is too late, or none. \
+         After a crash: builds it";
+    /// An index without entries, where entries are due.
+    IndexEmpty = "index_empty", Warning, Remedy::Reindex,
+        "after a clean stop: uses it; look-ups read the segment from its start. After a crash: builds it";
+    /// An index whose size is not a whole number of entries.
+    IndexFragment = "index_fragment", Warning, Remedy::Reindex,
+        "after a clean stop: ignores the fragment. After a crash: builds the index";
+    /// Zeros after the entries of an index of a segment that is not the last.
+    IndexZeroTail = "index_zero_tail", Warning, Remedy::Reindex,
+        "after a clean stop: takes the zeros for entries, and look-ups may be wrong. After a crash: builds the index";
+    /// An entry of an offset index that does not agree with the log.
+    IndexEntryWrong = "index_entry_wrong", Error, Remedy::Reindex,
+        "after a clean stop: uses it, and reads may fail or skip records. After a crash: builds the index";
+    /// An entry of a time index that does not agree with the log.
+    TimeIndexEntryWrong = "time_index_entry_wrong", Error, Remedy::Reindex,
+        "after a clean stop: uses it; searches by time and retention may be wrong. After a crash: builds the index";
+    /// A time index without an entry for the largest timestamp of its segment, which is not the last.
+    TimeIndexIncomplete = "time_index_incomplete", Warning, Remedy::Reindex,
+        "after a clean stop: searches by time may skip the segment. After a crash: builds the index";
+    /// An entry of a transaction index that does not agree with the markers in the log.
+    TransactionIndexEntryWrong = "transaction_index_entry_wrong", Error, Remedy::Reindex,
+        "after a clean stop: committed readers skip records that were committed, or fail. After a crash: builds the index";
+    /// An aborted transaction without an entry in the transaction index.
+    TransactionIndexEntryMissing = "transaction_index_entry_missing", Error, Remedy::Reindex,
+        "after a clean stop: committed readers get records of the aborted transaction. After a crash: builds the index";
+    /// Bytes after the last entry of a transaction index.
+    TransactionIndexFragment = "transaction_index_fragment", Warning, Remedy::Reindex,
+        "after a clean stop: ignores them, and appends entries after them that it then cannot read. After a crash: builds the index";
+    /// Index files or snapshots of a segment that does not exist.
+    OrphanFile = "orphan_file", Warning, Remedy::Manual("remove the file"), "deletes it";
+
+    /// A producer snapshot that cannot be read.
+    SnapshotUnreadable = "snapshot_unreadable", Warning, Remedy::Reindex,
+        "deletes it, and uses the next older one, or reads the whole log";
+    /// A producer snapshot that does not agree with the batches.
+    SnapshotWrong = "snapshot_wrong", Error, Remedy::Reindex,
+        "uses it: idempotent producers may fail or write duplicates, and transactions stay open or end at a wrong offset";
+    /// No producer snapshot, in a log with producers.
+    SnapshotMissing = "snapshot_missing", Warning, Remedy::Reindex,
+        "after a clean stop: takes the state of all producers as empty. After a crash: reads the whole log";
+    /// A `leader-epoch-checkpoint` that cannot be read.
+    LeaderEpochsUnreadable = "leader_epochs_unreadable", Error, Remedy::Recover,
+        "takes the data directory offline, or refuses to start";
+    /// A `leader-epoch-checkpoint` without an epoch, where batches have one.
+    LeaderEpochsMissing = "leader_epochs_missing", Warning, Remedy::Recover,
+        "uses it as it is: a follower may truncate too much or too little. After a crash: adds the epochs of recovered segments";
+    /// A line of `leader-epoch-checkpoint` that no batch can agree with.
+    LeaderEpochsWrong = "leader_epochs_wrong", Warning, Remedy::Recover, "drops the line when it loads the file";
+    /// A batch whose leader epoch is not the one that `leader-epoch-checkpoint` has for its offset.
+    LeaderEpochMismatch = "leader_epoch_mismatch", Error, Remedy::Repair,
+        "does not compare them: a follower may truncate too much or too little";
+    /// A checkpoint that cannot be read.
+    CheckpointUnreadable = "checkpoint_unreadable", Warning,
+        Remedy::Manual("remove the file; Kafka writes it again, but log start offsets that only it has are lost"),
+        "ignores the file: all its offsets count as 0";
+    /// A recovery point above the log end offset: records were lost.
+    RecoveryPointBeyondEnd = "recovery_point_beyond_end", Error,
+        Remedy::Manual("restore the records after the log end from another replica"),
+        "after a clean stop: loads the log as it is. After a crash: recovers nothing of this log below that offset";
+    /// A log start offset above the log end offset.
+    LogStartBeyondEnd = "log_start_beyond_end", Error,
+        Remedy::Manual("correct or remove the partition's line in log-start-offset-checkpoint before a broker starts"),
+        "deletes all segments of the partition, and starts it empty at that offset";
+    /// A high watermark above the log end offset.
+    HighWatermarkBeyondEnd = "high_watermark_beyond_end", Warning,
+        Remedy::Manual("restore the records after the log end from another replica"),
+        "lowers the high watermark to the log end offset";
+    /// A `partition.metadata` without a valid topic id.
+    PartitionMetadataUnreadable = "partition_metadata_unreadable", Error,
+        Remedy::Manual("restore the file from another replica of the partition"),
+        "does not load the partition";
+    /// A `meta.properties` that cannot be read.
+    MetaPropertiesUnreadable = "meta_properties_unreadable", Error,
+        Remedy::Manual("write the file again: cluster.id and node.id of the broker"),
+        "the broker does not start, or takes the data directory offline";
+
+    /// A `.cordwood.*` file that cannot be read.
+    WriterFileUnreadable = "writer_file_unreadable", Warning, Remedy::Recover, "ignores the file";
+    /// A log that ends below the offset up to which a writer synced it.
+    LostEnd = "lost_end", Error, Remedy::Manual("restore the records after the log end from a copy"), "ignores the file";
+    /// Segments that are missing or have another size than when the writer closed the log.
+    NotAsClosed = "not_as_closed", Error, Remedy::Manual("restore the segment from a copy"), "ignores the file";
+    /// A truncation that was interrupted.
+    TruncationInterrupted = "truncation_interrupted", Warning, Remedy::Recover, "ignores the file";
+    /// Bytes that a recovery has cut off.
+    Quarantined = "quarantined", Info, Remedy::Manual("look at the bytes, then remove the directory"), "ignores the directory";
+
+    /// A replacement of segments that was committed, but not renamed.
+    ReplacementCommitted = "replacement_committed", Warning, Remedy::Recover,
+        "deletes the segments that it replaces, and renames it";
+    /// A replacement of segments that was not committed.
+    ReplacementUncommitted = "replacement_uncommitted", Warning, Remedy::Recover, "deletes the file";
+    /// A file that is being deleted.
+    DeletedFile = "deleted_file", Info, Remedy::Nothing, "deletes it";
+    /// A file with a name that Kafka does not know.
+    ForeignFile = "foreign_file", Info, Remedy::Nothing, "ignores it";
+    /// A file with the suffix of a segment and a name that is no offset of 20 digits.
+    ForeignSegmentName = "foreign_segment_name", Error, Remedy::Manual("move the file out of the directory"),
+        "does not load the log, or takes the file for a segment";
+    /// A segment file that is not a regular file.
+    NotAFile = "not_a_file", Error, Remedy::Manual("move it out of the directory"),
+        "ignores a directory, and hangs or fails at anything else";
+    /// A directory in a data directory that is not a partition's.
+    ForeignDirectory = "foreign_directory", Error, Remedy::Manual("move it out of the data directory"),
+        "does not start";
+    /// A partition without a segment that had records.
+    NoSegment = "no_segment", Error, Remedy::Manual("restore the segments from another replica"),
+        "creates an empty log";
+    /// A file that cannot be read.
+    Unreadable = "unreadable", Error, Remedy::Manual("check the disk and the permissions"),
+        "takes the data directory offline, or deletes what it cannot read when it recovers";
+    /// A file that was changed, replaced or removed during the verification.
+    Changed = "changed", Warning, Remedy::Manual("verify it again"), "nothing: a broker or a writer has changed it";
+    /// Findings of one file that were left out because there are too many.
+    FindingsLeftOut = "findings_left_out", Error, Remedy::Nothing, "as with the findings before it";
+}

@@ -1,0 +1,219 @@
+//! Producer snapshots, compared with the states of the producers that the batches of the log give.
+//!
+//! A producer whose batches were all deleted, or that is expired, cannot be compared, nor can anything in a compacted log. Nothing
+//! after damage is compared, because the damage hides batches.
+
+use std::collections::BTreeMap;
+
+use super::finding::Finding;
+use super::rule::Rule;
+use super::summary::Summary;
+use crate::error::Result;
+use crate::fs::Directory;
+use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::log::Log;
+use crate::record::BatchHeader;
+use crate::record::control::EndMarker;
+use crate::segment::{SCAN_READ, Step};
+use crate::state::producers::{ProducerEntry, ProducerSnapshot, ProducerStates};
+
+/// The maximum size of a snapshot, bytes: more than a million producers.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// The findings about the snapshots of a partition.
+pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    let mut names: BTreeMap<i64, String> = BTreeMap::new();
+    // the newest one is above the last segment's base offset, where the listing of segments ends
+    for (name, _) in directory.entries()? {
+        if let Some(parsed) = SegmentFileName::parse(&name)
+            && parsed.kind == FileKind::Snapshot
+            && parsed.stage == Stage::Live
+        {
+            names.insert(parsed.base_offset, name);
+        }
+    }
+    let has_producers = summaries.iter().any(|summary| summary.has_producers);
+    if names.is_empty() {
+        if has_producers && summaries.len() > 1 {
+            let expected = "a snapshot of the producers, because batches have producer ids";
+            findings.push(Finding::new(
+                Rule::SnapshotMissing,
+                log.path(),
+                log.path(),
+                expected,
+                "no .snapshot",
+            ));
+        }
+        return Ok(findings);
+    }
+    let mut snapshots: BTreeMap<i64, (String, ProducerSnapshot)> = BTreeMap::new();
+    for (offset, name) in names {
+        // removed meanwhile
+        let Some(bytes) = directory.read_small(&name, MAX_BYTES)? else { continue };
+        match ProducerSnapshot::decode(&bytes) {
+            Ok(snapshot) if snapshot.entries.is_empty() => {}
+            Ok(snapshot) => {
+                snapshots.insert(offset, (name, snapshot));
+            }
+            Err((position, malformed)) => {
+                let path = directory.path_of(&name);
+                let finding = Finding::malformed(Rule::SnapshotUnreadable, log.path(), path, malformed);
+                let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                findings.push(finding.at(position, size).offsets(offset, None));
+            }
+        }
+    }
+    // compaction removes a producer's batches, and changes the timestamps of others
+    let is_compacted = log.is_cleaned() || summaries.iter().any(|summary| summary.is_compacted);
+    if !snapshots.is_empty() && !is_compacted {
+        let mut replay = Replay {
+            log,
+            states: ProducerStates::default(),
+            snapshots,
+            findings,
+            is_whole: summaries.first().is_some_and(|first| first.first_offset == Some(0)),
+        };
+        replay.run(summaries)?;
+        findings = replay.findings;
+    }
+    Ok(findings)
+}
+
+struct Replay<'a> {
+    log: &'a Log,
+    states: ProducerStates,
+    /// The snapshots that were not compared yet, by offset.
+    snapshots: BTreeMap<i64, (String, ProducerSnapshot)>,
+    findings: Vec<Finding>,
+    /// Whether the log has all batches since its offset 0.
+    is_whole: bool,
+}
+
+impl Replay<'_> {
+    fn run(&mut self, summaries: &[Summary]) -> Result<()> {
+        let mut buffer = Vec::new();
+        let mut end = 0;
+        for (summary, segment) in summaries.iter().zip(self.log.segments().iter()) {
+            if summary.is_damaged {
+                return Ok(());
+            }
+            end = summary.end_offset;
+            if !summary.has_producers {
+                self.compare_below(end + 1);
+                continue;
+            }
+            let mut walk = segment.walk(-1, SCAN_READ)?;
+            loop {
+                self.log.options().interrupt.check()?;
+                let batch = match walk.step()? {
+                    Step::Batch(batch) => batch,
+                    Step::End => break,
+                    // found before, or changed since
+                    Step::Damage(_) => return Ok(()),
+                };
+                let header = batch.header;
+                self.compare_below(header.base_offset + 1);
+                let marker = if header.is_control() && header.producer_id >= 0 {
+                    EndMarker::read(header, walk.bytes(&batch)?, &mut buffer).ok().flatten()
+                } else {
+                    None
+                };
+                if !self.add(&header, marker.as_ref(), batch.position, batch.end(), segment.path()) {
+                    return Ok(());
+                }
+            }
+        }
+        self.compare_below(end + 1);
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        header: &BatchHeader,
+        marker: Option<&EndMarker>,
+        start: u64,
+        end: u64,
+        path: std::path::PathBuf,
+    ) -> bool {
+        let Err(malformed) = self.states.append(header, marker) else { return true };
+        let finding = Finding::malformed(Rule::TransactionsContradict, self.log.path(), path, malformed);
+        self.findings.push(finding.at(start, end).offsets(header.base_offset, Some(header.last_offset + 1)));
+        false
+    }
+
+    /// Compares the snapshots with an offset below this one.
+    fn compare_below(&mut self, offset: i64) {
+        while let Some(first) = self.snapshots.first_entry().filter(|first| *first.key() < offset) {
+            let (offset, (name, snapshot)) = first.remove_entry();
+            for (number, entry) in (0_u64..).zip(&snapshot.entries) {
+                let Some((expected, found)) = self.difference(entry) else { continue };
+                let start = 10 + 46 * number;
+                let path = self.log.path().join(&name);
+                let finding = Finding::new(Rule::SnapshotWrong, self.log.path(), path, expected, found);
+                self.findings.push(finding.at(start, start + 46).offsets(offset, None));
+                // one finding a snapshot: the rest of it is rebuilt too
+                break;
+            }
+        }
+    }
+
+    /// What an entry should be, and is.
+    fn difference(&self, entry: &ProducerEntry) -> Option<(String, String)> {
+        let id = entry.producer_id;
+        let Some(known) = self.states.get(id) else {
+            let expected = "producers of batches of the log".to_owned();
+            return self.is_whole.then(|| (expected, format!("producer {id}, of which there is no batch")));
+        };
+        let first = self.log.segments().first().map_or(0, |first| first.base_offset());
+        let is_open_known = entry.open_transaction.is_none_or(|open| open >= first);
+        let open_differs = is_open_known && known.open_transaction != entry.open_transaction;
+        let is_same = known.producer_epoch == entry.producer_epoch
+            && (known.coordinator_epoch == entry.coordinator_epoch
+                || known.coordinator_epoch < 0 && !self.is_whole)
+            && known.last_timestamp == entry.last_timestamp
+            && (known.last_batch() == entry.last_batch()
+                || known.last_batch().is_none() && !self.is_whole
+                || same_batch(known, entry));
+        if is_same && !open_differs {
+            return None;
+        }
+        Some((format!("{}, from the batches", shown(known)), shown(entry)))
+    }
+}
+
+/// A snapshot does not store the timestamp of the last batch if a marker follows it.
+fn same_batch(known: &ProducerEntry, entry: &ProducerEntry) -> bool {
+    let fields = |entry: &ProducerEntry| {
+        entry.last_batch().map(|batch| (batch.last_sequence, batch.last_offset, batch.offset_delta))
+    };
+    fields(known) == fields(entry)
+}
+
+fn shown(entry: &ProducerEntry) -> String {
+    let ProducerEntry {
+        producer_id,
+        producer_epoch,
+        coordinator_epoch,
+        last_timestamp,
+        open_transaction,
+        ..
+    } = entry;
+    let batch = entry.last_batch().map_or_else(
+        || "no batch".to_owned(),
+        |batch| {
+            format!(
+                "offsets {} to {}, last sequence {}",
+                batch.first_offset(),
+                batch.last_offset,
+                batch.last_sequence
+            )
+        },
+    );
+    let open = open_transaction
+        .map_or_else(String::new, |first| format!(", a transaction open from offset {first}"));
+    format!(
+        "producer {producer_id} with epoch {producer_epoch}, {batch}, timestamp {last_timestamp}, coordinator epoch \
+         {coordinator_epoch}{open}"
+    )
+}

@@ -1,0 +1,85 @@
+//! What a path to be verified stands for: a partition, all partitions of a data directory, or one segment.
+
+use std::path::{Path, PathBuf};
+
+use super::finding::Finding;
+use super::rule::Rule;
+use crate::dir::{PathKind, classify};
+use crate::error::{Error, Result};
+use crate::fs::names::{PartitionName, PartitionState, Stage};
+use crate::fs::{Directory, FileType};
+use crate::segment::with_descriptors;
+
+/// A partition to be verified.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Target {
+    /// Its directory.
+    pub(super) path: PathBuf,
+    /// The base offset of the only segment to be verified; `None`: all, and what is beside them.
+    pub(super) only: Option<i64>,
+}
+
+/// Directories of a data directory that Kafka does not take for partitions.
+const NOT_PARTITIONS: [&str; 2] = ["remote-log-index-cache", "lost+found"];
+
+/// The partitions of some paths, each once, in the order of the paths, and findings about the data directories.
+///
+/// # Errors
+/// [`Error::Config`] for a path that is none of these; [`Error::LogNotFound`]; [`Error::Io`].
+pub(super) fn targets(paths: &[PathBuf]) -> Result<(Vec<Target>, Vec<Finding>, Vec<PathBuf>)> {
+    let (mut targets, mut findings, mut data_directories) = (Vec::new(), Vec::new(), Vec::new());
+    for path in paths {
+        let path = std::path::absolute(path)
+            .map_err(|error| Error::io(path, crate::error::IoAction::Resolve, error))?;
+        let info = classify(&path)?;
+        match info.kind {
+            PathKind::DataDirectory => {
+                let (found, foreign) = partitions(&path)?;
+                targets.extend(found);
+                findings.extend(foreign);
+                data_directories.push(path);
+            }
+            PathKind::Partition => targets.push(Target { path, only: None }),
+            PathKind::Segment(_) if info.stage == Some(Stage::Live) && info.base_offset.is_some() => {
+                let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+                targets.push(Target { path: directory, only: info.base_offset });
+            }
+            _ => {
+                let expected = "a partition directory, a data directory or a .log file";
+                return Err(Error::config("path", expected, path.display().to_string()));
+            }
+        }
+    }
+    let mut known = std::collections::HashSet::new();
+    targets.retain(|target| known.insert(target.clone()));
+    Ok((targets, findings, data_directories))
+}
+
+/// The live partitions of a data directory and those that are being moved, and findings about other directories.
+fn partitions(path: &Path) -> Result<(Vec<Target>, Vec<Finding>)> {
+    let directory = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
+    let mut entries = directory.list_until_stable(|directory| {
+        let mut entries = directory.entries()?;
+        entries.retain(|(name, file_type)| {
+            *file_type == FileType::Directory && !NOT_PARTITIONS.contains(&name.as_str())
+        });
+        entries.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+        Ok(entries)
+    })?;
+    let (mut found, mut foreign) = (Vec::new(), Vec::new());
+    entries.sort_by_key(|(name, _)| PartitionName::parse(name).map(|name| (name.topic, name.partition)));
+    for (name, _) in entries {
+        match PartitionName::parse(&name) {
+            Some(parsed) if matches!(parsed.state, PartitionState::Live | PartitionState::Future) => {
+                found.push(Target { path: directory.path_of(&name), only: None });
+            }
+            Some(_) => {}
+            None => {
+                let expected = "the name of a topic, a dash and a number";
+                let file = directory.path_of(&name);
+                foreign.push(Finding::new(Rule::ForeignDirectory, path, file, expected, format!("{name:?}")));
+            }
+        }
+    }
+    Ok((found, foreign))
+}

@@ -1,0 +1,95 @@
+//! `partition.metadata`, and the files of a [`LogWriter`](crate::writer::LogWriter).
+
+use super::finding::Finding;
+use super::rule::Rule;
+use crate::error::{Error, Result};
+use crate::fs::Directory;
+use crate::log::Log;
+use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
+use crate::state::clean_marker::{CLEAN, CleanMarker};
+use crate::state::partition_metadata::{PARTITION_METADATA, TopicId};
+use crate::state::truncation_count::{self, TRUNCATIONS};
+
+/// What the small files said before the segments were listed: a writer writes them after the records.
+#[derive(Debug)]
+pub(super) struct WriterFiles {
+    /// Offsets up to which the log was synced, and the files.
+    synced: Vec<(i64, &'static str)>,
+    findings: Vec<Finding>,
+}
+
+impl WriterFiles {
+    pub(super) fn read(directory: &Directory) -> Result<Self> {
+        let mut found = Self { synced: Vec::new(), findings: Vec::new() };
+        let partition = directory.path();
+        match Checkpoint::read(directory) {
+            Ok(checkpoint) => {
+                // a log that is being emptied has lost its records on purpose
+                let checkpoint = checkpoint.filter(|checkpoint| checkpoint.starting_at.is_none());
+                found.synced.extend(checkpoint.map(|checkpoint| (checkpoint.recovery_point, CHECKPOINT)));
+            }
+            Err(error) => found.damaged(Rule::WriterFileUnreadable, directory, CHECKPOINT, error)?,
+        }
+        match DurableOffsetFile::read(directory) {
+            Ok(Some(offset)) => found.synced.push((offset, DURABLE)),
+            Ok(None) => found.unless_missing(directory, DURABLE, "an offset and its checksum")?,
+            Err(error) => found.findings.push(super::unreadable(partition, error)?),
+        }
+        match CleanMarker::read(directory) {
+            Ok(Some(marker)) => {
+                if let Err(error) = marker.refuse_missing(directory) {
+                    found.damaged(Rule::NotAsClosed, directory, CLEAN, error)?;
+                }
+            }
+            Ok(None) => found.unless_missing(directory, CLEAN, "sizes of files, with a valid checksum")?,
+            Err(error) => found.findings.push(super::unreadable(partition, error)?),
+        }
+        if let Err(error) = TopicId::read(directory) {
+            found.damaged(Rule::PartitionMetadataUnreadable, directory, PARTITION_METADATA, error)?;
+        }
+        if let Some(count) = truncation_count::open(directory)?
+            && count.size() % 2 == 1
+            && !directory.is_locked()
+        {
+            let text = format!("an odd count, {}", count.size());
+            let path = directory.path_of(TRUNCATIONS);
+            let expected = "an even number of bytes: each truncation adds two";
+            found.findings.push(Finding::new(Rule::TruncationInterrupted, partition, path, expected, text));
+        }
+        Ok(found)
+    }
+
+    /// The findings, after the log was opened.
+    pub(super) fn compare(self, log: &Log) -> Result<Vec<Finding>> {
+        let end = log.log_end_offset()?;
+        let Self { synced, mut findings } = self;
+        for (offset, name) in synced.into_iter().filter(|(offset, _)| *offset > end) {
+            let expected = format!("a log end offset of at least {offset}, up to which the log was synced");
+            let path = log.path().join(name);
+            let finding =
+                Finding::new(Rule::LostEnd, log.path(), path, expected, format!("log end offset {end}"));
+            findings.push(finding.offsets(end, Some(offset)));
+        }
+        Ok(findings)
+    }
+
+    fn damaged(&mut self, rule: Rule, directory: &Directory, name: &str, error: Error) -> Result<()> {
+        self.findings.push(match error {
+            Error::Corrupt { expected, found, .. } => {
+                Finding::new(rule, directory.path(), directory.path_of(name), expected, found)
+            }
+            error => super::unreadable(directory.path(), error)?,
+        });
+        Ok(())
+    }
+
+    fn unless_missing(&mut self, directory: &Directory, name: &str, expected: &str) -> Result<()> {
+        if let Some(file) = directory.identity_of(name)? {
+            let found = format!("{} other bytes", file.size);
+            let path = directory.path_of(name);
+            let rule = Rule::WriterFileUnreadable;
+            self.findings.push(Finding::new(rule, directory.path(), path, expected, found));
+        }
+        Ok(())
+    }
+}

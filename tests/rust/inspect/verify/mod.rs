@@ -1,0 +1,24 @@
+//! `verify`: a file for each behaviour.
+
+mod corpus;
+mod flips;
+mod properties;
+mod worked_example;
+
+use std::path::Path;
+
+use cordwood::inspect::verify::{Verification, VerifyOptions, verify};
+use cordwood::types::Io;
+
+pub fn options(io: Io) -> VerifyOptions {
+    VerifyOptions { io, ..VerifyOptions::default() }
+}
+
+pub fn deep(io: Io) -> VerifyOptions {
+    VerifyOptions { is_deep: true, ..options(io) }
+}
+
+pub fn verified(path: &Path, options: &VerifyOptions) -> Verification {
+    verify(&[path.to_owned()], options, |_| Ok(()))
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
