@@ -17,7 +17,7 @@ QUESTIONS = (
     ("What is in __consumer_offsets?", "cordwood groups /kafka"),
     ("Is it corrupt?", "cordwood verify /kafka/orders-0"),
     ("What can be saved?", "cordwood repair /kafka/orders-0"),
-    ("What happened at ten?", "cordwood cat /kafka --since 2024-05-01T10:00Z"),
+    ("The last two hours", "cordwood cat /kafka/orders-0 --since -2h"),
 )
 """What people ask, and the command that answers it."""
 
