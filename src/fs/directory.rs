@@ -193,7 +193,6 @@ impl Directory {
     ///
     /// # Errors
     /// [`Error::Io`].
-    #[cfg(feature = "inspect")]
     pub fn link(&self, from: &str, directory: &Self, to: &str) -> Result<bool> {
         use rustix::io::Errno;
         match self.folder.link(from, &*directory.folder, to) {

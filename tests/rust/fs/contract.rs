@@ -41,6 +41,7 @@ on_both_disks! {
     the_size_of_a_file_opened_for_reading_is_fixed
     a_rename_replaces_another_file_which_stays_open
     a_removed_file_stays_open_and_its_name_can_be_reused
+    a_link_is_a_second_name_of_the_file
     a_folder_is_created_once_and_is_not_a_file
     a_folder_with_a_file_is_not_removed
     an_identity_belongs_to_the_file_and_not_to_its_name
@@ -204,6 +205,25 @@ fn a_removed_file_stays_open_and_its_name_can_be_reused(directory: &Directory) {
     reader.read_exact_at(0, &mut bytes).unwrap();
     assert_eq!(&bytes, b"First");
     assert_eq!(contents(directory, "a").unwrap(), b"second");
+}
+
+fn a_link_is_a_second_name_of_the_file(directory: &Directory) {
+    let folder = directory.folder("f").unwrap();
+    let file = make(directory, "a", b"first");
+    assert!(directory.link("a", &folder, "b").unwrap());
+    file.write_all_at(b"F", 0).unwrap();
+    assert_eq!(contents(&folder, "b").unwrap(), b"First");
+    let inode = |directory: &Directory, name| directory.identity_of(name).unwrap().map(|found| found.inode);
+    assert_eq!(inode(&folder, "b"), inode(directory, "a"));
+    // a new file with the first name is not the second one
+    directory.replace("a", b"second").unwrap();
+    assert_eq!(contents(&folder, "b").unwrap(), b"First");
+    assert_eq!(kind(directory.link("a", &folder, "b")), ErrorKind::AlreadyExists);
+    assert_eq!(kind(directory.link("missing", &folder, "c")), ErrorKind::NotFound);
+    folder.remove("b").unwrap();
+    assert_eq!(contents(directory, "a").unwrap(), b"second");
+    // never to another disk
+    assert!(!directory.link("a", &MemoryDisk::default().directory("/other"), "a").unwrap());
 }
 
 fn a_folder_is_created_once_and_is_not_a_file(directory: &Directory) {
