@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
@@ -218,12 +219,12 @@ def test_a_killed_copy_is_no_log_or_whole_and_is_continued(tmp_path: Path) -> No
     choose = random.Random(1)
     for _ in range(KILLS):
         to = tmp_path / "killed-0"
-        while True:
+        for attempt in itertools.count(1):
             copying = subprocess.Popen([sys.executable, "-c", COPIER, source, to], stdout=subprocess.PIPE)
             assert copying.stdout is not None
             copying.stdout.readline()
             with suppress(subprocess.TimeoutExpired):
-                copying.wait(choose.random() * 0.3)
+                copying.wait(choose.random() * 0.2 * attempt)
             copying.send_signal(signal.SIGKILL)
             copying.stdout.close()
             if copying.wait() == 0:

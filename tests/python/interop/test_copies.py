@@ -28,9 +28,12 @@ def test_kafka_opens_a_copy(kafka: KafkaClasses, tmp_path: Path, case: str, part
         assert opened["complaints"] == [], clean
         assert opened["bytes_cut"] == 0, clean
         assert (opened["log_start_offset"], opened["log_end_offset"]) == (report.log_start_offset, report.end_offset)
-        assert opened["records"]["lines"] == our_lines(log), clean
+        ours = our_lines(log)
+        # Kafka's lines include control records
+        offsets = {line.split()[0] for line in ours}
+        assert [line for line in opened["records"]["lines"] if line.split()[0] in offsets] == ours, clean
         if clean:
-            # nothing was rebuilt
+            # nothing was rebuilt; Kafka deletes a snapshot at the log start offset, because no record precedes it
             for name, listed in opened["before"].items():
-                if name.startswith("0"):
+                if name.startswith("0") and name != f"{report.log_start_offset:020}.snapshot":
                     assert opened["after"][name] == listed, name
