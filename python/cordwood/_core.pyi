@@ -26,6 +26,7 @@ from cordwood._stubs.directory import LogDir as LogDir
 from cordwood._stubs.directory import PathInfo as PathInfo
 from cordwood._stubs.directory import classify as classify
 from cordwood._stubs.dump import Dump as Dump
+from cordwood._stubs.dump import DumpRows as DumpRows
 from cordwood._stubs.dump import dump as dump
 from cordwood._stubs.follow import _LogPosition as _LogPosition
 from cordwood._stubs.follow import _watch_directories as _watch_directories
@@ -105,6 +106,7 @@ __all__ = [
     "DamagedRange",
     "DerivedFile",
     "Dump",
+    "DumpRows",
     "FileChange",
     "Finding",
     "FlushMode",

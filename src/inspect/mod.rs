@@ -14,3 +14,5 @@ pub mod repair;
 pub mod verify;
 
 pub use dump::{Decoder, Dump, DumpBlock, DumpOptions, OutputStream, dumped_files};
+#[cfg(feature = "arrow")]
+pub use dump::{DumpRanges, DumpRows};

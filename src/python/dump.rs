@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
 use super::arguments::{self, Defaulted, LEFT_OUT, flag, not_allowed, optional, text, whole, wrong_type};
+use super::arrow_export;
 use super::enter::{SIGNALS, enter};
 use crate::error::Result;
 use crate::inspect::internal_topics::MessageParser;
-use crate::inspect::{Decoder, Dump, DumpOptions, OutputStream, dumped_files};
+use crate::inspect::{Decoder, Dump, DumpOptions, DumpRanges, DumpRows, OutputStream, dumped_files};
 
 /// The decoder options of internal topics, in the order in which they count if several are given.
 const PARSERS: [(&str, MessageParser); 5] = [
@@ -27,6 +28,7 @@ const PARSERS: [(&str, MessageParser); 5] = [
 #[pyclass(frozen, module = "cordwood", name = "Dump")]
 pub(super) struct PyDump {
     files: Vec<PathBuf>,
+    options: DumpOptions,
     reading: Mutex<Reading>,
 }
 
@@ -84,6 +86,24 @@ impl PyDump {
         })
     }
 
+    #[doc = stub_doc!(Dump.rows)]
+    #[pyo3(signature = (start_offset=None, end_offset=None, start_time=None, end_time=None))]
+    fn rows(
+        &self,
+        start_offset: Option<&Bound<'_, PyAny>>,
+        end_offset: Option<&Bound<'_, PyAny>>,
+        start_time: Option<&Bound<'_, PyAny>>,
+        end_time: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyDumpRows> {
+        let ranges = DumpRanges {
+            start_offset: optional("start_offset", start_offset, arguments::offset)?,
+            end_offset: optional("end_offset", end_offset, arguments::offset)?,
+            start_time: optional("start_time", start_time, arguments::time)?,
+            end_time: optional("end_time", end_time, arguments::time)?,
+        };
+        Ok(PyDumpRows(Mutex::new(DumpRows::new(&self.files, ranges, self.options.clone()))))
+    }
+
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
         this
     }
@@ -103,6 +123,34 @@ impl PyDump {
             [file] => format!("<Dump of {}>", file.display()),
             files => format!("<Dump of {} files>", files.len()),
         }
+    }
+}
+
+#[doc = stub_doc!(DumpRows)]
+#[pyclass(frozen, module = "cordwood", name = "DumpRows")]
+pub(super) struct PyDumpRows(Mutex<DumpRows>);
+
+impl PyDumpRows {
+    fn lock(&self) -> MutexGuard<'_, DumpRows> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl PyDumpRows {
+    #[doc = stub_doc!(DumpRows.schema)]
+    #[getter]
+    fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        arrow_export::schema(py, self.lock().schema())
+    }
+
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let batch = enter(py, || self.lock().next_batch())?;
+        batch.map(|batch| arrow_export::record_batch(py, batch)).transpose()
     }
 }
 
@@ -168,8 +216,8 @@ pub(super) fn dump(
         }
         Ok(files)
     })?;
-    let reading = Reading { dump: Dump::new(&files, options), messages: String::new() };
-    Ok(PyDump { files, reading: Mutex::new(reading) })
+    let reading = Reading { dump: Dump::new(&files, options.clone()), messages: String::new() };
+    Ok(PyDump { files, options, reading: Mutex::new(reading) })
 }
 
 /// One path, or several.

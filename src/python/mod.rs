@@ -74,7 +74,7 @@ mod core_module {
     #[pymodule_export]
     use super::dir::PyLogDir;
     #[pymodule_export]
-    use super::dump::{PyDump, dump};
+    use super::dump::{PyDump, PyDumpRows, dump};
     #[pymodule_export]
     use super::flush_mode::PyFlushMode;
     #[pymodule_export]

@@ -3,7 +3,9 @@
 from collections.abc import Iterable
 from typing import final
 
-from cordwood._stubs.arguments import FilePath
+import pyarrow as pa
+
+from cordwood._stubs.arguments import FilePath, Time
 
 @final
 class Dump:
@@ -33,10 +35,48 @@ class Dump:
 
         An error is raised without the text before it; an iteration returns it first.
         """
+    def rows(
+        self,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        start_time: Time | None = None,
+        end_time: Time | None = None,
+    ) -> DumpRows:
+        """Return what the dump shows of the `.log` and `.checkpoint` files as columns, from the first file on.
+
+        Without *deep_iteration* there is a row for each batch: `file position last_offset max_timestamp base_offset
+        producer_id delete_horizon size magic count base_sequence last_sequence producer_epoch leader_epoch
+        timestamp_type codec crc is_valid is_transactional is_control`; what old formats do not have is null. With it,
+        or with what implies it, there is a row for each record: `file batch_position offset timestamp key_size
+        value_size sequence timestamp_type control key payload crc is_valid header_keys`; the texts of `key` and
+        `payload` are null unless they are printed, `crc` and `is_valid` are those of a message of an old format.
+        Numbers are as stored; timestamps are in milliseconds, -1 if there is none.
+
+        The ranges are half-open and select records, or the batches that overlap with the offsets and whose
+        `max_timestamp` is in the time range. Needs pyarrow.
+
+        >>> log = "tests/golden/01-small/tickets-0/00000000000000000000.log"
+        >>> [batch] = cw.dump(log).rows(start_offset=10, end_offset=12)
+        >>> batch.to_pydict()["base_offset"], batch.to_pydict()["is_valid"]
+        ([9, 11], [True, True])
+        """
     def __iter__(self) -> Dump: ...
     def __next__(self) -> str: ...
     def _next_block(self) -> tuple[bytes, bool] | None:
         """Return the next block as UTF-8, and whether it is for the standard error; `None` at the end."""
+
+@final
+class DumpRows:
+    """Record batches of Arrow; made by `Dump.rows`.
+
+    *Errors*: as `Dump`, after the rows before the error.
+    """
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema."""
+    def __iter__(self) -> DumpRows: ...
+    def __next__(self) -> pa.RecordBatch: ...
 
 def dump(
     files: FilePath | Iterable[FilePath],

@@ -1,19 +1,27 @@
 """`cordwood dump`: the contents of a partition's files, as `kafka-dump-log` prints them."""
 
+import csv
+import io
+import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cordwood import ConfigError, Dump
+from cordwood import ConfigError, Dump, DumpRows
 from cordwood import dump as dump_of
 from cordwood.cli.exit_codes import FAILED, UsageError, say, sentence
-from cordwood.cli.output import output_of
+from cordwood.cli.formats import ROW_SUFFIXES, STREAM_SUFFIX, Format, format_of, write_arrow, write_parquet
+from cordwood.cli.output import Output, output_of
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
 from cordwood.cli.terminal import escape
+from cordwood.times import FORMS, parse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["dump"]
 
@@ -69,6 +77,18 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
     share_group_state_decoder: Annotated[
         bool, typer.Option("--share-group-state-decoder", help="Records of __share_group_state.")
     ] = False,
+    output_format: Annotated[
+        Literal["text", "jsonl", "csv", "arrow", "parquet"] | None,
+        typer.Option(
+            "--format",
+            help="A row for each batch, with --deep-iteration for each record, instead of the text. By default by the "
+            "suffix of -o, otherwise text. Needs pyarrow.",
+        ),
+    ] = None,
+    start_offset: Annotated[int | None, typer.Option(help="Rows from this offset on. With another format.")] = None,
+    end_offset: Annotated[int | None, typer.Option(help="Rows below this offset.")] = None,
+    since: Annotated[str | None, typer.Option(help=f"Rows from this time on: {FORMS}.")] = None,
+    until: Annotated[str | None, typer.Option(help="Rows before this time, in the same forms.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="A file, pipe or device. By default - (standard output).")
     ] = None,
@@ -84,6 +104,7 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood dump --print-data-log --value-decoder-class Long counts-0/*.log
     cordwood dump --offsets-decoder __consumer_offsets-12
     cordwood dump --verify-index-only --files a/00000000000000000000.index,b/00000000000000000000.index
+    cordwood dump --format parquet -o batches.parquet orders-0
 
     On a terminal, characters that would control it are escaped. Where kafka-dump-log ends with an exception, the output
     ends at the same place, a message says why, and the exit code is 1.
@@ -108,6 +129,24 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
         remote_log_metadata_decoder=remote_log_metadata_decoder,
         share_group_state_decoder=share_group_state_decoder,
     )
+    ranges = {"start_offset": start_offset, "end_offset": end_offset, **_times(since, until)}
+    if output_format == "text" or (output_format is None and not _has_rows(target.path)):
+        if any(bound is not None for bound in ranges.values()):
+            raise UsageError("offsets and times select rows: use --format jsonl, csv, arrow or parquet")
+        _write_text(text, target)
+    else:
+        _write_rows(text.rows(**ranges), format_of(target.path, output_format), target, output)
+
+
+def _has_rows(path: Path | None) -> bool:
+    return path is not None and path.suffix.lower() in ROW_SUFFIXES
+
+
+def _times(since: str | None, until: str | None) -> dict[str, int | None]:
+    return {"start_time": None if since is None else parse(since), "end_time": None if until is None else parse(until)}
+
+
+def _write_text(text: Dump, target: Output) -> None:
     with target.opened(binary=False) as out:
         shown: Callable[[bytes], bytes] = _escaped if out.isatty() else bytes
         try:
@@ -118,6 +157,47 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
             out.flush()
             say(sentence(error))
             raise typer.Exit(FAILED) from None
+
+
+def _write_rows(rows: DumpRows, written_format: Format, target: Output, output: Path | None) -> None:
+    is_text = written_format in {"jsonl", "csv"}
+    with target.opened(binary=not is_text) as out:
+        batches = counted(rows, _row_count, to_file=target.path is not None, noun="rows")
+        match written_format:
+            case "arrow":
+                is_stream = not target.is_file or (output is not None and output.suffix.lower() == STREAM_SUFFIX)
+                write_arrow(rows.schema, batches, out, stream=is_stream)
+            case "parquet":
+                write_parquet(rows.schema, batches, out)
+            case "jsonl" | "csv":
+                lines = _json_lines(batches) if written_format == "jsonl" else _csv_lines(rows.schema.names, batches)
+                for block in lines:
+                    out.write(_escaped(block) if out.isatty() else block)
+
+
+def _json_lines(batches: Iterable["pa.RecordBatch"]) -> Iterator[bytes]:
+    for batch in batches:
+        yield b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in batch.to_pylist())
+
+
+def _csv_lines(names: list[str], batches: Iterable["pa.RecordBatch"]) -> Iterator[bytes]:
+    """Yield CSV; a list of header keys is a JSON array."""
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow(names)
+    for batch in batches:
+        for row in batch.to_pylist():
+            writer.writerow(
+                json.dumps(cell, ensure_ascii=False) if isinstance(cell, list) else cell for cell in row.values()
+            )
+        yield lines.getvalue().encode()
+        lines.seek(0)
+        lines.truncate()
+    yield lines.getvalue().encode()
+
+
+def _row_count(batch: "pa.RecordBatch") -> int:
+    return int(batch.num_rows)
 
 
 def _given(paths: list[Path] | None, files: str | None) -> list[Path]:

@@ -14,6 +14,7 @@ __all__ = [
     "DAMAGE_COLUMN",
     "OTHER_COLUMNS",
     "RECORD_COLUMNS",
+    "ROW_SUFFIXES",
     "STREAM_SUFFIX",
     "Format",
     "format_of",
@@ -54,6 +55,9 @@ _SUFFIXES: dict[str, Format] = {
     ".parquet": "parquet",
     ".pq": "parquet",
 }
+ROW_SUFFIXES = frozenset(_SUFFIXES)
+"""The suffixes of files with rows."""
+
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".lz4", ".zip", ".br"}
 
 

@@ -89,16 +89,19 @@ impl DumpedBatch {
         Ok(batch)
     }
 
+    /// The sequence of the last offset; −1 without one.
+    pub(super) fn last_sequence(&self) -> i32 {
+        match self.header.base_sequence {
+            -1 => -1,
+            sequence => sequence_after(sequence, self.last_offset_delta),
+        }
+    }
+
     fn write_v2_fields(&self, out: &mut Text) {
         let header = &self.header;
-        let last_sequence = if header.base_sequence == -1 {
-            -1
-        } else {
-            sequence_after(header.base_sequence, self.last_offset_delta)
-        };
         out.str("baseOffset: ").int(header.base_offset).str(" lastOffset: ").int(self.last_offset());
         out.str(" count: ").int(header.count.unwrap_or(0)).str(" baseSequence: ").int(header.base_sequence);
-        out.str(" lastSequence: ").int(last_sequence).str(" producerId: ").int(header.producer_id);
+        out.str(" lastSequence: ").int(self.last_sequence()).str(" producerId: ").int(header.producer_id);
         out.str(" producerEpoch: ").int(header.producer_epoch).str(" partitionLeaderEpoch: ");
         out.int(header.leader_epoch).str(" isTransactional: ").bool(header.is_transactional());
         out.str(" isControl: ").bool(header.is_control()).str(" deleteHorizonMs: ");
@@ -106,7 +109,7 @@ impl DumpedBatch {
     }
 
     /// Whether the checksum is that of the batch's bytes. A batch of magic 2 that is smaller than its header never is.
-    fn is_valid(&self, stream: &mut BatchStream) -> Result<bool> {
+    pub(super) fn is_valid(&self, stream: &mut BatchStream) -> Result<bool> {
         let start = if self.is_v2() { 21 } else { 16 };
         if self.is_v2() && (self.place.size as usize) < V2_HEADER {
             return Ok(false);

@@ -71,6 +71,17 @@ impl Decoder {
         Ok(())
     }
 
+    /// The text that [`Decoder::write`] writes.
+    ///
+    /// # Errors
+    /// As [`Decoder::write`].
+    #[cfg(feature = "arrow")]
+    pub(super) fn decode(self, bytes: &[u8]) -> Result<String, Malformed> {
+        let mut out = Text::default();
+        self.write(&mut out, bytes)?;
+        Ok(String::from_utf8_lossy(&out.into_bytes()).into_owned())
+    }
+
     /// Whether [`Decoder::write`] succeeds.
     ///
     /// # Errors

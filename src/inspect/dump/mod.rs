@@ -35,6 +35,8 @@ mod offset_index;
 mod options;
 mod producer_snapshot;
 mod records;
+#[cfg(feature = "arrow")]
+mod rows;
 mod text;
 mod time_index;
 mod transaction_index;
@@ -45,6 +47,8 @@ use std::path::Path;
 pub use decoder::Decoder;
 pub use file_list::dumped_files;
 pub use options::DumpOptions;
+#[cfg(feature = "arrow")]
+pub use rows::{DumpRanges, DumpRows};
 
 use self::dumped_file::{DumpedFile, DumpedKind};
 use self::findings::{FindingLines, Findings};

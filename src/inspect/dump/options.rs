@@ -1,6 +1,10 @@
 //! The options of a dump.
 
 use super::Decoder;
+#[cfg(feature = "arrow")]
+use super::records::DumpedRecord;
+#[cfg(feature = "arrow")]
+use crate::error::Malformed;
 use crate::inspect::internal_topics::MessageParser;
 use crate::types::Interrupt;
 
@@ -73,5 +77,26 @@ impl DumpOptions {
     /// How keys and values are shown.
     pub(super) fn decoders(&self) -> (Decoder, Decoder) {
         (self.key_decoder.unwrap_or_default(), self.value_decoder.unwrap_or_default())
+    }
+    /// Key and value of a record as they are shown; `None` is null, or not shown by the decoder of an internal topic.
+    ///
+    /// # Errors
+    /// [`Malformed`] where Kafka's decoder throws: for too few bytes of a number, a record of an internal topic without a key, and a
+    /// message of an old format that is too short.
+    #[cfg(feature = "arrow")]
+    pub(super) fn contents(
+        &self,
+        record: &DumpedRecord<'_>,
+    ) -> Result<(Option<String>, Option<String>), Malformed> {
+        let (key, value) = (record.key()?, record.value()?);
+        if let Some(parser) = self.message_parser {
+            let parsed = parser.parse(record.offset, key, value);
+            let parsed = parsed.map_err(|missing| Malformed::new("a record with a key", missing.message))?;
+            return Ok((parsed.key, parsed.payload));
+        }
+        let (key_decoder, value_decoder) = self.decoders();
+        let decoded =
+            |decoder: Decoder, bytes: Option<&[u8]>| bytes.map(|bytes| decoder.decode(bytes)).transpose();
+        Ok((decoded(key_decoder, key)?, decoded(value_decoder, value)?))
     }
 }

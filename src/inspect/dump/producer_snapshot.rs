@@ -10,8 +10,8 @@ use crate::record::{crc, i16_at, i32_at, u32_at};
 use crate::state::producers::ProducerEntry;
 use crate::state::producers::snapshot::{COUNT, ENTRIES, ENTRY, VERSION, decode_entry};
 
-/// Bytes that are read at once: whole entries.
-const WINDOW_BYTES: usize = ENTRY * 1024;
+/// Bytes that are read and written at once: whole entries, and few, so that a block does not become much larger than full.
+const WINDOW_BYTES: usize = ENTRY * 64;
 
 /// A snapshot that is being dumped.
 #[derive(Debug)]

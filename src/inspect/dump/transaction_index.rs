@@ -7,8 +7,8 @@ use crate::error::{Malformed, Result};
 use crate::fs::{FileBytes, SystemFile};
 use crate::index::AbortedTransaction;
 
-/// Entries that are read at once.
-const WINDOW_ENTRIES: usize = 1024;
+/// Entries that are read and written at once: few, so that a block does not become much larger than full.
+const WINDOW_ENTRIES: usize = 64;
 
 /// A transaction index that is being dumped.
 #[derive(Debug)]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import json
 import os
 from pathlib import Path
 
 import corpus
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from commands import cordwood
 
@@ -165,3 +169,33 @@ def test_output_to_a_file(tmp_path: Path) -> None:
     out = tmp_path / "dump.txt"
     assert cordwood("dump", LOG, "-o", out).returncode == 0
     assert out.read_text() == cw.dump(LOG).text()
+
+
+def test_rows_in_each_format(tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in cordwood("dump", "--format", "jsonl", LOG).stdout.splitlines()]
+    assert len(rows) == sum(line.startswith("baseOffset: ") for line in cw.dump(LOG).text().splitlines())
+    assert {row["file"] for row in rows} == {str(LOG)}
+    assert all(row["is_valid"] for row in rows)
+    deep = cw.dump(SMALL.path, print_data_log=True).rows(start_offset=90, end_offset=100)
+    table = pa.Table.from_batches(list(deep), schema=deep.schema)
+    assert table["offset"].to_pylist() == list(range(90, 100))
+    for suffix, read in ((".parquet", pq.read_table), (".arrow", lambda path: pa.ipc.open_file(path).read_all())):
+        out = tmp_path / f"rows{suffix}"
+        options = ("--print-data-log", "--start-offset", 90, "--end-offset", 100)
+        done = cordwood("dump", *options, "-o", out, SMALL.path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+        assert read(out).equals(table), suffix
+    found = cordwood(
+        "dump", "--deep-iteration", "--format", "csv", "--until", "2023-11-14T22:13:21Z", SMALL.path
+    ).stdout
+    lines = list(csv.DictReader(found.decode().splitlines()))
+    assert [int(line["offset"]) for line in lines] == list(range(len(lines)))
+    assert 0 < len(lines) < 370
+    assert all(int(line["timestamp"]) < 1_700_000_001_000 for line in lines)
+    assert {line["header_keys"] for line in lines} == {"[]"}
+
+
+def test_ranges_need_rows() -> None:
+    done = cordwood("dump", "--start-offset", 5, LOG)
+    assert done.returncode == 2
+    assert "--format" in done.stderr.decode()

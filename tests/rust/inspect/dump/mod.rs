@@ -1,7 +1,10 @@
 //! The dump, compared with what Kafka's own tool prints.
 
 mod golden;
+mod peer;
 mod recorded;
+#[cfg(feature = "arrow")]
+mod rows;
 
 use std::path::{Path, PathBuf};
 
