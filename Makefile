@@ -19,7 +19,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust rust-without-features python java java-tests random-queries interop oldest-spark loom fuzz fuzz-targets extension release prerequisites clean
+	jar wheel fmt lint compiled rust rust-without-features python java java-tests random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -185,6 +185,9 @@ fmt: $(VENV)/.tools ## format Rust and Python
 	$(CARGO) fmt
 	$(BIN)/ruff check --fix --quiet || true
 	$(BIN)/ruff format
+
+repair-crashes: ## repairs that lose any set of changes at any step, and many mutated logs; ten minutes
+	$(RUST_TESTS) --profile crash --test inspect repair:: -- --ignored
 
 extension: $(VENV)/.extension ## .venv with a build of cordwood for tests, rebuilt if a source changed
 

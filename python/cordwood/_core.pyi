@@ -74,6 +74,14 @@ from cordwood._stubs.rebuild import rebuild_indexes as rebuild_indexes
 from cordwood._stubs.record import Appended as Appended
 from cordwood._stubs.record import FlushMode as FlushMode
 from cordwood._stubs.record import Record as Record
+from cordwood._stubs.repair import CarvedPiece as CarvedPiece
+from cordwood._stubs.repair import CarvedRun as CarvedRun
+from cordwood._stubs.repair import CarveReport as CarveReport
+from cordwood._stubs.repair import LostRange as LostRange
+from cordwood._stubs.repair import RepairAction as RepairAction
+from cordwood._stubs.repair import RepairPlan as RepairPlan
+from cordwood._stubs.repair import carve as carve
+from cordwood._stubs.repair import repair as repair
 from cordwood._stubs.scan import DamagedRange as DamagedRange
 from cordwood._stubs.scan import Records as Records
 from cordwood._stubs.scan import Scan as Scan
@@ -101,6 +109,9 @@ from cordwood._stubs.writer import LogWriter as LogWriter
 __all__ = [
     "AbortedTransaction",
     "Appended",
+    "CarveReport",
+    "CarvedPiece",
+    "CarvedRun",
     "ClusterMetadata",
     "CopyReport",
     "DamagedRange",
@@ -122,6 +133,7 @@ __all__ = [
     "LogDir",
     "LogWriter",
     "LostOffsets",
+    "LostRange",
     "OffsetGap",
     "OffsetIndex",
     "OffsetIndexWriter",
@@ -135,6 +147,8 @@ __all__ = [
     "RecoveryCut",
     "RecoveryPlan",
     "RecoveryRefusal",
+    "RepairAction",
+    "RepairPlan",
     "RetentionPlan",
     "Scan",
     "ScanStats",
@@ -174,6 +188,7 @@ __all__ = [
     "_partition_name",
     "_scan_logs",
     "_watch_directories",
+    "carve",
     "classify",
     "consumer_groups",
     "consumer_offsets",
@@ -185,6 +200,7 @@ __all__ = [
     "plan_kafka_load",
     "plan_retention",
     "rebuild_indexes",
+    "repair",
     "transactions",
     "verify",
 ]

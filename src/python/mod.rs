@@ -40,6 +40,7 @@ mod rebuild;
 mod record;
 mod record_input;
 mod recovery;
+mod repair;
 mod results;
 mod retention;
 mod scan;
@@ -112,6 +113,11 @@ mod core_module {
     #[pymodule_export]
     use super::recovery::{
         PyFileChange, PyRebuiltIndex, PyRecoveryCut, PyRecoveryPlan, PyRecoveryRefusal, PySegmentSplit,
+    };
+    #[pymodule_export]
+    use super::repair::{
+        PyCarveReport, PyCarvedPiece, PyCarvedRun, PyLostRange, PyRepairAction, PyRepairPlan, carve_image,
+        repair_partition,
     };
     #[pymodule_export]
     use super::results::{

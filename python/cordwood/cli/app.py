@@ -9,6 +9,7 @@ import cordwood
 from cordwood.cli import (
     append,
     apply_retention,
+    carve,
     cat,
     completion,
     copy,
@@ -20,6 +21,7 @@ from cordwood.cli import (
     metadata,
     recover,
     reindex,
+    repair,
     report,
     trace,
     transactions,
@@ -58,8 +60,8 @@ def cordwood_(
     """Open Kafka's partition directories without a broker.
 
     Commands that change files print what they would do, and do it with the option that they name, such as --yes.
-    Only append writes at once, and copy to its destination. All others only read, also beside a running broker.
-    Only append, recover, truncate and apply-retention write to them, and copy to its destination.
+    Only append writes at once; copy and carve write to their destination. All others only read, also beside a running
+    broker.
 
     \b
     cordwood ls /var/lib/kafka                          partitions of a data directory
@@ -99,6 +101,8 @@ app.command("copy", rich_help_panel=MEND)(stop_when_unread(copy.copy))
 app.command("verify", rich_help_panel=CHECK)(stop_when_unread(verify.verify))
 app.command("recover", rich_help_panel=MEND)(stop_when_unread(recover.recover))
 app.command("reindex", rich_help_panel=MEND)(stop_when_unread(reindex.reindex))
+app.command("repair", rich_help_panel=MEND)(stop_when_unread(repair.repair))
+app.command("carve", rich_help_panel=MEND)(stop_when_unread(carve.carve))
 app.command("append", rich_help_panel=WRITE)(stop_when_unread(append.append))
 app.command("truncate", rich_help_panel=WRITE)(stop_when_unread(truncate.truncate))
 app.command("apply-retention", rich_help_panel=WRITE)(stop_when_unread(apply_retention.apply_retention))

@@ -36,6 +36,7 @@ __all__ = [
 # options of the commands by the library's argument
 _OPTIONS = {
     "columns": "--columns",
+    "destination": "--into",
     "end_offset": "--end-offset",
     "end_time": "--until",
     "flush": "--flush",

@@ -27,6 +27,7 @@
     reason = "nothing outside this binary sees it"
 )]
 
+mod carve;
 mod copy;
 mod count;
 mod diff;

@@ -108,7 +108,7 @@ fn a_salvage_that_crashes_anywhere_is_completed_by_the_next() {
 }
 
 #[test]
-#[ignore = "takes minutes; `make repair` runs it"]
+#[ignore = "takes minutes; `make repair-crashes` runs it"]
 fn a_repair_that_loses_any_set_of_changes_is_completed_by_the_next() {
     let images =
         explore(RepairPolicy::Salvage, 70, 3, Some(12)) + explore(RepairPolicy::Kafka, 3, 4, Some(12));

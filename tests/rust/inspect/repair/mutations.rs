@@ -148,7 +148,7 @@ proptest! {
     #![proptest_config(fixed_seed(1500))]
 
     #[test]
-    #[ignore = "takes minutes; `make repair` runs it"]
+    #[ignore = "takes minutes; `make repair-crashes` runs it"]
     fn salvage_keeps_every_untouched_batch_of_many_mutated_logs(case in prop::sample::select(&CASES), mutations in mutations()) {
         assert_salvaged(case, &mutations);
     }

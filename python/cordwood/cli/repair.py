@@ -1,0 +1,124 @@
+"""`cordwood repair`: show what a repair of a damaged partition would change, or repair it."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cordwood import RepairPlan
+from cordwood import repair as repair_partition
+from cordwood.cli.exit_codes import FAILED
+from cordwood.cli.path import parse_path
+from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
+from cordwood.cli.terminal import Column, print_json, print_table, print_text
+
+__all__ = ["Policy", "repair"]
+
+_ACTIONS: list[Column] = [("file", "left"), ("change", "text")]
+_LOST: list[Column] = [("file", "left"), ("lost", "text")]
+
+
+class Policy(StrEnum):
+    """The policies, as they are written on the command line."""
+
+    TORN_TAIL = "torn-tail"
+    KAFKA = "kafka"
+    SALVAGE = "salvage"
+
+
+def repair(  # noqa: PLR0913, PLR0917  (its options)
+    path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
+    policy: Annotated[Policy, typer.Option("--policy", help="What is mended.")] = Policy.TORN_TAIL,
+    assignments: Annotated[list[str] | None, SETTINGS] = None,
+    properties: Annotated[Path | None, PROPERTIES] = None,
+    yes: Annotated[
+        bool, typer.Option("--apply", "--yes", help="Repair the partition. Without this, only print the plan.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON document instead of tables.")] = False,
+) -> None:
+    """Repair a damaged partition. Without --apply, only print what would be changed and what would be lost.
+
+    torn-tail cuts a torn write off the end of the log. Any other damage of a .log is an error.
+    salvage takes damaged bytes out and keeps every intact batch. It corrects offsets, lengths and leader epochs where
+    the checksum and the neighbouring batches determine them.
+    kafka cuts the log at the first damage and removes everything after it, as a broker does.
+
+    All of them rebuild wrong indexes and leader epochs, and remove what an interrupted compaction or deletion left. The
+    bytes that are taken out are kept in quarantine/.
+
+    \b
+    cordwood repair orders-0                             print what would be changed
+    cordwood repair orders-0 --policy salvage            and what would be lost
+    cordwood repair orders-0 --policy salvage --apply    change it
+
+    Exit codes: 0 nothing to repair, or repaired; 1 something to repair, or refused.
+    """  # noqa: D301
+    config = settings(properties, assignments)
+    plan = repair_partition(
+        path,
+        policy="torn_tail" if policy is Policy.TORN_TAIL else "kafka" if policy is Policy.KAFKA else "salvage",
+        config=config,
+        dry_run=not yes,
+    )
+    if json:
+        print_json(_document(plan))
+    else:
+        _say(plan)
+    if not (plan.is_clean or plan.is_applied):
+        raise typer.Exit(FAILED)
+
+
+def _document(plan: RepairPlan) -> dict[str, object]:
+    return {
+        "path": plan.path,
+        "policy": plan.policy,
+        "is_clean": plan.is_clean,
+        "is_applied": plan.is_applied,
+        "actions": [
+            {
+                "kind": action.kind,
+                "file": action.file,
+                "start_position": action.start_position,
+                "end_position": action.end_position,
+                "reason": action.reason,
+                "quarantine": action.quarantine,
+            }
+            for action in plan.actions
+        ],
+        "lost_ranges": [
+            {
+                "file": lost.file,
+                "start_position": lost.start_position,
+                "end_position": lost.end_position,
+                "start_offset": lost.start_offset,
+                "end_offset": lost.end_offset,
+                "reason": lost.reason,
+                "quarantine": lost.quarantine,
+            }
+            for lost in plan.lost_ranges
+        ],
+        "lost_bytes": plan.lost_bytes,
+        "kept_batches": plan.kept_batches,
+        "kept_bytes": plan.kept_bytes,
+        "segments": plan.segments,
+        "log_end_offset": plan.log_end_offset,
+    }
+
+
+def _say(plan: RepairPlan) -> None:
+    if plan.is_clean:
+        print_text(f"{plan.path}: nothing to repair; the log ends at offset {plan.log_end_offset}")
+        return
+    words = "the repair changed these files" if plan.is_applied else "a repair would change these files"
+    actions = [[Path(action.file).name, str(action).removeprefix(f"{action.file}: ")] for action in plan.actions]
+    print_table(f"{plan.path}: {words}", _ACTIONS, actions)
+    if plan.lost_ranges:
+        lost = [[Path(lost.file).name, str(lost).removeprefix(f"{lost.file}: ")] for lost in plan.lost_ranges]
+        print_table(f"lost: {plan.lost_bytes} bytes", _LOST, lost)
+    kept = (
+        f"{plan.kept_batches} batches are kept ({plan.kept_bytes} bytes); the log ends at offset {plan.log_end_offset}"
+    )
+    print_text(kept)
+    if not plan.is_applied:
+        print_text("nothing was written; add --apply to repair the partition", style="dim")
