@@ -69,6 +69,7 @@ pub struct Replica {
 
 /// Records that are the same, in batches that are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(clippy::struct_excessive_bools, reason = "they are independent")]
 pub struct OtherForm {
     /// The first such offset.
     pub offset: i64,
@@ -223,14 +224,18 @@ impl Difference {
                     self.first = Some(self.damage(a, b));
                     return Ok(());
                 }
-                (Next::End, Next::Record(offset)) => return self.stop(a, b, offset, DifferentField::Record),
-                (Next::Record(offset), Next::End) => return self.stop(a, b, offset, DifferentField::Record),
+                (Next::End, Next::Record(offset)) | (Next::Record(offset), Next::End) => {
+                    self.stop(a, b, offset, DifferentField::Record);
+                    return Ok(());
+                }
                 (Next::Record(one), Next::Record(other)) if one != other => {
-                    return self.stop(a, b, one.min(other), DifferentField::Record);
+                    self.stop(a, b, one.min(other), DifferentField::Record);
+                    return Ok(());
                 }
                 (Next::Record(offset), Next::Record(_)) => {
                     if let Some(field) = a.different_field(b) {
-                        return self.stop(a, b, offset, field);
+                        self.stop(a, b, offset, field);
+                        return Ok(());
                     }
                     self.same_records += 1;
                     if let Some(form) = self.other_form.is_none().then(|| a.other_form(b, offset)).flatten() {
@@ -244,7 +249,7 @@ impl Difference {
     }
 
     /// Ends the comparison at a difference of records.
-    fn stop(&mut self, a: &Side, b: &Side, offset: i64, field: DifferentField) -> Result<()> {
+    fn stop(&mut self, a: &Side, b: &Side, offset: i64, field: DifferentField) {
         let places = [a.place(offset), b.place(offset)];
         let is_explained = self.replicas.iter().any(|replica| {
             replica.truncated_to.is_some_and(|to| to <= offset && to < replica.log_end_offset)
@@ -252,7 +257,6 @@ impl Difference {
         let cause = if is_explained { DifferenceCause::Epochs } else { DifferenceCause::Unknown };
         self.end_offset = offset;
         self.first = Some(FirstDifference { offset, field, cause, places, damage: [None, None] });
-        Ok(())
     }
 
     fn damage(&mut self, a: &Side, b: &Side) -> FirstDifference {

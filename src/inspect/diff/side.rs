@@ -97,7 +97,7 @@ impl Side {
             }
             // damage after the range, such as a torn write at the end of the log
             Some(ScanStep::DamagedRange(range)) if range.start_offset >= self.end_offset => {
-                self.is_at_end = true
+                self.is_at_end = true;
             }
             Some(ScanStep::DamagedRange(range)) => self.damage = Some(range),
         }
@@ -135,17 +135,13 @@ impl Side {
         }
         self.is_new = false;
         let record = self.scan.next_record()?.map(Kept::of);
-        Ok(match record {
-            Some(record) => {
-                let offset = record.offset;
-                self.record = Some(record);
-                Next::Record(offset)
-            }
-            None => {
-                self.batch = None;
-                Next::NoneInBatch
-            }
-        })
+        let Some(record) = record else {
+            self.batch = None;
+            return Ok(Next::NoneInBatch);
+        };
+        let offset = record.offset;
+        self.record = Some(record);
+        Ok(Next::Record(offset))
     }
 
     /// Goes on after the record.

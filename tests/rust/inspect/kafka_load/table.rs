@@ -103,8 +103,9 @@ fn as_open(load: &KafkaLoad) -> Value {
 }
 
 fn add_log(line: &mut Value, load: &KafkaLoad, log: &LoadedLog) {
+    let is_log = |name: &str| Path::new(name).extension().is_some_and(|extension| extension == "log");
     let before: u64 =
-        load.files.iter().filter(|file| file.name.ends_with(".log")).filter_map(|file| file.old_size).sum();
+        load.files.iter().filter(|file| is_log(&file.name)).filter_map(|file| file.old_size).sum();
     let after: u64 = log.segments.iter().map(|segment| segment.size).sum();
     line["logStartOffset"] = log.log_start_offset.into();
     line["logEndOffset"] = log.log_end_offset.into();
