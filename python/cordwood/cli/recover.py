@@ -35,8 +35,7 @@ def recover(
 ) -> None:
     """Recover a log after a crash. Without --yes, only print what would be changed.
 
-    A log with producer ids cannot be recovered yet; the plan is printed, and the exit code is 1. What a broker would do
-    instead is printed by cordwood verify --as-kafka.
+    A log with producer ids cannot be recovered yet; the plan is printed, and the exit code is 1.
 
     Recovery cuts a torn write off the end of the log and keeps its bytes in quarantine/, rebuilds missing and wrong
     indexes, and finishes or undoes an interrupted compaction. Opening a log for writing does the same.
