@@ -102,7 +102,7 @@ impl StagedLog {
             Contents::Linked => None,
             Contents::Written(file) => Some(file.clone()),
             Contents::Compared(file) => {
-                let same = self.bytes_in_common(file)?;
+                let same = self.equal_bytes(file)?;
                 if same == self.buffer.len() {
                     None
                 } else if self.is_final {
@@ -129,7 +129,7 @@ impl StagedLog {
     }
 
     /// The number of bytes at the start of the buffer that the file has at the same position.
-    fn bytes_in_common(&self, file: &SystemFile) -> Result<usize> {
+    fn equal_bytes(&self, file: &SystemFile) -> Result<usize> {
         let left = usize::try_from(file.size().saturating_sub(self.done)).unwrap_or(usize::MAX);
         let mut existing = vec![0; left.min(self.buffer.len())];
         file.read_exact_at(self.done, &mut existing)?;
