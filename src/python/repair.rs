@@ -144,7 +144,11 @@ value_class! {
 
 #[doc = stub_doc!(repair)]
 #[pyfunction]
-#[pyo3(name = "repair", signature = (path, *, policy=LEFT_OUT, config=None, dry_run=LEFT_OUT))]
+#[pyo3(
+    name = "repair",
+    signature = (path, *, policy=LEFT_OUT, config=None, dry_run=LEFT_OUT),
+    text_signature = "(path, *, policy='torn_tail', config=None, dry_run=True)"
+)]
 pub(super) fn repair_partition(
     py: Python<'_>,
     path: &Bound<'_, PyAny>,
@@ -164,7 +168,11 @@ pub(super) fn repair_partition(
 
 #[doc = stub_doc!(carve)]
 #[pyfunction]
-#[pyo3(name = "carve", signature = (image, destination=None, *, min_records=LEFT_OUT))]
+#[pyo3(
+    name = "carve",
+    signature = (image, destination=None, *, min_records=LEFT_OUT),
+    text_signature = "(image, destination=None, *, min_records=1)"
+)]
 pub(super) fn carve_image(
     py: Python<'_>,
     image: &Bound<'_, PyAny>,
