@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 import cordwood
-from cordwood import CopyReport
+from cordwood import ConfigError, CopyReport
+from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
@@ -56,19 +57,25 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     """  # noqa: D301
     if on_damage not in {"raise", "skip"}:
         raise typer.BadParameter(f"expected raise or skip, found {on_damage!r}", param_hint="--on-damage")
-    with byte_progress(None, to_file=True) as progress:
-        report = cordwood.copy(
-            source,
-            destination,
-            start_offset=start_offset,
-            end_offset=end_offset,
-            start_time=None if since is None else parse(since),
-            end_time=None if until is None else parse(until),
-            on_damage="skip" if on_damage == "skip" else "raise",
-            hard_links=link,
-            topics=topic,
-            progress=progress,
-        )
+    try:
+        with byte_progress(None, to_file=True) as progress:
+            report = cordwood.copy(
+                source,
+                destination,
+                start_offset=start_offset,
+                end_offset=end_offset,
+                start_time=None if since is None else parse(since),
+                end_time=None if until is None else parse(until),
+                on_damage="skip" if on_damage == "skip" else "raise",
+                hard_links=link,
+                topics=topic,
+                progress=progress,
+            )
+    except ConfigError as error:
+        if error.argument != "destination":
+            raise
+        # an argument here, and an option of other commands
+        raise UsageError(f"destination: expected {error.expected}, found {error.found}") from None
     if json:
         print_json(_document(report))
     else:
