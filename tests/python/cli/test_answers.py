@@ -90,9 +90,10 @@ def test_ls_shows_a_partition_that_was_just_created(command: Command, tmp_path: 
     (data / "cities-2").mkdir()
     code, out, error = command("ls", data)
     assert (code, error) == (0, "")
-    assert re.search(r"(?m)^cities-2 +0 B +0 +no segment yet", out)
+    assert re.search(r"(?m)^cities-2 +0 B +0 B +0 +none +unchecked +no segment yet", out)
     entry = next(e for e in json.loads(command("ls", data, "--json")[1])["partitions"] if e["name"] == "cities-2")
-    assert entry == {"name": "cities-2", "size": 0, "segments": 0}
+    assert (entry["size"], entry["segments"], entry["files"], entry["modified"]) == (0, 0, 0, None)
+    assert "log_end_offset" not in entry
     assert command("ls", data / "cities-2")[0] == 1
     for file in (data / "cities-0").glob("*.log"):
         file.unlink()

@@ -15,7 +15,7 @@ from cli.test_output import OFFSETS, SMALL, left_behind, offsets
 # Writes something, prints "begun", and then waits in a system call or runs in a loop.
 STUCK = """
 import itertools, signal, sys
-import cordwood.cli.cat as cat
+import cordwood.cli.text_output as text_output
 from cordwood.cli import main
 
 # the parent process may have ignored them
@@ -31,7 +31,7 @@ def stuck(blocks, out):
     for _ in itertools.cycle(blocks):
         pass
 
-cat.write_lines = stuck
+text_output.write_lines = stuck
 sys.exit(main(["cat", sys.argv[1], "-o", sys.argv[2]]))
 """
 
@@ -64,10 +64,10 @@ def test_an_ignored_signal_stays_ignored(tmp_path: Path, script_environment: dic
     """As under nohup."""
     script = write_script(
         tmp_path,
-        "import os, signal, sys\nimport cordwood.cli.cat as cat\nfrom cordwood.cli import main\n"
-        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nwrite = cat.write_lines\n"
+        "import os, signal, sys\nimport cordwood.cli.text_output as text_output\nfrom cordwood.cli import main\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\nwrite = text_output.write_lines\n"
         "def hung_up(blocks, out):\n    os.kill(os.getpid(), signal.SIGHUP)\n    write(blocks, out)\n"
-        "cat.write_lines = hung_up\nprint(main(['cat', sys.argv[1], '-o', sys.argv[2]]))\n",
+        "text_output.write_lines = hung_up\nprint(main(['cat', sys.argv[1], '-o', sys.argv[2]]))\n",
     )
     done = run(script, SMALL.path, tmp_path / "out.jsonl", env=script_environment)
     assert done.stdout == "0\n"

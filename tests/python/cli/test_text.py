@@ -150,7 +150,8 @@ def test_arguments_for_arrow_do_not_change_the_text() -> None:
 
 def test_a_format_that_does_not_exist_is_named() -> None:
     scan = cw.Log(PLAIN).scan()
-    with pytest.raises(cw.ConfigError, match=r'^text_format: expected "jsonl" or "csv" or "terminal_csv", found "xml"'):
+    wanted = r'^text_format: expected "jsonl" or "csv" or "terminal_csv" or "raw" or "terminal_raw", found "xml"'
+    with pytest.raises(cw.ConfigError, match=wanted):
         text_twin.joined(scan, "xml")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"^text_format: expected .*, found int"):
         text_twin.joined(scan, 5)  # type: ignore[arg-type]
