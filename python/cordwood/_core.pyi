@@ -22,6 +22,12 @@ from cordwood._stubs.cat import _Zone as _Zone
 from cordwood._stubs.copies import CopyReport as CopyReport
 from cordwood._stubs.copies import copy as copy
 from cordwood._stubs.count import _Counter as _Counter
+from cordwood._stubs.diff import Difference as Difference
+from cordwood._stubs.diff import FirstDifference as FirstDifference
+from cordwood._stubs.diff import OtherForm as OtherForm
+from cordwood._stubs.diff import RecordPlace as RecordPlace
+from cordwood._stubs.diff import Replica as Replica
+from cordwood._stubs.diff import diff as diff
 from cordwood._stubs.directory import LogDir as LogDir
 from cordwood._stubs.directory import PathInfo as PathInfo
 from cordwood._stubs.directory import classify as classify
@@ -116,10 +122,12 @@ __all__ = [
     "CopyReport",
     "DamagedRange",
     "DerivedFile",
+    "Difference",
     "Dump",
     "DumpRows",
     "FileChange",
     "Finding",
+    "FirstDifference",
     "FlushMode",
     "KafkaLoad",
     "LoadAction",
@@ -138,17 +146,20 @@ __all__ = [
     "OffsetIndex",
     "OffsetIndexWriter",
     "OffsetPosition",
+    "OtherForm",
     "PathInfo",
     "PlannedSegment",
     "RebuildReport",
     "RebuiltIndex",
     "Record",
+    "RecordPlace",
     "Records",
     "RecoveryCut",
     "RecoveryPlan",
     "RecoveryRefusal",
     "RepairAction",
     "RepairPlan",
+    "Replica",
     "RetentionPlan",
     "Scan",
     "ScanStats",
@@ -193,6 +204,7 @@ __all__ = [
     "consumer_groups",
     "consumer_offsets",
     "copy",
+    "diff",
     "dump",
     "metadata",
     "metadata_records",

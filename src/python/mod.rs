@@ -17,6 +17,7 @@ mod cat;
 mod config;
 mod copy;
 mod count;
+mod diff;
 mod dir;
 mod dump;
 mod enter;
@@ -72,6 +73,8 @@ mod core_module {
     use super::copy::{PyCopyReport, copy};
     #[pymodule_export]
     use super::count::PyCounter;
+    #[pymodule_export]
+    use super::diff::{PyDifference, PyFirstDifference, PyOtherForm, PyRecordPlace, PyReplica, diff};
     #[pymodule_export]
     use super::dir::PyLogDir;
     #[pymodule_export]

@@ -14,6 +14,7 @@ from cordwood.cli import (
     completion,
     copy,
     count,
+    diff,
     dump,
     find,
     groups,
@@ -99,6 +100,7 @@ app.command("report", rich_help_panel=LOOK)(stop_when_unread(report.report))
 app.command("completion", rich_help_panel=LOOK)(stop_when_unread(completion.completion))
 app.command("copy", rich_help_panel=MEND)(stop_when_unread(copy.copy))
 app.command("verify", rich_help_panel=CHECK)(stop_when_unread(verify.verify))
+app.command("diff", rich_help_panel=CHECK)(stop_when_unread(diff.diff))
 app.command("recover", rich_help_panel=MEND)(stop_when_unread(recover.recover))
 app.command("reindex", rich_help_panel=MEND)(stop_when_unread(reindex.reindex))
 app.command("repair", rich_help_panel=MEND)(stop_when_unread(repair.repair))

@@ -35,6 +35,7 @@ __all__ = [
 
 # options of the commands by the library's argument
 _OPTIONS = {
+    "clean": "--clean or --unclean",
     "columns": "--columns",
     "destination": "--into",
     "end_offset": "--end-offset",

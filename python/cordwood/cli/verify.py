@@ -14,7 +14,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColu
 
 import cordwood
 from cordwood import Finding, Verification
-from cordwood.cli.exit_codes import FAILED
+from cordwood.cli.exit_codes import FAILED, UsageError
+from cordwood.cli.kafka_load import print_kafka_loads
 from cordwood.cli.path import parse_path
 from cordwood.cli.terminal import bytes_in_words, print_text, several
 
@@ -46,7 +47,19 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     explain: Annotated[
         bool, typer.Option("--explain", help="After each finding, what Kafka would do and what to do.")
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="JSON lines: one for each finding, and a summary.")] = False,
+    as_kafka: Annotated[
+        bool, typer.Option("--as-kafka", help="Instead: what a broker does when it opens the partitions.")
+    ] = False,
+    clean: Annotated[
+        bool | None,
+        typer.Option(
+            "--clean/--unclean",
+            help="With --as-kafka: how the broker was stopped. By default as the marker in the data directory says.",
+        ),
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="JSON lines: one for each finding, and a summary; or one for each partition.")
+    ] = False,
 ) -> None:
     """Check partitions: structure, checksums, indexes, snapshots, epochs, checkpoints, names.
 
@@ -54,16 +67,30 @@ def verify(  # noqa: PLR0913, PLR0917  (the options of the command)
     expected and what was found. An error means that records are damaged or missing, or that a file misleads Kafka; a
     warning, that something is missing or left over; info breaks no rule.
 
+    --as-kafka prints what a broker of Kafka 4.3.1 does when it opens the partitions: the files that it cuts, deletes,
+    rebuilds and writes, the records that it loses or hides, the damage that it accepts, and the offsets of the log
+    afterwards, or why it fails.
+
     \b
     cordwood verify /var/lib/kafka/orders-0             one partition
     cordwood verify /var/lib/kafka --threads 4          all partitions of a data directory
     cordwood verify orders-0 --explain                  what Kafka would do with each finding, and what to do
     cordwood verify /var/lib/kafka --resume done.jsonl  stop it with Ctrl-C, run it again: it continues
     cordwood verify orders-0 --json | jq -r 'select(.severity == "error") | .file'
+    cordwood verify orders-0 --as-kafka --unclean       what a broker does with it after a crash
 
     \b
     Exit codes: 0 intact (there may be warnings), 1 errors were found, 2 wrong usage, 130 Ctrl-C.
+    With --as-kafka: 0 the broker keeps all records (there may be warnings), 1 it cuts or hides some, or fails.
     """  # noqa: D301
+    if as_kafka:
+        if deep or threads != 1 or resume is not None or quiet or explain:
+            raise UsageError("--as-kafka: expected no --deep, --threads, --resume, --quiet or --explain with it")
+        if not print_kafka_loads(paths, clean=clean, json=json):
+            raise typer.Exit(FAILED)
+        return
+    if clean is not None:
+        raise UsageError("--clean and --unclean: expected --as-kafka with them")
     with _progress() as progress:
         found = cordwood.verify(
             [str(path) for path in paths],

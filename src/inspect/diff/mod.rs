@@ -13,7 +13,7 @@ mod side;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
-use crate::log::{Log, LogOptions, ScanOptions};
+use crate::log::{DamagedRange, Log, LogOptions, ScanOptions};
 use crate::types::{Interrupt, Io};
 use side::{Next, Side};
 
@@ -149,17 +149,26 @@ pub struct FirstDifference {
     pub cause: DifferenceCause,
     /// The record in each replica; `None` where there is none or its bytes are damaged.
     pub places: [Option<RecordPlace>; 2],
+    /// The position in each file of the first byte after the checksums in which the two batches differ; `None` if the batches do
+    /// not begin at the same offset, or one of them is damaged.
+    pub different_byte: Option<[u64; 2]>,
     /// What is wrong with the bytes of each replica; `None` for one that is not damaged there.
-    pub damage: [Option<String>; 2],
+    pub damage: [Option<DamagedRange>; 2],
 }
 
 impl Difference {
     /// Compares two partition directories. Nothing is changed. *Memory*: a batch of each and its records.
     ///
     /// # Errors
-    /// [`Error::Config`] if the replicas have no offset of the range in common; [`Error::LogNotFound`]; [`Error::Io`];
+    /// [`Error::Config`] for a negative offset, and if the replicas have no offset of the range in common; [`Error::LogNotFound`]; [`Error::Io`];
     /// [`Error::LogChanged`]; [`Error::Interrupted`].
     pub fn between(a: &Path, b: &Path, options: &DiffOptions) -> Result<Self> {
+        for (argument, given) in [("start_offset", options.start_offset), ("end_offset", options.end_offset)]
+        {
+            if let Some(offset) = given.filter(|offset| *offset < 0) {
+                return Err(Error::config(argument, "an offset from 0 to 2^63 - 1", offset.to_string()));
+            }
+        }
         let open = |path| {
             let options = LogOptions { io: Io::Pread, interrupt: options.interrupt, ..LogOptions::default() };
             Log::open(path, options)
@@ -169,12 +178,21 @@ impl Difference {
         let [one, other] = &replicas;
         let first = one.log_start_offset.max(other.log_start_offset);
         let end = one.log_end_offset.min(other.log_end_offset);
+        if first > end {
+            let offsets = |replica: &Replica| {
+                format!("offsets {} to {} (exclusive)", replica.log_start_offset, replica.log_end_offset)
+            };
+            let expected =
+                format!("a replica that has offsets in common with the other one, {}", offsets(one));
+            return Err(Error::config("b", expected, offsets(other)));
+        }
         let start_offset = options.start_offset.unwrap_or(first).max(first);
         let end_offset = options.end_offset.unwrap_or(end).min(end);
         if start_offset > end_offset {
             let expected = format!("offsets that both replicas have: {first} to {end} (exclusive)");
             let found = format!("offsets {start_offset} to {end_offset}");
-            return Err(Error::config("start_offset", expected, found));
+            let argument = if options.start_offset.is_some() { "start_offset" } else { "end_offset" };
+            return Err(Error::config(argument, expected, found));
         }
         let mut found = Self {
             replicas,
@@ -225,17 +243,14 @@ impl Difference {
                     return Ok(());
                 }
                 (Next::End, Next::Record(offset)) | (Next::Record(offset), Next::End) => {
-                    self.stop(a, b, offset, DifferentField::Record);
-                    return Ok(());
+                    return self.stop(a, b, offset, DifferentField::Record);
                 }
                 (Next::Record(one), Next::Record(other)) if one != other => {
-                    self.stop(a, b, one.min(other), DifferentField::Record);
-                    return Ok(());
+                    return self.stop(a, b, one.min(other), DifferentField::Record);
                 }
                 (Next::Record(offset), Next::Record(_)) => {
                     if let Some(field) = a.different_field(b) {
-                        self.stop(a, b, offset, field);
-                        return Ok(());
+                        return self.stop(a, b, offset, field);
                     }
                     self.same_records += 1;
                     if let Some(form) = self.other_form.is_none().then(|| a.other_form(b, offset)).flatten() {
@@ -249,14 +264,17 @@ impl Difference {
     }
 
     /// Ends the comparison at a difference of records.
-    fn stop(&mut self, a: &Side, b: &Side, offset: i64, field: DifferentField) {
+    fn stop(&mut self, a: &mut Side, b: &mut Side, offset: i64, field: DifferentField) -> Result<()> {
         let places = [a.place(offset), b.place(offset)];
         let is_explained = self.replicas.iter().any(|replica| {
             replica.truncated_to.is_some_and(|to| to <= offset && to < replica.log_end_offset)
         });
         let cause = if is_explained { DifferenceCause::Epochs } else { DifferenceCause::Unknown };
         self.end_offset = offset;
-        self.first = Some(FirstDifference { offset, field, cause, places, damage: [None, None] });
+        let different_byte = a.different_byte(b)?;
+        self.first =
+            Some(FirstDifference { offset, field, cause, places, different_byte, damage: [None, None] });
+        Ok(())
     }
 
     fn damage(&mut self, a: &Side, b: &Side) -> FirstDifference {
@@ -268,7 +286,8 @@ impl Difference {
             field: DifferentField::Damage,
             cause: DifferenceCause::Damage,
             places: [a.place(offset), b.place(offset)],
-            damage: [a.damage_words(), b.damage_words()],
+            different_byte: None,
+            damage: [a.damage(), b.damage()],
         }
     }
 }

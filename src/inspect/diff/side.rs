@@ -10,6 +10,10 @@ use crate::record::{BatchHeader, RecordRef};
 use crate::segment::Batch;
 use crate::types::TimestampType;
 
+/// The first byte of a batch that its checksum covers: version 2, and versions 0 and 1.
+const V2_CHECKED_FROM: usize = 21;
+const V1_CHECKED_FROM: usize = 16;
+
 /// Where a record is, and what it has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct RecordPlace {
@@ -202,13 +206,24 @@ impl Side {
         self.damage.as_ref().map(|damage| damage.start_offset.min(self.end_offset))
     }
 
-    pub(super) fn damage_words(&self) -> Option<String> {
-        let damage = self.damage.as_ref()?;
-        let DamagedRange { file, start_position, end_position, reason, .. } = damage;
-        Some(format!(
-            "{} is damaged from position {start_position} to {end_position}: {reason}",
-            file.display()
-        ))
+    /// The damage that ended the reading.
+    pub(super) fn damage(&self) -> Option<DamagedRange> {
+        self.damage.clone()
+    }
+
+    /// The positions in both files of the first byte after the checksums in which the two batches differ, which is their end if one is
+    /// the beginning of the other; none unless both batches begin at the same offset in the same version.
+    pub(super) fn different_byte(&mut self, other: &mut Self) -> Result<Option<[u64; 2]>> {
+        let (Some(one), Some(two)) = (&self.batch, &other.batch) else { return Ok(None) };
+        let start = |batch: &Batch| (batch.header.base_offset, batch.header.magic);
+        if start(one) != start(two) {
+            return Ok(None);
+        }
+        let positions = [one.position, two.position];
+        let checked_from = if one.header.magic == 2 { V2_CHECKED_FROM } else { V1_CHECKED_FROM };
+        let pairs = self.scan.batch_bytes()?.iter().zip(other.scan.batch_bytes()?);
+        let same = pairs.skip(checked_from).take_while(|(one, two)| one == two).count();
+        Ok(Some(positions.map(|position| position + (checked_from + same) as u64)))
     }
 }
 

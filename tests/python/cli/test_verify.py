@@ -1,6 +1,7 @@
 """`cordwood verify`: lines, exit codes, JSON, the journal."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +15,7 @@ import cordwood as cw
 pytest.importorskip("typer")
 
 PLAIN = corpus.GOLDEN / "01-plain" / "orders-0"
+TORN = corpus.GOLDEN / "damaged" / "torn-last-byte" / "tickets-0"
 DAMAGED = corpus.GOLDEN / "damaged" / "flip-record" / "tickets-0"
 
 
@@ -98,3 +100,80 @@ def test_a_journal_inside_the_partition_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "outside the directories that are verified" in done.stderr
     assert not (partition / "journal").exists()
+
+
+def test_as_kafka_shows_what_an_unclean_start_cuts() -> None:
+    done = verify(TORN, "--as-kafka", "--unclean")
+    assert done.returncode == 1
+    assert f"{TORN.absolute()}: a broker of Kafka 4.3.1 opens it after an unclean shutdown" in done.stdout
+    assert re.search(r"(?m)^00000000000000000285\.log +cut from 10290 to 10098 bytes: 192 bytes lost", done.stdout)
+    assert done.stdout.splitlines()[-1] == (
+        "afterwards the log starts at offset 0 and ends at offset 369, in 4 segments"
+    )
+
+
+def test_as_kafka_shows_what_a_clean_start_hides() -> None:
+    done = verify(TORN, "--as-kafka", "--clean")
+    assert done.returncode == 1
+    assert "offsets 285 to 369 (exclusive) are hidden: the log ends below them" in done.stdout
+    assert "ends at offset 285" in done.stdout
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_as_kafka_json_has_the_fields_of_the_plan(clean: bool) -> None:
+    done = verify(TORN, "--as-kafka", "--clean" if clean else "--unclean", "--json")
+    document = json.loads(done.stdout)
+    load = cw.plan_kafka_load(TORN, clean=clean)
+    assert load.log is not None
+    assert document["path"] == load.path
+    assert (document["is_clean"], document["closed_cleanly"]) == (False, clean)
+    assert document["bytes_cut"] == load.bytes_cut
+    assert [action["file"] for action in document["actions"]] == [action.file for action in load.actions]
+    assert [lost["start_offset"] for lost in document["lost_offsets"]] == ([285] if clean else [])
+    assert [warning["kind"] for warning in document["warnings"]] == [warning.kind for warning in load.warnings]
+    assert document["log"]["log_end_offset"] == load.log.log_end_offset == (285 if clean else 369)
+
+
+def test_as_kafka_of_intact_and_of_failing_partitions() -> None:
+    for option in ("--clean", "--unclean"):
+        assert verify(PLAIN, "--as-kafka", option).returncode == 0
+    failing = corpus.GOLDEN / "damaged" / "epochs-count" / "elections-0"
+    done = verify(PLAIN, failing, "--as-kafka", "--clean")
+    assert done.returncode == 1
+    assert "the loading fails: " in done.stdout
+    documents = [
+        json.loads(line) for line in verify(PLAIN, failing, "--as-kafka", "--clean", "--json").stdout.splitlines()
+    ]
+    assert [document["failure"] is None for document in documents] == [True, False]
+    assert [document["log"] is None for document in documents] == [False, True]
+
+
+def test_as_kafka_takes_the_shutdown_from_the_marker_of_the_data_directory(tmp_path: Path) -> None:
+    shutil.copytree(corpus.GOLDEN / "16-data-dir", tmp_path / "data")
+    data = tmp_path / "data"
+    marker = data / ".kafka_cleanshutdown"
+    for is_clean in (True, False):
+        marker.unlink(missing_ok=True)
+        if is_clean:
+            marker.write_text('{"version":0,"brokerEpoch":-1}')
+        # a partition that is also in the data directory is shown once
+        done = verify(data, data / "cities-0", "--as-kafka", "--json")
+        documents = [json.loads(line) for line in done.stdout.splitlines()]
+        assert [Path(document["path"]).name for document in documents] == list(cw.LogDir(data, include=["future"]))
+        assert {document["closed_cleanly"] for document in documents} == {is_clean}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([TORN, "--clean"], "--clean and --unclean: expected --as-kafka with them"),
+        ([TORN, "--as-kafka", "--clean", "--deep"], "--as-kafka: expected no --deep"),
+        ([TORN, "--as-kafka", "--clean", "--quiet"], "--as-kafka: expected no --deep"),
+        ([TORN, "--as-kafka"], "--clean or --unclean: expected "),
+        ([TORN / "00000000000000000285.log", "--as-kafka"], "--as-kafka expects a partition directory"),
+    ],
+)
+def test_wrong_usage_of_as_kafka(arguments: list[object], said: str) -> None:
+    done = verify(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr

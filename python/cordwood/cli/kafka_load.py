@@ -1,0 +1,123 @@
+"""What a broker would do when it opens partitions: `cordwood verify --as-kafka`."""
+
+import json as json_module
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import cordwood
+from cordwood import KafkaLoad, LoadAction, LogDir
+from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.terminal import Column, print_table, print_text, several
+
+__all__ = ["print_kafka_loads"]
+
+_COLUMNS: list[Column] = [("file", "left"), ("what the broker does", "text")]
+
+
+def print_kafka_loads(paths: Sequence[Path], *, clean: bool | None, json: bool) -> bool:
+    """Print the plan of each partition. Return whether all are loaded and no byte of a record is cut or hidden.
+
+    Damage that a broker accepts is a warning; it loses nothing by itself.
+    """
+    is_whole = True
+    for path in _partitions(paths):
+        load = cordwood.plan_kafka_load(path, clean=clean)
+        is_whole &= load.failure is None and not load.lost_offsets and load.bytes_cut == 0
+        if json:
+            sys.stdout.write(json_module.dumps(_fields(load)) + "\n")
+        else:
+            _say(load)
+    return is_whole
+
+
+def _partitions(paths: Sequence[Path]) -> list[Path]:
+    """Return the partition directories, each once; of a data directory the live and future ones."""
+    found: dict[str, Path] = {}
+    for path in paths:
+        kind = cordwood.classify(path).kind
+        if kind == "data_directory":
+            directories = [path / name for name in LogDir(path, include=["future"])]
+        elif kind == "partition":
+            directories = [path]
+        else:
+            raise UsageError(f"{path}: --as-kafka expects a partition directory or a data directory")
+        found |= {str(directory.absolute()): directory for directory in directories}
+    return list(found.values())
+
+
+def _fields(load: KafkaLoad) -> dict[str, object]:
+    log, failure = load.log, load.failure
+    return {
+        "path": load.path,
+        "closed_cleanly": load.closed_cleanly,
+        "recovery_point": load.recovery_point,
+        "log_start_offset": load.log_start_offset,
+        "is_clean": load.is_clean,
+        "bytes_cut": load.bytes_cut,
+        "actions": [_action_fields(action) for action in load.actions],
+        "lost_offsets": [
+            {"start_offset": lost.start_offset, "end_offset": lost.end_offset, "is_hidden": lost.is_hidden}
+            for lost in load.lost_offsets
+        ],
+        "warnings": [
+            {"kind": warning.kind, "file": warning.file, "position": warning.position, "size": warning.size}
+            for warning in load.warnings
+        ],
+        "failure": failure
+        and {
+            "kind": failure.kind,
+            "exception": failure.exception,
+            "file": failure.file,
+            "reason": failure.reason,
+            "takes_directory_offline": failure.takes_directory_offline,
+        },
+        "log": log
+        and {
+            "log_start_offset": log.log_start_offset,
+            "log_end_offset": log.log_end_offset,
+            "recovery_point": log.recovery_point,
+            "last_stable_offset": log.last_stable_offset,
+            "segments": [segment.base_offset for segment in log.segments],
+            "leader_epochs": log.leader_epochs,
+            "producer_ids": log.producer_ids,
+        },
+    }
+
+
+def _action_fields(action: LoadAction) -> dict[str, object]:
+    return {
+        "kind": action.kind,
+        "file": action.file,
+        "new_file": action.new_file,
+        "reason": action.reason,
+        "old_size": action.old_size,
+        "new_size": action.new_size,
+        "is_changed": action.is_changed,
+    }
+
+
+def _say(load: KafkaLoad) -> None:
+    shutdown = "a clean" if load.closed_cleanly else "an unclean"
+    title = f"{load.path}: a broker of Kafka 4.3.1 opens it after {shutdown} shutdown"
+    shown = [action for action in load.actions if action.is_changed or action.kind == "rename"]
+    if shown:
+        rows = [[action.file, str(action).removeprefix(f"{action.file}: ")] for action in shown]
+        print_table(title, _COLUMNS, rows)
+    else:
+        print_text(f"{title}: no file changes")
+    same = len(load.actions) - len(shown)
+    if same:
+        print_text(f"and writes {several(same, 'file')} with the same bytes", style="dim")
+    for lost in load.lost_offsets:
+        print_text(str(lost), style="red")
+    for warning in load.warnings:
+        print_text(str(warning), style="yellow")
+    if load.failure is not None:
+        print_text(f"the loading fails: {load.failure}", style="red")
+    elif load.log is not None:
+        log = load.log
+        print_text(
+            f"afterwards the log starts at offset {log.log_start_offset} and ends at offset {log.log_end_offset}, "
+            f"in {several(len(log.segments), 'segment')}"
+        )
