@@ -40,7 +40,7 @@ def test_bash_completes_commands_options_and_values(shell_environment: dict[str,
     def offered(*words: str) -> list[str]:
         return completed(shell_environment, tmp_path, *words)
 
-    assert offered("tr") == ["trace", "truncate"]
+    assert offered("app") == ["append", "apply-retention"]
     assert offered("cat", "--key") == ["--key", "--key-prefix"]
     assert offered("cat", "--format", "") == ["jsonl", "csv", "arrow", "parquet"]
     assert offered("count", "--by", "h") == ["hour"]
@@ -68,9 +68,9 @@ def test_the_scripts_of_other_shells_are_accepted_by_them(
     script.write_text(out)
     subprocess.run([program, "-n", str(script)], check=True)
     if shell == "fish":
-        line = f"source {script}; complete -C 'cordwood tr'"
+        line = f"source {script}; complete -C 'cordwood app'"
         done = subprocess.run([program, "-c", line], env=shell_environment, capture_output=True, text=True, check=True)
-        assert [text.split("\t")[0] for text in done.stdout.splitlines()] == ["trace", "truncate"]
+        assert [text.split("\t")[0] for text in done.stdout.splitlines()] == ["append", "apply-retention"]
 
 
 def test_other_shells_are_refused(command: Command) -> None:

@@ -123,5 +123,5 @@ def test_the_top_help_answers_questions_and_lists_all_commands(command: Command)
             continue
         assert re.search(rf"(?m)^  {re.escape(question)} +{re.escape(example)}$", out)
         known = {option for parameter in GROUP.commands[name].params for option in parameter.opts}
-        assert {word for word in words if word.startswith("-")} <= known
+        assert {word for word in words if word.startswith("--")} <= known
     assert "\nOther:" not in out, "every command names its section"
