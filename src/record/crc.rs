@@ -100,7 +100,8 @@ mod tests {
     #[cfg(feature = "inspect")]
     #[test]
     fn the_checksum_of_a_part_is_that_of_its_bytes() {
-        let bytes: Vec<u8> = (0..5000_u32).map(|number| (number * number % 251) as u8).collect();
+        let bytes: Vec<u8> =
+            (0..5000_u32).map(|number| u8::try_from(number * number % 251).unwrap()).collect();
         for magic in [1, 2] {
             let checksum = if magic == 2 { crc32c } else { crc32 };
             let parts = PartChecksums::new(magic, 13);

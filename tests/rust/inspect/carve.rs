@@ -12,7 +12,10 @@ use crate::support::{golden, reading};
 fn logs(case: &str) -> Vec<Vec<u8>> {
     let partition = golden::intact().into_iter().find(|partition| partition.case == case).unwrap();
     let files = reading::files(&partition.dir).into_iter();
-    files.filter(|(name, _)| name.ends_with(".log")).map(|(_, bytes)| bytes).collect()
+    files
+        .filter(|(name, _)| Path::new(name).extension().is_some_and(|suffix| suffix == "log"))
+        .map(|(_, bytes)| bytes)
+        .collect()
 }
 
 /// The base offset and the last offset of each batch, as a naive walk through whole logs finds them.

@@ -95,7 +95,10 @@ fn explore(policy: RepairPolicy, at_least: usize, lost: usize, random: Option<u6
             );
             // a temporary copy that the crash left may remain beside the copies
             let more: Vec<_> = found.keys().filter(|name| !wanted.contains_key(*name)).collect();
-            assert!(more.iter().all(|name| name.ends_with(".tmp")), "{place}: {more:?}");
+            assert!(
+                more.iter().all(|name| Path::new(name).extension().is_some_and(|suffix| suffix == "tmp")),
+                "{place}: {more:?}"
+            );
         }
     }
     images
