@@ -26,6 +26,10 @@ def repair(
     split or deletion left, and lower checkpoints above the end of the log. Bytes that are taken out are kept in
     `quarantine/`, in the partition directory. *config* has the settings that determine the entries of rebuilt indexes.
 
+    Transaction indexes and producer snapshots after a change of the log become those that `rebuild_indexes` derives
+    from the repaired log. Without a change, a transaction index is rebuilt if it is damaged or contradicts the ABORT
+    markers, and a snapshot only if it is damaged: one that lacks idle producers, which a broker forgets, is left.
+
     A repair takes the locks of a `LogWriter`. It can be interrupted at any point and called again. A second one changes
     nothing.
 

@@ -186,13 +186,7 @@ impl<'a> ExistingFiles<'a> {
 
     /// The snapshot as of an offset; `None` if there is none, or if it is damaged.
     fn snapshot(&self, offset: i64) -> Result<Option<ProducerSnapshot>> {
-        let name = name_of(offset).to_string();
-        let directory = self.log.directory();
-        if directory.identity_of(&name)?.is_some_and(|file| file.size > MAX_SNAPSHOT) {
-            return Ok(None);
-        }
-        let bytes = directory.read_small(&name, MAX_SNAPSHOT)?;
-        Ok(bytes.and_then(|bytes| ProducerSnapshot::decode(&bytes).ok()))
+        read_snapshot(self.log.directory(), &name_of(offset).to_string())
     }
 
     /// A file that is removed; `None` if there is no such file.
@@ -214,6 +208,16 @@ fn name_of(offset: i64) -> SegmentFileName {
     SegmentFileName { base_offset: offset, kind: FileKind::Snapshot, stage: Stage::Live }
 }
 
-fn is_empty_snapshot(contents: &[u8]) -> bool {
+/// Reads a snapshot; `None` if there is none, or if it is damaged.
+pub(crate) fn read_snapshot(directory: &Directory, name: &str) -> Result<Option<ProducerSnapshot>> {
+    if directory.identity_of(name)?.is_some_and(|file| file.size > MAX_SNAPSHOT) {
+        return Ok(None);
+    }
+    let bytes = directory.read_small(name, MAX_SNAPSHOT)?;
+    Ok(bytes.and_then(|bytes| ProducerSnapshot::decode(&bytes).ok()))
+}
+
+/// Whether it is the snapshot of no producer.
+pub(crate) fn is_empty_snapshot(contents: &[u8]) -> bool {
     contents == ProducerStates::default().encode()
 }

@@ -25,7 +25,8 @@ use std::path::Path;
 
 pub use derive::DerivedFiles;
 pub(crate) use derived_log::DerivedLog;
-pub(crate) use producer_replay::ProducerReplay;
+pub(crate) use existing_files::{is_empty_snapshot, read_snapshot};
+pub(crate) use producer_replay::{FromProducers, ProducerReplay};
 pub use report::{DerivedFile, FileState, IntervalSource, RebuildReport};
 
 use self::apply::Replacements;

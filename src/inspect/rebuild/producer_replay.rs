@@ -11,11 +11,11 @@ use crate::state::producers::ProducerStates;
 
 /// What a segment has from its producers.
 #[derive(Debug, Default)]
-pub(super) struct FromProducers {
+pub(crate) struct FromProducers {
     /// The bytes of the `.txnindex`.
-    pub(super) transaction_index: Vec<u8>,
+    pub(crate) transaction_index: Vec<u8>,
     /// Offsets, and the bytes of a snapshot; `None` for an offset inside a batch, as of which there is no state.
-    pub(super) snapshots: Vec<(i64, Option<Vec<u8>>)>,
+    pub(crate) snapshots: Vec<(i64, Option<Vec<u8>>)>,
 }
 
 /// The producers of a log, segment by segment.
@@ -37,7 +37,7 @@ impl ProducerReplay {
     }
 
     /// Whether a snapshot is taken between two batches of a segment that ends at `end`.
-    pub(super) fn has_snapshot_below(&self, end: i64) -> bool {
+    pub(crate) fn has_snapshot_below(&self, end: i64) -> bool {
         self.wanted.front().is_some_and(|offset| *offset < end)
     }
 
@@ -46,26 +46,30 @@ impl ProducerReplay {
     /// # Errors
     /// The inner error is damage of the batch.
     pub(super) fn add(&mut self, batch: &Batch, walk: &mut Walk) -> Result<Result<(), Malformed>> {
-        let header = &batch.header;
+        let bytes = if Self::needs_bytes(&batch.header) { walk.bytes(batch)? } else { &[] };
+        Ok(self.add_header(&batch.header, bytes))
+    }
+
+    /// Whether the bytes of a batch say what it means for its producer: whether it has a marker.
+    pub(crate) fn needs_bytes(header: &BatchHeader) -> bool {
+        header.producer_id >= 0 && header.is_control()
+    }
+
+    /// Adds the next batch. `bytes`: the whole batch if it [needs](ProducerReplay::needs_bytes) them.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the marker is damaged, or if the batch contradicts those before it.
+    pub(crate) fn add_header(&mut self, header: &BatchHeader, bytes: &[u8]) -> Result<(), Malformed> {
         while let Some(offset) = self.wanted.pop_front_if(|offset| *offset <= header.last_offset) {
             let bytes = (offset <= header.base_offset).then(|| self.states.encode());
             self.segment.snapshots.push((offset, bytes));
         }
         if header.producer_id < 0 {
-            return Ok(Ok(()));
+            return Ok(());
         }
-        let mut marker = None;
-        if header.is_control() {
-            match EndMarker::read(*header, walk.bytes(batch)?, &mut self.buffer) {
-                Ok(found) => marker = found,
-                Err(malformed) => return Ok(Err(malformed)),
-            }
-        }
-        Ok(self.append(header, marker.as_ref()))
-    }
-
-    fn append(&mut self, header: &BatchHeader, marker: Option<&EndMarker>) -> Result<(), Malformed> {
-        let ended = self.states.append(header, marker)?;
+        let marker =
+            if header.is_control() { EndMarker::read(*header, bytes, &mut self.buffer)? } else { None };
+        let ended = self.states.append(header, marker.as_ref())?;
         if let Some(ended) = ended.filter(|ended| ended.is_aborted) {
             let entry = AbortedTransaction {
                 producer_id: ended.producer_id,
@@ -79,7 +83,7 @@ impl ProducerReplay {
     }
 
     /// Ends a segment. `upper`: the base offset of the next one.
-    pub(super) fn end_segment(&mut self, upper: i64) -> FromProducers {
+    pub(crate) fn end_segment(&mut self, upper: i64) -> FromProducers {
         while let Some(offset) = self.wanted.pop_front_if(|offset| *offset <= upper) {
             self.segment.snapshots.push((offset, Some(self.states.encode())));
         }

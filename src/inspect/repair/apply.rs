@@ -6,7 +6,9 @@
 //!   markers of a clean close removed, recovery points lowered     a broker, too, recovers the log after a crash
 //!   every byte that is taken out copied to quarantine/
 //!   new files written completely, under staged names              everything that needs disk space
-//!   replacement finished, segments removed (the newest first)
+//!   replacement finished
+//!   transaction indexes and snapshots renamed or removed          before the damage is gone, from which the plan knows that they change
+//!   segments removed (the newest first)
 //!   staged files renamed, one by one                              the .log of a segment before its indexes, which are hints
 //!   leftovers removed, checkpoints lowered
 //! ```
@@ -17,6 +19,7 @@
 use super::RepairOptions;
 use super::derived::{self, NewSegment};
 use super::plan::{Mended, Plan, log_options};
+use super::producer_files::ProducerFiles;
 use super::repair_plan::RepairPlan;
 use crate::error::Result;
 use crate::fs::names::{FileKind, segment_file};
@@ -36,10 +39,12 @@ pub(super) fn apply(directory: &Directory, plan: Plan, options: &RepairOptions) 
     prepare(directory, &plan)?;
     plan.quarantined.iter().try_for_each(|kept| kept.keep(directory))?;
     finish_replacement(directory, &plan.leftovers.replacement, plan.leftovers.replaced)?;
+    let of_producers = stage_producer_files(directory, &plan.producer_files, options)?;
     let mut staged = stage(directory, &plan.mended, options)?;
     if let Some(epochs) = &plan.epochs {
         staged.push(epochs.stage(directory)?);
     }
+    plan.producer_files.put(directory, of_producers)?;
     for base_offset in plan.removed_segments.iter().rev() {
         remove_segment(directory, *base_offset)?;
         directory.sync()?;
@@ -77,6 +82,15 @@ fn prepare(directory: &Directory, plan: &Plan) -> Result<()> {
         Checkpoint { recovery_point: first, ..checkpoint }.write(directory)?;
     }
     plan.leftovers.staged.iter().try_for_each(|name| directory.remove(name))
+}
+
+/// Writes the new transaction indexes and snapshots under staged names.
+fn stage_producer_files(
+    directory: &Directory,
+    files: &ProducerFiles,
+    options: &RepairOptions,
+) -> Result<Vec<Staged>> {
+    files.stage(directory, &Log::open_in(directory.clone(), log_options(options))?)
 }
 
 /// Writes the new files under staged names: the `.log` of a segment before its indexes.

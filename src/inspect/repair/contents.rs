@@ -77,6 +77,16 @@ impl Contents {
         log: &mut LogFile,
         mut visit: impl FnMut(&Batch, u64) -> Result<()>,
     ) -> Result<()> {
+        self.for_each_batch_with_bytes(log, |_| false, |batch, at, _| visit(batch, at))
+    }
+
+    /// As [`Contents::for_each_batch`], also with the bytes of those batches of which they are wanted, or none.
+    pub(super) fn for_each_batch_with_bytes(
+        &self,
+        log: &mut LogFile,
+        is_wanted: impl Fn(&BatchHeader) -> bool,
+        mut visit: impl FnMut(&Batch, u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
         let (mut buffer, mut offset) = (Vec::new(), 0);
         for part in &self.parts {
             let mut at = part.start;
@@ -89,14 +99,15 @@ impl Contents {
                 let parsed = BatchHeader::parse(&bytes, available);
                 // the survey has parsed it before
                 let Ok(mut header) = parsed else { break };
-                if header.is_wrapper() {
-                    let mut bytes = log.read(at, usize::try_from(header.size).unwrap_or(0))?.to_vec();
+                bytes.clear();
+                if header.is_wrapper() || is_wanted(&header) {
+                    bytes.extend(log.read(at, usize::try_from(header.size).unwrap_or(0))?);
                     patch(&mut bytes, part.prefix.filter(|_| at == part.start));
-                    if header.resolve_base_offset(&bytes, &mut buffer).is_err() {
-                        break;
-                    }
                 }
-                visit(&Batch { position: offset + (at - part.start), header }, at)?;
+                if header.is_wrapper() && header.resolve_base_offset(&bytes, &mut buffer).is_err() {
+                    break;
+                }
+                visit(&Batch { position: offset + (at - part.start), header }, at, &bytes)?;
                 at += u64::from(header.size);
             }
             offset += part.end - part.start;

@@ -5,7 +5,7 @@ use super::index_check::IndexCheck;
 use crate::config::LogConfig;
 use crate::error::Result;
 use crate::fs::Directory;
-use crate::fs::names::{FileKind, segment_file};
+use crate::fs::names::FileKind;
 use crate::index::due_entries::EntryRule;
 use crate::segment::{LogFile, PartBuilder, is_relative};
 
@@ -21,6 +21,8 @@ pub(super) struct Derived {
     pub(super) first_offset: Option<i64>,
     /// The start of a gap between two batches that contains the durable offset.
     pub(super) gap_at_durable: Option<i64>,
+    /// Whether a batch has a producer id.
+    pub(super) has_producers: bool,
     /// The kinds of the index files that do not match the batches.
     pub(super) stale: Vec<FileKind>,
 }
@@ -88,6 +90,7 @@ impl NewSegment<'_> {
                 batch.header.leader_epoch,
                 durable,
             );
+            derived.has_producers |= batch.header.producer_id >= 0;
             check.add(batch);
             Ok(())
         })?;
@@ -124,14 +127,4 @@ impl Derived {
             self.epochs.push((epoch, first_offset));
         }
     }
-}
-
-/// The names of the index files that exist, after a replacement is finished.
-pub(super) fn live_names(directory: &Directory, base_offset: i64) -> Result<IndexNames> {
-    let mut names = IndexNames::new();
-    for kind in [FileKind::OffsetIndex, FileKind::TimeIndex] {
-        let name = segment_file(base_offset, kind);
-        names.push((kind, directory.identity_of(&name)?.map(|_| name)));
-    }
-    Ok(names)
 }

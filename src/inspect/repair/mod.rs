@@ -9,6 +9,10 @@
 //!
 //! What is damage is decided by the walk that readers use ([`crate::segment`]): after a repair, a reader finds none. Bytes that are
 //! taken out are kept in `quarantine/`, in the partition directory.
+//!
+//! Files derived from the `.log` follow it. The transaction indexes and producer snapshots that a change of the log affects become
+//! those that [`rebuild`](crate::inspect::rebuild) derives from the repaired log. Without a change, a snapshot is replaced only if it is damaged, and
+//! a transaction index only if it is damaged or its entries contradict the ABORT markers.
 
 mod apply;
 mod contents;
@@ -19,6 +23,7 @@ mod epochs;
 mod index_check;
 mod leftovers;
 mod plan;
+mod producer_files;
 mod repair_plan;
 mod survey;
 
@@ -72,6 +77,10 @@ pub fn plan_repair_in(directory: &Directory, options: &RepairOptions) -> Result<
 ///
 /// After a crash at any point it can be called again, with the same result. Readers meanwhile find a valid log, with or without the
 /// damage.
+///
+/// If batches are taken out, transaction indexes and producer snapshots are rebuilt from the remaining ones. If their transactions
+/// contradict each other, so that a broker does not load the log, those snapshots are removed and the transaction indexes from there
+/// on are left as they are.
 ///
 /// # Errors
 /// As [`plan_repair`].

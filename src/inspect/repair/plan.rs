@@ -8,6 +8,7 @@ use super::decide::{Taken, Target, decide};
 use super::derived::{self, Derived, IndexNames, NewSegment};
 use super::epochs;
 use super::leftovers::{self, Leftovers};
+use super::producer_files::{self, KeptSegment, ProducerFiles, Stale};
 use super::repair_plan::{LostRange, RepairAction, RepairActionKind, RepairPlan};
 use super::survey::{Survey, survey};
 use crate::error::{Malformed, Result};
@@ -35,6 +36,7 @@ pub(super) struct Plan {
     pub(super) removed_segments: Vec<i64>,
     /// Segments whose `.log` or indexes are replaced, ascending.
     pub(super) mended: Vec<Mended>,
+    pub(super) producer_files: ProducerFiles,
     pub(super) epochs: Option<LeaderEpochs>,
     /// The durable offset to write.
     pub(super) durable: Option<i64>,
@@ -78,7 +80,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
         durable: durable.filter(|_| options.policy.lowers_durable_offset()),
         log_start_offset: log.log_start_offset(),
     };
-    builder.plan(targets, leftovers, checkpoint, data_directory)
+    builder.plan(&log, targets, leftovers, checkpoint, data_directory)
 }
 
 struct Builder<'a> {
@@ -94,6 +96,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn plan(
         mut self,
+        log: &Log,
         targets: Vec<Target>,
         leftovers: Leftovers,
         checkpoint: Option<Checkpoint>,
@@ -101,29 +104,19 @@ impl Builder<'_> {
     ) -> Result<Plan> {
         let directory = self.directory;
         self.add_replacement(&leftovers)?;
+        let before_changes = self.actions.len();
+        let first_change = producer_files::first_change(&targets);
         let removed_segments = self.add_all_taken(&targets)?;
         let kept: Vec<_> = targets.into_iter().filter(|target| !target.is_removed).collect();
         let segments: Vec<_> = kept.iter().map(|target| target.survey.base_offset()).collect();
-        let (mut mended, mut all_derived) = (Vec::new(), Vec::new());
         let kept_bytes = kept.iter().map(|target| target.contents.size()).sum();
-        for (number, target) in kept.into_iter().enumerate() {
-            let names = leftovers.present_names(directory, target.survey.base_offset())?;
-            let derived = self.derive(&target, &names, number + 1 == segments.len())?;
-            self.add_stale(target.survey.base_offset(), &names, &derived.stale)?;
-            let is_changed = target.is_changed();
-            if is_changed || !derived.stale.is_empty() {
-                mended.push(Mended {
-                    base_offset: target.survey.base_offset(),
-                    contents: target.contents,
-                    is_changed,
-                    stale: derived.stale.clone(),
-                });
-            }
-            all_derived.push(derived);
-        }
+        let (mended, all_derived, kept_segments) = self.add_all_stale(kept, &segments, &leftovers)?;
         let data_end = all_derived.iter().rev().find_map(|derived| derived.end_offset);
         let last_base = segments.last().copied().unwrap_or(0);
         let end_offset = data_end.unwrap_or(last_base).max(last_base);
+        let (producer_files, stale) =
+            ProducerFiles::plan(directory, log, &leftovers, kept_segments, first_change, end_offset)?;
+        self.add_producer_files(stale, before_changes)?;
         for (name, reason) in &leftovers.removed {
             self.remove_file(name, reason)?;
         }
@@ -149,10 +142,46 @@ impl Builder<'_> {
             leftovers,
             removed_segments,
             mended,
+            producer_files,
             epochs,
             durable,
             log_start_offset: self.log_start_offset,
         })
+    }
+
+    /// The index files that do not match their batches. `segments`: the base offsets of the segments that are kept.
+    fn add_all_stale(
+        &mut self,
+        kept: Vec<Target>,
+        segments: &[i64],
+        leftovers: &Leftovers,
+    ) -> Result<(Vec<Mended>, Vec<Derived>, Vec<KeptSegment>)> {
+        let (mut mended, mut all_derived) = (Vec::new(), Vec::new());
+        let mut kept_segments = Vec::with_capacity(segments.len());
+        for (number, target) in kept.into_iter().enumerate() {
+            let base_offset = target.survey.base_offset();
+            let names = leftovers.present_names(self.directory, base_offset)?;
+            let derived = self.derive(&target, &names, number + 1 == segments.len())?;
+            self.add_stale(base_offset, &names, &derived.stale)?;
+            let is_changed = target.is_changed();
+            kept_segments.push(KeptSegment {
+                base_offset,
+                upper: segments.get(number + 1).copied().unwrap_or(i64::MAX),
+                end_offset: derived.end_offset.unwrap_or(base_offset),
+                has_producers: derived.has_producers,
+                contents: target.contents.clone(),
+            });
+            if is_changed || !derived.stale.is_empty() {
+                mended.push(Mended {
+                    base_offset,
+                    contents: target.contents,
+                    is_changed,
+                    stale: derived.stale.clone(),
+                });
+            }
+            all_derived.push(derived);
+        }
+        Ok((mended, all_derived, kept_segments))
     }
 
     /// What is taken out of each `.log`; returns the segments that are removed.
@@ -299,6 +328,30 @@ impl Builder<'_> {
         Ok(())
     }
 
+    /// Transaction indexes and snapshots. `at`: the number of actions that are made before them.
+    fn add_producer_files(&mut self, stale: Vec<Stale>, at: usize) -> Result<()> {
+        let mut actions = Vec::with_capacity(stale.len());
+        for Stale { kind, name, present, reason } in stale {
+            let (size, quarantine) = match present {
+                Some(present) => (
+                    self.directory.identity_of(&present)?.map_or(0, |file| file.size),
+                    self.quarantine_file(&present, &name)?,
+                ),
+                None => (0, None),
+            };
+            actions.push(RepairAction {
+                kind,
+                file: self.directory.path_of(&name),
+                start_position: 0,
+                end_position: size,
+                reason: reason.to_owned(),
+                quarantine,
+            });
+        }
+        self.actions.splice(at..at, actions);
+        Ok(())
+    }
+
     fn add_epochs(&mut self, all_derived: &[Derived], end_offset: i64) -> Result<Option<LeaderEpochs>> {
         let of_batches = epochs::epochs_of(all_derived.iter());
         let Some((wanted, reason)) = epochs::new_epochs(self.directory, &of_batches, end_offset)? else {
@@ -361,16 +414,25 @@ impl Builder<'_> {
 impl Leftovers {
     /// The present names of a segment's index files, as they are after the replacement is finished.
     fn present_names(&self, directory: &Directory, base_offset: i64) -> Result<IndexNames> {
+        let kinds = [FileKind::OffsetIndex, FileKind::TimeIndex];
+        kinds.into_iter().map(|kind| Ok((kind, self.present_name(directory, base_offset, kind)?))).collect()
+    }
+
+    /// The present name of a file of a segment; `None` if there is none after the replacement is finished.
+    pub(super) fn present_name(
+        &self,
+        directory: &Directory,
+        base_offset: i64,
+        kind: FileKind,
+    ) -> Result<Option<String>> {
         let matches =
-            |file: &&SegmentFile, kind| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
-        let mut names = derived::live_names(directory, base_offset)?;
-        for (kind, name) in &mut names {
-            if let Some(file) = self.replacement.committed.iter().find(|file| matches(file, *kind)) {
-                *name = Some(file.name.clone());
-            } else if self.replaced.iter().any(|file| matches(&file, *kind)) {
-                *name = None;
-            }
+            |file: &&SegmentFile| (file.parsed.base_offset, file.parsed.kind) == (base_offset, kind);
+        if let Some(file) = self.replacement.committed.iter().find(matches) {
+            return Ok(Some(file.name.clone()));
         }
-        Ok(names)
+        let name = segment_file(base_offset, kind);
+        let is_there =
+            !self.replaced.iter().any(|file| matches(&file)) && directory.identity_of(&name)?.is_some();
+        Ok(is_there.then_some(name))
     }
 }

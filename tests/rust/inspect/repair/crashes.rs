@@ -7,7 +7,7 @@ use cordwood::inspect::repair::repair_in;
 use super::*;
 use crate::support::golden;
 
-const PATH: &str = "/tickets-0";
+pub(super) const PATH: &str = "/tickets-0";
 
 /// A log with damage in three of its four segments, a torn tail, wrong and missing indexes, leftovers, and the durable offset of a
 /// writer.
@@ -28,7 +28,7 @@ fn damaged() -> Files {
     files
 }
 
-fn disk(files: &Files) -> MemoryDisk {
+pub(super) fn disk(files: &Files) -> MemoryDisk {
     let disk = MemoryDisk::new(512);
     for (name, bytes) in files {
         disk.put(name, bytes);
@@ -36,7 +36,7 @@ fn disk(files: &Files) -> MemoryDisk {
     disk
 }
 
-fn files_of(image: &Image) -> Files {
+pub(super) fn files_of(image: &Image) -> Files {
     let own = |name: &str| name.starts_with(".cordwood.lock");
     let found = image.files().into_iter().filter(|(name, _)| !own(name));
     found.map(|(name, bytes)| (name, bytes.to_vec())).collect()
@@ -69,22 +69,38 @@ fn explore(policy: RepairPolicy, at_least: usize, lost: usize, random: Option<u6
     assert_conserved(&before, &wanted, &plan);
     let source: Vec<_> = source().iter().map(|(first, last, _)| (*first, *last)).collect();
 
-    let crashed = disk(&before);
+    crash_everywhere(&before, &options, random, |image, place| {
+        assert_readable(image, &source, at_least, place)
+    })
+}
+
+/// Repairs files with a crash before each operation, again, and compares with an uninterrupted repair. `check`: called with what is on
+/// the disk after the crash. Returns the number of crashes.
+pub(super) fn crash_everywhere(
+    before: &Files,
+    options: &RepairOptions,
+    random: Option<u64>,
+    check: impl Fn(&Image, &str),
+) -> usize {
+    let undisturbed = disk(before);
+    repair_in(&undisturbed.directory(PATH), options).unwrap();
+    let wanted = files_of(&undisturbed.shown());
+    let crashed = disk(before);
     crashed.record();
-    repair_in(&crashed.directory(PATH), &options).unwrap();
+    repair_in(&crashed.directory(PATH), options).unwrap();
     let mut images = 0;
     let points = crashed.recorded();
     for (number, (operation, point)) in points.iter().enumerate() {
         let few = vec![Survivors::None, Survivors::All, Survivors::Random(number as u64)];
         for survivors in random.map_or(few, |random| point.survivors(random, number as u64)) {
-            let place = format!("{}: before {operation}, {survivors:?}", policy.code());
+            let place = format!("{}: before {operation}, {survivors:?}", options.policy.code());
             let image = point.image(survivors);
             images += 1;
             if matches!(survivors, Survivors::All | Survivors::None) {
-                assert_readable(&image, &source, at_least, &place);
+                check(&image, &place);
             }
             let disk = image.disk();
-            repair_in(&disk.directory(PATH), &options).unwrap_or_else(|error| panic!("{place}: {error}"));
+            repair_in(&disk.directory(PATH), options).unwrap_or_else(|error| panic!("{place}: {error}"));
             let found = files_of(&disk.shown());
             let differs: Vec<_> =
                 wanted.iter().filter(|(name, bytes)| found.get(*name) != Some(*bytes)).collect();

@@ -4,6 +4,7 @@ mod corpus;
 mod crashes;
 mod mutations;
 mod rules;
+mod transactions;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
