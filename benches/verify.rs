@@ -33,6 +33,7 @@ fn verification(criterion: &mut Criterion) {
         let checksums = || {
             let mut batches = 0_u64;
             for map in &maps {
+                let map = map.mapped().unwrap();
                 let mut position = 0;
                 while let Some(batch) = map.get(position..).filter(|batch| !batch.is_empty()) {
                     let size = 12 + u32::from_be_bytes(batch[8..12].try_into().unwrap()) as usize;
