@@ -81,7 +81,7 @@ fn the_indexes_of_a_leader_match_also_with_zeros_after_their_entries() {
     for suffix in ["index", "timeindex"] {
         let name = format!("00000000000000000000.{suffix}");
         let padded = folder.path().join(&name);
-        let found = dump(&[padded.clone()], DumpOptions::default());
+        let found = dump(std::slice::from_ref(&padded), DumpOptions::default());
         assert_eq!((found.stderr.as_str(), found.error.is_none()), ("", true), "{suffix}");
         let entries = |path: &Path| lines(path, DumpOptions::default()).split_off(1);
         assert_eq!(entries(&padded), entries(&small(&name)));

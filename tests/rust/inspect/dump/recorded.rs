@@ -30,7 +30,7 @@ fn options_of(words: &Value) -> DumpOptions {
             "--transaction-log-decoder" => options.message_parser = Some(MessageParser::TransactionLog),
             "--cluster-metadata-decoder" => options.message_parser = Some(MessageParser::ClusterMetadata),
             "--remote-log-metadata-decoder" => {
-                options.message_parser = Some(MessageParser::RemoteLogMetadata)
+                options.message_parser = Some(MessageParser::RemoteLogMetadata);
             }
             "--share-group-state-decoder" => options.message_parser = Some(MessageParser::ShareGroupState),
             _ => panic!("{word}"),
