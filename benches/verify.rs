@@ -46,7 +46,7 @@ fn verification(criterion: &mut Criterion) {
         };
         let verified = |is_deep: bool| {
             let options = VerifyOptions { io: Io::Mmap, is_deep, ..VerifyOptions::default() };
-            let found = verify(&[written.dir.clone()], &options, |_| Ok(())).unwrap();
+            let found = verify(std::slice::from_ref(&written.dir), &options, |_| Ok(())).unwrap();
             assert!(found.findings.is_empty(), "{:?}", found.findings);
             found.batches_checked
         };

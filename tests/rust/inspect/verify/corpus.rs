@@ -11,7 +11,7 @@ use crate::support::golden::{self, Damaged, text};
 use crate::support::reading::{IOS, files, folder, write};
 
 fn shown(findings: &[Finding]) -> String {
-    findings.iter().map(|finding| format!("\n    {finding}")).collect()
+    findings.iter().flat_map(|finding| ["\n    ".to_owned(), finding.to_string()]).collect()
 }
 
 /// The notes about intact partitions: what Kafka left behind, and offsets that it skipped.
@@ -33,7 +33,7 @@ fn notes(case: &str, partition: &str) -> &'static [Rule] {
 
 #[test]
 fn intact_partitions_have_no_finding_but_the_documented_notes() {
-    let mut wrong = String::new();
+    let mut wrong: Vec<String> = Vec::new();
     for partition in golden::intact() {
         for io in IOS {
             let found = verified(&partition.dir, &deep(io));
@@ -42,11 +42,11 @@ fn intact_partitions_have_no_finding_but_the_documented_notes() {
             rules.dedup();
             let is_noted = rules == notes(&partition.case, &partition.name);
             if !is_noted || found.findings.iter().any(|finding| finding.severity != Severity::Info) {
-                wrong += &format!("\n{} {}:{}", partition.case, partition.name, shown(&found.findings));
+                wrong.push(format!("{} {}:{}", partition.case, partition.name, shown(&found.findings)));
             }
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// The rule that a case breaks, and the suffix of the file if it is not the one of the recipe.
@@ -129,7 +129,7 @@ fn findings(case: &Damaged, io: Io) -> Vec<Finding> {
 
 #[test]
 fn every_damage_of_the_corpus_is_found_at_its_place() {
-    let mut wrong = String::new();
+    let mut wrong: Vec<String> = Vec::new();
     let cases = golden::damaged();
     assert_eq!(cases.len(), 62);
     for case in cases {
@@ -150,7 +150,7 @@ fn every_damage_of_the_corpus_is_found_at_its_place() {
             };
             match found.iter().find(is_it) {
                 Some(finding) => assert_eq!(finding.severity, rule.severity(), "{finding}"),
-                None => wrong += &format!("\n{} {suffix} {positions:?}:{}", case.case, shown(&found)),
+                None => wrong.push(format!("{} {suffix} {positions:?}:{}", case.case, shown(&found))),
             }
             // what the recipe did not touch has no finding
             if Path::new(&suffix).extension().is_some_and(|ending| ending == "log")
@@ -165,5 +165,5 @@ fn every_damage_of_the_corpus_is_found_at_its_place() {
             }
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -88,7 +88,8 @@ fn log(parent: &Path, bytes: usize, with_epochs: bool) -> (std::path::PathBuf, V
         .segment(next, rest)
         .write(parent, "flips-0");
     if with_epochs {
-        let lines: String = epochs.iter().map(|(epoch, start)| format!("{epoch} {start}\n")).collect();
+        let lines: Vec<_> = epochs.iter().map(|(epoch, start)| format!("{epoch} {start}\n")).collect();
+        let lines = lines.concat();
         std::fs::write(dir.join("leader-epoch-checkpoint"), format!("0\n{}\n{lines}", epochs.len())).unwrap();
     }
     (dir, around)
@@ -173,7 +174,7 @@ fn undetected(
 
 /// All bits of the headers of every tenth batch, and every 300th of the records.
 fn sample(n: usize, bit: usize) -> bool {
-    if bit < 61 * 8 { n % 10 < 2 } else { (bit + 37 * n) % 300 == 0 }
+    if bit < 61 * 8 { n % 10 < 2 } else { (bit + 37 * n).is_multiple_of(300) }
 }
 
 #[test]
