@@ -65,17 +65,6 @@ def cordwood_(
     broker.
 
     \b
-    cordwood ls /var/lib/kafka                          partitions of a data directory
-    cordwood ls /var/lib/kafka/orders-0                 segments of a partition
-    cordwood find /var/lib/kafka/orders-0 --time -2h    the first record of the last two hours
-    cordwood cat /var/lib/kafka/orders-0 --since -2h    its records, one JSON object per line
-    cordwood groups /var/lib/kafka                      committed offsets of groups, and their lag
-    cordwood verify /var/lib/kafka                      is anything damaged or missing, and what to do
-    cordwood recover /var/lib/kafka/orders-0            what recovery after a crash would change
-    cordwood append notes-0 < lines.txt                 append one record per line to a log
-    cordwood apply-retention notes-0 --set retention.ms=86400000  what retention would delete
-
-    \b
     Exit codes: 0 done, 1 nothing found or an error, 2 wrong usage, 130 Ctrl-C.
     Warnings about a log go to stderr and do not change the exit code.
     """  # noqa: D301  (\b keeps the lines as they are)
