@@ -43,9 +43,9 @@ pub fn batches(data: &[u8]) {
 
 /// Index files beside an intact log: whatever they contain, look-ups give the answers that they give without an index.
 pub fn indexes(data: &[u8]) {
+    static WITHOUT: OnceLock<Vec<Option<(i64, u64)>>> = OnceLock::new();
     let Some((slots, data)) = data.split_first() else { return };
     let (offset_index, time_index) = data.split_at((usize::from(*slots) * 8).min(data.len()));
-    static WITHOUT: OnceLock<Vec<Option<(i64, u64)>>> = OnceLock::new();
     let without = WITHOUT.get_or_init(|| answers(&with_files(&[(".log", INTACT_LOG)])));
     let with =
         answers(&with_files(&[(".log", INTACT_LOG), (".index", offset_index), (".timeindex", time_index)]));

@@ -18,6 +18,12 @@
     clippy::too_many_arguments,
     reason = "the limits are for the crate; a naive decoder is one function"
 )]
+#![allow(
+    clippy::case_sensitive_file_extension_comparisons,
+    clippy::format_collect,
+    clippy::format_push_string,
+    reason = "names of Kafka's files are in lower case; messages of failed tests need not be fast"
+)]
 #![allow(clippy::little_endian_bytes, reason = "lz4 frames are little-endian")]
 #![allow(
     clippy::must_use_candidate,

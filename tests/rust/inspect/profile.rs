@@ -18,10 +18,13 @@ fn profile_of(dir: &std::path::Path) -> Profile {
     profiler.finish().unwrap()
 }
 
+/// Offset, timestamp, key and value.
+type Record = (i64, i64, Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// The data batches and records above the log start offset that Kafka reads from a partition.
 struct Expected {
     batches: u64,
-    records: Vec<(i64, i64, Option<Vec<u8>>, Option<Vec<u8>>)>,
+    records: Vec<Record>,
 }
 
 fn expected(partition: &golden::Partition, start: i64, end: i64) -> Expected {

@@ -70,7 +70,7 @@ fn explore(policy: RepairPolicy, at_least: usize, lost: usize, random: Option<u6
     let source: Vec<_> = source().iter().map(|(first, last, _)| (*first, *last)).collect();
 
     crash_everywhere(&before, &options, random, |image, place| {
-        assert_readable(image, &source, at_least, place)
+        assert_readable(image, &source, at_least, place);
     })
 }
 
