@@ -1,4 +1,4 @@
-"""An incident, told in eight commands of the command line: a broker's disk is full, and one of its partitions is damaged."""
+"""An incident, told in eight commands: a broker's disk is full, and one of its partitions is damaged."""
 
 import io
 import shutil

@@ -44,8 +44,8 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
     the checksum and the neighbouring batches determine them.
     kafka cuts the log at the first damage and removes everything after it, as a broker does.
 
-    All of them rebuild wrong indexes, producer snapshots and leader epochs, and remove what an interrupted compaction or
-    deletion left. The bytes that are taken out are kept in quarantine/.
+    All of them rebuild wrong indexes, producer snapshots and leader epochs, and remove what an interrupted compaction
+    or deletion left. The bytes that are taken out are kept in quarantine/.
 
     \b
     cordwood repair orders-0                             print what would be changed
