@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 import cordwood as cw
+import demo_incident
 import demo_spark
 import demo_write
 from demo_steps import GOLDEN, ROOT, expect, step
@@ -147,6 +148,7 @@ def main() -> None:
     write_parquet()
     read_damaged()
     demo_write.main()
+    demo_incident.main()
     demo_spark.main()
     print(f"\nAll steps took {time.perf_counter() - start:.2f} s; nothing was written to the repository's partitions.")
 

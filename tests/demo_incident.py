@@ -14,7 +14,7 @@ from demo_steps import GOLDEN, Say, expect, step
 INTACT = GOLDEN / "01-small" / "tickets-0"
 DAMAGED = GOLDEN / "damaged" / "flip-record-first-segment" / "tickets-0"
 LARGEST = GOLDEN / "16-data-dir"
-MAX_LINES = 14
+MAX_LINES, MAX_WIDTH = 14, 160
 
 
 def run(say: Say, folder: Path, *arguments: object) -> tuple[int, str]:
@@ -28,7 +28,7 @@ def run(say: Say, folder: Path, *arguments: object) -> tuple[int, str]:
     say("$ cordwood " + " ".join(words).replace(f"{folder}/", "").replace(str(folder), "."))
     lines = text.replace(f"{folder}/", "").splitlines()
     for line in lines[:MAX_LINES]:
-        say(f"  {line}")
+        say(f"  {line.rstrip()[:MAX_WIDTH]}")
     if len(lines) > MAX_LINES:
         say(f"  … {len(lines) - MAX_LINES} more lines")
     return code, text
@@ -47,12 +47,12 @@ def tell(folder: Path) -> None:
         code, text = run(say, folder, "verify", partition)
         expect("exit code and finding", (code, "00000000000000000000.log" in text), (1, True))
     with step("An incident: what would a broker do with it") as say:
-        run(say, folder, "verify", "--as-kafka", partition)
+        run(say, folder, "verify", "--as-kafka", "--unclean", partition)
     with step("An incident: what would cordwood's own recovery do") as say:
         run(say, folder, "recover", partition)
     with step("An incident: keep a copy of everything that is intact") as say:
         expect(
-            "exit code", run(say, folder, "copy", partition, folder / "saved/tickets-0", "--on-damage", "skip")[0], 1
+            "exit code", run(say, folder, "copy", partition, folder / "saved-0", "--on-damage", "skip")[0], 1
         )
     with step("An incident: what can be saved in place, as a plan") as say:
         expect("exit code", run(say, folder, "repair", partition, "--policy", "salvage")[0], 1)

@@ -119,7 +119,7 @@ def _figure(panel: Panel, subject: Subject) -> str:
         nothing = panel.draw(figure.subplots(), subject)
         out = StringIO()
         if nothing is None:
-            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+            figure.savefig(out, format="svg", metadata=dict.fromkeys(["Creator", "Date", "Format", "Type"]))
     if nothing is None:
         # without the declarations of a file of its own
         svg = re.sub(r"^.*?(?=<svg)", "", out.getvalue(), count=1, flags=re.DOTALL)

@@ -143,7 +143,7 @@ mod tests {
             (10, 5, 15),
             (i32::MAX, 1, 0),
             (i32::MAX - 1, 3, 1),
-            (5, -3, 2),
+            (5, -3, -2_147_483_646),
             (-7, i32::MAX, 2_147_483_640),
         ] {
             assert_eq!(sequence_after(sequence, increment), after, "{sequence} + {increment}");
