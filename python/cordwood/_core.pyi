@@ -92,6 +92,7 @@ from cordwood._stubs.scan import DamagedRange as DamagedRange
 from cordwood._stubs.scan import Records as Records
 from cordwood._stubs.scan import Scan as Scan
 from cordwood._stubs.scan import ScanStats as ScanStats
+from cordwood._stubs.scan import _Lines as _Lines
 from cordwood._stubs.segments import PlannedSegment as PlannedSegment
 from cordwood._stubs.segments import Segment as Segment
 from cordwood._stubs.segments import Segments as Segments
@@ -176,6 +177,7 @@ __all__ = [
     "Unprotected",
     "Verification",
     "_Counter",
+    "_Lines",
     "_LogPosition",
     "_Piece",
     "_Profiler",

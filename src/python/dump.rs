@@ -161,7 +161,10 @@ impl PyDumpRows {
     max_message_size=LEFT_OUT, max_bytes=LEFT_OUT, skip_record_metadata=LEFT_OUT, key_decoder_class=None, value_decoder_class=None,
     offsets_decoder=LEFT_OUT, transaction_log_decoder=LEFT_OUT, cluster_metadata_decoder=LEFT_OUT,
     remote_log_metadata_decoder=LEFT_OUT, share_group_state_decoder=LEFT_OUT
-))]
+), text_signature = "(files, *, deep_iteration=False, print_data_log=False, index_sanity_check=False, verify_index_only=False, \
+    max_message_size=5242880, max_bytes=2147483647, skip_record_metadata=False, key_decoder_class=None, value_decoder_class=None, \
+    offsets_decoder=False, transaction_log_decoder=False, cluster_metadata_decoder=False, \
+    remote_log_metadata_decoder=False, share_group_state_decoder=False)")]
 #[expect(clippy::too_many_arguments, reason = "the options of a command")]
 pub(super) fn dump(
     py: Python<'_>,

@@ -130,7 +130,7 @@ mod core_module {
     #[pymodule_export]
     use super::retention::{PyRetentionPlan, plan_retention};
     #[pymodule_export]
-    use super::scan::{PyRecords, PyScan};
+    use super::scan::{PyLineIterator, PyRecords, PyScan};
     #[pymodule_export]
     use super::segment::{PySegment, PySegments};
     #[pymodule_export]

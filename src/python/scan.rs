@@ -281,8 +281,8 @@ impl PyBatchIterator {
     }
 }
 
-/// Yields blocks of lines, each with its number of rows.
-#[pyclass(frozen, module = "cordwood")]
+#[doc = stub_doc!(_Lines)]
+#[pyclass(frozen, module = "cordwood._core", name = "_Lines")]
 pub(super) struct PyLineIterator(Mutex<Lines>);
 
 #[pymethods]
@@ -296,7 +296,7 @@ impl PyLineIterator {
         Ok(block.map(|block| (PyBytes::new(py, &block.text), block.rows)))
     }
 
-    /// The offset of the last record of the blocks so far; −1 before the first.
+    #[doc = stub_doc!(_Lines.last_offset)]
     #[getter]
     fn last_offset(&self) -> i64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).last_offset()

@@ -77,6 +77,7 @@ class Scan:
     def __iter__(self) -> Iterator[pa.RecordBatch]: ...
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
+@final
 class _Lines(Iterator[tuple[bytes, int]]):
     """An iterator of blocks of lines, from `Scan._lines()`."""
 
