@@ -72,10 +72,11 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
                 progress=progress,
             )
     except ConfigError as error:
-        if error.argument != "destination":
-            raise
-        # an argument here, and an option of other commands
-        raise UsageError(f"destination: expected {error.expected}, found {error.found}") from None
+        match error:
+            case ConfigError(argument="destination"):
+                # an argument here, and an option of other commands
+                raise UsageError(f"destination: expected {error.expected}, found {error.found}") from None
+        raise
     if json:
         print_json(_document(report))
     else:

@@ -192,6 +192,11 @@ fn plan_and_open(path: &Path) -> Option<bool> {
             assert_eq!((planned.code(), planned.to_string()), (opened.code(), opened.to_string()));
             return None;
         }
+        (Ok(RecoveryPlan { refusal: Some(refusal), .. }), Err(opened)) => {
+            assert_eq!(opened.code(), "unsupported_format");
+            assert!(opened.to_string().contains(&refusal.found), "{opened} for {refusal:?}");
+            return None;
+        }
         (planned, opened) => panic!("planned {planned:?}, opened {opened:?}"),
     };
     let plan = planned.unwrap();
