@@ -41,7 +41,7 @@ test: prerequisites compiled lint rust python ## before each commit: lints, Rust
 test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
 # The guarantees are last: their other tests have run before, so `--tests-have-run` runs only the rigs.
-test-rest: interop java oldest-spark rust-without-features loom fuzz demo ## the tests outside `test`: Kafka, the oldest Spark, loom, the demo, the guarantees' rigs
+test-rest: interop java oldest-spark rust-without-features loom demo ## the tests outside `test`: Kafka, the oldest Spark, loom, the demo, the guarantees' rigs
 	$(BIN)/python tests/guarantees.py --tests-have-run
 	@echo "make test-rest: all of it passed"
 
