@@ -138,6 +138,10 @@ impl PyDumpRows {
 
 #[pymethods]
 impl PyDumpRows {
+    fn __repr__(&self) -> &'static str {
+        "DumpRows()"
+    }
+
     #[doc = stub_doc!(DumpRows.schema)]
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -227,13 +231,13 @@ pub(super) fn dump(
 fn paths(files: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     let wanted = "a path, or an iterable of paths";
     if files.is_instance_of::<PyString>() || files.hasattr("__fspath__")? {
-        return Ok(vec![arguments::path(files)?]);
+        return Ok(vec![arguments::path_of("files", files)?]);
     }
     let py = files.py();
     let items = files.try_iter().map_err(|wrong| {
         if wrong.is_instance_of::<PyTypeError>(py) { wrong_type("files", wanted, files) } else { wrong }
     })?;
-    let paths = items.map(|path| arguments::path(&path?)).collect::<PyResult<Vec<_>>>()?;
+    let paths = items.map(|path| arguments::path_of("files", &path?)).collect::<PyResult<Vec<_>>>()?;
     if paths.is_empty() { Err(not_allowed("files", wanted, files)) } else { Ok(paths) }
 }
 

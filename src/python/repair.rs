@@ -179,7 +179,7 @@ pub(super) fn carve_image(
     destination: Option<&Bound<'_, PyAny>>,
     min_records: Defaulted<'_, '_>,
 ) -> PyResult<PyCarveReport> {
-    let image = arguments::path(image)?;
+    let image = arguments::path_of("image", image)?;
     let destination: Option<PathBuf> =
         optional("destination", destination, |_, given| arguments::path(given))?;
     let min_records = min_records.or("min_records", 1, arguments::positive)?;

@@ -90,7 +90,7 @@ pub(super) fn verify<'py>(
         threads: threads.or("threads", 1, positive)?,
         is_deep: deep.or("deep", false, flag)?,
         io: io.or("io", Io::Auto, one_of(&IO))?,
-        journal: optional("resume", resume, |_, given| arguments::path(given))?,
+        journal: optional("resume", resume, arguments::path_of)?,
         now: None,
         interrupt: SIGNALS,
     };
@@ -112,7 +112,7 @@ pub(super) fn verify<'py>(
 fn path_list(given: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
     let is_one = given.is_instance_of::<PyString>() || given.hasattr("__fspath__")?;
     match given.cast::<PySequence>() {
-        Ok(list) if !is_one => list.try_iter()?.map(|path| arguments::path(&path?)).collect(),
-        _ => Ok(vec![arguments::path(given)?]),
+        Ok(list) if !is_one => list.try_iter()?.map(|path| arguments::path_of("paths", &path?)).collect(),
+        _ => Ok(vec![arguments::path_of("paths", given)?]),
     }
 }
