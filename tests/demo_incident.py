@@ -51,9 +51,7 @@ def tell(folder: Path) -> None:
     with step("An incident: what would cordwood's own recovery do") as say:
         run(say, folder, "recover", partition)
     with step("An incident: keep a copy of everything that is intact") as say:
-        expect(
-            "exit code", run(say, folder, "copy", partition, folder / "saved-0", "--on-damage", "skip")[0], 1
-        )
+        expect("exit code", run(say, folder, "copy", partition, folder / "saved-0", "--on-damage", "skip")[0], 1)
     with step("An incident: what can be saved in place, as a plan") as say:
         expect("exit code", run(say, folder, "repair", partition, "--policy", "salvage")[0], 1)
     with step("An incident: mend it") as say:
