@@ -138,8 +138,8 @@ impl PyDumpRows {
 
 #[pymethods]
 impl PyDumpRows {
-    fn __repr__(&self) -> &'static str {
-        "DumpRows()"
+    fn __repr__(&self) -> String {
+        format!("DumpRows({} columns)", self.lock().schema().fields().len())
     }
 
     #[doc = stub_doc!(DumpRows.schema)]
