@@ -1,7 +1,6 @@
 //! `repair` and `carve`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 use pyo3::prelude::*;
 
@@ -180,8 +179,7 @@ pub(super) fn carve_image(
     min_records: Defaulted<'_, '_>,
 ) -> PyResult<PyCarveReport> {
     let image = arguments::path_of("image", image)?;
-    let destination: Option<PathBuf> =
-        optional("destination", destination, |_, given| arguments::path(given))?;
+    let destination = optional("destination", destination, arguments::path_of)?;
     let min_records = min_records.or("min_records", 1, arguments::positive)?;
     let options = CarveOptions { min_records: min_records as u64, interrupt: SIGNALS };
     enter(py, || carve::carve(image, destination.as_deref(), &options)).map(Into::into)

@@ -27,8 +27,9 @@ from cordwood.cli.formats import DAMAGE_COLUMN, OTHER_COLUMNS, RECORD_COLUMNS
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
-from cordwood.cli.terminal import print_json, print_text, several
+from cordwood.cli.terminal import print_json, print_text
 from cordwood.cli.writable import ensure_writable
+from cordwood.quantities import several
 
 __all__ = ["append"]
 

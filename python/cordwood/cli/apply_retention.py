@@ -9,8 +9,9 @@ from cordwood import Log, LogConfig, LogWriter, RetentionPlan, Segment, plan_ret
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import PROPERTIES, SETTINGS, YES, settings
-from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text
+from cordwood.cli.terminal import Column, print_json, print_table, print_text
 from cordwood.cli.writable import ensure_writable
+from cordwood.quantities import bytes_in_words
 from cordwood.times import FORMS, in_words, parse
 
 __all__ = ["apply_retention"]

@@ -10,7 +10,8 @@ from cordwood import ConfigError, CopyReport
 from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
-from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
+from cordwood.cli.terminal import print_json, print_text
+from cordwood.quantities import bytes_in_words, several
 from cordwood.times import FORMS, parse
 
 __all__ = ["copy"]

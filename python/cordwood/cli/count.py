@@ -29,8 +29,9 @@ from cordwood.cli.record_range import (
     times,
 )
 from cordwood.cli.selection import PartitionNumbers, Paths, Topics, selected
-from cordwood.cli.terminal import Column, print_json, print_table, several
+from cordwood.cli.terminal import Column, print_json, print_table
 from cordwood.cli.zone import TZ, core_zone, zone_of
+from cordwood.quantities import several
 
 __all__ = ["count"]
 

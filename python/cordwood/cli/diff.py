@@ -9,7 +9,8 @@ import cordwood
 from cordwood import DamagedRange, Difference, FirstDifference, RecordPlace, Replica
 from cordwood.cli.exit_codes import FAILED
 from cordwood.cli.path import parse_path
-from cordwood.cli.terminal import print_json, print_text, several
+from cordwood.cli.terminal import print_json, print_text
+from cordwood.quantities import several
 
 __all__ = ["diff"]
 

@@ -8,7 +8,7 @@ import typer
 import cordwood
 from cordwood.cli.path import parse_path
 from cordwood.cli.tables import FormatOption, JsonOption, OnDamageOption, OutputOption, Shown, time_in_words, write
-from cordwood.cli.terminal import several
+from cordwood.quantities import several
 
 __all__ = ["groups"]
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import cordwood
 from cordwood import KafkaLoad, LoadAction, LogDir
 from cordwood.cli.exit_codes import UsageError
-from cordwood.cli.terminal import Column, print_table, print_text, several
+from cordwood.cli.terminal import Column, print_table, print_text
+from cordwood.quantities import several
 
 __all__ = ["print_kafka_loads"]
 

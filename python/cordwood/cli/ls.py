@@ -8,11 +8,12 @@ import typer
 
 import cordwood
 from cordwood import ConfigError, CordwoodError, Log, LogDir, LogNotFoundError, Segment, classify
-from cordwood.cli.disk_usage import disk_usage
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, say, sentence
 from cordwood.cli.log_warnings import silent_log
 from cordwood.cli.path import parse_path
-from cordwood.cli.terminal import Column, bytes_in_words, print_json, print_table, print_text, several
+from cordwood.cli.terminal import Column, print_json, print_table, print_text
+from cordwood.disk_usage import disk_usage
+from cordwood.quantities import bytes_in_words, several
 from cordwood.times import in_words
 
 __all__ = ["ls"]

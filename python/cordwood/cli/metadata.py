@@ -10,7 +10,8 @@ from cordwood import Table
 from cordwood.cli.exit_codes import FAILED, say
 from cordwood.cli.path import parse_path
 from cordwood.cli.tables import FormatOption, JsonOption, OnDamageOption, OutputOption, Shown, write
-from cordwood.cli.terminal import Column, several
+from cordwood.cli.terminal import Column
+from cordwood.quantities import several
 
 __all__ = ["metadata"]
 

@@ -11,7 +11,8 @@ from cordwood.cli.exit_codes import FAILED, NothingFoundError, say, sentence
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
 from cordwood.cli.settings import PROPERTIES, SETTINGS, settings
-from cordwood.cli.terminal import Column, print_json, print_table, print_text, several
+from cordwood.cli.terminal import Column, print_json, print_table, print_text
+from cordwood.quantities import several
 
 __all__ = ["reindex"]
 

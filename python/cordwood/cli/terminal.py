@@ -11,9 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cordwood.quantities import bytes_in_words, several
-
-__all__ = ["Column", "bytes_in_words", "escape", "escape_json", "print_json", "print_table", "print_text", "several"]
+__all__ = ["Column", "escape", "escape_json", "print_json", "print_table", "print_text"]
 
 Column = tuple[str, Literal["left", "right", "text"]]
 """A heading, and the alignment of the cells. Only `text` cells (left-aligned) are wrapped."""

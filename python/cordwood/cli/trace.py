@@ -8,7 +8,8 @@ import typer
 from cordwood import OffsetIndex, TimeIndex, TimestampOffset
 from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.path import parse_path
-from cordwood.cli.terminal import Column, print_json, print_table, several
+from cordwood.cli.terminal import Column, print_json, print_table
+from cordwood.quantities import several
 from cordwood.times import in_words, parse
 
 __all__ = ["trace"]

@@ -18,7 +18,7 @@ from cordwood.cli.tables import (
     time_in_words,
     write,
 )
-from cordwood.cli.terminal import several
+from cordwood.quantities import several
 
 __all__ = ["transactions"]
 

@@ -10,8 +10,9 @@ from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.path import parse_path
 from cordwood.cli.settings import YES
-from cordwood.cli.terminal import bytes_in_words, print_json, print_text, several
+from cordwood.cli.terminal import print_json, print_text
 from cordwood.cli.writable import ensure_writable
+from cordwood.quantities import bytes_in_words, several
 
 __all__ = ["truncate"]
 

@@ -17,7 +17,8 @@ from cordwood import Finding, Verification
 from cordwood.cli.exit_codes import FAILED, UsageError
 from cordwood.cli.kafka_load import print_kafka_loads
 from cordwood.cli.path import parse_path
-from cordwood.cli.terminal import bytes_in_words, print_text, several
+from cordwood.cli.terminal import print_text
+from cordwood.quantities import bytes_in_words, several
 
 __all__ = ["finding_fields", "verify"]
 

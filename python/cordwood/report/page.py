@@ -67,6 +67,8 @@ def _health(subject: Subject) -> str:
     damaged = subject.profile["damaged_ranges"]
     warnings = "".join(f"<li>{escape(warning)}</li>" for warning in subject.warnings)
     notes = f"<ul>{warnings}</ul>" if warnings else ""
+    if not damaged and subject.profile["batches"] == 0:
+        return f"<p class=good>The log has no records.</p>{notes}"
     if not damaged:
         return f"<p class=good>Every batch could be read, and its checksum is right.</p>{notes}"
     rows = [
@@ -109,6 +111,9 @@ def _facts(subject: Subject) -> str:
             f"{profile['committed']:,} committed, {profile['aborted']:,} aborted, "
             f"{len(profile['open_transactions']):,} open"
         )
+        if profile["damaged_ranges"]:
+            # the records of a transaction whose marker is damaged count for the producer's next one
+            facts["transactions"] += "; damage may hide markers"
     entries = (f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in facts.items())
     return f"<dl>{''.join(entries)}</dl>"
 

@@ -148,6 +148,8 @@ def _lateness(axes: Axes, subject: Subject) -> str | None:
 
 def _files(axes: Axes, subject: Subject) -> str | None:
     kinds = list(subject.file_bytes.items())[::-1]
+    if not kinds:
+        return "The files take no space."
     axes.barh([kind for kind, _ in kinds], [size for _, size in kinds], color=BLUE, height=0.7)
     for place, (_, size) in enumerate(kinds):
         axes.text(size, place, f" {bytes_in_words(size)}", va="center", fontsize=8)
@@ -265,7 +267,7 @@ PANELS = [
     Panel(
         "files",
         "Bytes on disk",
-        "All files of the directory. Indexes of the last segment may be preallocated.",
+        "What all files of the directory take on the disk.",
         _files,
     ),
     Panel(

@@ -1,14 +1,13 @@
 """What a report is about: the profile of a log, and the files of its directory."""
 
-import os
-import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cordwood import Log
+from cordwood import Log, LogNotFoundError, classify
 from cordwood._core import _Profiler
+from cordwood.disk_usage import disk_bytes, files_in
 
 __all__ = ["FILE_KINDS", "Subject", "subject_of"]
 
@@ -16,13 +15,13 @@ STEP_BYTES = 32 << 20
 """The bytes that are read between two calls of the function that shows progress."""
 
 FILE_KINDS = {
-    ".log": "records (.log)",
-    ".index": "offset indexes (.index)",
-    ".timeindex": "time indexes (.timeindex)",
-    ".txnindex": "transaction indexes (.txnindex)",
-    ".snapshot": "producer snapshots (.snapshot)",
+    "log": "records (.log)",
+    "offset_index": "offset indexes (.index)",
+    "time_index": "time indexes (.timeindex)",
+    "transaction_index": "transaction indexes (.txnindex)",
+    "producer_snapshot": "producer snapshots (.snapshot)",
 }
-"""The kinds of files that are shown by their suffix; all others are one kind."""
+"""What a picture calls the kinds of files, by their names in `PathInfo`; all others are one kind."""
 
 OTHER_FILES = "other files"
 
@@ -38,7 +37,7 @@ class Subject:
     """The fields of the struct `Profile` in Rust."""
 
     file_bytes: dict[str, int]
-    """The bytes of the files in the directory, by the kind of the file."""
+    """What the files of the directory take on the disk, bytes by the kind of the file."""
 
     warnings: list[str]
     """The warnings of the log."""
@@ -87,17 +86,19 @@ def subject_of(log: Log, on_progress: Callable[[int], None]) -> Subject:
 
 
 def _file_bytes(directory: Path) -> dict[str, int]:
-    """Add up the sizes of regular files, also those in folders such as quarantine."""
+    """Add up what the files take on the disk, those in folders such as quarantine included."""
     sums = dict.fromkeys([*FILE_KINDS.values(), OTHER_FILES], 0)
-    for folder, _, names in os.walk(directory):
-        for name in names:
-            try:
-                found = Path(folder, name).lstat()
-            except FileNotFoundError:
-                # deleted since it was listed
-                continue
-            if stat.S_ISREG(found.st_mode):
-                is_live = Path(folder) == directory
-                kind = FILE_KINDS.get(Path(name).suffix, OTHER_FILES) if is_live else OTHER_FILES
-                sums[kind] += found.st_size
+    for path, found in files_in(directory):
+        sums[_kind_of(Path(path), directory)] += disk_bytes(found)
     return {kind: size for kind, size in sums.items() if size > 0}
+
+
+def _kind_of(path: Path, directory: Path) -> str:
+    if path.parent != directory:
+        return OTHER_FILES
+    try:
+        info = classify(path)
+    except LogNotFoundError:
+        # deleted since it was listed
+        return OTHER_FILES
+    return FILE_KINDS.get(info.kind, OTHER_FILES) if info.state == "live" else OTHER_FILES

@@ -192,7 +192,7 @@ fn continues(last: &Piece, image: usize, found: &Found) -> bool {
     is_next && is_possible_epoch(epoch, header.leader_epoch) && (is_exact || epoch == header.leader_epoch)
 }
 
-/// Whether a batch with an epoch may follow one; −1 is none.
+/// Whether a batch with a leader epoch may follow a batch with another one. An epoch of −1 means that a batch has none.
 fn is_possible_epoch(before: i32, epoch: i32) -> bool {
     before < 0 || epoch < 0 || epoch >= before
 }

@@ -71,14 +71,14 @@ pub struct Profile {
     pub damaged_ranges: Vec<DamagedRange>,
 }
 
-/// An estimated number of different keys.
+/// An estimated number of different keys. In 95 % of cases the number is from `lower` to `upper`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyEstimate {
     /// The estimate.
     pub keys: u64,
-    /// With a probability of 95 % the number is not below this.
+    /// Two standard deviations below.
     pub lower: u64,
-    /// With a probability of 95 % the number is not above this.
+    /// Two standard deviations above.
     pub upper: u64,
 }
 

@@ -261,9 +261,6 @@ def is_ours(argument: str, raised: Exception) -> bool:
     text = str(raised)
     if NOT_OURS.search(text) or getattr(raised, "__notes__", None):
         return False
-    if argument == "progress" and "Odd" in text:
-        # the error of the function itself
-        return True
     named = re.match(rf"{argument}(\[\d+\])*: expected .+, found .+", text, re.DOTALL) is not None
     if type(raised) is TypeError:
         # of arguments that are required together, the missing one is named
@@ -279,12 +276,7 @@ def is_ours(argument: str, raised: Exception) -> bool:
     return isinstance(raised, cw.CordwoodError) or is_pythons or is_index
 
 
-MISNAMED = pytest.mark.xfail(reason="errors of some of their arguments do not have the argument's name", strict=True)
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=MISNAMED if name in {"carve", "copy", "verify"} else ()) for name in CALLS]
-)
+@pytest.mark.parametrize("name", CALLS)
 def test_a_wrong_argument_is_named_with_the_expected_and_found_value(name: str, tmp_path: Path) -> None:
     wrong = []
     refusals = 0

@@ -5,20 +5,16 @@ mod targets;
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-/// Runs a target with each of its inputs. Each must end within a second for a MiB, and within one second if it is smaller.
+/// Runs a target with each of its inputs. `make fuzz` limits their time and memory.
 fn run(target: &str, function: fn(&[u8])) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzz/corpus").join(target);
     let mut inputs = 0;
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
-        let data = fs::read(&path).unwrap();
-        let start = Instant::now();
-        function(&data);
-        // far above what it takes, so that a busy machine does not fail it: it finds what does not end
-        let limit = Duration::from_secs(30).max(Duration::from_secs(data.len() as u64 >> 15));
-        assert!(start.elapsed() < limit, "{} took {:?}", path.display(), start.elapsed());
+        // shown if the target panics
+        println!("{}", path.display());
+        function(&fs::read(&path).unwrap());
         inputs += 1;
     }
     assert!(inputs > 0, "{} is empty", folder.display());

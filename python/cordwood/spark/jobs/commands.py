@@ -16,7 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812  (as everybody calls it)
 from cordwood.cli.exit_codes import FAILED, USAGE, UsageError, exit_code_of, say, stop_when_unread
 from cordwood.cli.settings import SETTINGS, settings
 from cordwood.cli.terminal import Column as Heading
-from cordwood.cli.terminal import bytes_in_words, print_json, print_table, several
+from cordwood.cli.terminal import print_json, print_table
+from cordwood.quantities import bytes_in_words, several
 from cordwood.spark import errors, jar, jobs
 from cordwood.spark.jobs.json_lines import Row, write_jsonl
 from cordwood.spark.jobs.outputs import new_output

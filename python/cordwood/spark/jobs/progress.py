@@ -14,7 +14,7 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from rich.progress import Progress as Bar
 
 from cordwood.cli.exit_codes import say
-from cordwood.cli.terminal import bytes_in_words
+from cordwood.quantities import bytes_in_words
 from cordwood.spark.jobs.export_run import Progress
 
 __all__ = ["ExportWatch", "tasks_watched"]

@@ -1,10 +1,11 @@
 """The files of a directory, as they are on the disk."""
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["DiskUsage", "disk_usage"]
+__all__ = ["DiskUsage", "disk_bytes", "disk_usage", "files_in"]
 
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the blocks of the file system are."""
@@ -29,8 +30,27 @@ class DiskUsage:
 
 def disk_usage(path: Path) -> DiskUsage:
     """Add up the files of a directory. Those that vanish meanwhile or cannot be read are left out."""
-    files = size = blocks = 0
+    files = size = on_disk = 0
     modified: int | None = None
+    for _, found in files_in(path):
+        files += 1
+        size += found.st_size
+        on_disk += disk_bytes(found)
+        changed = found.st_mtime_ns // 1_000_000
+        modified = changed if modified is None else max(modified, changed)
+    return DiskUsage(files, size, on_disk, modified)
+
+
+def disk_bytes(found: os.stat_result) -> int:
+    """Return what a file takes on the disk."""
+    return found.st_blocks * _BLOCK_BYTES
+
+
+def files_in(path: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Return the files of a directory, those in its folders included, with the path of each.
+
+    Those that vanish meanwhile or cannot be read are left out. Symbolic links are not followed.
+    """
     folders = [str(path)]
     while folders:
         try:
@@ -45,9 +65,4 @@ def disk_usage(path: Path) -> DiskUsage:
                 found = entry.stat(follow_symlinks=False)
             except OSError:
                 continue
-            files += 1
-            size += found.st_size
-            blocks += found.st_blocks
-            changed = found.st_mtime_ns // 1_000_000
-            modified = changed if modified is None else max(modified, changed)
-    return DiskUsage(files, size, blocks * _BLOCK_BYTES, modified)
+            yield entry.path, found
