@@ -70,12 +70,20 @@ final class Broker {
         Complaints.taken().forEach(complaints::add);
     }
 
+    static Admin admin() {
+        return Admin.create(Map.of("bootstrap.servers", address));
+    }
+
+    static String address() {
+        return address;
+    }
+
     /** A topic of one partition; answers its id. */
     static void createTopic(JsonNode question, ObjectNode answer) throws Exception {
         Map<String, String> settings = new HashMap<>();
         question.path("settings").fields().forEachRemaining(s -> settings.put(s.getKey(), s.getValue().asText()));
         NewTopic topic = new NewTopic(question.get("topic").asText(), 1, (short) 1).configs(settings);
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", address))) {
+        try (Admin admin = admin()) {
             Uuid id = admin.createTopics(List.of(topic)).topicId(topic.name()).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
             // answered by the partition's leader, so its directory is there
             admin.listOffsets(Map.of(new TopicPartition(topic.name(), 0), OffsetSpec.earliest())).all().get(PATIENCE_SECONDS, TimeUnit.SECONDS);

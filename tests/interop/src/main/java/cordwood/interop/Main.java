@@ -50,6 +50,8 @@ public final class Main {
             case "create_topic" -> Broker.createTopic(question, answer);
             case "consume" -> Broker.consume(question, answer);
             case "produce" -> Broker.produce(question, answer);
+            case "use_coordinators" -> Coordinators.use(question);
+            case "describe_cluster" -> Coordinators.describe(question, answer);
             default -> throw new IllegalArgumentException("no question is called " + question.get("do"));
         }
     }
