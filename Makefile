@@ -18,7 +18,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 # PyO3's build script uses this interpreter
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
-.PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-kafka bench-sweeps bench-cold bench-python bench-spark \
+.PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
 	jar wheel fmt lint compiled rust rust-without-features python java java-tests random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
@@ -147,6 +147,12 @@ bench-append: ## writing and recovery compared with Kafka's own classes (a JVM, 
 
 bench-kafka: ## every read path compared with Kafka's own classes (a JVM, Maven); ARGS are those of benches/kafka_rows/arguments.rs
 	$(CARGO) bench --locked --features arrow --bench kafka_rows -- $(ARGS)
+
+bench-inspect: release ## verify, rebuilt indexes, dumps, groups and copies, compared with Kafka's own classes (a JVM, Maven)
+	$(CARGO) bench --locked --features inspect --bench verify
+	$(CARGO) bench --locked --features inspect --bench rebuild
+	$(BIN)/python benches/python/dump.py
+	$(BIN)/python benches/python/groups.py
 
 bench-sweeps: $(VENV)/.tools ## how costs grow with sizes, drawn as SVG; ARGS are those of benches/support/arguments.rs
 	$(CARGO) bench --locked --features arrow --bench sweeps -- $(ARGS)

@@ -78,13 +78,14 @@ final class Appends {
     static String recover(String[] words) throws Exception {
         File dir = new File(words[1]);
         LogConfig config = config(words[2]);
+        long base = words.length > 3 ? Long.parseLong(words[3]) : 0;
         var partition = UnifiedLog.parseTopicPartitionName(dir);
         KafkaScheduler scheduler = new KafkaScheduler(1);
         scheduler.startup();
         var epochs = UnifiedLog.createLeaderEpochCache(dir, partition, new LogDirFailureChannel(1), Optional.empty(), scheduler);
         var producers = new ProducerStateManager(partition, dir, TRANSACTION_TIMEOUT_MS,
             new ProducerStateManagerConfig(Integer.MAX_VALUE, false), Time.SYSTEM);
-        LogSegment segment = LogSegment.open(dir, 0, config, Time.SYSTEM, true, 0, false, "");
+        LogSegment segment = LogSegment.open(dir, base, config, Time.SYSTEM, true, 0, false, "");
         Stopwatch watch = new Stopwatch();
         int cut = segment.recover(producers, epochs);
         String time = watch.stop();
