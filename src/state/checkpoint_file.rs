@@ -29,6 +29,14 @@ pub(crate) fn read<T>(text: &[u8], entry: impl Fn(&str) -> Result<T, String>) ->
     }
 }
 
+/// The fields of a line. As Java's `split("\\s+")` has it, white space before the first field makes an empty field, and white space
+/// after the last one does not.
+pub(crate) fn fields(line: &str) -> Vec<&str> {
+    let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\u{b}' | '\u{c}');
+    let before = line.starts_with(is_space).then_some("");
+    before.into_iter().chain(line.split(is_space).filter(|field| !field.is_empty())).collect()
+}
+
 /// The text of a file with these entries.
 pub(crate) fn write(entries: impl ExactSizeIterator<Item = String>) -> String {
     let count = entries.len();
@@ -37,6 +45,18 @@ pub(crate) fn write(entries: impl ExactSizeIterator<Item = String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn fields_are_split_as_in_java() {
+        for (line, expected) in [
+            ("5 100", &["5", "100"][..]),
+            ("5 \t 100 ", &["5", "100"]),
+            (" 5 100", &["", "5", "100"]),
+            ("5\u{a0}100", &["5\u{a0}100"]),
+        ] {
+            assert_eq!(super::fields(line), expected, "{line:?}");
+        }
+    }
+
     #[test]
     fn an_error_describes_the_wrong_header_or_count() {
         let read = |text: &[u8]| super::read(text, |line| Ok(line.to_owned()));

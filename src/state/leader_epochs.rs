@@ -33,7 +33,7 @@ impl LeaderEpochs {
     /// A description of what is wrong with the text.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let lines = checkpoint_file::read(text, |line| {
-            let fields: Vec<_> = line.split_whitespace().collect();
+            let fields = checkpoint_file::fields(line);
             let &[epoch, offset] = fields.as_slice() else {
                 return Err(format!("expected an epoch and an offset, found {line:?}"));
             };

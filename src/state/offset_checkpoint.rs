@@ -48,7 +48,7 @@ impl OffsetCheckpoint {
     /// A description of what is wrong with the text.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let lines = checkpoint_file::read(text, |line| {
-            let fields: Vec<_> = line.split_whitespace().collect();
+            let fields = checkpoint_file::fields(line);
             let &[topic, number, offset] = fields.as_slice() else {
                 return Err(format!("expected a topic, a partition and an offset, found {line:?}"));
             };

@@ -5,6 +5,7 @@
 use super::disk::{Contents, Disk};
 use super::exception::{ExceptionKind, Step, Thrown};
 use crate::record::BatchHeader;
+use crate::state::checkpoint_file;
 use crate::state::leader_epochs::{LEADER_EPOCH_CHECKPOINT, LeaderEpochs};
 
 /// The largest file that is read, bytes.
@@ -113,19 +114,14 @@ fn parse(text: &[u8]) -> Step<Vec<(i32, i64)>> {
     }
     let mut entries = Vec::new();
     for line in lines {
-        // Java's split: a space before the first field makes an empty field, spaces after the last do not
-        let is_space = |letter: char| matches!(letter, ' ' | '\t' | '\u{b}' | '\u{c}');
-        let fields: Vec<_> = line.trim_end_matches(is_space).split(is_space).collect();
-        let [first, middle @ .., last] = fields.as_slice() else {
+        let fields = checkpoint_file::fields(line);
+        let &[epoch, offset] = fields.as_slice() else {
             return Err(storage(format!("expected an epoch and an offset, found {line:?}")));
         };
-        if middle.iter().any(|field| !field.is_empty()) {
-            return Err(storage(format!("expected an epoch and an offset, found {line:?}")));
-        }
         let not_a_number =
             |field: &str| thrown(ExceptionKind::NumberFormat, format!("expected a number, found {field:?}"));
-        let epoch = first.parse().map_err(|_| not_a_number(first))?;
-        let offset = last.parse().map_err(|_| not_a_number(last))?;
+        let epoch = epoch.parse().map_err(|_| not_a_number(epoch))?;
+        let offset = offset.parse().map_err(|_| not_a_number(offset))?;
         entries.push((epoch, offset));
     }
     if i64::try_from(entries.len()).ok() != Some(i64::from(count)) {
