@@ -19,7 +19,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust rust-without-features python java java-tests random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes extension release prerequisites clean
+	jar wheel fmt lint compiled rust python java java-tests random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -40,14 +40,15 @@ test: prerequisites compiled lint rust python ## before each commit: lints, Rust
 
 test-all: test test-rest ## what CI runs: `test`, then `test-rest`
 
-# The guarantees are last: their other tests have run before, so `--tests-have-run` runs only the rigs.
-test-rest: interop java oldest-spark rust-without-features loom demo ## the tests outside `test`: Kafka, the oldest Spark, loom, the demo, the guarantees' rigs
-	$(BIN)/python tests/guarantees.py --tests-have-run
+# The tests that the guarantees name have run before; `make guarantees` runs the rigs.
+test-rest: interop java oldest-spark loom demo ## the tests outside `test`: Kafka, the oldest Spark, loom, the demo, the names of the guarantees
+	$(BIN)/python tests/guarantees.py --names
 	@echo "make test-rest: all of it passed"
 
 lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the stub with the built module
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --lib --tests --bench '*' --all-features -- -D warnings
+	$(CARGO) clippy --locked --lib --no-default-features -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --all-features
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -56,7 +57,7 @@ lint: extension ## rustfmt, clippy, rustdoc, ruff, mypy, and a comparison of the
 
 rust: ## Rust tests and doc examples; the layer check is one of them
 	$(RUST_TESTS)
-	$(CARGO) test --locked --features arrow,crash-disk --test rust costs
+	$(CARGO) test --locked --features arrow --test costs
 
 # Compiles the Rust tests while pip installs the tools: on a bare machine each of them leaves a core idle. $(TOOLS) is a variable,
 # because `make -n` executes a recipe line in which it finds $$(MAKE).
@@ -64,15 +65,12 @@ TOOLS := $(MAKE) --no-print-directory $(VENV)/.tools
 compiled:
 	@$(RUST_TESTS) --no-run & compiling=$$!; $(TOOLS) || { wait $$compiling; exit 1; }; wait $$compiling
 
-rust-without-features: ## the Rust unit tests without compression and Arrow
-	$(CARGO) test --locked --no-default-features --lib
-
 python: extension ## Python tests except `make interop`, and the examples of the README, the stub and the docstrings
 	$(PYTEST) $(IN_PARALLEL) --durations 20 -m "not ($(LATER))"
 	$(BIN)/python tests/doc_examples.py
 
 interop: prerequisites release ## the longest Python tests, and those that compare with Kafka's own classes and a broker (a JVM, Maven)
-	$(PYTEST) -m "interop or long"
+	$(PYTEST) $(IN_PARALLEL) --durations 20 -m "interop or long"
 
 # With the second variable, the tests of the source in Python use the one in Java.
 SPARKS := $(addprefix $(VENV)/spark-,4.0.5 4.1.4 4.2.1)

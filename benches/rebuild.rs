@@ -42,8 +42,7 @@ fn main() {
     for (name, batch_bytes, floor) in
         [("rebuild/1KiB", 1 << 10, None), ("rebuild/16KiB", 16 << 10, Some(7.0))]
     {
-        let shape =
-            Shape { batch_bytes, codec: Codec::None, log_bytes: 1 << 30, segment_bytes: 256 << 20 };
+        let shape = Shape { batch_bytes, codec: Codec::None, log_bytes: 1 << 30, segment_bytes: 256 << 20 };
         // on the repository's disk; a temporary directory may be in memory
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let written = Written::new_in(folder, shape);

@@ -37,11 +37,6 @@ mod arrow {
 mod config {
     mod log_config;
 }
-#[cfg(feature = "arrow")]
-mod costs {
-    mod baseline;
-    mod hot_paths;
-}
 mod dir {
     mod lost_segments;
 }

@@ -1,6 +1,6 @@
 //! What hot paths cost, compared with recorded numbers: instructions and allocations, which do not depend on the machine's load.
 //!
-//! `RECORD_COSTS=1 cargo test --features arrow,crash-disk --test rust costs` records what it finds in `costs.json`. The numbers are
+//! `RECORD_COSTS=1 cargo test --features arrow --test costs` records what it finds in `costs.json`. The numbers are
 //! those of a build without `plan`: with it the compiler inlines less in a build for tests.
 
 use std::collections::BTreeMap;
@@ -13,13 +13,16 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::hot_paths::{ALL, HotPath, Pass, write};
-use crate::support::reading::folder;
 
 /// For the child process: the name of the path, and the directory of the log.
 const CHILD: [&str; 2] = ["COSTS_OF_PATH", "COSTS_OF_LOG"];
 
 /// A compiler of another version may need a few instructions more; a checksum, a lock or an allocation is more than that.
 const TOLERANCE: f64 = 0.25;
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+}
 
 fn recorded_file() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rust/costs/costs.json")
@@ -64,7 +67,7 @@ fn instructions(path: &HotPath, dir: &Path) -> f64 {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null", "--toggle-collect=*counted_pass*"])
         .arg(env::current_exe().unwrap())
-        .args(["--exact", "costs::baseline::child", "--ignored", "--test-threads=1"])
+        .args(["--exact", "baseline::child", "--ignored", "--test-threads=1"])
         .envs(CHILD.into_iter().zip([path.name, dir.to_str().unwrap()]))
         .output()
         .unwrap();

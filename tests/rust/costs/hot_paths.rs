@@ -3,16 +3,15 @@
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
-use cordwood::Log;
 use cordwood::arrow::{ByteType, Column, Progress, Reader, ReaderOptions};
 use cordwood::index::{Method, OffsetIndex, TimeIndex};
 use cordwood::log::{ScanOptions, ScanStep};
 use cordwood::text::{Format, Lines, LinesOptions};
 use cordwood::types::Io;
+use cordwood::{Log, LogOptions};
 
-use crate::support::batches::{BatchV2, Rec};
-use crate::support::partition::{Indexing, PartitionBuilder, file_name};
-use crate::support::reading::open;
+use crate::batches::{BatchV2, Rec};
+use crate::partition::{Indexing, PartitionBuilder, file_name};
 
 const BATCHES: i64 = 256;
 const RECORDS: i64 = 50;
@@ -163,4 +162,8 @@ fn lines(dir: &Path) -> Pass {
         }
         assert_eq!(rows as i64, BATCHES * RECORDS);
     })
+}
+
+fn open(dir: &Path, io: Io) -> Log {
+    Log::open(dir, LogOptions { io, ..LogOptions::default() }).unwrap()
 }
