@@ -78,9 +78,12 @@ empty :=
 java: prerequisites release ## the tests of the Spark data source in Java, those of the one in Python among them
 	@if command -v mvn > /dev/null && command -v javac > /dev/null; then $(MAKE) --no-print-directory java-tests; fi
 
+# Both at the same time, because each often waits for its JVM; with temporary folders of their own, because pytest deletes old ones.
 java-tests: $(JAR) $(addsuffix /.installed,$(SPARKS))
-	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) -m "java and not many"
-	CORDWOOD_SPARK_SOURCE=java $(PYTEST) tests/python/spark -m "not (java or python_source)"
+	@CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) \
+		$(PYTEST) --basetemp=$(TARGET)/tmp/java --durations 20 -m "java and not many" & own=$$!; \
+	CORDWOOD_SPARK_SOURCE=java $(PYTEST) --basetemp=$(TARGET)/tmp/spark --durations 20 tests/python/spark \
+		-m "not (java or python_source)" || { wait $$own; exit 1; }; wait $$own
 
 random-queries: prerequisites release $(JAR) ## 2,250 random queries through both Spark data sources and Parquet; ten minutes
 	$(PYTEST) tests/python/spark_java/test_random_queries.py
