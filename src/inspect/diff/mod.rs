@@ -178,7 +178,9 @@ impl Difference {
         let [one, other] = &replicas;
         let first = one.log_start_offset.max(other.log_start_offset);
         let end = one.log_end_offset.min(other.log_end_offset);
-        if first > end {
+        // nothing would be compared; but an empty log is the same as another one
+        let are_empty = replicas.iter().all(|replica| replica.log_start_offset == replica.log_end_offset);
+        if first > end || first == end && !are_empty {
             let offsets = |replica: &Replica| {
                 format!("offsets {} to {} (exclusive)", replica.log_start_offset, replica.log_end_offset)
             };
@@ -188,7 +190,7 @@ impl Difference {
         }
         let start_offset = options.start_offset.unwrap_or(first).max(first);
         let end_offset = options.end_offset.unwrap_or(end).min(end);
-        if start_offset > end_offset {
+        if start_offset > end_offset || start_offset == end_offset && !are_empty {
             let expected = format!("offsets that both replicas have: {first} to {end} (exclusive)");
             let found = format!("offsets {start_offset} to {end_offset}");
             let argument = if options.start_offset.is_some() { "start_offset" } else { "end_offset" };

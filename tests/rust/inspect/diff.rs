@@ -172,3 +172,33 @@ fn epochs_explain_a_difference_where_a_follower_would_truncate() {
     // the leader of epoch 0 knows no later epoch; the leader of epoch 1 has no offset of epoch 0
     assert_eq!([found.replicas[0].truncated_to, found.replicas[1].truncated_to], [None, Some(0)]);
 }
+
+#[test]
+fn replicas_without_a_common_offset_are_an_error_unless_both_are_empty_at_the_same_offset() {
+    let (full, empty) = (partition("01-small"), partition("15-empty"));
+    let between = |a: &Path, b: &Path, options: &DiffOptions| Difference::between(a, b, options);
+    for (a, b) in [(&full.dir, &empty.dir), (&empty.dir, &full.dir)] {
+        let error = between(a, b, &DiffOptions::default()).unwrap_err();
+        assert!(matches!(&error, cordwood::Error::Config { argument, .. } if argument == "b"), "{error}");
+    }
+    assert!(diff(&empty.dir, &empty.dir).is_same());
+    let folder = tempfile::tempdir().unwrap();
+    let [low, high] = ["low", "high"].map(|name| folder.path().join(name));
+    for (to, name) in [(&low, "00000000000000000000"), (&high, "00000000000000000096")] {
+        std::fs::create_dir(to).unwrap();
+        std::fs::copy(full.dir.join(format!("{name}.log")), to.join(format!("{name}.log"))).unwrap();
+    }
+    // the one ends where the other begins
+    let error = between(&low, &high, &DiffOptions::default()).unwrap_err();
+    assert!(matches!(&error, cordwood::Error::Config { argument, .. } if argument == "b"), "{error}");
+    // nothing is compared in an empty range
+    for (start_offset, end_offset, argument) in
+        [(Some(370), None, "start_offset"), (Some(5), Some(5), "start_offset"), (None, Some(0), "end_offset")]
+    {
+        let options = DiffOptions { start_offset, end_offset, ..DiffOptions::default() };
+        match between(&full.dir, &full.dir, &options) {
+            Err(cordwood::Error::Config { argument: found, .. }) => assert_eq!(found, argument),
+            other => panic!("{start_offset:?} {end_offset:?}: {other:?}"),
+        }
+    }
+}
