@@ -24,3 +24,6 @@ pub(crate) mod offset_checkpoint;
 pub mod partition_metadata;
 pub mod producers;
 pub(crate) mod truncation_count;
+
+/// The name of the file that the directory of a copy has until the copy is complete: it is no log before.
+pub(crate) const COPY_JOURNAL: &str = ".cordwood.copy";

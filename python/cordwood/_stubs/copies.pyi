@@ -48,7 +48,10 @@ class CopyReport:
         """The size of all batches: of the `.log` files of the copy."""
     @property
     def bytes_written(self) -> int:
-        """The bytes of `.log` files that this call has written; 0 if the copy was complete before the call."""
+        """The bytes of `.log` files that this call has written.
+
+        Fewer than `bytes` if some files are links, or an earlier call has written them; 0 if the copy was complete.
+        """
     @property
     def linked(self) -> int:
         """The number of segments that are hard links to files of the source."""
@@ -63,7 +66,7 @@ class CopyReport:
         """
     @property
     def warnings(self) -> list[str]:
-        """What differs from the source beside the damaged ranges."""
+        """What differs from the source beside the damaged ranges, such as bytes after its last whole batch."""
 
 def copy(
     source: FilePath,
@@ -88,8 +91,9 @@ def copy(
     The source may be in use. The copy of a partition is as of the moment when this call opened it: what is appended
     later is not in it, and any other change is a `LogChangedError`. After it, call again: what was copied is used.
 
-    A copy that was interrupted is not a log: readers and Kafka find no segment in it. The same call continues it. If
-    the copy is complete, the call compares it with the source and changes nothing.
+    A copy that was interrupted is not a log: readers and Kafka find no segment in it, and `LogWriter` does not open it.
+    The same call continues it; with another range it is a `ConfigError`. If the copy is complete, the call compares it
+    with the source and changes nothing.
 
     `source` is a partition directory or a data directory; nothing in it is changed. `destination` does not exist or is
     empty; its parent exists. Without `start_offset` (inclusive) all segments are copied, with the records below the log
@@ -100,15 +104,16 @@ def copy(
     With `on_damage="skip"` (or `"report"`) damage is left out and listed in `damaged_ranges`; otherwise it is an error.
 
     With `hard_links=True` sealed segments that are copied whole become hard links to the files of the source, where the
-    file system allows it. That saves time and space but is no backup: a truncation changes a file in place, and so does
-    a broker that recovers a log, and both directories have the change.
+    file system allows it; the last segment of the copy does not, because a writer appends to it. That saves time and
+    space but is no backup: a truncation changes a file in place, and so does a broker that recovers a log, and both
+    directories have the change.
 
     `topics`: names or globs; only these topics of a data directory. Its checkpoints have the lines of the partitions,
     and each partition is as of its own moment. `progress` is called for each MiB and at the end, with the bytes read so
     far and the bytes of the segments to copy.
 
-    *Errors*: `ConfigError` for a destination that contains anything else, or is inside the source; `LockedError` if a
-    writer or a broker uses the destination; `OffsetOutOfRangeError`.
+    *Errors*: `ConfigError` for a destination that contains anything else, in which nothing is created or changed, or
+    that is inside the source; `LockedError` if a writer or a broker uses the destination; `OffsetOutOfRangeError`.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()

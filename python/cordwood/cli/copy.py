@@ -42,9 +42,11 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     checksum is verified, and what was written is read back.
 
     The source may be in use: the copy is as of the moment when it began. If it is interrupted, run the same command
-    again: it continues. Run on a complete copy, it compares and changes nothing.
+    again: it continues, but not with another range. Until it is complete, it is no log: nothing opens it. Run on a
+    complete copy, it compares and changes nothing.
 
-    --link shares files with the source. A truncation, or a broker that recovers a log, then changes both.
+    --link shares files with the source. A truncation, or a broker that recovers a log, then changes both. The last
+    segment of the copy is never shared: it may be appended to.
 
     \b
     cordwood copy /var/lib/kafka/orders-0 /backup/orders-0

@@ -76,7 +76,7 @@ pub(super) fn put_log_start_offset(
 ) -> Result<()> {
     let log_start_offset = checkpoint.log_start_offset;
     let is_hiding = log_start_offset > first;
-    if let Some(data_directory) = data_directory.filter(|_| !destination.is_complete())
+    if let Some(data_directory) = data_directory.filter(|_| !destination.is_ended())
         && (is_hiding || data_directory.log_start_offset()?.is_some())
     {
         data_directory.write_log_start_offset(log_start_offset)?;

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use super::destination::something_else;
+use super::source::copied_range;
 use super::{CopyOptions, CopyProgress, CopyReport, OnProgress, copy_partition, refuse_inside};
 use crate::error::{Error, NotFound, Result};
 use crate::fs::names::{PartitionName, PartitionState};
 use crate::fs::{
     DATA_DIRECTORY_LOCK, Directory, Lock, META_PROPERTIES, PartitionLocks, STAGED, is_data_directory,
 };
-use crate::state::copy_journal::CopyJournal;
+use crate::state::copy_journal::{CopiedRange, CopyJournal};
 use crate::state::data_directory::{CLEAN_SHUTDOWN, holds_partition, is_partition};
 use crate::state::offset_checkpoint::{CLEANED_OFFSETS, HIGH_WATERMARKS, OffsetCheckpoint, RECOVERY_POINTS};
 
@@ -44,13 +45,15 @@ pub fn copy_data_directory(
         let path = source.path().to_owned();
         return Err(Error::LogNotFound {
             path,
-            found: NotFound::NoDirectory,
-            advice: "select a partition that exists",
+            found: NotFound::NoSegment,
+            advice: "select partitions that exist: the data directory has none of those",
         });
     }
     let advice = "create the parent folder of the destination first";
     let to = Directory::open_or_create(destination.as_ref(), advice, |_, _| Ok(()))?;
-    let is_new = begin(&source, &to)?;
+    let range = copied_range(options.ranges);
+    // held to the end: no broker starts on a part of the copy
+    let (is_new, lock) = begin(&source, &to, range)?;
     let mut done = Vec::new();
     let (mut bytes, mut total_bytes) = (0, 0);
     for (name, parsed) in &partitions {
@@ -70,6 +73,8 @@ pub fn copy_data_directory(
         }
         (bytes, total_bytes) = (bytes + last.bytes, total_bytes + last.total_bytes);
     }
+    // a broker that has stopped meanwhile deletes the file of the lock
+    let locks = [lock, Lock::shared(&to, DATA_DIRECTORY_LOCK)?];
     for name in [CLEANED_OFFSETS, HIGH_WATERMARKS] {
         copy_lines(&source, &to, name, &done)?;
     }
@@ -77,11 +82,12 @@ pub fn copy_data_directory(
         to.replace(CLEAN_SHUTDOWN, CLEAN_SHUTDOWN_TEXT.as_bytes())?;
     }
     for (_, report) in &done {
-        CopyJournal::remove(&Directory::open(&report.path, advice)?)?;
+        CopyJournal::remove(&Directory::open(&report.path, "copy the data directory again")?)?;
     }
     if is_new {
         CopyJournal::remove(&to)?;
     }
+    drop(locks);
     let reports = done.into_iter().map(|(_, report)| report).collect();
     Ok(CopyReport::of_partitions(source.path().to_owned(), to.path().to_owned(), reports))
 }
@@ -101,12 +107,12 @@ fn partitions(
     Ok(found)
 }
 
-/// Makes the destination a data directory. Returns whether it is new: a journal in it says that the copy of this source has begun
-/// it, and not yet completed it.
-fn begin(source: &Directory, to: &Directory) -> Result<bool> {
+/// Makes the destination a data directory. Returns whether it is new, and the lock that the writers of a data directory share. A
+/// journal in it says that the copy of this source has begun it, and not yet completed it.
+fn begin(source: &Directory, to: &Directory, range: CopiedRange) -> Result<(bool, Lock)> {
     let journal = CopyJournal::read(to)?;
-    if journal.is_some_and(|journal| !journal.is_of(source.path())) {
-        return Err(something_else(to, "the unfinished copy of another directory"));
+    if let Some(other) = journal.and_then(|journal| journal.other_copy(source.path(), range)) {
+        return Err(something_else(to, &other));
     }
     let entries = to.entries()?;
     let names = || entries.iter().map(|(name, _)| name.as_str());
@@ -117,11 +123,11 @@ fn begin(source: &Directory, to: &Directory) -> Result<bool> {
     }
     let is_new = journal.is_some() || is_empty;
     if is_new {
-        CopyJournal::new(source.path(), 0, false).write(to)?;
-    } else if to.identity_of(DATA_DIRECTORY_LOCK)?.is_some() {
-        // fails if a broker is running
-        Lock::shared(to, DATA_DIRECTORY_LOCK)?;
+        CopyJournal::new(source.path(), range, 0, false).write(to)?;
     }
+    // fails if a broker is running
+    let lock = Lock::shared(to, DATA_DIRECTORY_LOCK)?;
+    let _writers = Lock::wait_exclusive(to, PartitionLocks::NAME)?;
     if to.identity_of(RECOVERY_POINTS)?.is_none() {
         to.replace(RECOVERY_POINTS, OffsetCheckpoint::default().to_text().as_bytes())?;
     }
@@ -130,7 +136,7 @@ fn begin(source: &Directory, to: &Directory) -> Result<bool> {
     {
         to.replace(META_PROPERTIES, &properties)?;
     }
-    Ok(is_new)
+    Ok((is_new, lock))
 }
 
 /// Copies the lines of partitions in a checkpoint, within the offsets of their copies. A damaged file has no lines.
@@ -140,6 +146,8 @@ fn copy_lines(
     name: &str,
     done: &[(&PartitionName, CopyReport)],
 ) -> Result<()> {
+    // the writers of other partitions rewrite the same files
+    let _writers = Lock::wait_exclusive(to, PartitionLocks::NAME)?;
     let (Ok(lines), Ok(mut kept)) =
         (OffsetCheckpoint::read(source, name)?, OffsetCheckpoint::read(to, name)?)
     else {

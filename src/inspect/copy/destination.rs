@@ -17,7 +17,8 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, PartitionLocks, STAGED};
-use crate::state::copy_journal::{COPY_JOURNAL, CopyJournal};
+use crate::state::COPY_JOURNAL;
+use crate::state::copy_journal::{CopiedRange, CopyJournal};
 
 /// What a copy does with the files of its directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,17 +35,18 @@ pub(super) struct Destination {
     pub(super) directory: Directory,
     state: State,
     journal: Option<CopyJournal>,
+    /// What the journal says, or will say.
+    range: CopiedRange,
     /// The files of segments that belong to the copy so far.
     files: BTreeSet<(i64, FileKind)>,
 }
 
 impl Destination {
-    /// Finds out what is in the directory. Completes a copy that was committed, and makes one that was not committed ready to be
-    /// continued. Other files are not changed.
+    /// Finds out what is in the directory. Changes nothing.
     ///
     /// # Errors
-    /// [`Error::Config`] if there is anything but a copy, or the unfinished copy of another source.
-    pub(super) fn open(directory: &Directory, source: &Path) -> Result<Self> {
+    /// [`Error::Config`] if there is anything but a copy, or the unfinished copy of another source or range.
+    pub(super) fn find(directory: &Directory, source: &Path, range: CopiedRange) -> Result<Self> {
         let journal = CopyJournal::read(directory)?;
         let entries = directory.entries()?;
         let has = |stage| {
@@ -53,7 +55,8 @@ impl Destination {
                 .any(|(name, _)| SegmentFileName::parse(name).is_some_and(|file| file.stage == stage))
         };
         let (has_live, has_swap, has_cleaned) = (has(Stage::Live), has(Stage::Swap), has(Stage::Cleaned));
-        let new = |state| Self { directory: directory.clone(), state, journal, files: BTreeSet::new() };
+        let new =
+            |state| Self { directory: directory.clone(), state, journal, range, files: BTreeSet::new() };
         let Some(journal) = journal else {
             let foreign = entries.iter().find(|(name, _)| !is_ours(name)).map(|(name, _)| name.as_str());
             return match foreign {
@@ -62,19 +65,27 @@ impl Destination {
                 None => Ok(new(State::Staging)),
             };
         };
-        if !journal.is_of(source) {
-            return Err(something_else(directory, "the unfinished copy of another directory"));
+        if let Some(other) = journal.other_copy(source, range) {
+            return Err(something_else(directory, &other));
         }
         if has_cleaned && has_live {
             return Err(something_else(directory, "an unfinished copy, and segments of another log"));
         }
-        let destination =
-            new(if has_cleaned || !has_swap && !has_live { State::Staging } else { State::Complete });
-        if has_cleaned && has_swap {
+        Ok(new(if has_cleaned || !has_swap && !has_live { State::Staging } else { State::Complete }))
+    }
+
+    /// [`Destination::find`]; completes a copy that was committed, and makes one that was not committed ready to be continued.
+    /// Other files are not changed.
+    pub(super) fn open(directory: &Directory, source: &Path, range: CopiedRange) -> Result<Self> {
+        let destination = Self::find(directory, source, range)?;
+        if destination.journal.is_none() {
+            return Ok(destination);
+        }
+        if destination.is_complete() {
+            destination.make_live()?;
+        } else if !destination.staged(Stage::Swap)?.is_empty() {
             destination.rename_all(Stage::Swap, Stage::Cleaned, |_| true)?;
             destination.directory.sync()?;
-        } else if has_swap {
-            destination.make_live()?;
         }
         Ok(destination)
     }
@@ -84,9 +95,14 @@ impl Destination {
         self.journal.filter(|_| self.is_complete()).map(|journal| journal.end_offset)
     }
 
-    /// Whether the copy was complete when the directory was opened: nothing is written then.
+    /// Whether the segments of the copy were complete when the directory was opened: they are compared then.
     pub(super) fn is_complete(&self) -> bool {
         self.state == State::Complete
+    }
+
+    /// Whether an earlier call has completed the copy, with all that follows: nothing is written then.
+    pub(super) fn is_ended(&self) -> bool {
+        self.is_complete() && self.journal.is_none()
     }
 
     /// Whether staged files may be hard links to files of the source.
@@ -99,7 +115,7 @@ impl Destination {
         if self.is_complete() {
             return Ok(());
         }
-        let journal = CopyJournal::new(source, end_offset, makes_links || self.has_links());
+        let journal = CopyJournal::new(source, self.range, end_offset, makes_links || self.has_links());
         if self.journal != Some(journal) {
             journal.write(&self.directory)?;
             self.journal = Some(journal);

@@ -26,13 +26,13 @@ use destination::Destination;
 pub use options::{CopyOptions, CopyProgress, CopyReport};
 use piece::Piece;
 use producers::Producers;
-use source::{Extent, Source};
+use source::{Extent, Source, copied_range};
 
 use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, PartitionLocks};
-use crate::log::{Log, OnDamage, ScanOptions, ScanStep};
-use crate::segment::{Batch, Segment};
+use crate::log::{DamagedRange, Log, OnDamage, ScanOptions, ScanStep};
+use crate::segment::{Batch, SCAN_READ, Segment};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::DataDirectory;
 
@@ -52,17 +52,19 @@ pub type OnProgress<'a> = &'a mut (dyn FnMut(CopyProgress) -> Result<()> + Send)
 /// The copy is as of the moment when this call opened the source, which other processes may write to: sealed segments do not
 /// change, and the log end offset is fixed.
 ///
-/// An interrupted copy is not a log: readers find no segment in it, nor does Kafka (which would create an empty log there). The
-/// same call continues it. If the copy is complete, the call compares it with the source and changes nothing.
+/// An interrupted copy is not a log: readers find no segment in it, nor does Kafka (which would create an empty log there), and a
+/// [`LogWriter`](crate::writer::LogWriter) does not open it. The same call continues it; a call with another range is an error. If
+/// the copy is complete, the call compares it with the source and changes nothing.
 ///
-/// With [`CopyOptions::hard_links`] sealed segments that are copied whole share the file with the source. This saves time and space,
-/// but is no backup: what changes a file in place changes it in both, as a truncation does, or a broker's recovery.
+/// With [`CopyOptions::hard_links`] sealed segments that are copied whole share the file with the source, but for the last one of
+/// the copy, to which a writer appends. This saves time and space, but is no backup: what changes a file in place changes it in both,
+/// as a truncation does, or a broker's recovery.
 ///
 /// A transaction that begins before the range keeps its first offset in the transaction index, as after a deletion of the records
 /// before it. One whose marker is after the range is open at the end of the copy; its records stay invisible to committed readers.
 ///
 /// # Errors
-/// [`Error::Config`] if `destination` is something else, or is inside the source; [`Error::LogChanged`] if the source changes so
+/// [`Error::Config`] if `destination` is something else (it is not changed), or is inside the source; [`Error::LogChanged`] if the source changes so
 /// that the moment of the copy is lost (call again: what was copied is used); [`Error::Corrupt`] for damage, with
 /// [`OnDamage::Raise`]; [`Error::Locked`] if a writer or a broker uses `destination`; those of [`Log::open`] and [`Log::scan`].
 pub fn copy(
@@ -89,7 +91,13 @@ fn copy_partition(
     refuse_inside(&directory, destination)?;
     let advice = "create the parent folder of the destination first";
     let to = Directory::open_or_create(destination, advice, DataDirectory::refuse)?;
+    // before a lock file is created
     DataDirectory::refuse_itself(&to)?;
+    DataDirectory::around(&to)?;
+    if Destination::find(&to, source.log.path(), copied_range(options.ranges))?.is_ended() {
+        PartitionLocks::probe(&to)?;
+        return copy_source(&source, &to, options, keeps_journal, progress);
+    }
     let mut locks = PartitionLocks::take(&to)?;
     let report = copy_source(&source, &to, options, keeps_journal, progress)?;
     locks.renew(&to)?;
@@ -131,7 +139,7 @@ fn copy_source(
     progress: OnProgress<'_>,
 ) -> Result<CopyReport> {
     let log = &source.log;
-    let mut destination = Destination::open(destination, log.path())?;
+    let mut destination = Destination::open(destination, log.path(), copied_range(options.ranges))?;
     let mut extent = source.extent(options.ranges, options.on_damage)?;
     if let Some(end) = destination.committed_end() {
         extent.end = extent.end.min(end);
@@ -155,7 +163,7 @@ fn copy_source(
         piece: None,
         report,
         read: 0,
-        next_offset: None,
+        last: None,
     }
     .run(keeps_journal, progress)
 }
@@ -173,8 +181,8 @@ struct Copying<'a> {
     report: CopyReport,
     /// Bytes read so far.
     read: u64,
-    /// The offset after the last batch.
-    next_offset: Option<i64>,
+    /// The last batch so far.
+    last: Option<Batch>,
 }
 
 impl Copying<'_> {
@@ -193,7 +201,7 @@ impl Copying<'_> {
         let on_damage = self.options.on_damage;
         let mut scan =
             log.scan(ScanOptions { ranges, on_damage, batches_only: true, ..ScanOptions::default() })?;
-        while let Some(step) = scan.next_step()? {
+        while let Some(step) = scan.next_step().or_else(|error| self.source.damaged(error))? {
             let ScanStep::Batch(batch) = step else { continue };
             let base_offset = scan.segment().unwrap_or_default();
             if self.piece.as_ref().is_none_or(|piece| piece.source_base_offset() != base_offset) {
@@ -222,7 +230,7 @@ impl Copying<'_> {
         {
             self.begin_at(&last, 0, start)?;
         }
-        self.finish_piece()?;
+        self.finish_piece(true)?;
         self.complete(&log, start, keeps_journal)
     }
 
@@ -248,7 +256,7 @@ impl Copying<'_> {
 
     /// Begins a segment with this base offset, and the snapshot of the producers before it.
     fn begin_at(&mut self, segment: &Arc<Segment>, position: u64, base_offset: i64) -> Result<()> {
-        self.finish_piece()?;
+        self.finish_piece(false)?;
         self.put_snapshot(base_offset, self.report.segments.is_empty())?;
         let may_link = self.options.hard_links;
         let piece =
@@ -263,14 +271,15 @@ impl Copying<'_> {
         piece.add(batch, bytes, producers)?;
         self.epochs.add(&batch.header);
         self.report.batches += 1;
-        self.next_offset = Some(batch.header.last_offset + 1);
+        self.last = Some(*batch);
         Ok(())
     }
 
-    fn finish_piece(&mut self) -> Result<()> {
+    /// Completes a segment. `is_last`: whether it is the last one of the copy.
+    fn finish_piece(&mut self, is_last: bool) -> Result<()> {
         let Some(piece) = self.piece.take() else { return Ok(()) };
         let CopyOptions { on_damage, interrupt, .. } = *self.options;
-        let finished = piece.finish(self.source, &mut self.destination, on_damage, interrupt)?;
+        let finished = piece.finish(self.source, &mut self.destination, is_last, on_damage, interrupt)?;
         self.report.bytes += finished.size;
         self.report.bytes_written += finished.written;
         self.report.linked += u64::from(finished.is_linked);
@@ -295,8 +304,15 @@ impl Copying<'_> {
     fn complete(mut self, log: &Log, start: i64, keeps_journal: bool) -> Result<CopyReport> {
         let first = self.report.segments.first().copied().unwrap_or(start);
         let last = self.report.segments.last().copied().unwrap_or(start);
-        let mut end = self.next_offset.unwrap_or(last).max(last);
+        let mut end = self.last.map_or(last, |batch| batch.header.last_offset + 1).max(last);
         if self.extent.end >= self.source.end_offset {
+            if start < self.source.end_offset {
+                self.source.ensure_last(self.last, &self.report.damaged_ranges)?;
+            }
+            // a scan that skips damage reports them as damage
+            if !self.report.damaged_ranges.iter().any(DamagedRange::is_tail) {
+                self.report.warnings.extend(bytes_after_end(&self.source.log)?);
+            }
             // a log that a writer has emptied ends at its log start offset, without a batch
             end = end.max(self.source.end_offset);
         }
@@ -321,9 +337,9 @@ impl Copying<'_> {
                  the producer"
             ));
         }
-        self.source.log.check_unchanged()?;
+        self.source.ensure_not_truncated()?;
         destination.commit()?;
-        if let Some(data_directory) = data_directory.filter(|_| !destination.is_complete()) {
+        if let Some(data_directory) = data_directory.filter(|_| !destination.is_ended()) {
             data_directory.write_recovery_point(end)?;
         }
         if !keeps_journal {
@@ -331,4 +347,15 @@ impl Copying<'_> {
         }
         Ok(report)
     }
+}
+
+/// A warning if bytes other than zeros follow the last whole batch of a log, which may be a damaged batch or a torn write.
+fn bytes_after_end(log: &Log) -> Result<Option<String>> {
+    let Some(last) = log.segments().last() else { return Ok(None) };
+    let Some(cut) = last.tail_cut()? else { return Ok(None) };
+    let is_preallocated = last.log_file(SCAN_READ)?.is_zero(cut.position, last.file_size()?)?;
+    Ok(last
+        .torn_tail()?
+        .filter(|_| !is_preallocated)
+        .map(|warning| format!("{warning}; the bytes are not copied")))
 }

@@ -52,8 +52,8 @@ pub struct CopyReport {
     pub batches: u64,
     /// The bytes of its `.log` files.
     pub bytes: u64,
-    /// The bytes of `.log` files that this call wrote: fewer if an earlier call was interrupted, or some are links; 0 if the copy
-    /// was complete before.
+    /// The bytes of `.log` files that this call wrote. Fewer than all if some files are links, or an earlier call has written them; 0
+    /// if the copy was complete before.
     pub bytes_written: u64,
     /// The number of segments that are hard links.
     pub linked: u64,

@@ -70,16 +70,18 @@ impl Piece {
         Ok(())
     }
 
-    /// Completes the segment, and checks that the source has not changed.
+    /// Completes the segment, and checks that the source has not changed. `is_last`: whether it is the last one of the copy.
     pub(super) fn finish(
         self,
         source: &Source,
         destination: &mut Destination,
+        is_last: bool,
         on_damage: OnDamage,
         interrupt: Interrupt,
     ) -> Result<FinishedLog> {
         let is_whole = self.log.size() == self.segment.file_size()?;
-        let finished = self.log.finish(&self.segment, is_whole, interrupt)?;
+        // a writer of the copy appends to its last segment
+        let finished = self.log.finish(&self.segment, is_whole && !is_last, interrupt)?;
         ensure_unchanged(source, &self.segment, self.offsets, finished.crc, on_damage)?;
         let [offset_index, time_index] = self.indexes.finish()?;
         destination.put_segment_file(self.base_offset, FileKind::OffsetIndex, &offset_index)?;
@@ -121,7 +123,7 @@ fn ensure_unchanged(
     let ranges = Ranges { start_offset: Some(start), end_offset: Some(end), ..Ranges::default() };
     let options = ScanOptions { ranges, on_damage, batches_only: true, ..ScanOptions::default() };
     let (mut scan, mut again) = (source.log.with_hidden_records().scan(options)?, Running::new(2));
-    while let Some(step) = scan.next_step()? {
+    while let Some(step) = scan.next_step().or_else(|error| source.damaged(error))? {
         if matches!(step, ScanStep::Batch(_)) && scan.segment() == Some(segment.base_offset()) {
             again.update(scan.batch_bytes()?);
         }

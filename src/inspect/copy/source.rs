@@ -1,10 +1,13 @@
 //! The source of a copy, as of one moment, and the offsets of the range.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::{Error, Result};
 use crate::fs::Directory;
-use crate::log::{Log, LogOptions, OnDamage, Ranges, ScanOptions};
+use crate::log::{DamagedRange, Log, LogOptions, OnDamage, Ranges, ScanOptions, ScanStep};
+use crate::segment::{Batch, SCAN_READ, Segment};
+use crate::state::copy_journal::CopiedRange;
 use crate::types::Io;
 
 use super::CopyOptions;
@@ -21,6 +24,8 @@ pub(super) struct Source {
     pub(super) end_offset: i64,
     /// A time before the log was opened.
     pub(super) opened: SystemTime,
+    /// The last batch, and its segment; `None` if there is none before the log end offset.
+    last: Option<(Arc<Segment>, Batch)>,
 }
 
 /// The offsets of a copy.
@@ -76,8 +81,48 @@ impl Source {
             segment.ensure_unmodified()?;
         }
         let end_offset = log.log_end_offset()?;
+        let last = last_batch(&log, end_offset)?;
         log.check_unchanged()?;
-        Ok(Self { log, end_offset, opened })
+        Ok(Self { log, end_offset, opened, last })
+    }
+
+    /// Fails if the log was truncated since it was opened, also by a process that does not count its truncations, and also if it
+    /// has grown again: a truncation removes the last batch.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`]; [`Error::Io`].
+    pub(super) fn ensure_not_truncated(&self) -> Result<()> {
+        self.log.check_unchanged()?;
+        let Some((segment, last)) = &self.last else { return Ok(()) };
+        let named = self.log.directory().identity_of(segment.log_name())?;
+        if named.map(|named| named.inode) != Some(segment.identity()?.inode) {
+            return Err(truncated(segment));
+        }
+        let mut walk = segment.walk(-1, SCAN_READ)?;
+        let is_same = walk.header_at(last.position)?.is_ok_and(|header| *header == last.header);
+        if is_same && walk.verify(last)?.is_ok() { Ok(()) } else { Err(truncated(segment)) }
+    }
+
+    /// The error at damage: bytes of a log that was truncated meanwhile are not damage.
+    pub(super) fn damaged<T>(&self, error: Error) -> Result<T> {
+        if error.is_damage() {
+            self.ensure_not_truncated()?;
+        }
+        Err(error)
+    }
+
+    /// Fails if this is not the last batch of the log, though the copy has everything up to the log end offset. `damaged_ranges`: what
+    /// was left out.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`].
+    pub(super) fn ensure_last(&self, copied: Option<Batch>, damaged_ranges: &[DamagedRange]) -> Result<()> {
+        let Some((segment, last)) = &self.last else { return Ok(()) };
+        let path = segment.path();
+        let is_left_out = damaged_ranges.iter().any(|range| {
+            range.file == path && (range.start_position..range.end_position).contains(&last.position)
+        });
+        if is_left_out || copied == Some(*last) { Ok(()) } else { Err(truncated(segment)) }
     }
 
     /// The offsets of a range.
@@ -93,8 +138,8 @@ impl Source {
         let options = ScanOptions { ranges, on_damage, include_control: true, ..ScanOptions::default() };
         let mut scan = self.log.scan(options)?;
         let mut found: Option<(i64, i64)> = None;
-        while scan.next_step()?.is_some() {
-            while let Some(record) = scan.next_record()? {
+        while scan.next_step().or_else(|error| self.damaged(error))?.is_some() {
+            while let Some(record) = scan.next_record().or_else(|error| self.damaged(error))? {
                 let (start, _) = found.unwrap_or((record.offset, 0));
                 found = Some((start, record.offset + 1));
                 if ranges.end_time.is_none() {
@@ -105,4 +150,38 @@ impl Source {
         let (start, end) = found.unwrap_or((end, end));
         Ok(Extent { start: Some(start), end })
     }
+}
+
+/// The batch before the log end offset, and its segment.
+fn last_batch(log: &Log, end_offset: i64) -> Result<Option<(Arc<Segment>, Batch)>> {
+    let log = log.with_hidden_records();
+    if end_offset <= log.log_start_offset() {
+        return Ok(None);
+    }
+    let ranges =
+        Ranges { start_offset: Some(end_offset - 1), end_offset: Some(end_offset), ..Ranges::default() };
+    let on_damage = OnDamage::Skip;
+    let mut scan =
+        log.scan(ScanOptions { ranges, on_damage, batches_only: true, ..ScanOptions::default() })?;
+    let mut last = None;
+    while let Some(step) = scan.next_step()? {
+        if let ScanStep::Batch(batch) = step {
+            let segment = scan.segment().and_then(|base_offset| log.segments().floor(base_offset));
+            last = segment.map(|segment| (Arc::clone(segment), batch));
+        }
+    }
+    Ok(last)
+}
+
+fn truncated(segment: &Segment) -> Error {
+    Error::LogChanged {
+        file: segment.path(),
+        expected: "the last batch that it had when it was opened".to_owned(),
+        found: "another one, or none: the log was truncated".to_owned(),
+    }
+}
+
+/// A range, as the journal of a copy has it.
+pub(super) fn copied_range(ranges: Ranges) -> CopiedRange {
+    [ranges.start_offset, ranges.end_offset, ranges.start_time, ranges.end_time]
 }

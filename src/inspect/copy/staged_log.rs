@@ -136,7 +136,7 @@ impl StagedLog {
         Ok(existing.iter().zip(&self.buffer).take_while(|(existing, new)| existing == new).count())
     }
 
-    /// Replaces the link by a file with the bytes so far, because the copy differs from the file of the source.
+    /// Replaces the link by a file with the bytes so far, because the copy differs from the file of the source, or will.
     fn unlink(&mut self, segment: &Segment) -> Result<()> {
         if self.is_final {
             return Err(something_else(&self.directory, &format!("a link {}", self.name)));
@@ -164,15 +164,15 @@ impl StagedLog {
         Ok(())
     }
 
-    /// Ends the file: makes it durable, and compares the bytes on the disk with those that were copied. `is_whole`: whether all
-    /// bytes of the segment's file were copied.
+    /// Ends the file: makes it durable, and compares the bytes on the disk with those that were copied. `may_be_link`: whether it
+    /// may stay a link to the segment's file.
     pub(super) fn finish(
         mut self,
         segment: &Segment,
-        is_whole: bool,
+        may_be_link: bool,
         interrupt: Interrupt,
     ) -> Result<FinishedLog> {
-        if matches!(self.contents, Contents::Linked) && !is_whole {
+        if matches!(self.contents, Contents::Linked) && !may_be_link {
             self.unlink(segment)?;
         }
         self.flush()?;

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, FileType, PartitionLocks};
 use crate::log::{Log, Replacement};
+use crate::state::COPY_JOURNAL;
 use crate::state::checkpoint::{CHECKPOINT, DURABLE};
 use crate::state::clean_marker::CLEAN;
 use crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT;
@@ -14,13 +15,14 @@ use crate::state::truncation_count::TRUNCATIONS;
 use crate::writer::QUARANTINE;
 
 /// The files of a partition that are no segment's.
-const KNOWN: [&str; 7] = [
+const KNOWN: [&str; 8] = [
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
     CHECKPOINT,
     DURABLE,
     CLEAN,
     TRUNCATIONS,
+    COPY_JOURNAL,
     PartitionLocks::NAME,
 ];
 
@@ -40,6 +42,9 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
         })
     };
     let mut findings = Vec::new();
+    let copy = unfinished_copy(directory)?;
+    let is_copy = copy.is_some();
+    findings.extend(copy);
     for (name, file_type) in &entries {
         let is_file = matches!(file_type, FileType::RegularFile | FileType::Unknown);
         let Some(parsed) = SegmentFileName::parse(name) else {
@@ -55,11 +60,20 @@ pub(super) fn check(directory: &Directory, log: Option<&Log>) -> Result<Vec<Find
                 let found = "no .log with this base offset".to_owned();
                 findings.push(new(Rule::OrphanFile, name, "an index of a segment", found));
             }
-        } else {
+        } else if !is_copy {
             findings.push(staged(directory, name, parsed.stage, &replacement));
         }
     }
     Ok(findings)
+}
+
+/// The finding about the directory of a copy, of a partition or of a data directory, that is not complete.
+pub(super) fn unfinished_copy(directory: &Directory) -> Result<Option<Finding>> {
+    Ok(directory.identity_of(COPY_JOURNAL)?.map(|_| {
+        let file = directory.path_of(COPY_JOURNAL);
+        let expected = "no such file, which a copy removes when it is complete";
+        Finding::new(Rule::UnfinishedCopy, directory.path(), file, expected, "an unfinished copy")
+    }))
 }
 
 /// A file that is being replaced or deleted.

@@ -214,6 +214,10 @@ rules! {
         "deletes the segments that it replaces, and renames it";
     /// A replacement of segments that was not committed.
     ReplacementUncommitted = "replacement_uncommitted", Warning, Remedy::Recover, "deletes the file";
+    /// A copy that is not complete.
+    UnfinishedCopy = "unfinished_copy", Error,
+        Remedy::Manual("run the copy again, which continues it, or remove the directory"),
+        "until its segments are complete: deletes its files, and creates an empty log. After that: loads it";
     /// A file that is being deleted.
     DeletedFile = "deleted_file", Info, Remedy::Nothing, "deletes it";
     /// A file with a name that Kafka does not know.

@@ -13,7 +13,7 @@ use super::partition::PartitionCheck;
 use super::segment::{SegmentCheck, SegmentReport};
 use super::target::{Target, targets};
 use super::work::{Progress, Work};
-use super::{Finding, Verification, VerifyOptions};
+use super::{Finding, Verification, VerifyOptions, files};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, Stage};
 use crate::fs::{Directory, is_data_directory};
@@ -55,6 +55,7 @@ pub fn verify(
     };
     for path in &data_directories {
         let directory = with_descriptors(|| Directory::open(path, "give the path of a data directory"))?;
+        run.result.findings.extend(files::unfinished_copy(&directory)?);
         run.result.findings.extend(Checkpoints::read(&directory, "")?.findings);
     }
     for group in targets.chunks(GROUP) {

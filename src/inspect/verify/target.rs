@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::fs::names::{PartitionName, PartitionState, Stage};
 use crate::fs::{Directory, FileType};
 use crate::segment::with_descriptors;
+use crate::state::COPY_JOURNAL;
 
 /// A partition to be verified.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -40,6 +41,7 @@ pub(super) fn targets(paths: &[PathBuf]) -> Result<(Vec<Target>, Vec<Finding>, V
                 data_directories.push(path);
             }
             PathKind::Partition => targets.push(Target { path, only: None }),
+            PathKind::Other if is_unfinished_copy(&path)? => targets.push(Target { path, only: None }),
             PathKind::Segment(_) if info.stage == Some(Stage::Live) && info.base_offset.is_some() => {
                 let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
                 targets.push(Target { path: directory, only: info.base_offset });
@@ -53,6 +55,15 @@ pub(super) fn targets(paths: &[PathBuf]) -> Result<(Vec<Target>, Vec<Finding>, V
     let mut known = std::collections::HashSet::new();
     targets.retain(|target| known.insert(target.clone()));
     Ok((targets, findings, data_directories))
+}
+
+/// Whether it is the directory of a copy that has no segment yet.
+fn is_unfinished_copy(path: &Path) -> Result<bool> {
+    match with_descriptors(|| Directory::open(path, "give the path of a partition directory")) {
+        Ok(directory) => Ok(directory.identity_of(COPY_JOURNAL)?.is_some()),
+        Err(Error::LogNotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The live partitions of a data directory and those that are being moved, and findings about other directories.

@@ -48,6 +48,7 @@ pub(super) enum EpochsFile {
 
 /// Reads the directory and decides.
 pub(super) fn plan(directory: &Directory, options: &WriterOptions) -> Result<Plan> {
+    preconditions::refuse_unfinished_copy(directory)?;
     let checkpoint = Checkpoint::read(directory)?;
     let data_directory = DataDirectory::around(directory)?;
     let topic_id = missing_topic_id(directory, options)?;

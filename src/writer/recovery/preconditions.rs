@@ -8,11 +8,21 @@ use crate::fs::Directory;
 use crate::fs::names::{SegmentFileName, Stage};
 use crate::log::{Log, LogOptions};
 use crate::segment::{Batch, SCAN_READ, Segment, Step};
+use crate::state::COPY_JOURNAL;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE};
 use crate::state::clean_marker::CLEAN;
 use crate::state::data_directory::DataDirectory;
 use crate::types::Io;
 use crate::writer::WriterOptions;
+
+/// Refuses a copy that is not complete.
+pub(super) fn refuse_unfinished_copy(directory: &Directory) -> Result<()> {
+    if directory.identity_of(COPY_JOURNAL)?.is_none() {
+        return Ok(());
+    }
+    let expected = "a log, not the unfinished copy of one (run the copy again, which continues it, or remove the directory)";
+    Err(Malformed::unsupported(expected, COPY_JOURNAL).at(directory.path_of(COPY_JOURNAL), 0, None))
+}
 
 /// Refuses a directory that has files of a replacement but no live segment: the replaced segments are missing.
 pub(super) fn refuse_unfinished_replacement(directory: &Directory) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Copies of damaged logs, and destinations that are something else.
 
 use std::fs;
+use std::path::Path;
 
 use cordwood::Error;
 use cordwood::inspect::copy::CopyOptions;
@@ -51,6 +52,49 @@ fn a_copy_that_skips_damage_has_the_records_that_a_scan_returns() {
     }
 }
 
+/// A log ends before a damaged last batch, which is no damage to a scan.
+#[test]
+fn bytes_after_the_last_whole_batch_are_a_warning_unless_they_are_zeros() {
+    let folder = folder();
+    let intact = || intact().into_iter();
+    let source = same_files(
+        &intact().find(|partition| partition.case == "01-small").unwrap().dir,
+        &folder.path().join("source-0"),
+    );
+    let log = source.join("00000000000000000285.log");
+    let mut bytes = fs::read(&log).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&log, bytes).unwrap();
+    let warnings = |source: &Path, to: &str, options: &CopyOptions| {
+        let report = copied(source, &folder.path().join(to), options).unwrap();
+        if report.damaged_ranges.iter().all(|range| !range.is_tail()) {
+            return report.warnings;
+        }
+        assert!(report.warnings.is_empty(), "it is reported once");
+        report
+            .damaged_ranges
+            .into_iter()
+            .map(|range| format!("{}: {}", range.file.display(), range.reason))
+            .collect()
+    };
+    let end = open(&source).log_end_offset().unwrap();
+    assert!(end < 370);
+    for on_damage in [OnDamage::Raise, OnDamage::Skip] {
+        let options = CopyOptions { on_damage, ..CopyOptions::default() };
+        let found = warnings(&source, &format!("{on_damage:?}-0"), &options);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].starts_with(log.to_str().unwrap()), "{found:?}");
+        let is_said = found[0].contains(&format!("the data ends there, at offset {end}"));
+        assert_eq!(is_said, on_damage == OnDamage::Raise, "{found:?}");
+    }
+    // they do not belong to an earlier range
+    assert!(warnings(&source, "before-0", &of_offsets(None, Some(200))).is_empty());
+    for (number, partition) in intact().filter(|one| one.case.starts_with("14-killed")).enumerate() {
+        let found = warnings(&partition.dir, &format!("killed-{number}"), &CopyOptions::default());
+        assert!(found.is_empty(), "{}: {found:?}", partition.case);
+    }
+}
+
 #[test]
 fn damage_ends_a_copy_that_raises_and_no_log_is_left() {
     let folder = folder();
@@ -77,16 +121,21 @@ fn a_destination_that_is_something_else_is_an_error_and_is_not_changed() {
     let folder = folder();
     let source = &intact()[0].dir;
     let other = &intact()[1].dir;
-    let refused = |name: &str, options: &CopyOptions| {
+    let refused_as = |expected: &str, name: &str, options: &CopyOptions| {
         let to = folder.path().join(name);
-        let before = files(&to);
+        let names = || {
+            let mut names: Vec<_> =
+                fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let before = (files(&to), names());
         let error = copied(source, &to, options).unwrap_err();
-        assert!(
-            matches!(&error, Error::Config { argument, .. } if argument == "destination"),
-            "{name}: {error}"
-        );
-        assert_eq!(files(&to), before, "{name}");
+        assert!(matches!(&error, Error::Config { argument, .. } if argument == expected), "{name}: {error}");
+        // not even a lock file is created
+        assert!((files(&to), names()) == before, "{name}");
     };
+    let refused = |name: &str, options: &CopyOptions| refused_as("destination", name, options);
     same_files(other, &folder.path().join("another-log"));
     refused("another-log", &CopyOptions::default());
     fs::create_dir(folder.path().join("notes")).unwrap();
@@ -101,6 +150,9 @@ fn a_destination_that_is_something_else_is_an_error_and_is_not_changed() {
     bytes[100] ^= 1;
     fs::write(&log, bytes).unwrap();
     refused("flipped", &CopyOptions::default());
+    fs::create_dir(folder.path().join("data")).unwrap();
+    same_files(&intact()[0].dir, &folder.path().join("data/orders-0"));
+    refused_as("path", "data", &CopyOptions::default());
     for name in ["inside", ""] {
         let mine = same_files(source, &folder.path().join("mine"));
         let error = copied(&mine, &mine.join(name), &CopyOptions::default()).unwrap_err();

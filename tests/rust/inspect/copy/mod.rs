@@ -1,6 +1,10 @@
 //! Copies of logs.
 
+mod changing;
+mod continued;
 mod crashes;
 mod damage;
 mod golden;
+mod links;
 mod support;
+mod unfinished;
