@@ -84,6 +84,8 @@ value_class! {
         codec: bool,
         leader_epoch: bool,
         producer: bool,
+        header: bool,
+        bytes: bool,
     }
 }
 

@@ -12,11 +12,13 @@ def diff(a: FilePath, b: FilePath, *, start_offset: int | None = None, end_offse
     are compared. Offsets that only one replica has at its start (retention) or end (lag) are no difference.
 
     Batches with the same bytes are not decoded. Others are compared record by record: the same records in other
-    batches, with another codec, leader epoch or producer are the same, and `other_form` says where that begins.
+    batches, or with another codec, leader epoch, producer or header, are the same, and `other_form` says where that
+    begins.
 
     Cost: both logs are read once. Memory: a batch of each.
 
-    Errors: ConfigError for a negative offset, and if the replicas have no offset of the range in common.
+    Errors: ConfigError for a negative offset, and if the replicas have no offset of the range in common. Two logs that
+    are empty at the same offset are the same.
 
     >>> leader, follower = (f"tests/golden/21-replica-{role}/copied-0" for role in ("leader", "follower"))
     >>> cw.diff(leader, follower).is_same
@@ -97,6 +99,15 @@ class OtherForm:
     @property
     def producer(self) -> bool:
         """Whether the producer id, its epoch, or whether it is a transaction differ there."""
+    @property
+    def header(self) -> bool:
+        """Whether other fields of the headers differ there, such as the format, the delete horizon or the sequences.
+
+        Of batches with other offsets only those fields that do not depend on the records.
+        """
+    @property
+    def bytes(self) -> bool:
+        """Whether only the bytes of the records differ there, as with another level of compression."""
 
 @final
 class FirstDifference:
@@ -106,8 +117,11 @@ class FirstDifference:
     def offset(self) -> int:
         """The offset."""
     @property
-    def field(self) -> Literal["record", "timestamp", "key", "value", "headers", "damage"]:
-        """What differs. `record`: one of the replicas has no record with this offset."""
+    def field(self) -> Literal["record", "control", "timestamp", "key", "value", "headers", "damage"]:
+        """What differs. `record`: one of the replicas has no record with this offset.
+
+        `control`: one of them is a control record, such as the marker of a transaction, and the other one is not.
+        """
     @property
     def cause(self) -> Literal["epochs", "damage", "unknown"]:
         """Why.

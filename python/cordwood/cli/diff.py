@@ -28,7 +28,8 @@ def diff(
     """Compare two replicas of a partition, and show the first difference.
 
     The offsets that both have are compared, record by record where the bytes of the batches differ. Offsets that only
-    one of them has at its start (retention) or at its end (lag) are printed, and are no difference. Nothing is changed.
+    one of them has at its start (retention) or at its end (lag) are printed, and are no difference; replicas without a
+    common offset are wrong usage. Nothing is changed.
 
     At a difference: the offset, what differs, the leader epoch, batch, position and value in each replica, and whether
     a follower would notice it: because leader epochs part, or because the bytes are damaged.
@@ -66,6 +67,8 @@ def _document(found: Difference) -> dict[str, object]:
             "codec": form.codec,
             "leader_epoch": form.leader_epoch,
             "producer": form.producer,
+            "header": form.header,
+            "bytes": form.bytes,
         },
         "first": first
         and {
@@ -158,13 +161,16 @@ def _say_other_form(found: Difference) -> None:
         "codec": form.codec,
         "leader epoch": form.leader_epoch,
         "producer": form.producer,
+        "other fields of the batch headers": form.header,
+        "the bytes of the records": form.bytes,
     }
     differing = ", ".join(name for name, differs in fields.items() if differs)
     print_text(f"from offset {form.offset} on the same records are stored in another form: {differing}")
 
 
 def _say_first(first: FirstDifference) -> None:
-    what = "one of them has no such record" if first.field == "record" else first.field
+    names = {"record": "one of them has no such record", "control": "only one of them is a control record"}
+    what = names.get(first.field, first.field)
     print_text(f"first difference at offset {first.offset}: {what}", style="red")
     for number, name in enumerate(_NAMES):
         damage, place = first.damage[number], first.places[number]

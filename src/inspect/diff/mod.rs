@@ -81,6 +81,11 @@ pub struct OtherForm {
     pub leader_epoch: bool,
     /// Whether the producer, its epoch, or whether it is a transaction differ there.
     pub producer: bool,
+    /// Whether other fields of the headers differ there, such as the format, the delete horizon, the sequence numbers and the largest
+    /// timestamp; of batches with other offsets only those that do not depend on the records.
+    pub header: bool,
+    /// Whether nothing of these differs there, but the bytes of the records do, as with another level of compression.
+    pub bytes: bool,
 }
 
 /// What differs.
@@ -89,6 +94,8 @@ pub struct OtherForm {
 pub enum DifferentField {
     /// One of the replicas has no record with this offset.
     Record,
+    /// One of them is a control record, such as the marker of a transaction, and the other one is not.
+    Control,
     /// The timestamps, or their types.
     Timestamp,
     /// The keys.
@@ -106,6 +113,7 @@ impl DifferentField {
     pub fn code(self) -> &'static str {
         match self {
             Self::Record => "record",
+            Self::Control => "control",
             Self::Timestamp => "timestamp",
             Self::Key => "key",
             Self::Value => "value",
@@ -160,8 +168,8 @@ impl Difference {
     /// Compares two partition directories. Nothing is changed. *Memory*: a batch of each and its records.
     ///
     /// # Errors
-    /// [`Error::Config`] for a negative offset, and if the replicas have no offset of the range in common; [`Error::LogNotFound`]; [`Error::Io`];
-    /// [`Error::LogChanged`]; [`Error::Interrupted`].
+    /// [`Error::Config`] for a negative offset, and if the replicas have no offset of the range in common (two logs that are empty at
+    /// the same offset are the same); [`Error::LogNotFound`]; [`Error::Io`]; [`Error::LogChanged`]; [`Error::Interrupted`].
     pub fn between(a: &Path, b: &Path, options: &DiffOptions) -> Result<Self> {
         for (argument, given) in [("start_offset", options.start_offset), ("end_offset", options.end_offset)]
         {

@@ -37,6 +37,7 @@ pub struct RecordPlace {
 #[derive(Debug, PartialEq, Eq)]
 struct Kept {
     offset: i64,
+    is_control: bool,
     timestamp: i64,
     timestamp_type: TimestampType,
     key: Option<Vec<u8>>,
@@ -45,9 +46,10 @@ struct Kept {
 }
 
 impl Kept {
-    fn of(record: RecordRef<'_>) -> Self {
+    fn of(record: RecordRef<'_>, is_control: bool) -> Self {
         Self {
             offset: record.offset,
+            is_control,
             timestamp: record.timestamp,
             timestamp_type: record.timestamp_type,
             key: record.key.map(<[u8]>::to_vec),
@@ -134,11 +136,10 @@ impl Side {
         if self.damage.is_some() {
             return Ok(Next::Damage);
         }
-        if self.batch.is_none() {
-            return Ok(Next::End);
-        }
+        let Some(batch) = &self.batch else { return Ok(Next::End) };
+        let is_control = batch.header.is_control();
         self.is_new = false;
-        let record = self.scan.next_record()?.map(Kept::of);
+        let record = self.scan.next_record()?.map(|record| Kept::of(record, is_control));
         let Some(record) = record else {
             self.batch = None;
             return Ok(Next::NoneInBatch);
@@ -157,7 +158,9 @@ impl Side {
     pub(super) fn different_field(&self, other: &Self) -> Option<DifferentField> {
         let (one, other) = (self.record.as_ref()?, other.record.as_ref()?);
         let times = |record: &Kept| (record.timestamp, record.timestamp_type);
-        if times(one) != times(other) {
+        if one.is_control != other.is_control {
+            Some(DifferentField::Control)
+        } else if times(one) != times(other) {
             Some(DifferentField::Timestamp)
         } else if one.key != other.key {
             Some(DifferentField::Key)
@@ -170,17 +173,25 @@ impl Side {
         }
     }
 
-    /// In what the batches of two equal records differ; `None` if in nothing that is reported.
+    /// In what the batches of two equal records differ; `None` if in nothing.
     pub(super) fn other_form(&self, other: &Self, offset: i64) -> Option<OtherForm> {
         let (one, other) = (self.batch.as_ref()?.header, other.batch.as_ref()?.header);
-        let form = OtherForm {
+        let batches = (one.base_offset, one.last_offset) != (other.base_offset, other.last_offset);
+        let mut form = OtherForm {
             offset,
-            batches: (one.base_offset, one.last_offset) != (other.base_offset, other.last_offset),
+            batches,
             codec: one.codec().ok() != other.codec().ok(),
             leader_epoch: one.leader_epoch != other.leader_epoch,
             producer: producer(&one) != producer(&other),
+            header: kind(&one) != kind(&other) || !batches && of_records(&one) != of_records(&other),
+            bytes: false,
         };
-        (form.batches || form.codec || form.leader_epoch || form.producer).then_some(form)
+        if form.batches || form.codec || form.leader_epoch || form.producer || form.header {
+            return Some(form);
+        }
+        // the checksum covers the records
+        form.bytes = (one.crc, one.size) != (other.crc, other.size);
+        form.bytes.then_some(form)
     }
 
     /// The record, if it has this offset.
@@ -230,4 +241,17 @@ impl Side {
 /// What a header has of its producer. The sequence of a batch in another form may be another one.
 fn producer(header: &BatchHeader) -> (i64, i16, bool) {
     (header.producer_id, header.producer_epoch, header.is_transactional())
+}
+
+/// The attributes that [`OtherForm`] has fields of its own for: the codec, and whether it is a transaction.
+const CODEC_AND_TRANSACTION: i16 = 7 | 1 << 4;
+
+/// What a header has that does not depend on the records in the batch: the format and the other attributes.
+fn kind(header: &BatchHeader) -> (u8, i16) {
+    (header.magic, header.attributes.0 & !CODEC_AND_TRANSACTION)
+}
+
+/// What a header says of the records in the batch.
+fn of_records(header: &BatchHeader) -> (Option<i64>, i64, i32, Option<i32>) {
+    (header.base_timestamp, header.max_timestamp, header.base_sequence, header.count)
 }

@@ -122,6 +122,7 @@ def test_another_epoch_of_the_same_records_is_another_form(copied: Path) -> None
     form = found.other_form
     assert form is not None
     assert (form.leader_epoch, form.codec, form.batches, form.producer) == (True, False, False, False)
+    assert (form.header, form.bytes) == (False, False)
     assert form.offset >= offset
     assert found.same_records > 0
 
@@ -192,6 +193,9 @@ def test_wrong_offsets_are_named(limits: dict[str, int], argument: str) -> None:
 def test_replicas_without_an_offset_in_common_are_refused(copied: Path) -> None:
     with pytest.raises(cw.ConfigError, match="offsets in common"):
         cw.diff(corpus.GOLDEN / "15-one-record" / "one-record-0", corpus.GOLDEN / "18-far-base" / "far.base-0")
+    with pytest.raises(cw.ConfigError, match="offsets in common"):
+        cw.diff(LEADER, corpus.GOLDEN / "15-empty" / "nothing-yet-0")
+    assert cw.diff(*[corpus.GOLDEN / "15-empty" / "nothing-yet-0"] * 2).is_same
     with pytest.raises(cw.LogNotFoundError):
         cw.diff(copied, copied / "nowhere")
     with pytest.raises(TypeError, match="b: expected"):

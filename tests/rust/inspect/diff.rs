@@ -4,8 +4,10 @@ use std::path::Path;
 
 use cordwood::inspect::diff::{DiffOptions, Difference, DifferenceCause, DifferentField};
 
+use crate::support::batches::{BatchV2, Codec, Rec};
 use crate::support::golden::{self, Partition};
 use crate::support::naive::Record;
+use crate::support::partition::{Indexing, PartitionBuilder};
 
 fn diff(a: &Path, b: &Path) -> Difference {
     Difference::between(a, b, &DiffOptions::default()).unwrap()
@@ -156,6 +158,7 @@ fn another_leader_epoch_of_the_same_records_is_another_form() {
     assert!(found.is_same());
     let form = found.other_form.unwrap();
     assert!(form.offset >= 189 && form.leader_epoch && !form.codec && !form.batches && !form.producer);
+    assert!(!form.header && !form.bytes);
 }
 
 #[test]
@@ -200,5 +203,85 @@ fn replicas_without_a_common_offset_are_an_error_unless_both_are_empty_at_the_sa
             Err(cordwood::Error::Config { argument: found, .. }) => assert_eq!(found, argument),
             other => panic!("{start_offset:?} {end_offset:?}: {other:?}"),
         }
+    }
+}
+
+/// Three batches of two records, and then what is given.
+fn written(parent: &Path, name: &str, last: impl Fn(BatchV2) -> BatchV2) -> std::path::PathBuf {
+    let records = || (0..2).map(|number| Rec::at(1000 + number).key("k").value("value ".repeat(20)));
+    let batch = |base_offset| BatchV2::new(base_offset).records(records());
+    let batches = [batch(0), batch(2), batch(4), last(batch(6))];
+    let builder = PartitionBuilder::new(Indexing::every(1 << 20));
+    builder.segment(0, batches.map(|batch| batch.build())).write(parent, name)
+}
+
+#[test]
+fn every_field_of_a_header_that_differs_is_another_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let plain = written(folder.path(), "plain-0", |batch| batch);
+    type Change = fn(BatchV2) -> BatchV2;
+    let changes: [(&str, Change); 6] = [
+        ("epoch", |batch| batch.leader_epoch(3)),
+        ("codec", |batch| batch.codec(Codec::Gzip)),
+        ("producer", |batch| batch.producer(7, 0, -1)),
+        ("sequence", |batch| batch.producer(-1, -1, 5)),
+        ("horizon", |batch| batch.delete_horizon(500)),
+        ("timestamp", |batch| batch.max_timestamp(5000)),
+    ];
+    for (name, change) in changes {
+        let other = written(folder.path(), &format!("{name}-0"), change);
+        let found = diff(&plain, &other);
+        assert!(found.is_same(), "{name}");
+        assert_eq!((found.same_batches, found.same_records), (3, 2), "{name}");
+        let form = found.other_form.unwrap_or_else(|| panic!("{name}"));
+        assert_eq!(form.offset, 6, "{name}");
+        let flags = [form.batches, form.codec, form.leader_epoch, form.producer, form.header, form.bytes];
+        let number = ["batches", "codec", "epoch", "producer", "header", "bytes"];
+        let expected = number.map(|flag| flag == name || flag == "header" && !number.contains(&name));
+        assert_eq!(flags, expected, "{name}");
+        assert_eq!(diff(&other, &plain).other_form, Some(form), "{name}");
+    }
+}
+
+#[test]
+fn the_same_records_in_other_compressed_bytes_are_another_form() {
+    let folder = tempfile::tempdir().unwrap();
+    let fast = written(folder.path(), "fast-0", |batch| batch.codec(Codec::Gzip));
+    let stored = folder.path().join("stored-0");
+    std::fs::create_dir(&stored).unwrap();
+    let log = "00000000000000000000.log";
+    let mut bytes = std::fs::read(fast.join(log)).unwrap();
+    // a comment in the header of gzip: the flag, and a text that ends with a zero
+    let batch = (0..bytes.len()).rfind(|at| bytes[*at..].starts_with(&[0, 0, 0, 0, 0, 0, 0, 6])).unwrap();
+    let gzip = batch + 61;
+    assert_eq!(bytes[gzip..gzip + 4], [0x1f, 0x8b, 8, 0]);
+    bytes[gzip + 3] = 1 << 4;
+    bytes.splice(gzip + 10..gzip + 10, *b"other\0");
+    let length = i32::from_be_bytes(bytes[batch + 8..batch + 12].try_into().unwrap()) + 6;
+    bytes[batch + 8..batch + 12].copy_from_slice(&length.to_be_bytes());
+    let crc = crate::support::batches::crc32c(&bytes[batch + 21..]);
+    bytes[batch + 17..batch + 21].copy_from_slice(&crc.to_be_bytes());
+    std::fs::write(stored.join(log), bytes).unwrap();
+    let found = diff(&fast, &stored);
+    assert!(found.is_same(), "{found:?}");
+    let form = found.other_form.unwrap();
+    assert_eq!(form.offset, 6);
+    assert!(form.bytes && !form.header && !form.codec);
+}
+
+/// A reader returns no control record.
+#[test]
+fn a_control_record_and_a_record_of_data_are_a_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = || Rec::at(1000).key([0, 0, 0, 1]).value([0; 6]);
+    let data = written(folder.path(), "data-0", |batch| BatchV2::new(batch.base_offset).record(record()));
+    let control = written(folder.path(), "control-0", |batch| {
+        BatchV2 { is_control: true, ..BatchV2::new(batch.base_offset) }.record(record())
+    });
+    for (a, b) in [(&data, &control), (&control, &data)] {
+        let first = diff(a, b).first.unwrap();
+        assert_eq!((first.offset, first.field), (6, DifferentField::Control));
+        assert_eq!(first.cause, DifferenceCause::Unknown);
+        assert!(first.places.iter().all(Option::is_some));
     }
 }
