@@ -120,6 +120,19 @@ pub(crate) fn segment_files_of(base_offset: i64) -> [String; 4] {
         .map(|kind| segment_file(base_offset, kind))
 }
 
+/// The end offset and the epoch in the name of a snapshot of the metadata log of a cluster; `None` for any other file. Kafka:
+/// `Snapshots.parse`.
+#[cfg(feature = "inspect")]
+pub(crate) fn metadata_snapshot(name: &str) -> Option<(i64, i32)> {
+    let (offset, epoch) = name.strip_suffix(".checkpoint")?.split_once('-')?;
+    let are_digits =
+        |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !are_digits(offset, 20) || !are_digits(epoch, 10) {
+        return None;
+    }
+    Some((offset.parse().ok()?, epoch.parse().ok()?))
+}
+
 /// A partition directory's state, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PartitionState {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::destination::something_else;
+use super::metadata::copy_file;
 use super::source::copied_range;
 use super::{CopyOptions, CopyProgress, CopyReport, OnProgress, copy_partition, refuse_inside};
 use crate::error::{Error, NotFound, Result};
@@ -13,9 +14,13 @@ use crate::fs::{
 use crate::state::copy_journal::{CopiedRange, CopyJournal};
 use crate::state::data_directory::{CLEAN_SHUTDOWN, holds_partition, is_partition};
 use crate::state::offset_checkpoint::{CLEANED_OFFSETS, HIGH_WATERMARKS, OffsetCheckpoint, RECOVERY_POINTS};
+use crate::types::Interrupt;
 
 /// The maximum size of `meta.properties`, bytes.
 const MAX_BYTES: u64 = 1 << 20;
+
+/// The snapshot with which a new cluster starts. Kafka: `BootstrapDirectory`.
+const BOOTSTRAP_SNAPSHOT: &str = "bootstrap.checkpoint";
 
 /// The contents of `.kafka_cleanshutdown`. Without a broker's epoch: the copy is not the state in which a broker stopped.
 const CLEAN_SHUTDOWN_TEXT: &str = "{\"version\":0,\"brokerEpoch\":-1}";
@@ -23,8 +28,8 @@ const CLEAN_SHUTDOWN_TEXT: &str = "{\"version\":0,\"brokerEpoch\":-1}";
 /// Copies partitions of a data directory into another one, which is created if it does not exist: each as [`copy()`](super::copy())
 /// does, as of its own moment. A partition without a segment is left out, as are those that are being deleted or moved.
 ///
-/// The checkpoints of the copy have the lines of its partitions. A new directory also gets `meta.properties` of the source, and
-/// the marker of a clean shutdown, so that a broker opens it without recovery.
+/// The checkpoints of the copy have the lines of its partitions. A new directory also gets `meta.properties` and `bootstrap.checkpoint`
+/// of the source, and the marker of a clean shutdown, so that a broker opens it without recovery.
 ///
 /// `is_selected`: which partitions, by their names.
 ///
@@ -53,7 +58,7 @@ pub fn copy_data_directory(
     let to = Directory::open_or_create(destination.as_ref(), advice, |_, _| Ok(()))?;
     let range = copied_range(options.ranges);
     // held to the end: no broker starts on a part of the copy
-    let (is_new, lock) = begin(&source, &to, range)?;
+    let (is_new, lock) = begin(&source, &to, range, options.interrupt)?;
     let mut done = Vec::new();
     let (mut bytes, mut total_bytes) = (0, 0);
     for (name, parsed) in &partitions {
@@ -109,7 +114,12 @@ fn partitions(
 
 /// Makes the destination a data directory. Returns whether it is new, and the lock that the writers of a data directory share. A
 /// journal in it says that the copy of this source has begun it, and not yet completed it.
-fn begin(source: &Directory, to: &Directory, range: CopiedRange) -> Result<(bool, Lock)> {
+fn begin(
+    source: &Directory,
+    to: &Directory,
+    range: CopiedRange,
+    interrupt: Interrupt,
+) -> Result<(bool, Lock)> {
     let journal = CopyJournal::read(to)?;
     if let Some(other) = journal.and_then(|journal| journal.other_copy(source.path(), range)) {
         return Err(something_else(to, &other));
@@ -135,6 +145,9 @@ fn begin(source: &Directory, to: &Directory, range: CopiedRange) -> Result<(bool
         && let Some(properties) = source.read_small(META_PROPERTIES, MAX_BYTES)?
     {
         to.replace(META_PROPERTIES, &properties)?;
+    }
+    if is_new {
+        copy_file(source, BOOTSTRAP_SNAPSHOT, to, interrupt)?;
     }
     Ok((is_new, lock))
 }

@@ -11,6 +11,7 @@ mod companions;
 mod data_directory;
 mod destination;
 mod indexes;
+mod metadata;
 mod options;
 mod piece;
 mod producers;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use companions::{Epochs, put_log_start_offset, put_topic_id};
 pub use data_directory::copy_data_directory;
 use destination::Destination;
+use metadata::put_metadata;
 pub use options::{CopyOptions, CopyProgress, CopyReport};
 use piece::Piece;
 use producers::Producers;
@@ -31,7 +33,7 @@ use source::{Extent, Source, copied_range};
 use crate::error::{Error, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{Directory, PartitionLocks};
-use crate::log::{DamagedRange, Log, OnDamage, ScanOptions, ScanStep};
+use crate::log::{DamagedRange, Log, OnDamage, Ranges, ScanOptions, ScanStep};
 use crate::segment::{Batch, SCAN_READ, Segment};
 use crate::state::checkpoint::Checkpoint;
 use crate::state::data_directory::DataDirectory;
@@ -47,7 +49,7 @@ pub type OnProgress<'a> = &'a mut (dyn FnMut(CopyProgress) -> Result<()> + Send)
 /// The batches are copied as they are, bytes, offsets, epochs, producer ids and transactions. Segments that are copied from their
 /// first batch on keep their names; a range that begins inside a segment begins with a segment named by its first batch. Indexes,
 /// transaction indexes, producer snapshots, leader epochs, topic id and log start offset come with them, so that Kafka opens the
-/// copy without recovery. Each batch's checksum is verified, and the written files are read back and compared.
+/// copy without recovery; with a whole metadata log of a cluster also its snapshots and `quorum-state`. Each batch's checksum is verified, and the written files are read back and compared.
 ///
 /// The copy is as of the moment when this call opened the source, which other processes may write to: sealed segments do not
 /// change, and the log end offset is fixed.
@@ -196,7 +198,7 @@ impl Copying<'_> {
             log.segments().between(start, self.extent.end.max(start + 1)).cloned().collect();
         let total_bytes = segments.iter().map(|segment| segment.size()).sum::<Result<u64>>()?;
         let (mut rest, mut reported) = (segments.iter(), 0);
-        let mut ranges = crate::log::Ranges { start_offset: Some(start), ..Default::default() };
+        let mut ranges = Ranges { start_offset: Some(start), ..Ranges::default() };
         ranges.end_offset = Some(self.extent.end.max(start));
         let on_damage = self.options.on_damage;
         let mut scan =
@@ -325,6 +327,16 @@ impl Copying<'_> {
         let Self { destination, epochs, mut report, .. } = self;
         epochs.put(&destination, log_start_offset, end)?;
         put_topic_id(&self.source.log, &destination, &mut report.warnings)?;
+        let Source { log: source_log, snapshots, .. } = self.source;
+        if self.options.ranges == Ranges::default() {
+            let interrupt = self.options.interrupt;
+            put_metadata(source_log.directory(), snapshots, &destination, end, interrupt)?;
+        } else if !snapshots.is_empty() {
+            let path = source_log.path().display();
+            report.warnings.push(format!(
+                "{path}: its snapshots belong to the whole log, and are not in a copy of a range"
+            ));
+        }
         let data_directory = DataDirectory::around(&destination.directory)?;
         let checkpoint = Checkpoint { recovery_point: end, log_start_offset, ..Checkpoint::default() };
         put_log_start_offset(&destination, data_directory.as_ref(), first, checkpoint)?;

@@ -11,6 +11,7 @@ use crate::state::copy_journal::CopiedRange;
 use crate::types::Io;
 
 use super::CopyOptions;
+use super::metadata::snapshots_in;
 
 /// The maximum number of openings of a log whose files change during each of them.
 const MAX_ATTEMPTS: u32 = 10;
@@ -26,6 +27,8 @@ pub(super) struct Source {
     pub(super) opened: SystemTime,
     /// The last batch, and its segment; `None` if there is none before the log end offset.
     last: Option<(Arc<Segment>, Batch)>,
+    /// The snapshots of a metadata log, and their end offsets.
+    pub(super) snapshots: Vec<(String, i64)>,
 }
 
 /// The offsets of a copy.
@@ -80,10 +83,11 @@ impl Source {
         for segment in log.segments().iter() {
             segment.ensure_unmodified()?;
         }
+        let snapshots = snapshots_in(directory)?;
         let end_offset = log.log_end_offset()?;
         let last = last_batch(&log, end_offset)?;
         log.check_unchanged()?;
-        Ok(Self { log, end_offset, opened, last })
+        Ok(Self { log, end_offset, opened, last, snapshots })
     }
 
     /// Fails if the log was truncated since it was opened, also by a process that does not count its truncations, and also if it

@@ -78,6 +78,11 @@ def test_progress_grows_to_all_bytes_and_an_exception_ends_the_copy(tmp_path: Pa
         cw.copy(source, tmp_path / "orders-1", progress=fail)
     with pytest.raises(cw.LogNotFoundError):
         cw.Log(tmp_path / "orders-1")
+    with pytest.raises(cw.UnsupportedFormatError, match="run the copy again"):
+        cw.LogWriter(tmp_path / "orders-1")
+    assert [finding.code for finding in cw.verify(tmp_path / "orders-1").findings] == ["unfinished_copy"]
+    with pytest.raises(cw.ConfigError, match="the unfinished copy of another range"):
+        cw.copy(source, tmp_path / "orders-1", end_offset=500)
     cw.copy(source, tmp_path / "orders-1")
     assert files(tmp_path / "orders-1") == files(tmp_path / "orders-0")
 

@@ -6,5 +6,6 @@ mod crashes;
 mod damage;
 mod golden;
 mod links;
+mod metadata;
 mod support;
 mod unfinished;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::state::State;
 use crate::error::{Malformed, Result};
+use crate::fs::names::metadata_snapshot;
 use crate::fs::{Directory, FileBytes};
 use crate::record::control::ControlType;
 use crate::record::{BatchHeader, Records, V2_HEADER};
@@ -22,22 +23,11 @@ pub(super) struct Snapshot {
     bytes: FileBytes,
 }
 
-/// The end offset and the epoch in the name of a snapshot.
-fn parse_name(name: &str) -> Option<(i64, i32)> {
-    let (offset, epoch) = name.strip_suffix(SUFFIX)?.split_once('-')?;
-    let are_digits =
-        |text: &str, digits| text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !are_digits(offset, 20) || !are_digits(epoch, 10) {
-        return None;
-    }
-    Some((offset.parse().ok()?, epoch.parse().ok()?))
-}
-
 /// The snapshots of a partition, the earliest first.
 pub(super) fn snapshots_in(directory: &Directory) -> Result<Vec<Snapshot>> {
     let entries = directory.entries()?;
     let mut names: Vec<_> =
-        entries.iter().filter_map(|(name, _)| Some((parse_name(name)?, name.as_str()))).collect();
+        entries.iter().filter_map(|(name, _)| Some((metadata_snapshot(name)?, name.as_str()))).collect();
     names.sort_unstable();
     names.into_iter().map(|(_, name)| Snapshot::open(directory, name)).collect()
 }
@@ -54,7 +44,7 @@ impl Snapshot {
 
     fn open(directory: &Directory, name: &str) -> Result<Self> {
         let bytes = FileBytes::new(directory.open_file(name)?, None, false)?;
-        let end_offset = parse_name(name).map(|(end_offset, _)| end_offset);
+        let end_offset = metadata_snapshot(name).map(|(end_offset, _)| end_offset);
         Ok(Self { path: directory.path_of(name), end_offset, bytes })
     }
 
