@@ -215,11 +215,12 @@ fn written(parent: &Path, name: &str, last: impl Fn(BatchV2) -> BatchV2) -> std:
     builder.segment(0, batches.map(|batch| batch.build())).write(parent, name)
 }
 
+type Change = fn(BatchV2) -> BatchV2;
+
 #[test]
 fn every_field_of_a_header_that_differs_is_another_form() {
     let folder = tempfile::tempdir().unwrap();
     let plain = written(folder.path(), "plain-0", |batch| batch);
-    type Change = fn(BatchV2) -> BatchV2;
     let changes: [(&str, Change); 6] = [
         ("epoch", |batch| batch.leader_epoch(3)),
         ("codec", |batch| batch.codec(Codec::Gzip)),
