@@ -85,8 +85,9 @@ def copy(
 
     Batches are copied as they are: bytes, offsets, timestamps, leader epochs, producer ids, transactions, compression.
     Whole segments keep their names. Indexes, producer snapshots, leader epochs, topic id and log start offset are
-    copied or made, so that Kafka opens the copy without recovery. The checksum of each batch is verified, and what was
-    written is read back from the disk and compared.
+    copied or made, so that Kafka opens the copy without recovery; with a whole metadata log of a cluster also its
+    snapshots and `quorum-state`. The checksum of each batch is verified, and what was written is read back from the
+    disk and compared.
 
     The source may be in use. The copy of a partition is as of the moment when this call opened it: what is appended
     later is not in it, and any other change is a `LogChangedError`. After it, call again: what was copied is used.

@@ -38,12 +38,13 @@ def copy(  # noqa: PLR0913, PLR0917  (a command's options)
     """Copy a partition, a range of it, or all partitions of a data directory. Nothing in SOURCE is changed.
 
     Batches are copied as they are, with their offsets, timestamps, producer ids and transactions; a range has whole
-    batches. Indexes, snapshots and checkpoints come with them, so that Kafka opens the copy without recovery. Every
-    checksum is verified, and what was written is read back.
+    batches. Indexes, snapshots and checkpoints come with them, so that Kafka opens the copy without recovery; with a
+    whole metadata log also its snapshots and quorum-state. Every checksum is verified, and what was written is read
+    back.
 
     The source may be in use: the copy is as of the moment when it began. If it is interrupted, run the same command
-    again: it continues, but not with another range. Until it is complete, it is no log: nothing opens it. Run on a
-    complete copy, it compares and changes nothing.
+    again: it continues. Another range is refused; -2h is another one at each call, so give the ms that the error names.
+    Until the copy is complete, it is no log: nothing opens it. Run on a complete copy, it compares and changes nothing.
 
     --link shares files with the source. A truncation, or a broker that recovers a log, then changes both. The last
     segment of the copy is never shared: it may be appended to.
