@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -55,6 +56,7 @@ impl Reading {
 }
 
 impl PyDump {
+    /// Only in [`enter`]: a thread that reads holds the lock while it attaches to the interpreter, to check for signals.
     fn lock(&self) -> MutexGuard<'_, Reading> {
         self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -70,8 +72,8 @@ impl PyDump {
 
     #[doc = stub_doc!(Dump.messages)]
     #[getter]
-    fn messages(&self) -> Vec<String> {
-        self.lock().messages.lines().map(str::to_owned).collect()
+    fn messages(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        enter(py, || Ok(self.lock().messages.lines().map(str::to_owned).collect()))
     }
 
     #[doc = stub_doc!(Dump.text)]
@@ -101,7 +103,7 @@ impl PyDump {
             start_time: optional("start_time", start_time, arguments::time)?,
             end_time: optional("end_time", end_time, arguments::time)?,
         };
-        Ok(PyDumpRows(Mutex::new(DumpRows::new(&self.files, ranges, self.options.clone()))))
+        Ok(DumpRows::new(&self.files, ranges, self.options.clone()).into())
     }
 
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -128,24 +130,27 @@ impl PyDump {
 
 #[doc = stub_doc!(DumpRows)]
 #[pyclass(frozen, module = "cordwood", name = "DumpRows")]
-pub(super) struct PyDumpRows(Mutex<DumpRows>);
+pub(super) struct PyDumpRows {
+    schema: SchemaRef,
+    rows: Mutex<DumpRows>,
+}
 
-impl PyDumpRows {
-    fn lock(&self) -> MutexGuard<'_, DumpRows> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl From<DumpRows> for PyDumpRows {
+    fn from(rows: DumpRows) -> Self {
+        Self { schema: rows.schema(), rows: Mutex::new(rows) }
     }
 }
 
 #[pymethods]
 impl PyDumpRows {
     fn __repr__(&self) -> String {
-        format!("DumpRows({} columns)", self.lock().schema().fields().len())
+        format!("DumpRows({} columns)", self.schema.fields().len())
     }
 
     #[doc = stub_doc!(DumpRows.schema)]
     #[getter]
     fn schema<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        arrow_export::schema(py, self.lock().schema())
+        arrow_export::schema(py, Arc::clone(&self.schema))
     }
 
     fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -153,7 +158,7 @@ impl PyDumpRows {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let batch = enter(py, || self.lock().next_batch())?;
+        let batch = enter(py, || self.rows.lock().unwrap_or_else(PoisonError::into_inner).next_batch())?;
         batch.map(|batch| arrow_export::record_batch(py, batch)).transpose()
     }
 }

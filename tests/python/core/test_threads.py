@@ -202,6 +202,29 @@ def test_one_scan_consumed_by_two_threads_gives_each_all_rows_or_an_error() -> N
     assert got == [True] * 4
 
 
+DUMPED = """
+import sys, threading
+import cordwood as cw
+
+dump = cw.dump(sys.argv[1:] * 100, print_data_log=True)
+rows = dump.rows(start_offset=1 << 60)
+ask = {"text": lambda: dump.messages, "rows": lambda: (rows.schema, repr(rows))}
+for way, read in (("text", dump.text), ("rows", lambda: list(rows))):
+    reader = threading.Thread(target=read)
+    reader.start()
+    while reader.is_alive():
+        ask[way]()
+    print(way)
+"""
+
+
+def test_a_dump_answers_while_another_thread_reads_it(tmp_path: Path, script_environment: dict[str, str]) -> None:
+    """The reader needs the GIL from time to time, to check for signals, and must not wait for one who waits for it."""
+    logs = sorted(corpus.partition("11-transactions").path.glob("*.log"))
+    script = write_script(tmp_path, DUMPED)
+    assert run(script, *logs, env=script_environment, timeout=30).stdout.split() == ["text", "rows"]
+
+
 def test_few_files_stay_open_however_many_segments_there_are() -> None:
     """205 segments with a limit of eight files; the descriptors of this process are counted."""
     descriptors = Path("/proc/self/fd")
