@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from cordwood._core import (
     AbortedTransaction,
@@ -89,7 +90,6 @@ from cordwood._core import (
     transactions,
     verify,
 )
-from cordwood.config import LogConfig
 from cordwood.errors import (
     ClosedError,
     ConfigError,
@@ -107,6 +107,10 @@ from cordwood.errors import (
     UnsupportedFormatError,
 )
 from cordwood.types import TimestampType
+
+# imported when it is used: its module needs dataclasses, which take longer to import than all else here
+if TYPE_CHECKING:
+    from cordwood.config import LogConfig
 
 __all__ = [
     "AbortedTransaction",
@@ -209,3 +213,16 @@ __all__ = [
 # These Rust classes behave as containers; registering them makes `isinstance` agree.
 Mapping.register(LogDir)
 Sequence.register(Segments)
+
+
+def __getattr__(name: str) -> Any:  # noqa: ANN401  (any name)
+    if name != "LogConfig":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from cordwood.config import LogConfig  # noqa: PLC0415
+
+    globals()[name] = LogConfig
+    return LogConfig
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

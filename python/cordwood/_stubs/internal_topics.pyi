@@ -60,9 +60,13 @@ def consumer_offsets(
     - `pending_offset pending_producer_id`: what a transaction that has not ended commits. An offset of a transaction
       is the committed one only when the transaction is.
     - `log_start_offset log_end_offset lag`: the log of the partition in the same data directory, and the distance of
-      the offset to its end; null if it is not there
+      the offset to its end; null if it is not there, or cannot be read
     - `coordinator_partition record_offset`: where the record is
-    - `error`: why it is not decodable; null for the others. With `on_damage="report"` a damaged range is such a row.
+    - `error`: why it is not decodable; why the log cannot be read; or that damage may have destroyed the marker of a
+      transaction, so that its `pending_offset` may have been committed. Null for the others. With
+      `on_damage="report"` a damaged range is such a row.
+
+    With `"skip"` and `"report"`, a partition of the topic that has lost its segments is a row with an `error`.
 
     *Cost*: reads the partitions of the topic; the memory is in proportion to the number of different keys.
 
@@ -99,7 +103,7 @@ def transactions(
     last_update_time partitions previous_producer_id next_producer_id next_producer_epoch transaction_version
     coordinator_partition record_offset error`. `state` is one of `Empty Ongoing PrepareCommit PrepareAbort
     CompleteCommit CompleteAbort Dead PrepareEpochFence`. `partitions` is a list of structs with `topic` and
-    `partitions`. `error` as in `consumer_offsets`.
+    `partitions`. `error` says why a record is not decodable. With `on_damage="report"` damage is a row with an `error`.
 
     *Errors*: `ConfigError` if the path is not of `__transaction_state`.
 
@@ -116,9 +120,11 @@ def open_transactions(
     back its committed readers; one whose producer is gone is a hanging transaction.
 
     A row is a transaction: `topic partition producer_id producer_epoch first_offset last_offset records start_time
-    last_time`. The times are the largest timestamps of its first and of its last batch.
+    last_time error`. The times are the largest timestamps of its first and of its last batch. `error` says if damage
+    after its first offset may have destroyed its marker: then it may have ended. With `on_damage="report"` a damaged
+    range is a row with an `error` too.
 
-    *Cost*: walks the headers of the logs.
+    *Cost*: walks the headers of the logs, and does not read the records.
 
     >>> table = cw.open_transactions("tests/golden/11-transactions/payments-0")
     >>> [(row["producer_id"], row["first_offset"]) for row in table.to_dicts()]
@@ -131,7 +137,7 @@ class ClusterMetadata:
 
     @property
     def offset(self) -> int:
-        """The end, exclusive: every record below it is applied."""
+        """The end, exclusive: every record below it is applied, except those of `errors`."""
     @property
     def snapshot(self) -> str | None:
         """The snapshot from which the replay began; `None` if it began with the log."""
@@ -174,7 +180,10 @@ class ClusterMetadata:
         """The first producer id of the next block, `next_producer_id`: at most one row."""
     @property
     def errors(self) -> Table:
-        """Records that are not decodable, or that contradict the ones before them: `offset error`."""
+        """What is missing, not decodable, or contradicts the records before it: `offset error`.
+
+        Empty if all is right; otherwise each table may be wrong. Damage is here and in every table's `damaged_ranges`.
+        """
 
 def metadata(
     path: FilePath, *, topics: Sequence[str] | None = None, on_damage: OnDamage = "raise", io: Io = "auto"
@@ -199,7 +208,8 @@ def metadata_records(path: FilePath, *, on_damage: OnDamage = "raise", io: Io = 
     *path*: a data directory with `__cluster_metadata-0`, or this partition directory.
 
     A row is a record: `offset leader_epoch timestamp type version data error`. `data` is JSON, as `kafka-dump-log
-    --cluster-metadata-decoder` prints it. `error` as in `consumer_offsets`.
+    --cluster-metadata-decoder` prints it. Offsets that are missing between others are a row with an `error`, and so is
+    damage with `on_damage="report"`.
 
     >>> cw.metadata_records("tests/golden/16-data-dir").to_dicts()[0]["type"]
     'LEADER_CHANGE'

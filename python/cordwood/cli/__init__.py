@@ -12,7 +12,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code: 0 done, 1 nothing found or an error, 2 usage, 130 Ctrl-C."""
     try:
-        from cordwood.cli.app import run  # noqa: PLC0415  (typer and rich are an extra)
+        from cordwood.cli.run import run  # noqa: PLC0415  (typer and rich are an extra)
 
         return run(sys.argv[1:] if argv is None else list(argv))
     except ModuleNotFoundError as missing:

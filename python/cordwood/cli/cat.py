@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal
 
 import typer
 
@@ -16,11 +16,10 @@ from cordwood.cli.formats import (
     BATCH_BYTES,
     OTHER_COLUMNS,
     RECORD_COLUMNS,
-    STREAM_SUFFIX,
     Format,
     format_of,
-    write_arrow,
-    write_parquet,
+    row_count,
+    write_batches,
 )
 from cordwood.cli.log_warnings import opened
 from cordwood.cli.output import Output, output_of
@@ -40,9 +39,6 @@ from cordwood.cli.record_range import (
 from cordwood.cli.selection import PartitionNumbers, Paths, Topics, selected
 from cordwood.cli.text_output import LimitReached, TextOutput
 from cordwood.cli.zone import TZ, core_zone, zone_of
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 __all__ = ["cat"]
 
@@ -170,11 +166,8 @@ def cat(  # noqa: C901, PLR0913, PLR0917  (a command's options)
                 _follow(text, out, request, lambda: selected(paths, topics, partitions).paths)
                 return
             text.write(scan)
-        elif written_format == "arrow":
-            is_stream = not target.is_file or (output is not None and output.suffix.lower() == STREAM_SUFFIX)
-            write_arrow(schema, counted(scan, _row_count, to_file=to_file), out, stream=is_stream)
         else:
-            write_parquet(schema, counted(scan, _row_count, to_file=to_file), out)
+            write_batches(schema, counted(scan, row_count, to_file=to_file), out, written_format, target)
     uncommitted = _uncommitted(scan) if isolation is None else None
     if uncommitted is not None:
         say(uncommitted)
@@ -242,7 +235,3 @@ def _uncommitted(scan: Scan) -> str | None:
         f"{found[0]}: the output contains records of transactions that were aborted or have not ended, the first "
         f"at offset {found[1]}; --isolation read_committed leaves them out"
     )
-
-
-def _row_count(batch: "pa.RecordBatch") -> int:
-    return int(batch.num_rows)

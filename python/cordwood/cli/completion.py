@@ -5,11 +5,10 @@ import sys
 from typing import Annotated, Literal
 
 import typer
-from typer.completion import completion_init, get_completion_script  # type: ignore[attr-defined]  # not in its __all__
+
+from cordwood.cli.commands import COMPLETION_VARIABLE
 
 __all__ = ["complete_if_asked", "completion"]
-
-_VARIABLE = "_CORDWOOD_COMPLETE"
 
 
 def completion(
@@ -22,10 +21,14 @@ def completion(
     cordwood completion zsh > "${fpath[1]}/_cordwood"
     cordwood completion fish > ~/.config/fish/completions/cordwood.fish
     """  # noqa: D301
-    sys.stdout.write(get_completion_script(prog_name="cordwood", complete_var=_VARIABLE, shell=shell) + "\n")
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415  (not in __all__)
+
+    sys.stdout.write(get_completion_script(prog_name="cordwood", complete_var=COMPLETION_VARIABLE, shell=shell) + "\n")
 
 
 def complete_if_asked() -> None:
     """Prepare typer for a call of the script, which asks for words with a variable of the environment."""
-    if _VARIABLE in os.environ:
+    if COMPLETION_VARIABLE in os.environ:
+        from typer.completion import completion_init  # type: ignore[attr-defined]  # noqa: PLC0415  (not in __all__)
+
         completion_init()

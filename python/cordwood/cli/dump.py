@@ -1,19 +1,16 @@
 """`cordwood dump`: the contents of a partition's files, as `kafka-dump-log` prints them."""
 
-import csv
-import io
-import json
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Generic, Literal, TypeVar
 
-import typer
-
-from cordwood import ConfigError, Dump, DumpRows
+from cordwood import ConfigError, CordwoodError, Dump, DumpRows
 from cordwood import dump as dump_of
-from cordwood.cli.exit_codes import FAILED, UsageError, say, sentence
-from cordwood.cli.formats import ROW_SUFFIXES, STREAM_SUFFIX, Format, format_of, write_arrow, write_parquet
+from cordwood.cli.declared import Argument, Option
+from cordwood.cli.exit_codes import FailedError, NothingFoundError, UsageError, say, sentence
+from cordwood.cli.formats import ROW_SUFFIXES, Format, csv_line, format_of, json_line, row_count, write_batches
 from cordwood.cli.output import Output, output_of
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import counted
@@ -25,72 +22,72 @@ if TYPE_CHECKING:
 
 __all__ = ["dump"]
 
+_T = TypeVar("_T")
+
 _MAX_BYTES = 2**31 - 1
 
 
 def dump(  # noqa: PLR0913, PLR0917  (a command's options)
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(
+        Argument(
             parser=parse_path,
             metavar="[PATH]...",
             help="Files, and directories: a partition or a data directory stands for its files in name order.",
         ),
     ] = None,
-    files: Annotated[str | None, typer.Option(help="Comma-separated paths, as an alternative to arguments.")] = None,
+    files: Annotated[str | None, Option(help="Comma-separated paths, as an alternative to arguments.")] = None,
     deep_iteration: Annotated[
-        bool, typer.Option("--deep-iteration", help="A line for each record, not only for each batch.")
+        bool, Option("--deep-iteration", help="A line for each record, not only for each batch.")
     ] = False,
     print_data_log: Annotated[
-        bool, typer.Option("--print-data-log", help="Also keys and values. The decoders imply this.")
+        bool, Option("--print-data-log", help="Also keys and values. The decoders imply this.")
     ] = False,
     index_sanity_check: Annotated[
-        bool, typer.Option("--index-sanity-check", help="Only the check that a broker does when it opens an index.")
+        bool, Option("--index-sanity-check", help="Only the check that a broker does when it opens an index.")
     ] = False,
     verify_index_only: Annotated[
-        bool, typer.Option("--verify-index-only", help="Compare the entries of indexes, and do not print them.")
+        bool, Option("--verify-index-only", help="Compare the entries of indexes, and do not print them.")
     ] = False,
     max_message_size: Annotated[
-        int, typer.Option(min=0, max=_MAX_BYTES, help="Bytes within which the batch of an index entry must end.")
+        int, Option(min=0, max=_MAX_BYTES, help="Bytes within which the batch of an index entry must end.")
     ] = 5 << 20,
-    max_bytes: Annotated[
-        int, typer.Option(min=0, max=_MAX_BYTES, help="Read only so many bytes of each .log.")
-    ] = _MAX_BYTES,
+    max_bytes: Annotated[int, Option(min=0, max=_MAX_BYTES, help="Read only so many bytes of each .log.")] = _MAX_BYTES,
     skip_record_metadata: Annotated[
-        bool, typer.Option("--skip-record-metadata", help="Only the keys and values of records.")
+        bool, Option("--skip-record-metadata", help="Only the keys and values of records.")
     ] = False,
     key_decoder_class: Annotated[
         str | None,
-        typer.Option(help="How keys are shown: String (the default), Integer, Long, Double, Bytes, or Kafka's class."),
+        Option(help="How keys are shown: String (the default), Integer, Long, Double, Bytes, or Kafka's class."),
     ] = None,
-    value_decoder_class: Annotated[str | None, typer.Option(help="How values are shown, in the same way.")] = None,
-    offsets_decoder: Annotated[bool, typer.Option("--offsets-decoder", help="Records of __consumer_offsets.")] = False,
+    value_decoder_class: Annotated[str | None, Option(help="How values are shown, in the same way.")] = None,
+    offsets_decoder: Annotated[bool, Option("--offsets-decoder", help="Records of __consumer_offsets.")] = False,
     transaction_log_decoder: Annotated[
-        bool, typer.Option("--transaction-log-decoder", help="Records of __transaction_state.")
+        bool, Option("--transaction-log-decoder", help="Records of __transaction_state.")
     ] = False,
     cluster_metadata_decoder: Annotated[
-        bool, typer.Option("--cluster-metadata-decoder", help="Records of __cluster_metadata and its snapshots.")
+        bool, Option("--cluster-metadata-decoder", help="Records of __cluster_metadata and its snapshots.")
     ] = False,
     remote_log_metadata_decoder: Annotated[
-        bool, typer.Option("--remote-log-metadata-decoder", help="Records of __remote_log_metadata.")
+        bool, Option("--remote-log-metadata-decoder", help="Records of __remote_log_metadata.")
     ] = False,
     share_group_state_decoder: Annotated[
-        bool, typer.Option("--share-group-state-decoder", help="Records of __share_group_state.")
+        bool, Option("--share-group-state-decoder", help="Records of __share_group_state.")
     ] = False,
     output_format: Annotated[
         Literal["text", "jsonl", "csv", "arrow", "parquet"] | None,
-        typer.Option(
+        Option(
             "--format",
             help="A row for each batch, with --deep-iteration for each record, instead of the text. By default by the "
             "suffix of -o, otherwise text. Needs pyarrow.",
         ),
     ] = None,
-    start_offset: Annotated[int | None, typer.Option(help="Rows from this offset on. With another format.")] = None,
-    end_offset: Annotated[int | None, typer.Option(help="Rows below this offset.")] = None,
-    since: Annotated[str | None, typer.Option(help=f"Rows from this time on: {FORMS}.")] = None,
-    until: Annotated[str | None, typer.Option(help="Rows before this time, in the same forms.")] = None,
+    start_offset: Annotated[int | None, Option(help="Rows from this offset on. With another format.")] = None,
+    end_offset: Annotated[int | None, Option(help="Rows below this offset.")] = None,
+    since: Annotated[str | None, Option(help=f"Rows from this time on: {FORMS}.")] = None,
+    until: Annotated[str | None, Option(help="Rows before this time, in the same forms.")] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="A file, pipe or device. By default - (standard output).")
+        Path | None, Option("-o", "--output", help="A file, pipe or device. By default - (standard output).")
     ] = None,
 ) -> None:
     """Print the contents of files, byte for byte as kafka-dump-log does, with its options and no JVM.
@@ -107,7 +104,8 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
     cordwood dump --format parquet -o batches.parquet orders-0
 
     On a terminal, characters that would control it are escaped. Where kafka-dump-log ends with an exception, the output
-    ends at the same place, a message says why, and the exit code is 1.
+    ends at the same place, also in a file; a message says why, and the exit code is 1. It is also 1 if there are no
+    rows, and then no file is written.
     """  # noqa: D301
     given = _given(paths, files)
     # nothing is written next to a file that is dumped
@@ -135,7 +133,7 @@ def dump(  # noqa: PLR0913, PLR0917  (a command's options)
             raise UsageError("offsets and times select rows: use --format jsonl, csv, arrow or parquet")
         _write_text(text, target)
     else:
-        _write_rows(text.rows(**ranges), format_of(target.path, output_format), target, output)
+        _write_rows(text.rows(**ranges), format_of(target.path, output_format), target)
 
 
 def _has_rows(path: Path | None) -> bool:
@@ -146,58 +144,69 @@ def _times(since: str | None, until: str | None) -> dict[str, int | None]:
     return {"start_time": None if since is None else parse(since), "end_time": None if until is None else parse(until)}
 
 
+class _Readable(Generic[_T]):
+    """Iterates to the end or to the first error, where Kafka's tool ends too."""
+
+    def __init__(self, items: Iterator[_T]) -> None:
+        self._items = items
+        self._error: CordwoodError | None = None
+
+    def __iter__(self) -> Iterator[_T]:
+        try:
+            yield from self._items
+        except CordwoodError as error:
+            self._error = error
+
+    def raise_error(self, target: Output) -> None:
+        """Raise the error, if there was one. A file has the same then as a pipe."""
+        if self._error is None:
+            return
+        if target.is_file:
+            say(f"{target.path} ends where the following error is")
+        if isinstance(self._error, ConfigError):
+            # the name of a file, not the usage of the command
+            say(sentence(self._error))
+            raise FailedError
+        raise self._error
+
+
 def _write_text(text: Dump, target: Output) -> None:
+    blocks = _Readable(_blocks(text))
     with target.opened(binary=False) as out:
         shown: Callable[[bytes], bytes] = _escaped if out.isatty() else bytes
-        try:
-            for block in counted(_blocks(text), _line_count, to_file=target.path is not None, noun="lines"):
-                out.write(shown(block))
-        except ConfigError as error:
-            # the name of a file, not the usage of the command
-            out.flush()
-            say(sentence(error))
-            raise typer.Exit(FAILED) from None
+        for block in counted(blocks, _line_count, to_file=target.path is not None, noun="lines"):
+            out.write(shown(block))
+    blocks.raise_error(target)
 
 
-def _write_rows(rows: DumpRows, written_format: Format, target: Output, output: Path | None) -> None:
+def _write_rows(rows: DumpRows, written_format: Format, target: Output) -> None:
+    # without a row no file is written
+    first = next(rows, None)
+    if first is None:
+        raise NothingFoundError("the files have no batch or record that the options select")
+    batches = _Readable(chain([first], rows))
     is_text = written_format in {"jsonl", "csv"}
     with target.opened(binary=not is_text) as out:
-        batches = counted(rows, _row_count, to_file=target.path is not None, noun="rows")
-        match written_format:
-            case "arrow":
-                is_stream = not target.is_file or (output is not None and output.suffix.lower() == STREAM_SUFFIX)
-                write_arrow(rows.schema, batches, out, stream=is_stream)
-            case "parquet":
-                write_parquet(rows.schema, batches, out)
-            case "jsonl" | "csv":
-                lines = _json_lines(batches) if written_format == "jsonl" else _csv_lines(rows.schema.names, batches)
-                for block in lines:
-                    out.write(_escaped(block) if out.isatty() else block)
+        shown = counted(batches, row_count, to_file=target.path is not None, noun="rows")
+        if not is_text:
+            write_batches(rows.schema, shown, out, written_format, target)
+        elif written_format == "csv":
+            _write_lines(chain([csv_line(rows.schema.names)], _lines(shown, lambda row: csv_line(row.values()))), out)
+        else:
+            _write_lines(_lines(shown, json_line), out)
+    batches.raise_error(target)
 
 
-def _json_lines(batches: Iterable["pa.RecordBatch"]) -> Iterator[bytes]:
+def _lines(batches: Iterable["pa.RecordBatch"], line: Callable[[dict[str, Any]], str]) -> Iterator[str]:
+    """Yield the lines of each batch."""
     for batch in batches:
-        yield b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in batch.to_pylist())
+        yield "\n".join(map(line, batch.to_pylist()))
 
 
-def _csv_lines(names: list[str], batches: Iterable["pa.RecordBatch"]) -> Iterator[bytes]:
-    """Yield CSV; a list of header keys is a JSON array."""
-    lines = io.StringIO()
-    writer = csv.writer(lines, lineterminator="\n")
-    writer.writerow(names)
-    for batch in batches:
-        for row in batch.to_pylist():
-            writer.writerow(
-                json.dumps(cell, ensure_ascii=False) if isinstance(cell, list) else cell for cell in row.values()
-            )
-        yield lines.getvalue().encode()
-        lines.seek(0)
-        lines.truncate()
-    yield lines.getvalue().encode()
-
-
-def _row_count(batch: "pa.RecordBatch") -> int:
-    return int(batch.num_rows)
+def _write_lines(blocks: Iterable[str], out: BinaryIO) -> None:
+    for block in blocks:
+        text = block.encode() + b"\n"
+        out.write(_escaped(text) if out.isatty() else text)
 
 
 def _given(paths: list[Path] | None, files: str | None) -> list[Path]:

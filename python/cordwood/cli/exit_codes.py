@@ -7,8 +7,6 @@ import sys
 from collections.abc import Callable
 from typing import ParamSpec
 
-import typer
-
 from cordwood import (
     ConfigError,
     CordwoodError,
@@ -25,6 +23,7 @@ __all__ = [
     "FAILED",
     "INTERRUPTED",
     "USAGE",
+    "FailedError",
     "NothingFoundError",
     "UsageError",
     "exit_code_of",
@@ -67,6 +66,10 @@ class UnreadOutputError(ValueError):
     """The reader of a named output, such as a FIFO, closed it."""
 
 
+class FailedError(Exception):
+    """The command has written what failed."""
+
+
 class NothingFoundError(LookupError):
     """The arguments are valid and nothing matches them."""
 
@@ -97,12 +100,10 @@ def sentence(error: CordwoodError) -> str:
 
 def exit_code_of(error: BaseException) -> int:
     """Write the message of an error to stderr; return the exit code."""
+    code = _code_of_end(error)
+    if code is not None:
+        return code
     match error:
-        case KeyboardInterrupt() | typer.Abort():
-            return INTERRUPTED
-        case typer.TyperException():
-            say(error.format_message() + " (see --help)")
-            return error.exit_code
         case UsageError() | TimeFormError():
             say(str(error))
             return USAGE
@@ -122,6 +123,24 @@ def exit_code_of(error: BaseException) -> int:
         case _:
             say(f"a bug in cordwood, please report it: {type(error).__name__}: {error}")
     return FAILED
+
+
+def _code_of_end(error: BaseException) -> int | None:
+    """Return the exit code of what ends a command; `None` for other errors."""
+    match error:
+        case KeyboardInterrupt():
+            return INTERRUPTED
+        case FailedError():
+            return FAILED
+    # without typer no error is one of its own
+    typer = sys.modules.get("typer")
+    if typer is None:
+        return None
+    if isinstance(error, typer.Abort):
+        return INTERRUPTED
+    if isinstance(error, typer.TyperException):
+        say(error.format_message() + " (see --help)")
+    return int(error.exit_code) if isinstance(error, typer.TyperException | typer.Exit) else None
 
 
 def stop_when_unread(command: Callable[_P, None]) -> Callable[_P, None]:

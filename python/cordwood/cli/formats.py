@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 from cordwood.cli.exit_codes import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from cordwood.cli.output import Output
 
 __all__ = [
     "BATCH_BYTES",
@@ -17,10 +19,12 @@ __all__ = [
     "ROW_SUFFIXES",
     "STREAM_SUFFIX",
     "Format",
+    "csv_line",
     "format_of",
-    "write_arrow",
+    "json_line",
+    "row_count",
+    "write_batches",
     "write_lines",
-    "write_parquet",
 ]
 
 Format = Literal["jsonl", "csv", "arrow", "parquet"]
@@ -85,7 +89,51 @@ def write_lines(blocks: Iterable[tuple[bytes, int]], out: BinaryIO) -> None:
         out.flush()
 
 
-def write_arrow(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO, *, stream: bool) -> None:
+def json_line(row: Any) -> str:  # noqa: ANN401  (any JSON value)
+    r"""Return a row as JSON, without a line end.
+
+    >>> json_line({"group": "é", "offset": None})
+    '{"group": "é", "offset": null}'
+    """
+    import json  # noqa: PLC0415  (most commands do without)
+
+    return json.dumps(row, ensure_ascii=False)
+
+
+def csv_line(cells: Iterable[Any]) -> str:
+    r"""Return a line of CSV, without a line end. Null is an empty cell and an empty text is quoted; a list is JSON.
+
+    >>> csv_line([1, None, "", 'a "b", c', ["x"]])
+    '1,,"","a ""b"", c","[""x""]"'
+    """
+    return ",".join(map(_csv_cell, cells))
+
+
+def _csv_cell(value: Any) -> str:  # noqa: ANN401  (any value of a row)
+    if value is None:
+        return ""
+    text = json_line(value) if isinstance(value, list | dict) else str(value)
+    needs_quotes = not text or any(mark in text for mark in ',"\r\n')
+    return '"' + text.replace('"', '""') + '"' if needs_quotes else text
+
+
+def row_count(batch: "pa.RecordBatch") -> int:
+    """Return the number of rows."""
+    return int(batch.num_rows)
+
+
+def write_batches(
+    schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO, written_format: Format, target: "Output"
+) -> None:
+    """Write Arrow or Parquet. Arrow is the file format in files, except `.arrows`, and otherwise the stream format."""
+    if written_format == "parquet":
+        _write_parquet(schema, batches, out)
+    else:
+        is_stream = not target.is_file or (target.path is not None and target.path.suffix.lower() == STREAM_SUFFIX)
+        _write_arrow(schema, batches, out, stream=is_stream)
+
+
+def _write_arrow(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO, *, stream: bool) -> None:
     """Write Arrow IPC: the file format, or the stream format for a pipe.
 
     A file has one dictionary for a column, and each partition has its own, so `topic` is written as plain strings.
@@ -101,7 +149,7 @@ def write_arrow(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: B
             writer.write_batch(batch.cast(plain) if plain != schema else batch)
 
 
-def write_parquet(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO) -> None:
+def _write_parquet(schema: "pa.Schema", batches: Iterable["pa.RecordBatch"], out: BinaryIO) -> None:
     """Write Parquet, compressed with zstd."""
     from pyarrow import parquet  # noqa: PLC0415  (an extra)
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import cordwood
+from cordwood.cli.declared import Argument, Option
+from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.path import parse_path
 from cordwood.cli.tables import FormatOption, JsonOption, OnDamageOption, OutputOption, Shown, time_in_words, write
 from cordwood.quantities import several
@@ -16,12 +16,12 @@ __all__ = ["groups"]
 def groups(  # noqa: PLR0913, PLR0917  (a command's options)
     path: Annotated[
         Path,
-        typer.Argument(parser=parse_path, help="A data directory, or a partition of __consumer_offsets."),
+        Argument(parser=parse_path, help="A data directory, or a partition of __consumer_offsets."),
     ],
-    group: Annotated[list[str] | None, typer.Option(help="Only this group. Can be repeated.")] = None,
-    topic: Annotated[list[str] | None, typer.Option(help="Only this topic. Can be repeated.")] = None,
+    group: Annotated[list[str] | None, Option(help="Only this group. Can be repeated.")] = None,
+    topic: Annotated[list[str] | None, Option(help="Only this topic. Can be repeated.")] = None,
     members: Annotated[
-        bool, typer.Option("--members", help="The groups with state, protocol and members, instead of their offsets.")
+        bool, Option("--members", help="The groups with state, protocol and members, instead of their offsets.")
     ] = False,
     on_damage: OnDamageOption = "raise",
     output_format: FormatOption = None,
@@ -38,11 +38,12 @@ def groups(  # noqa: PLR0913, PLR0917  (a command's options)
 
     The lag is the distance to the end of the partition in the same data directory, and empty if it is not there.
     An offset that a transaction commits counts when the transaction is committed; until then it is "pending".
-    The exit code is 1 if nothing is found, or if a record is not decodable.
+    The exit code is 1 if nothing is found, or if a row has an error: a record that is not decodable, a transaction
+    whose outcome damage may have destroyed, a log that cannot be read for its lag.
     """  # noqa: D301
     if members:
         if topic:
-            raise typer.BadParameter("--topic has no effect with --members: leave one of them out")
+            raise UsageError("--topic has no effect with --members: leave one of them out")
         table = cordwood.consumer_groups(path, groups=group, on_damage=on_damage)
         shown = _GROUPS
     else:
@@ -87,7 +88,9 @@ def _count(rows: list[dict[str, Any]]) -> int:
 
 
 _OFFSETS = Shown(
-    title=lambda rows: f"{several(_count(rows), 'group')}, {several(len(rows), 'offset')}",
+    title=lambda rows: (
+        f"{several(_count(rows), 'group')}, {several(sum(row['group'] is not None for row in rows), 'offset')}"
+    ),
     columns=[
         ("group", "left"),
         ("topic", "left"),

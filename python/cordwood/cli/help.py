@@ -4,10 +4,9 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-__all__ = ["CHECK", "LOOK", "MEND", "QUESTIONS", "WRITE", "GroupedCommands"]
+from cordwood.cli.commands import CHECK, HEADINGS, LOOK, MEND, WRITE, Commands
 
-LOOK, CHECK, MEND, WRITE = "Look", "Check", "Mend", "Write"
-"""The headings of the commands, in this order: the argument `rich_help_panel` of a command."""
+__all__ = ["QUESTIONS", "GroupedCommands"]
 
 QUESTIONS = (
     ("Which topics fill the disk?", "cordwood ls /kafka --by topic --sort size"),
@@ -23,7 +22,17 @@ QUESTIONS = (
 
 
 class GroupedCommands(TyperGroup):
-    """Lists the commands in sections, after answers to frequent questions."""
+    """Lists the commands in sections, after answers to frequent questions. Each is imported when it is needed."""
+
+    def __init__(self, **settings: Any) -> None:  # noqa: ANN401
+        """Create the group."""
+        super().__init__(**settings)
+        # typer only reads it
+        self.commands: Any = Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002  (typer's own classes are private)
+        """Return the names, without importing the commands."""
+        return list(self.commands)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401  (typer's own classes are private)
         """Write a section for each heading. Typer itself does so only with markup of rich."""
@@ -34,12 +43,12 @@ class GroupedCommands(TyperGroup):
             formatter.write_dl(answers)
         # one column for all sections
         width = max(map(len, shown))
-        for heading in (LOOK, CHECK, MEND, WRITE, None):
+        for heading in (LOOK, CHECK, MEND, WRITE):
             rows = [
                 (name.ljust(width), command.get_short_help_str(formatter.width - width - 6))
                 for name, command in shown.items()
-                if getattr(command, "rich_help_panel", None) == heading
+                if HEADINGS[name] == heading
             ]
             if rows:
-                with formatter.section(heading or "Other"):
+                with formatter.section(heading):
                     formatter.write_dl(rows)

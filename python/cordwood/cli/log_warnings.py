@@ -5,18 +5,20 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import typer
+from typing import TYPE_CHECKING
 
 from cordwood import CordwoodError, Log
 from cordwood.cli.terminal import escape
+
+if TYPE_CHECKING:
+    import typer
 
 __all__ = ["log_to_stderr", "opened", "silent_log"]
 
 _LOGGER = logging.getLogger("cordwood")
 
 
-def opened(context: typer.Context, path: Path) -> Log:
+def opened(context: "typer.Context", path: Path) -> Log:
     """Open a log whose warnings are written to stderr when the command ends, if they were not logged before."""
     log = Log(path)
     context.call_on_close(lambda: _write(log))

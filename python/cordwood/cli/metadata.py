@@ -3,13 +3,20 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
 import cordwood
 from cordwood import Table
-from cordwood.cli.exit_codes import FAILED, say
+from cordwood.cli.declared import Argument, Option
+from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.path import parse_path
-from cordwood.cli.tables import FormatOption, JsonOption, OnDamageOption, OutputOption, Shown, write
+from cordwood.cli.tables import (
+    MOST_MESSAGES,
+    FormatOption,
+    JsonOption,
+    OnDamageOption,
+    OutputOption,
+    Shown,
+    write,
+)
 from cordwood.cli.terminal import Column
 from cordwood.quantities import several
 
@@ -35,14 +42,14 @@ Name = Literal[
 def metadata(  # noqa: PLR0913, PLR0917  (a command's options)
     path: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             parser=parse_path,
             help="A data directory with __cluster_metadata-0, this partition directory, or a snapshot.",
         ),
     ],
-    name: Annotated[Name, typer.Argument(metavar="TABLE", help="topics by default.")] = "topics",
+    name: Annotated[Name, Argument(metavar="TABLE", help="topics by default.")] = "topics",
     topic: Annotated[
-        list[str] | None, typer.Option(help="Of topics, partitions and configs: only this topic. Can be repeated.")
+        list[str] | None, Option(help="Of topics, partitions and configs: only this topic. Can be repeated.")
     ] = None,
     on_damage: OnDamageOption = "raise",
     output_format: FormatOption = None,
@@ -61,26 +68,36 @@ def metadata(  # noqa: PLR0913, PLR0917  (a command's options)
     \b
     Tables: topics partitions brokers controllers configs features acls client_quotas
             scram_credentials delegation_tokens producer_ids errors records
+
+    The exit code is 1 if the table is empty, or may be wrong: errors are records that are missing, not decodable, or
+    that contradict the ones before them.
     """  # noqa: D301
     if topic and name not in _TOPIC_COLUMNS:
-        raise typer.BadParameter(f"--topic selects rows of {', '.join(_TOPIC_COLUMNS)}, not of {name}")
-    errors: list[dict[str, Any]] = []
+        raise UsageError(f"--topic selects rows of {', '.join(_TOPIC_COLUMNS)}, not of {name}")
+    remarks: list[str] = []
     if name == "records":
         table = cordwood.metadata_records(path, on_damage=on_damage)
     else:
         found = cordwood.metadata(path, on_damage=on_damage, topics=topic)
         table = getattr(found, name)
-        errors = [] if name == "errors" else found.errors.to_dicts()
-    write(table, _shown(table, name), path=path, json_lines=json, output_format=output_format, output=output)
-    for error in errors[:_MOST_ERRORS]:
-        say(f"offset {error['offset']}: {error['error']}")
-    if errors:
-        say(f"{several(len(errors), 'record')} could not be applied: the table may be wrong; the table errors has all")
-        raise typer.Exit(FAILED)
+        remarks = [] if name == "errors" else _remarks(found.errors)
+    shown = _shown(table, name)
+    write(table, shown, path=path, json_lines=json, output_format=output_format, output=output, remarks=remarks)
+
+
+def _remarks(errors: Table) -> list[str]:
+    """Return what to say of the errors of the replay, which may concern any table."""
+    rows = errors.to_dicts()
+    remarks = [
+        row["error"] if row["offset"] is None else f"offset {row['offset']}: {row['error']}"
+        for row in rows[:MOST_MESSAGES]
+    ]
+    if rows:
+        remarks.append(f"this table may be wrong: the log has {several(len(rows), 'error')}; the table errors has them")
+    return remarks
 
 
 _TOPIC_COLUMNS = ("topics", "partitions", "configs")
-_MOST_ERRORS = 5
 _WRAPPED = {"data", "value", "end_points", "features"}
 _HIDDEN = {"is_migrating_zk_broker", "zk_migration_ready", "error"}
 

@@ -7,17 +7,15 @@ file is never visible. A pipe, a device and a descriptor that is already open (`
 import errno
 import io
 import os
-import secrets
 import signal
 import stat
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from cordwood.cli.exit_codes import UsageError
 
@@ -36,8 +34,7 @@ class _TerminatedError(BaseException):
         self.number = number
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """The target of the option for output."""
 
     path: Path | None = None
@@ -156,7 +153,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
     before = path.stat() if path.exists() else None
     if before is not None and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    unfinished = path.with_name(f".cordwood-{secrets.token_hex(8)}.part")
+    unfinished = path.with_name(f".cordwood-{os.urandom(8).hex()}.part")
     mode = 0o666 if before is None else stat.S_IMODE(before.st_mode)
     try:
         try:

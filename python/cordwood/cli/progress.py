@@ -6,17 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-
 __all__ = ["byte_progress", "counted"]
 
 _T = TypeVar("_T")
@@ -32,6 +21,9 @@ def counted(items: Iterable[_T], rows: Callable[[_T], int], *, to_file: bool, no
     if not is_shown or (sys.stdout.isatty() and not to_file):
         yield from items
         return
+    from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
     columns = (SpinnerColumn(), TextColumn("{task.completed:,.0f} " + noun), TimeElapsedColumn())
     console = Console(file=sys.stderr)
     # stdout carries the data; warnings on stderr are written above the progress
@@ -65,6 +57,9 @@ def byte_progress(total: int | None, *, to_file: bool) -> Iterator[Callable[...,
     if not is_shown or (sys.stdout.isatty() and not to_file):
         yield lambda _done, _total=None: None
         return
+    from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)
+    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn  # noqa: PLC0415
+
     columns = (BarColumn(), DownloadColumn(binary_units=True), TimeRemainingColumn())
     progress = Progress(*columns, console=Console(file=sys.stderr), transient=True, redirect_stdout=False)
     task = progress.add_task("", total=total)

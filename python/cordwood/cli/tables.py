@@ -1,23 +1,20 @@
 """Output of a `Table`: for a terminal, or as JSON lines, CSV, Arrow or Parquet."""
 
-import csv
-import io
-import json
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Annotated, Any, Literal, NamedTuple
 
 from cordwood import Table
-from cordwood.cli.exit_codes import FAILED, NothingFoundError, UsageError, say
-from cordwood.cli.formats import STREAM_SUFFIX, Format, format_of, write_arrow, write_lines, write_parquet
+from cordwood.cli.declared import Option
+from cordwood.cli.exit_codes import FailedError, NothingFoundError, UsageError, say
+from cordwood.cli.formats import Format, csv_line, format_of, json_line, write_batches, write_lines
 from cordwood.cli.output import output_of
 from cordwood.cli.terminal import Column, escape, escape_json, print_table
+from cordwood.quantities import several
 from cordwood.times import in_words
 
 __all__ = [
+    "MOST_MESSAGES",
     "FormatOption",
     "JsonOption",
     "OnDamageOption",
@@ -28,24 +25,24 @@ __all__ = [
     "write",
 ]
 
-JsonOption = Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")]
+MOST_MESSAGES = 5
+"""Messages of one kind beyond these are only counted: the table has them all."""
+
+JsonOption = Annotated[bool, Option("--json", help="The same as --format jsonl.")]
 FormatOption = Annotated[
     Format | None,
-    typer.Option(
-        "--format", help="A table for people if it is left out, also without -o. arrow and parquet need pyarrow."
-    ),
+    Option("--format", help="A table for people if it is left out, also without -o. arrow and parquet need pyarrow."),
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("-o", "--output", help="A file, pipe or device. By default - (standard output).")
+    Path | None, Option("-o", "--output", help="A file, pipe or device. By default - (standard output).")
 ]
 OnDamageOption = Annotated[
     Literal["raise", "skip", "report"],
-    typer.Option(help="Stop at damage, skip it, or add a row with an error for it."),
+    Option(help="Stop at damage, skip it, or add a row with an error for it."),
 ]
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """How a table is shown to people."""
 
     title: Callable[[list[dict[str, Any]]], str]
@@ -66,25 +63,40 @@ def list_in_words(values: list[Any] | None) -> str:
 
 
 def write(  # noqa: PLR0913  (the options of a command)
-    table: Table, shown: Shown, *, path: Path, json_lines: bool, output_format: Format | None, output: Path | None
+    table: Table,
+    shown: Shown,
+    *,
+    path: Path,
+    json_lines: bool,
+    output_format: Format | None,
+    output: Path | None,
+    remarks: Sequence[str] = (),
 ) -> None:
-    """Write a table. The exit code is 1 if it has no rows, or one with an error."""
+    """Write a table, and then what is wrong: its damage, its errors, and the *remarks*.
+
+    The exit code is 1 if anything is, or if there are no rows, of which no file is written.
+    """
     if json_lines and output_format not in {None, "jsonl"}:
         raise UsageError(f"--json means --format jsonl, but --format is {output_format}: use one of them")
-    if not len(table):
-        raise NothingFoundError(shown.nothing)
     rows = table.to_dicts()
-    if output is None and output_format is None and not json_lines:
+    if rows and output is None and output_format is None and not json_lines:
         print_table(shown.title(rows), shown.columns, [shown.row(row) for row in rows])
-    else:
+    elif rows:
         _write_file(table, rows, path, "jsonl" if json_lines else output_format, output)
     wrong = sum(row.get("error") is not None for row in rows)
-    for damage in table.damaged_ranges:
+    damaged = table.damaged_ranges
+    for damage in damaged[:MOST_MESSAGES]:
         say(f"left out {damage.file}, bytes {damage.start_position} to {damage.end_position}: {damage.reason}")
+    if len(damaged) > MOST_MESSAGES:
+        say(f"left out {several(len(damaged) - MOST_MESSAGES, 'more damaged range')}")
     if wrong:
         say(f"{wrong} of {len(rows)} rows have an error")
-    if wrong or table.damaged_ranges:
-        raise typer.Exit(FAILED)
+    for remark in remarks:
+        say(remark)
+    if not rows:
+        raise NothingFoundError(shown.nothing)
+    if wrong or damaged or remarks:
+        raise FailedError
 
 
 def _write_file(
@@ -95,28 +107,15 @@ def _write_file(
     is_text = chosen in {"jsonl", "csv"}
     arrow = None if is_text else table.to_arrow()
     with target.opened(binary=not is_text) as out:
-        if arrow is None:
-            lines = _json_lines(rows) if chosen == "jsonl" else _csv_lines(table.column_names, rows)
-            clean = (escape_json if chosen == "jsonl" else escape) if out.isatty() else str
-            write_lines(((clean(line).encode() + b"\n", 1) for line in lines), out)
-        elif chosen == "arrow":
-            is_stream = not target.is_file or (output is not None and output.suffix.lower() == STREAM_SUFFIX)
-            write_arrow(arrow.schema, arrow.to_batches(), out, stream=is_stream)
-        else:
-            write_parquet(arrow.schema, arrow.to_batches(), out)
+        if arrow is not None:
+            write_batches(arrow.schema, arrow.to_batches(), out, chosen, target)
+            return
+        is_json = chosen == "jsonl"
+        lines = map(json_line, rows) if is_json else _csv_lines(table.column_names, rows)
+        shown = map(escape_json if is_json else escape, lines) if out.isatty() else lines
+        write_lines(((line.encode() + b"\n", 1) for line in shown), out)
 
 
-def _json_lines(rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        yield json.dumps(row, ensure_ascii=False)
-
-
-def _csv_lines(columns: list[str], rows: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yield a line of headings and one for each row; lists are JSON, and null is an empty cell."""
-    yield ",".join(columns)
-    for row in rows:
-        line = io.StringIO()
-        csv.writer(line, quoting=csv.QUOTE_NOTNULL if hasattr(csv, "QUOTE_NOTNULL") else csv.QUOTE_MINIMAL).writerow(
-            [json.dumps(cell, ensure_ascii=False) if isinstance(cell, list | dict) else cell for cell in row.values()]
-        )
-        yield line.getvalue().removesuffix("\r\n")
+def _csv_lines(columns: list[str], rows: list[dict[str, Any]]) -> Iterator[str]:
+    yield csv_line(columns)
+    yield from (csv_line(row.values()) for row in rows)

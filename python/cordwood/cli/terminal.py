@@ -1,15 +1,13 @@
 """Output for a terminal: tables, numbers, and text without control characters."""
 
-import json
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+# rich and json are imported by what prints with them: most commands do not
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["Column", "escape", "escape_json", "print_json", "print_table", "print_text"]
 
@@ -41,6 +39,8 @@ def escape(text: str) -> str:
 
 
 def _escaped_in_json(match: re.Match[str]) -> str:
+    import json  # noqa: PLC0415
+
     return json.dumps(match[0])[1:-1] if ord(match[0]) >= _LATIN_END else f"\\u{ord(match[0]):04x}"
 
 
@@ -53,13 +53,19 @@ def escape_json(line: str) -> str:
     return _UNSAFE.sub(_escaped_in_json, line)
 
 
-def _console() -> Console:
+def _console() -> "Console":
+    from rich.console import Console  # noqa: PLC0415
+
     # without a terminal nothing is cut off
     return Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else _WIDE)
 
 
 def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
     """Print a table; cells are text, never markup. Numbers, times and paths are never wrapped."""
+    from rich import box  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     cells = [[Text(escape(cell)) for cell in row] for row in rows]
     for place, (heading, side) in enumerate(columns):
@@ -83,9 +89,13 @@ def print_table(title: str, columns: Sequence[Column], rows: Sequence[Sequence[s
 
 def print_text(text: str, style: str = "") -> None:
     """Print a line, wrapped between words at the width of the terminal."""
+    from rich.text import Text  # noqa: PLC0415
+
     _console().print(Text(escape(text), style=style), overflow="ignore", crop=False)
 
 
 def print_json(value: Any) -> None:  # noqa: ANN401  (any JSON value)
     """Print one JSON document."""
+    import json  # noqa: PLC0415
+
     sys.stdout.write(json.dumps(value, indent=2) + "\n")

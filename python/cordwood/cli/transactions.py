@@ -4,9 +4,9 @@ import time
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 import cordwood
+from cordwood.cli.declared import Argument, Option
+from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.path import parse_path
 from cordwood.cli.tables import (
     FormatOption,
@@ -26,15 +26,15 @@ _TOPIC = "__transaction_state"
 
 
 def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
-    path: Annotated[Path, typer.Argument(parser=parse_path, help="A data directory or a partition directory.")],
+    path: Annotated[Path, Argument(parser=parse_path, help="A data directory or a partition directory.")],
     transactional_id: Annotated[
-        list[str] | None, typer.Option("--id", help="Only this transactional id. Can be repeated.")
+        list[str] | None, Option("--id", help="Only this transactional id. Can be repeated.")
     ] = None,
     open_: Annotated[
         bool,
-        typer.Option("--open", help="The transactions without a marker in the logs themselves."),
+        Option("--open", help="The transactions without a marker in the logs themselves."),
     ] = False,
-    topic: Annotated[list[str] | None, typer.Option(help="With --open: only this topic. Can be repeated.")] = None,
+    topic: Annotated[list[str] | None, Option(help="With --open: only this topic. Can be repeated.")] = None,
     on_damage: OnDamageOption = "raise",
     output_format: FormatOption = None,
     json: JsonOption = False,
@@ -49,13 +49,14 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
 
     Of a partition of another topic than __transaction_state, the open transactions are listed without --open.
     A transaction that is open in a log, but whose id has no transaction in __transaction_state, hangs.
+    If damage may have destroyed the marker of an open transaction, its notes say so, and the exit code is 1.
     """  # noqa: D301
     partition = cordwood.classify(path).topic
     is_open = open_ or partition not in {None, _TOPIC}
     if is_open and transactional_id:
-        raise typer.BadParameter("--id is for transactional ids, which the logs do not have: leave out --id or --open")
+        raise UsageError("--id is for transactional ids, which the logs do not have: leave out --id or --open")
     if topic and not is_open:
-        raise typer.BadParameter("--topic has an effect only with --open")
+        raise UsageError("--topic has an effect only with --open")
     if is_open:
         table = cordwood.open_transactions(path, topics=topic, on_damage=on_damage)
         shown = _OPEN
@@ -95,11 +96,17 @@ def _open_row(row: dict[str, Any]) -> list[str]:
         *(_text(row[name]) for name in names),
         time_in_words(row["start_time"]),
         _age(row["start_time"]),
+        row["error"] or "",
     ]
 
 
+def _count(rows: list[dict[str, Any]], name: str) -> int:
+    """Return the number of rows that are not only an error."""
+    return sum(row[name] is not None for row in rows)
+
+
 _IDS = Shown(
-    title=lambda rows: several(len(rows), "transactional id"),
+    title=lambda rows: several(_count(rows, "transactional_id"), "transactional id"),
     columns=[
         ("transactional id", "left"),
         ("producer", "right"),
@@ -114,7 +121,7 @@ _IDS = Shown(
     nothing="there is no transactional id here that --id selects",
 )
 _OPEN = Shown(
-    title=lambda rows: several(len(rows), "open transaction"),
+    title=lambda rows: several(_count(rows, "producer_id"), "open transaction"),
     columns=[
         ("partition", "left"),
         ("producer", "right"),
@@ -124,6 +131,7 @@ _OPEN = Shown(
         ("records", "right"),
         ("first batch", "left"),
         ("age", "right"),
+        ("notes", "text"),
     ],
     row=_open_row,
     nothing="no transaction is open here",

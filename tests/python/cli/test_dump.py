@@ -199,3 +199,60 @@ def test_ranges_need_rows() -> None:
     done = cordwood("dump", "--start-offset", 5, LOG)
     assert done.returncode == 2
     assert "--format" in done.stderr.decode()
+
+
+@pytest.mark.parametrize("suffix", [".txt", ".jsonl", ".csv", ".arrow", ".parquet"])
+def test_a_file_has_what_is_before_an_error_and_the_message_says_so(tmp_path: Path, suffix: str) -> None:
+    zeros = corpus.GOLDEN / "damaged/length-zero/tickets-0/00000000000000000285.log"
+    misnamed = tmp_path / "in" / "notes.log"
+    misnamed.parent.mkdir()
+    misnamed.write_bytes(LOG.read_bytes())
+    before = sum(line.startswith("baseOffset: ") for line in next(cw.dump(zeros)).splitlines())
+    (tmp_path / "out").mkdir()
+    out = tmp_path / "out" / f"dump{suffix}"
+    # damage, and a file that is missing, after one that is whole; the text also needs the offset in a name
+    missing = tmp_path / "in" / "00000000000000000007.log"
+    for wrong, batches in ((zeros, before), (missing, 0), *([(misnamed, 0)] if suffix == ".txt" else [])):
+        done = cordwood("dump", LOG, wrong, "-o", out)
+        assert done.returncode == 1
+        lines = done.stderr.decode().splitlines()
+        assert lines[-2] == f"cordwood: {out} ends where the following error is"
+        assert str(wrong) in lines[-1]
+        whole = sum(line.startswith("baseOffset: ") for line in cw.dump(LOG).text().splitlines())
+        if suffix == ".txt":
+            assert out.read_bytes() == cordwood("dump", LOG, wrong).stdout
+        elif suffix == ".parquet":
+            assert pq.read_table(out).num_rows == whole + batches
+        elif suffix == ".arrow":
+            assert pa.ipc.open_file(out).read_all().num_rows == whole + batches
+        else:
+            assert len(out.read_text().splitlines()) == whole + batches + (suffix == ".csv")
+        out.unlink()
+
+
+def test_without_a_row_there_is_no_file(tmp_path: Path) -> None:
+    missing = tmp_path / "orders-0" / "00000000000000000007.log"
+    missing.parent.mkdir()
+    for options in (("--start-offset", 1 << 40), ("--until", "1970-01-02")):
+        for name in ("rows.csv", "rows.parquet"):
+            done = cordwood("dump", LOG, *options, "-o", tmp_path / name)
+            assert (done.returncode, done.stdout) == (1, b"")
+            assert "no batch or record that the options select" in done.stderr.decode()
+            assert not (tmp_path / name).exists()
+    # an error in front of every row is an error
+    done = cordwood("dump", missing, "-o", tmp_path / "rows.csv")
+    assert done.returncode == 1
+    assert "no such file" in done.stderr.decode()
+    assert not (tmp_path / "rows.csv").exists()
+
+
+def test_null_and_empty_text_differ_in_csv(tmp_path: Path) -> None:
+    with cw.LogWriter(tmp_path / "texts-0") as writer:
+        writer.append(b"", key=None)
+        writer.append(b'a "b", c\n', key=b"k")
+    lines = cordwood("dump", "--print-data-log", "--format", "csv", tmp_path / "texts-0").stdout.decode()
+    headings = lines.split("\n", 1)[0].split(",")
+    assert lines.split("\n")[1].split(",")[headings.index("key")] == ""
+    assert '""' in lines.split("\n")[1].split(",")
+    rows = list(csv.DictReader(lines.splitlines(keepends=True)))
+    assert [row["payload"] for row in rows] == ["", 'a "b", c\n']

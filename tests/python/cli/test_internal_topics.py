@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import struct
 from pathlib import Path
 
 import corpus
 import pyarrow as pa
 import pytest
+from batches import Rec, batch, write_partition
 from commands import cordwood
 from pyarrow import parquet
 
@@ -80,3 +82,50 @@ def test_what_is_wrong_is_said(arguments: list[object], code: int, message: str)
     assert result.returncode == code
     assert message in result.stderr.decode()
     assert result.stdout == b""
+
+
+def damaged(path: Path, count: int) -> Path:
+    """A `__consumer_offsets-0` of batches that are all damaged, each after a whole one without a commit of a group."""
+    record = Rec(key=struct.pack(">h", 1) + b"\0\1g\0\1t" + bytes(4), value=None)
+    raws = []
+    for place in range(0, 2 * count, 2):
+        wrong = bytearray(batch(place, [record]))
+        wrong[-3] ^= 1
+        raws += [bytes(wrong), batch(place + 1, [record])]
+    return write_partition(path / "__consumer_offsets-0", [(0, raws)])
+
+
+@pytest.mark.parametrize("members", [(), ("--members",)])
+def test_damage_is_said_before_that_nothing_is_there(tmp_path: Path, members: tuple[str, ...]) -> None:
+    out = tmp_path / "rows.jsonl"
+    for options in ((), ("--json",), ("-o", out)):
+        done = cordwood("groups", damaged(tmp_path / str(len(options)) / str(options[:1]), 1), *members, *options,
+                        "--on-damage", "skip")  # fmt: skip
+        first, last = done.stderr.decode().splitlines()
+        assert first.startswith("cordwood: left out ")
+        assert "group" in last
+        assert (done.returncode, done.stdout) == (1, b"")
+    assert not out.exists()
+
+
+def test_many_messages_are_counted(tmp_path: Path) -> None:
+    done = cordwood("groups", damaged(tmp_path, 8), "--on-damage", "skip")
+    lines = done.stderr.decode().splitlines()
+    assert len([line for line in lines if "left out /" in line]) == 5
+    assert lines[5] == "cordwood: left out 3 more damaged ranges"
+
+
+def test_metadata_that_is_not_whole_says_so_with_every_table(tmp_path: Path) -> None:
+    log = (SNAPSHOT.parent / "00000000000000000000.log").read_bytes()
+    size = 12 + struct.unpack_from(">i", log, 8)[0]
+    size += 12 + struct.unpack_from(">i", log, size + 8)[0]
+    partition = write_partition(tmp_path / "__cluster_metadata-0", [(0, [log[size:]])])
+    for table in ("topics", "acls", "brokers"):
+        done = cordwood("metadata", partition, table)
+        assert done.returncode == 1
+        lines = done.stderr.decode().splitlines()
+        assert lines[0].startswith("cordwood: offset 0: the offsets 0 to ")
+        assert any("this table may be wrong" in line for line in lines)
+        assert ("has no acls here" in lines[-1]) == (table == "acls")
+    assert b"rows have an error" in cordwood("metadata", partition, "errors").stderr
+    assert cordwood("metadata", partition, "records").returncode == 1

@@ -10,6 +10,7 @@ use super::super::records::read_key;
 use super::super::schema::Kind::{Array, Int32, Int64, Struct as StructOf, Text, Time};
 use super::super::schema::{Struct, field};
 use super::consumer_offsets::{error_row, unless_negative};
+use super::errors::LogErrors;
 use super::group_replay::{GroupReplay, LastValue, decode_commit_key};
 use super::members::{MEMBER, Member, classic_members};
 use super::table::{Row, Table};
@@ -47,16 +48,18 @@ static COLUMNS: Struct = Struct::shared(
 /// # Errors
 /// As [`consumer_offsets`](super::consumer_offsets()).
 pub fn consumer_groups(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
-    let TopicLogs { logs, .. } = TopicLogs::open(path.as_ref(), super::CONSUMER_OFFSETS, &options.log)?;
+    let logs = TopicLogs::open(path.as_ref(), super::CONSUMER_OFFSETS, &options.log)?;
     let mut table = Table::new(&COLUMNS);
     let mut rows = BTreeMap::new();
     let mut errors = Vec::new();
-    for log in &logs {
+    let mut lost = LogErrors::default();
+    logs.for_each(options, &mut lost, |log| {
         let (replay, damaged) = GroupReplay::read(log, options)?;
         table.add_damage(damaged);
         let partition = log.partition().map_or(Value::Null, |partition| Value::Number(partition.into()));
         let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-        for key in replay.commits.keys() {
+        let undecided = replay.undecided.keys();
+        for key in replay.commits.keys().chain(undecided) {
             if let Some(key) = decode_commit_key(key) {
                 groups.entry(key.text("group").to_owned()).or_default();
             }
@@ -71,12 +74,12 @@ pub fn consumer_groups(path: impl AsRef<Path>, options: &TableOptions) -> Result
         for (name, group) in groups {
             rows.insert(name.clone(), group.row(name, &partition));
         }
-        errors.extend(
-            replay.errors.into_iter().map(|error| error_row(&COLUMNS, &partition, error.offset, &error.text)),
-        );
-    }
+        errors.extend(replay.errors.into_iter().map(|error| error_row(&COLUMNS, &partition, &error)));
+        Ok(())
+    })?;
     table.extend(rows.into_values());
     table.extend(errors);
+    table.extend(lost.into_iter().map(|error| error_row(&COLUMNS, &Value::Null, &error)));
     Ok(table)
 }
 

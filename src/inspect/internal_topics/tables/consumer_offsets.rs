@@ -2,15 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::super::message::{Message, Value};
 use super::super::schema::Kind::{Int32, Int64, Text, Time, Uuid};
 use super::super::schema::{Struct, field};
+use super::errors::{LogError, LogErrors};
 use super::group_replay::{GroupReplay, LastValue, decode_commit_key};
 use super::table::{Row, Table};
 use super::topic_logs::{TableOptions, TopicLogs};
 use crate::dir::LogDir;
 use crate::error::{Error, NotFound, Result};
+use crate::log::Log;
 
 static COLUMNS: Struct = Struct::shared(
     "consumer_offsets",
@@ -39,8 +42,9 @@ static COLUMNS: Struct = Struct::shared(
 /// group, topic and partition.
 ///
 /// `lag` is the log end offset of the partition in the same data directory minus the committed offset; null if the partition is not
-/// there. An offset that a transaction commits counts when the transaction is committed; until then it is the `pending_offset`, the
-/// last one if there are several. A record that is not decodable is a row with an `error`.
+/// there, or cannot be read, which is then an `error`. An offset that a transaction commits counts when the transaction is committed;
+/// until then it is the `pending_offset`, the last one if there are several. If damage may have destroyed the transaction's marker, it
+/// stays pending, and `error` says so. A record that is not decodable is a row with an `error`.
 ///
 /// *Cost*: reads the partitions, and opens the logs of the topics. *Memory*: in proportion to the number of keys.
 ///
@@ -50,13 +54,13 @@ static COLUMNS: Struct = Struct::shared(
 /// [`Error::Config`] if the path is not of `__consumer_offsets`; [`Error::Corrupt`] with
 /// [`OnDamage::Raise`](crate::log::OnDamage::Raise); [`Error::Io`].
 pub fn consumer_offsets(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
-    let TopicLogs { logs, directory } =
-        TopicLogs::open(path.as_ref(), super::CONSUMER_OFFSETS, &options.log)?;
-    let mut ends = LogEnds { directory, known: HashMap::new() };
+    let logs = TopicLogs::open(path.as_ref(), super::CONSUMER_OFFSETS, &options.log)?;
+    let mut ends = LogEnds { directory: logs.directory(), known: HashMap::new() };
     let mut rows = BTreeMap::new();
     let mut table = Table::new(&COLUMNS);
     let mut errors = Vec::new();
-    for log in &logs {
+    let mut lost = LogErrors::default();
+    logs.for_each(options, &mut lost, |log| {
         let (replay, damaged) = GroupReplay::read(log, options)?;
         table.add_damage(damaged);
         let partition = log.partition().map_or(Value::Null, |partition| Value::Number(partition.into()));
@@ -66,11 +70,11 @@ pub fn consumer_offsets(path: impl AsRef<Path>, options: &TableOptions) -> Resul
         }
         for (producer_id, pending) in &replay.pending {
             for (key, value) in pending {
-                let commit = commits.entry(key).or_default();
-                if commit.pending.is_none_or(|(_, other)| other.offset < value.offset) {
-                    commit.pending = Some((*producer_id, value));
-                }
+                commits.entry(key).or_default().add_pending(*producer_id, value);
             }
+        }
+        for (key, (producer_id, value)) in &replay.undecided {
+            commits.entry(key).or_default().add_undecided(*producer_id, value);
         }
         for (key, commit) in commits {
             let Some(key) = decode_commit_key(key) else { continue };
@@ -78,21 +82,21 @@ pub fn consumer_offsets(path: impl AsRef<Path>, options: &TableOptions) -> Resul
             let key = (key.text("group").to_owned(), key.text("topic").to_owned(), key.number("partition"));
             rows.entry(key).or_insert_with(Vec::new).push(row);
         }
-        for error in replay.errors {
-            errors.push(error_row(&COLUMNS, &partition, error.offset, &error.text));
-        }
-    }
+        errors.extend(replay.errors.into_iter().map(|error| error_row(&COLUMNS, &partition, &error)));
+        Ok(())
+    })?;
     table.extend(rows.into_values().flatten());
     table.extend(errors);
+    table.extend(lost.into_iter().map(|error| error_row(&COLUMNS, &Value::Null, &error)));
     Ok(table)
 }
 
 /// A row of which only the place of the record and the error are known.
-pub(super) fn error_row(columns: &Struct, partition: &Value<'static>, offset: i64, text: &str) -> Row {
+pub(super) fn error_row(columns: &Struct, partition: &Value<'static>, error: &LogError) -> Row {
     let value = |name| match name {
         "coordinator_partition" => partition.clone(),
-        "record_offset" if offset >= 0 => Value::Number(offset),
-        "error" => Value::Text(text.to_owned().into()),
+        "record_offset" => error.offset.map_or(Value::Null, Value::Number),
+        "error" => Value::Text(error.text.clone().into()),
         _ => Value::Null,
     };
     columns.fields.iter().map(|field| value(field.name)).collect()
@@ -102,23 +106,50 @@ pub(super) fn error_row(columns: &Struct, partition: &Value<'static>, offset: i6
 #[derive(Debug, Default)]
 struct Commit<'a> {
     committed: Option<&'a LastValue>,
-    /// The last one of an open transaction, and its producer.
+    /// The last one that a transaction has not committed, and its producer.
     pending: Option<(i64, &'a LastValue)>,
+    /// The producer of the last one whose transaction has no known outcome.
+    undecided: Option<i64>,
 }
 
-impl Commit<'_> {
+impl<'a> Commit<'a> {
+    fn add_pending(&mut self, producer_id: i64, value: &'a LastValue) {
+        if self.pending.is_none_or(|(_, other)| other.offset < value.offset) {
+            self.pending = Some((producer_id, value));
+        }
+    }
+
+    /// After the committed one: a commit before it no longer matters.
+    fn add_undecided(&mut self, producer_id: i64, value: &'a LastValue) {
+        if self.committed.is_none_or(|committed| committed.offset < value.offset) {
+            self.undecided = Some(producer_id);
+            self.add_pending(producer_id, value);
+        }
+    }
+
     fn row(&self, key: &Message<'_>, partition: &Value<'static>, ends: &mut LogEnds) -> Result<Row> {
-        let mut error = None;
+        let mut errors = Vec::new();
         let mut decode = |value: &LastValue| match value.decode() {
             Ok(message) => Some(message.into_owned()),
             Err(wrong) => {
-                error = Some(wrong.to_string());
+                errors.push(wrong.to_string());
                 None
             }
         };
         let committed = self.committed.and_then(&mut decode);
         let pending = self.pending.and_then(|(producer_id, value)| Some((producer_id, decode(value)?)));
-        let ends = ends.find(key.text("topic"), key.number("partition"))?;
+        if let Some(producer_id) = self.undecided {
+            errors.push(format!(
+                "a transaction of producer {producer_id} has no known outcome: its marker may be in damage after it"
+            ));
+        }
+        let ends = match ends.find(key.text("topic"), key.number("partition"))? {
+            Ok(ends) => ends,
+            Err(unknown) => {
+                errors.push(format!("the lag is not known: {unknown}"));
+                None
+            }
+        };
         let of = |name: &str| committed.as_ref().map_or(Value::Null, |value| value.value(name));
         let number = |number: Option<i64>| number.map_or(Value::Null, Value::Number);
         let offset = committed.as_ref().map(|value| value.number("offset"));
@@ -140,7 +171,7 @@ impl Commit<'_> {
             number(lag),
             partition.clone(),
             number(self.committed.or(self.pending.map(|(_, value)| value)).map(|value| value.offset)),
-            error.map_or(Value::Null, |error| Value::Text(error.into())),
+            if errors.is_empty() { Value::Null } else { Value::Text(errors.join("; ").into()) },
         ])
     }
 }
@@ -155,28 +186,32 @@ pub(super) fn unless_zero(value: Value<'static>) -> Value<'static> {
     if value == Value::Uuid([0; 16]) { Value::Null } else { value }
 }
 
+/// The log start offset and the log end offset of a partition. `None` if it is not there; `Err`, with the cause, if it cannot be read.
+type Ends = std::result::Result<Option<(i64, i64)>, String>;
+
 /// The ends of the logs of a data directory.
 struct LogEnds {
-    directory: Option<LogDir>,
-    /// The log start offset and the log end offset of a directory; `None` if it is not there.
-    known: HashMap<String, Option<(i64, i64)>>,
+    directory: Option<Arc<LogDir>>,
+    known: HashMap<String, Ends>,
 }
 
 impl LogEnds {
-    fn find(&mut self, topic: &str, partition: i64) -> Result<Option<(i64, i64)>> {
-        let Some(directory) = &self.directory else { return Ok(None) };
+    fn find(&mut self, topic: &str, partition: i64) -> Result<Ends> {
+        let Some(directory) = &self.directory else { return Ok(Ok(None)) };
         let name = format!("{topic}-{partition}");
         if let Some(known) = self.known.get(&name) {
-            return Ok(*known);
+            return Ok(known.clone());
         }
-        let ends = match directory.log(&name) {
+        let read = |log: Log| Ok((log.log_start_offset(), log.log_end_offset()?));
+        let ends = match directory.log(&name).and_then(|log| log.map(read).transpose()) {
+            Ok(ends) => Ok(ends),
             // a log that is being deleted, or that has no segment yet
-            Err(Error::LogNotFound { found: NotFound::NoSegment | NotFound::NoDirectory, .. }) => None,
-            opened => opened?
-                .map(|log| Ok::<_, Error>((log.log_start_offset(), log.log_end_offset()?)))
-                .transpose()?,
+            Err(Error::LogNotFound { found: NotFound::NoSegment | NotFound::NoDirectory, .. }) => Ok(None),
+            Err(interrupted @ Error::Interrupted(_)) => return Err(interrupted),
+            // the offsets of the groups are those of another log, which is whole
+            Err(wrong) => Err(wrong.to_string()),
         };
-        self.known.insert(name, ends);
+        self.known.insert(name, ends.clone());
         Ok(ends)
     }
 }

@@ -4,6 +4,9 @@
 //! A commit of a transaction is pending until the transaction's marker, and counts from then on if it is committed, and if no commit
 //! after it is there. A tombstone also removes what is pending.
 //!
+//! Damage may have destroyed a marker. What is pending there is undecided from then on: a marker that follows may be the one of a later
+//! transaction of the same producer.
+//!
 //! Values are kept as bytes: most of them are replaced, and only the last ones are decoded.
 
 use std::collections::{HashMap, HashSet};
@@ -15,14 +18,12 @@ use super::super::record_types::{CoordinatorType, GROUP_COORDINATOR};
 use super::super::records::{InvalidRecord, read_key, read_value};
 use super::super::schemas::classic_groups::OFFSET_COMMIT_KEY;
 use super::TableOptions;
+use super::errors::LogErrors;
 use super::topic_logs::{Entry, damage_text, for_each_record};
 use crate::error::Result;
-use crate::log::{DamagedRange, Log};
+use crate::log::{DamagedRange, Log, OnDamage};
 use crate::record::control::ControlType;
 use crate::record::{BatchHeader, RecordRef};
-
-/// Errors beyond these are counted, so that a log of other records does not fill the memory.
-const MAX_ERRORS: usize = 1000;
 
 /// The last value of a key.
 #[derive(Debug, Clone)]
@@ -39,14 +40,6 @@ impl LastValue {
     }
 }
 
-/// A record that is not decodable, or a damaged range.
-#[derive(Debug)]
-pub(super) struct ReplayError {
-    /// The offset of the record, or of the first one that is missing.
-    pub(super) offset: i64,
-    pub(super) text: String,
-}
-
 /// The key of a commit, without its type: group, topic and partition. Types 0 and 1 differ in nothing else.
 type CommitKey = Box<[u8]>;
 
@@ -59,8 +52,9 @@ pub(super) struct GroupReplay {
     producers: HashMap<CommitKey, HashSet<i64>>,
     /// The records on groups and their members, by the whole key.
     pub(super) groups: HashMap<Box<[u8]>, LastValue>,
-    pub(super) errors: Vec<ReplayError>,
-    more_errors: u64,
+    /// Commits of transactions whose outcome damage may have destroyed, with the producer: the last one of each key.
+    pub(super) undecided: HashMap<CommitKey, (i64, LastValue)>,
+    pub(super) errors: LogErrors,
 }
 
 impl GroupReplay {
@@ -69,20 +63,27 @@ impl GroupReplay {
         let mut replay = Self::default();
         let damaged = for_each_record(log, options.on_damage, |entry| match entry {
             Entry::Record(header, record) => replay.take(header, &record, options),
-            Entry::Damage(range) => replay.add_error(range.start_offset, damage_text(&range)),
+            Entry::Damage(range) => {
+                replay.leave_undecided();
+                if options.on_damage == OnDamage::Report {
+                    replay.errors.add(range.start_offset, damage_text(range));
+                }
+            }
+            Entry::Missing { .. } => {}
         })?;
-        if replay.more_errors > 0 {
-            let text = format!("{} more records are not decodable", replay.more_errors);
-            replay.errors.push(ReplayError { offset: -1, text });
-        }
         Ok((replay, damaged))
     }
 
-    fn add_error(&mut self, offset: i64, text: String) {
-        if self.errors.len() < MAX_ERRORS {
-            self.errors.push(ReplayError { offset, text });
-        } else {
-            self.more_errors += 1;
+    /// Where markers may be missing, no open transaction has a known outcome.
+    fn leave_undecided(&mut self) {
+        self.producers.clear();
+        for (producer_id, pending) in self.pending.drain() {
+            for (key, value) in pending {
+                let is_older = |(_, other): &(i64, LastValue)| other.offset < value.offset;
+                if self.undecided.get(&key).is_none_or(is_older) {
+                    self.undecided.insert(key, (producer_id, value));
+                }
+            }
         }
     }
 
@@ -93,16 +94,14 @@ impl GroupReplay {
                 Ok(ControlType::Abort) => self.end_transaction(header.producer_id, false),
                 Ok(ControlType::Other(_)) => {}
                 Err(wrong) => {
-                    self.add_error(
-                        record.offset,
-                        format!("expected {}, found {}", wrong.expected, wrong.found),
-                    );
+                    self.errors
+                        .add(record.offset, format!("expected {}, found {}", wrong.expected, wrong.found));
                 }
             }
             return;
         }
         let Some(key) = record.key else {
-            self.add_error(record.offset, "the record has no key".to_owned());
+            self.errors.add(record.offset, "the record has no key".to_owned());
             return;
         };
         if let Some(commit) = commit_key(key) {
@@ -127,6 +126,7 @@ impl GroupReplay {
         let Some(kind) = GROUP_COORDINATOR.iter().find(|kind| kind.id == id) else { return };
         let Some(bytes) = record.value else {
             self.commits.remove(commit);
+            self.undecided.remove(commit);
             for producer in self.producers.remove(commit).unwrap_or_default() {
                 if let Some(pending) = self.pending.get_mut(&producer) {
                     pending.remove(commit);
@@ -146,7 +146,7 @@ impl GroupReplay {
     fn take_group(&mut self, key: &[u8], record: &RecordRef<'_>, options: &TableOptions) {
         let kind = match read_key(GROUP_COORDINATOR, key) {
             Ok((kind, _)) => kind,
-            Err(wrong) => return self.add_error(record.offset, wrong.to_string()),
+            Err(wrong) => return self.errors.add(record.offset, wrong.to_string()),
         };
         if leading_text(key.get(2..).unwrap_or_default()).is_some_and(|group| !options.has_group(&group)) {
             return;

@@ -9,9 +9,11 @@ use super::super::records::{read_key, read_value};
 use super::super::schema::Kind::{Array, Int16, Int32, Int64, Struct as StructOf, Text, Time};
 use super::super::schema::{Struct, field};
 use super::consumer_offsets::{error_row, unless_negative};
+use super::errors::{LogError, LogErrors};
 use super::table::{Row, Table};
 use super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_record};
 use crate::error::Result;
+use crate::log::OnDamage;
 
 static PARTITIONS: Struct =
     Struct::shared("partitions", &[field("topic", Text), field("partitions", Array(&Int32))]);
@@ -60,25 +62,29 @@ const STATES: [&str; 8] = [
 /// [`Error::Config`](crate::Error::Config) if the path is not of `__transaction_state`; otherwise as
 /// [`consumer_offsets`](super::consumer_offsets()).
 pub fn transactions(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
-    let TopicLogs { logs, .. } = TopicLogs::open(path.as_ref(), super::TRANSACTION_STATE, &options.log)?;
+    let logs = TopicLogs::open(path.as_ref(), super::TRANSACTION_STATE, &options.log)?;
     let mut table = Table::new(&COLUMNS);
     let mut rows = BTreeMap::new();
-    let mut errors = Vec::new();
-    for log in &logs {
+    let mut error_rows = Vec::new();
+    let mut lost = LogErrors::default();
+    logs.for_each(options, &mut lost, |log| {
         let partition = log.partition().map_or(Value::Null, |partition| Value::Number(partition.into()));
-        let mut last: HashMap<Bytes, (i64, Bytes)> = HashMap::new();
-        let mut add_error = |offset, text: &str| errors.push(error_row(&COLUMNS, &partition, offset, text));
+        let mut latest: HashMap<Bytes, (i64, Bytes)> = HashMap::new();
+        let mut errors = LogErrors::default();
         let damaged = for_each_record(log, options.on_damage, |entry| match entry {
-            Entry::Damage(range) => add_error(range.start_offset, &damage_text(&range)),
+            Entry::Damage(range) if options.on_damage == OnDamage::Report => {
+                errors.add(range.start_offset, damage_text(range));
+            }
+            Entry::Damage(_) | Entry::Missing { .. } => {}
             Entry::Record(header, _) if header.is_control() => {}
             Entry::Record(_, record) => match (record.key, record.value) {
-                (None, _) => add_error(record.offset, "the record has no key"),
-                (Some(key), None) => drop(last.remove(key)),
-                (Some(key), Some(value)) => drop(last.insert(key.into(), (record.offset, value.into()))),
+                (None, _) => errors.add(record.offset, "the record has no key"),
+                (Some(key), None) => drop(latest.remove(key)),
+                (Some(key), Some(value)) => drop(latest.insert(key.into(), (record.offset, value.into()))),
             },
         })?;
         table.add_damage(damaged);
-        for (key, (offset, value)) in &last {
+        for (key, (offset, value)) in &latest {
             match read_key(TRANSACTION_COORDINATOR, key) {
                 Ok((_, key)) if !options.has_group(key.text("transactionalId")) => {}
                 Ok((kind, key)) => {
@@ -86,12 +92,15 @@ pub fn transactions(path: impl AsRef<Path>, options: &TableOptions) -> Result<Ta
                     let row = row(id.clone(), kind, value, &partition, *offset);
                     rows.insert(id, row);
                 }
-                Err(wrong) => errors.push(error_row(&COLUMNS, &partition, *offset, &wrong.to_string())),
+                Err(wrong) => errors.add(*offset, wrong.to_string()),
             }
         }
-    }
+        error_rows.extend(errors.into_iter().map(|error| error_row(&COLUMNS, &partition, &error)));
+        Ok(())
+    })?;
     table.extend(rows.into_values());
-    table.extend(errors);
+    table.extend(error_rows);
+    table.extend(lost.into_iter().map(|error| error_row(&COLUMNS, &Value::Null, &error)));
     Ok(table)
 }
 
@@ -106,7 +115,8 @@ fn row(
     let message = match read_value(kind, value) {
         Ok((_, message)) => message.into_owned(),
         Err(wrong) => {
-            let mut row = error_row(&COLUMNS, partition, offset, &wrong.to_string());
+            let error = LogError { offset: Some(offset), text: wrong.to_string() };
+            let mut row = error_row(&COLUMNS, partition, &error);
             if let Some(first) = row.first_mut() {
                 *first = id;
             }

@@ -91,11 +91,12 @@ const DEFAULT_ENTITY: &str = "<default>";
 impl State {
     /// The tables of the state.
     pub(super) fn tables(
-        self,
+        mut self,
         offset: i64,
         snapshot: Option<&Snapshot>,
         options: &TableOptions,
     ) -> ClusterMetadata {
+        self.finish();
         let number = Value::Number;
         let features = self.features.iter().map(|(name, level)| vec![text(name), number(*level)]);
         let is_selected = |kind: i64, resource: &str| {
@@ -108,7 +109,8 @@ impl State {
         let scram = self.scram.iter().map(|((name, mechanism), record)| {
             vec![text(name), text(&name_of(SCRAM_MECHANISMS, *mechanism)), record.value("iterations")]
         });
-        let errors = self.errors.iter().map(|(offset, wrong)| vec![number(*offset), text(wrong)]);
+        let errors = std::mem::take(&mut self.errors).into_iter();
+        let errors = errors.map(|error| vec![error.offset.map_or(Value::Null, number), text(&error.text)]);
         ClusterMetadata {
             offset,
             snapshot: snapshot.map(Into::into),

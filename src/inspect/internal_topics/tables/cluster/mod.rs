@@ -11,11 +11,12 @@ use std::path::Path;
 use super::super::message::Value;
 use super::super::schema::Kind::{Int64, Text};
 use super::super::schema::{Struct, field};
+use super::errors::LogErrors;
 use super::table::Table;
-use super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_record};
+use super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_offset, missing_text};
 use crate::error::{Error, Result};
 use crate::fs::Directory;
-use crate::log::{Log, OnDamage};
+use crate::log::{DamagedRange, Log, OnDamage};
 pub use records::metadata_records;
 use snapshot::{Snapshot, snapshots_in};
 use state::State;
@@ -27,7 +28,7 @@ static ERRORS: Struct = Struct::shared("errors", &[field("offset", Int64), field
 /// The metadata of a cluster as of an offset of its log.
 #[derive(Debug, Clone)]
 pub struct ClusterMetadata {
-    /// The exclusive end: every record below it is applied.
+    /// The exclusive end: every record below it is applied, except those of the errors.
     pub offset: i64,
     /// The file of the snapshot from which the replay began; `None` if it began with the log.
     pub snapshot: Option<std::path::PathBuf>,
@@ -53,8 +54,30 @@ pub struct ClusterMetadata {
     pub delegation_tokens: Table,
     /// The first producer id of the next block: at most one row.
     pub producer_ids: Table,
-    /// Records that are not decodable, or that contradict the ones before them.
+    /// What is missing, not decodable, or contradicts the records before it.
     pub errors: Table,
+}
+
+impl ClusterMetadata {
+    fn add_damage(&mut self, damaged: &[DamagedRange]) {
+        let tables = [
+            &mut self.topics,
+            &mut self.partitions,
+            &mut self.brokers,
+            &mut self.controllers,
+            &mut self.configs,
+            &mut self.features,
+            &mut self.acls,
+            &mut self.client_quotas,
+            &mut self.scram_credentials,
+            &mut self.delegation_tokens,
+            &mut self.producer_ids,
+            &mut self.errors,
+        ];
+        for table in tables {
+            table.add_damage(damaged.to_vec());
+        }
+    }
 }
 
 /// Reads the metadata of a cluster: from the last whole snapshot and the log after it. The path is a data directory with
@@ -65,7 +88,9 @@ pub struct ClusterMetadata {
 /// The log is read to its end. A controller applies a record when the quorum has it, so the last records may not be applied there, and may
 /// disappear. Records of a metadata transaction that has not ended are left out.
 ///
-/// With [`OnDamage::Skip`] and [`OnDamage::Report`], a damaged snapshot is replaced by the one before it.
+/// With [`OnDamage::Skip`] and [`OnDamage::Report`], a damaged snapshot is replaced by the one before it, and damage of the log is left
+/// out: it is an error, and one of the damaged ranges of every table. Offsets that are missing are errors too, because the log is never
+/// compacted. With an error, each table may be wrong.
 ///
 /// *Source*: `MetadataBatchLoader`, `MetadataDelta.replay`.
 ///
@@ -77,46 +102,41 @@ pub fn metadata(path: impl AsRef<Path>, options: &TableOptions) -> Result<Cluste
         snapshot.read(&mut state)?;
         return Ok(state.tables(snapshot.end_offset.unwrap_or(0), Some(&snapshot), options));
     }
-    let TopicLogs { logs, .. } = TopicLogs::open(path.as_ref(), CLUSTER_METADATA, &options.log)?;
-    let Some(log) = logs.first() else {
-        return Err(Error::config("path", "a directory with __cluster_metadata-0", "none"));
+    let log = TopicLogs::open(path.as_ref(), CLUSTER_METADATA, &options.log)?.first()?;
+    let Some(log) = log else {
+        return Err(Error::config("path", "a __cluster_metadata-0 with records", "one without a segment"));
     };
-    let (mut state, snapshot) = read_snapshot(log, options)?;
+    let (mut state, snapshot) = read_snapshot(&log, options)?;
     let start = snapshot.as_ref().and_then(|snapshot| snapshot.end_offset).unwrap_or(0);
-    if log.log_start_offset() > start {
-        let text = format!("the log has no records before {}", log.log_start_offset());
-        state.add_error(start, text);
-    }
-    let damaged = for_each_record(log, options.on_damage, |entry| match entry {
-        Entry::Record(_, record) if record.offset < start => {}
+    let (damaged, end) = for_each_offset(&log, options.on_damage, start, |entry| match entry {
         Entry::Record(header, record) => state.take(header.is_control(), &record),
-        Entry::Damage(range) => state.add_error(range.start_offset, damage_text(&range)),
+        Entry::Damage(range) => state.errors.add(range.start_offset, damage_text(range)),
+        Entry::Missing { start, end } => state.errors.add(start, missing_text(start, end)),
     })?;
-    let end = log.log_end_offset()?.max(start);
     let mut metadata = state.tables(end, snapshot.as_ref(), options);
-    metadata.errors.add_damage(damaged);
+    metadata.add_damage(&damaged);
     Ok(metadata)
 }
 
 /// The state of the last whole snapshot that the log reaches, and the snapshot; an empty state if there is none.
 fn read_snapshot(log: &Log, options: &TableOptions) -> Result<(State, Option<Snapshot>)> {
     let directory = Directory::open(log.path(), "give the path of a partition directory")?;
-    let mut errors = Vec::new();
+    let mut errors = LogErrors::default();
     for snapshot in snapshots_in(&directory)?.into_iter().rev() {
         let mut state = State::default();
         match snapshot.read(&mut state) {
             Err(error @ Error::Corrupt { .. }) if options.on_damage != OnDamage::Raise => {
-                errors.push((snapshot.end_offset.unwrap_or(0), error.to_string()));
+                errors.add(snapshot.end_offset, error.to_string());
             }
             read => {
                 read?;
-                state.add_errors(errors);
+                state.errors.prepend(errors);
                 return Ok((state, Some(snapshot)));
             }
         }
     }
     let mut state = State::default();
-    state.add_errors(errors);
+    state.errors.prepend(errors);
     Ok((state, None))
 }
 

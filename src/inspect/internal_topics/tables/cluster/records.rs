@@ -10,9 +10,10 @@ use super::super::super::records::MetadataRecord;
 use super::super::super::schema::Kind::{Int16, Int32, Int64, Text, Time};
 use super::super::super::schema::{Struct, field};
 use super::super::table::{Row, Table};
-use super::super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_record};
+use super::super::topic_logs::{Entry, TableOptions, TopicLogs, damage_text, for_each_offset, missing_text};
 use super::{CLUSTER_METADATA, text};
 use crate::error::Result;
+use crate::log::OnDamage;
 use crate::record::{BatchHeader, RecordRef};
 
 static COLUMNS: Struct = Struct::shared(
@@ -29,30 +30,35 @@ static COLUMNS: Struct = Struct::shared(
 );
 
 /// The records of a `__cluster_metadata` partition in the order of the log, control records of KRaft included: `data` is the record as the JSON
-/// of `kafka-dump-log --cluster-metadata-decoder`. A record that is not decodable is a row with an `error`.
+/// of `kafka-dump-log --cluster-metadata-decoder`. A record that is not decodable is a row with an `error`, and so are
+/// offsets that are missing between others: the log is never compacted.
 ///
 /// # Errors
 /// As [`metadata`](super::metadata()).
 pub fn metadata_records(path: impl AsRef<Path>, options: &TableOptions) -> Result<Table> {
-    let TopicLogs { logs, .. } = TopicLogs::open(path.as_ref(), CLUSTER_METADATA, &options.log)?;
+    let log = TopicLogs::open(path.as_ref(), CLUSTER_METADATA, &options.log)?.first()?;
     let mut table = Table::new(&COLUMNS);
-    for log in &logs {
-        let mut rows = Vec::new();
-        let damaged = for_each_record(log, options.on_damage, |entry| {
-            rows.push(match entry {
-                Entry::Record(header, record) => row(header, &record),
-                Entry::Damage(range) => {
-                    let mut row = vec![Value::Null; COLUMNS.fields.len()];
-                    set(&mut row, 0, Value::Number(range.start_offset));
-                    set(&mut row, COLUMNS.fields.len() - 1, text(&damage_text(&range)));
-                    row
-                }
-            });
+    let Some(log) = log else { return Ok(table) };
+    let mut rows = Vec::new();
+    let (damaged, _) =
+        for_each_offset(&log, options.on_damage, log.log_start_offset(), |entry| match entry {
+            Entry::Record(header, record) => rows.push(row(header, &record)),
+            Entry::Damage(range) if options.on_damage == OnDamage::Report => {
+                rows.push(error_row(range.start_offset, &damage_text(range)));
+            }
+            Entry::Damage(_) => {}
+            Entry::Missing { start, end } => rows.push(error_row(start, &missing_text(start, end))),
         })?;
-        table.extend(rows);
-        table.add_damage(damaged);
-    }
+    table.extend(rows);
+    table.add_damage(damaged);
     Ok(table)
+}
+
+fn error_row(offset: i64, error: &str) -> Row {
+    let mut row = vec![Value::Null; COLUMNS.fields.len()];
+    set(&mut row, 0, Value::Number(offset));
+    set(&mut row, COLUMNS.fields.len() - 1, text(error));
+    row
 }
 
 fn set(row: &mut Row, at: usize, value: Value<'static>) {

@@ -6,6 +6,7 @@ use super::super::super::control::raft_message;
 use super::super::super::message::{Message, Value};
 use super::super::super::record_types::CLUSTER_METADATA;
 use super::super::super::records::MetadataRecord;
+use super::super::errors::LogErrors;
 use crate::record::RecordRef;
 use crate::record::control::ControlType;
 
@@ -19,8 +20,14 @@ const NO_LEADER_CHANGE: i64 = -2;
 const NO_RECOVERY_CHANGE: i64 = -1;
 /// `ConfigResource.Type.TOPIC`
 pub(super) const TOPIC_RESOURCE: i64 = 2;
-/// Errors beyond these are left out.
-const MAX_ERRORS: usize = 1000;
+
+/// A metadata transaction that has not ended.
+#[derive(Debug)]
+struct Transaction {
+    /// The offset of the record that begins it.
+    offset: i64,
+    records: Vec<(i64, Record)>,
+}
 
 #[derive(Debug, Default)]
 pub(super) struct State {
@@ -41,24 +48,11 @@ pub(super) struct State {
     pub(super) tokens: BTreeMap<String, Record>,
     /// The first id of the next block.
     pub(super) next_producer_id: Option<i64>,
-    pub(super) errors: Vec<(i64, String)>,
-    /// The records of a metadata transaction that has not ended.
-    transaction: Option<Vec<(i64, Record)>>,
+    pub(super) errors: LogErrors,
+    transaction: Option<Transaction>,
 }
 
 impl State {
-    pub(super) fn add_error(&mut self, offset: i64, text: String) {
-        if self.errors.len() < MAX_ERRORS {
-            self.errors.push((offset, text));
-        }
-    }
-
-    pub(super) fn add_errors(&mut self, errors: Vec<(i64, String)>) {
-        for (offset, text) in errors {
-            self.add_error(offset, text);
-        }
-    }
-
     /// Applies a record of the log or of a snapshot.
     pub(super) fn take(&mut self, is_control: bool, record: &RecordRef<'_>) {
         if is_control {
@@ -67,20 +61,42 @@ impl State {
         }
         let message = match MetadataRecord::read(CLUSTER_METADATA, record.value) {
             Ok(record) => record.message.into_owned(),
-            Err(wrong) => return self.add_error(record.offset, wrong.to_string()),
+            Err(wrong) => return self.errors.add(record.offset, wrong.to_string()),
         };
-        match message.schema.name {
-            "BeginTransactionRecord" => self.transaction = Some(Vec::new()),
-            "AbortTransactionRecord" => self.transaction = None,
-            "EndTransactionRecord" => {
-                for (offset, message) in self.transaction.take().unwrap_or_default() {
+        let name = message.schema.name;
+        match (name, &mut self.transaction) {
+            ("BeginTransactionRecord", None) => {
+                self.transaction = Some(Transaction { offset: record.offset, records: Vec::new() });
+            }
+            ("BeginTransactionRecord", Some(Transaction { offset, .. })) => {
+                let text = format!("a transaction begins within the one that began at offset {offset}");
+                self.errors.add(record.offset, text);
+            }
+            ("EndTransactionRecord" | "AbortTransactionRecord", None) => {
+                self.errors.add(record.offset, "a transaction ends that has not begun");
+            }
+            ("AbortTransactionRecord", Some(_)) => self.transaction = None,
+            ("EndTransactionRecord", transaction) => {
+                for (offset, message) in transaction.take().into_iter().flat_map(|ended| ended.records) {
                     self.apply(offset, message);
                 }
             }
-            _ => match &mut self.transaction {
-                Some(transaction) => transaction.push((record.offset, message)),
-                None => self.apply(record.offset, message),
-            },
+            (_, Some(transaction)) => transaction.records.push((record.offset, message)),
+            (_, None) => self.apply(record.offset, message),
+        }
+    }
+
+    /// At the end of the log. A transaction that is open there is normal, but among errors its end may be what is missing.
+    pub(super) fn finish(&mut self) {
+        if let Some(Transaction { offset, records }) = self.transaction.take()
+            && !self.errors.is_empty()
+            && !records.is_empty()
+        {
+            let text = format!(
+                "the transaction that began here has no end: its {} records are left out",
+                records.len()
+            );
+            self.errors.add(offset, text);
         }
     }
 
@@ -135,7 +151,7 @@ impl State {
             _ => self.apply_node(record),
         };
         if let Err(wrong) = applied {
-            self.add_error(offset, wrong);
+            self.errors.add(offset, wrong);
         }
     }
 
