@@ -74,7 +74,7 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`DecodeError`], with Kafka's text.
     ///
-    /// *Memory*: in proportion to the bytes; no count in them reserves memory.
+    /// *Memory*: in proportion to the bytes, and at most a million values; no count in them reserves memory.
     pub(super) fn read(
         schema: &'static Struct,
         input: &mut Readable<'a>,
@@ -120,6 +120,7 @@ fn read_struct<'a>(
     if !version.is_readable(schema) {
         return Err(DecodeError::new(format!("Can't read version {} of {}", version.number, schema.name)));
     }
+    input.make_values(schema.fields.len())?;
     let mut values = Vec::with_capacity(schema.fields.len());
     for field in schema.fields {
         values.push(if field.is_in(version.known) && field.tag.is_none() {
@@ -248,6 +249,7 @@ fn read_content<'a>(
             input.remaining()
         ))),
         Kind::Array(element) => {
+            input.make_values(usize::try_from(length).unwrap_or(usize::MAX))?;
             let name = ValueName { is_element: true, ..name };
             let elements = (0..length).map(|_| read_value(*element, name, false, input, version));
             Ok(Value::Array(elements.collect::<Result<_, _>>()?))

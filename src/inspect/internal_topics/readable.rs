@@ -2,11 +2,13 @@
 
 use std::fmt;
 
-/// Why bytes are not the message that they should be, in the words of Kafka's exception.
+/// Why bytes are not the message that they should be, where possible in the words of Kafka's exception.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DecodeError {
     /// The bytes end too early. Kafka's `BufferUnderflowException` has no message.
     Underflow,
+    /// The message has more values than the memory should hold. Kafka has no such limit.
+    TooManyValues,
     /// Another error, with Kafka's message.
     Message(String),
 }
@@ -22,28 +24,45 @@ impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Underflow => f.write_str("null"),
+            Self::TooManyValues => write!(f, "the message has more than {MAX_VALUES} values"),
             Self::Message(message) => f.write_str(message),
         }
     }
 }
 
+/// The values of one message. A value takes more memory than the byte that it may come from, and bytes may be compressed, so that without
+/// a limit a small record could exhaust the memory. Kafka has none; its brokers write no record that comes near this one.
+const MAX_VALUES: usize = 1_000_000;
+
 /// Bytes that are read from the front. Kafka: `ByteBufferAccessor`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Readable<'a>(&'a [u8]);
+#[derive(Debug)]
+pub(super) struct Readable<'a> {
+    bytes: &'a [u8],
+    values_left: usize,
+}
 
 impl<'a> Readable<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self(bytes)
+        Self { bytes, values_left: MAX_VALUES }
+    }
+
+    /// Counts values that are about to be made.
+    ///
+    /// # Errors
+    /// [`DecodeError::TooManyValues`].
+    pub(super) fn make_values(&mut self, count: usize) -> Result<(), DecodeError> {
+        self.values_left = self.values_left.checked_sub(count).ok_or(DecodeError::TooManyValues)?;
+        Ok(())
     }
 
     /// The number of bytes that are left. A count above `i32::MAX` is not possible: no record is so large.
     pub(super) fn remaining(&self) -> i32 {
-        i32::try_from(self.0.len()).unwrap_or(i32::MAX)
+        i32::try_from(self.bytes.len()).unwrap_or(i32::MAX)
     }
 
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
-        let (first, rest) = self.0.split_first_chunk::<N>().ok_or(DecodeError::Underflow)?;
-        self.0 = rest;
+        let (first, rest) = self.bytes.split_first_chunk::<N>().ok_or(DecodeError::Underflow)?;
+        self.bytes = rest;
         Ok(*first)
     }
 
@@ -82,13 +101,13 @@ impl<'a> Readable<'a> {
 
     pub(super) fn bytes(&mut self, size: i32) -> Result<&'a [u8], DecodeError> {
         let length = usize::try_from(size).map_err(|_| DecodeError::new(size.to_string()))?;
-        let (first, rest) = self.0.split_at_checked(length).ok_or_else(|| {
+        let (first, rest) = self.bytes.split_at_checked(length).ok_or_else(|| {
             let available = self.remaining();
             DecodeError::new(format!(
                 "Error reading byte array of {size} byte(s): only {available} byte(s) available"
             ))
         })?;
-        self.0 = rest;
+        self.bytes = rest;
         Ok(first)
     }
 }

@@ -134,8 +134,10 @@ impl<'a> MetadataRecord<'a> {
                 "org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {id}"
             ))
         })?;
-        let message = Message::read(kind.value, &mut input, version)
-            .map_err(|_| DecodeError::new(format!("Failed to deserialize record with type {id}")))?;
+        let message = Message::read(kind.value, &mut input, version).map_err(|error| match error {
+            DecodeError::TooManyValues => error,
+            _ => DecodeError::new(format!("Failed to deserialize record with type {id}")),
+        })?;
         if input.remaining() > 0 {
             let garbage = input.remaining();
             return Err(DecodeError::new(format!("Found {garbage} byte(s) of garbage after {id}")));

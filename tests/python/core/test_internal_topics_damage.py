@@ -10,7 +10,8 @@ from typing import Literal
 
 import corpus
 import pytest
-from batches import TRANSACTIONAL, Rec, batch, marker, name, write_partition
+from batches import GZIP, TRANSACTIONAL, Rec, batch, marker, name, write_partition
+from scripts import run, write_script
 
 import cordwood as cw
 
@@ -279,3 +280,45 @@ def test_a_log_that_is_lost_hides_nothing_else(tmp_path: Path) -> None:
         *whole_rows, error = read(data, on_damage="skip").to_dicts()
         assert whole_rows == read(data / "__consumer_offsets-0").to_dicts()
         assert str(data / "__consumer_offsets-1") in error["error"]
+
+
+MANY_VALUES = """
+import sys
+from scripts import run, write_script
+
+import cordwood as cw
+
+def peak():
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) >> 10
+
+before = peak()
+log, way = sys.argv[1:]
+if way == "dump":
+    found = cw.dump(log, cluster_metadata_decoder=True).text().splitlines()[-1]
+else:
+    found = cw.metadata(log).errors.to_dicts()
+print(peak() - before)
+print(found)
+"""
+
+
+@pytest.mark.parametrize("way", ["dump", "metadata"])
+def test_a_record_of_many_small_values_does_not_fill_the_memory(
+    tmp_path: Path, script_environment: dict[str, str], way: str
+) -> None:
+    def quota(entities: int) -> Rec:
+        """A quota whose entities have a byte each of type and name, and of tagged fields."""
+        return metadata_record(14, uvarint(entities + 1) + b"\1\0\0" * entities + b"\2k" + bytes(8) + b"\0\0")
+
+    # 12 MB of three-byte structures, which compress to 12 KB
+    path = metadata_log(tmp_path, [batch(0, [quota(4_000_000)], codec=GZIP)])
+    assert (path / name(0)).stat().st_size < 20_000
+    log = path / name(0) if way == "dump" else path
+    grown, found = run(write_script(tmp_path, MANY_VALUES), log, way, env=script_environment).stdout.split("\n", 1)
+    assert "the message has more than 1000000 values" in found
+    assert int(grown) < 200
+    # one that a broker could have written
+    small = metadata_log(tmp_path / "small", [batch(0, [quota(100_000)], codec=GZIP)])
+    assert not len(cw.metadata(small).errors)
+    assert len(cw.metadata(small).client_quotas) == 1
