@@ -2,6 +2,7 @@
 //!
 //! Nothing here changes a file of the partition that it inspects, unless the function says so and its caller asks for it.
 
+mod batch_place;
 pub mod carve;
 pub mod copy;
 pub mod count;

@@ -114,13 +114,6 @@ impl BatchHeader {
         })
     }
 
-    /// The header of a v0 or v1 entry of these bytes, whose magic and size the caller knows to be possible; `None` if the bytes end
-    /// inside it.
-    #[cfg(feature = "inspect")]
-    pub(crate) fn legacy(bytes: &[u8], offset: i64, size: u32) -> Option<Self> {
-        legacy::header(bytes, offset, size)
-    }
-
     /// Whether the offsets, the leader epoch and the count are possible.
     #[inline]
     fn is_consistent(&self) -> bool {

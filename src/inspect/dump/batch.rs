@@ -1,9 +1,10 @@
 //! The header of a batch as the dump shows it, whatever its values.
 
-use super::batch_stream::{BatchPlace, BatchStream};
+use super::batch_stream::BatchStream;
 use super::text::Text;
 use crate::error::{Malformed, Result};
-use crate::record::{BatchHeader, LOG_OVERHEAD, V2_HEADER, i32_at};
+use crate::inspect::batch_place::BatchPlace;
+use crate::record::{BatchHeader, LOG_OVERHEAD, V2_HEADER};
 
 /// Bytes of the header of a message of magic 0 or 1. Source: `LegacyRecord.HEADER_SIZE_V0`, `HEADER_SIZE_V1`.
 const LEGACY_HEADERS: [usize; 2] = [LOG_OVERHEAD + 6, LOG_OVERHEAD + 14];
@@ -12,9 +13,7 @@ const LEGACY_HEADERS: [usize; 2] = [LOG_OVERHEAD + 6, LOG_OVERHEAD + 14];
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DumpedBatch {
     pub(super) place: BatchPlace,
-    /// `last_offset` is not used: it has a value of its own where the sum overflows.
     pub(super) header: BatchHeader,
-    last_offset_delta: i32,
 }
 
 impl DumpedBatch {
@@ -27,24 +26,15 @@ impl DumpedBatch {
         let wrong = |malformed: Malformed, stream: &BatchStream| {
             Err(stream.corrupt(malformed, place.position, Some(place.offset)))
         };
-        if place.magic >= 2 {
-            let bytes = stream.bytes(place.position, V2_HEADER)?;
-            let header =
-                bytes.first_chunk().and_then(|bytes| BatchHeader::v2(bytes, place.offset, place.size));
-            return match header.zip(i32_at(bytes, 23)) {
-                Some((header, last_offset_delta)) => Ok(Self { place, header, last_offset_delta }),
-                None => wrong(cut(V2_HEADER, bytes.len()), stream),
-            };
-        }
-        let size = usize::try_from(place.magic).ok().and_then(|magic| LEGACY_HEADERS.get(magic));
-        let Some(size) = size else {
+        let Ok(magic) = usize::try_from(place.magic) else {
             let found = format!("magic {}", place.magic);
             return wrong(Malformed::new("magic 0 or above", found), stream);
         };
-        let bytes = stream.bytes(place.position, *size)?;
-        match BatchHeader::legacy(bytes, place.offset, place.size) {
-            Some(header) => Ok(Self { place, header, last_offset_delta: 0 }),
-            None => wrong(cut(*size, bytes.len()), stream),
+        let size = LEGACY_HEADERS.get(magic).copied().unwrap_or(V2_HEADER);
+        let bytes = stream.bytes(place.position, size)?;
+        match BatchHeader::unchecked(bytes, place.size) {
+            Some(header) => Ok(Self { place, header }),
+            None => wrong(cut(size, bytes.len()), stream),
         }
     }
 
@@ -56,9 +46,9 @@ impl DumpedBatch {
         self.is_v2() && self.header.attributes.is_control()
     }
 
-    /// The sum wraps, as in Java.
+    /// The sum of the base offset and the delta wraps, as in Java.
     pub(super) fn last_offset(&self) -> i64 {
-        self.place.offset.wrapping_add(i64::from(self.last_offset_delta))
+        self.header.last_offset
     }
 
     /// The line of the batch.
@@ -93,7 +83,11 @@ impl DumpedBatch {
     pub(super) fn last_sequence(&self) -> i32 {
         match self.header.base_sequence {
             -1 => -1,
-            sequence => sequence_after(sequence, self.last_offset_delta),
+            sequence => {
+                let delta = self.header.last_offset.wrapping_sub(self.header.base_offset);
+                // it is stored in 32 bits
+                sequence_after(sequence, i32::try_from(delta).unwrap_or_default())
+            }
         }
     }
 

@@ -4,8 +4,9 @@
 //! file is read once, and a search reads only the part of it in which the batch is.
 
 use super::batch::DumpedBatch;
-use super::batch_stream::{BatchPlace, BatchStream};
+use super::batch_stream::BatchStream;
 use crate::error::Result;
+use crate::inspect::batch_place::BatchPlace;
 
 /// Bytes of the `.log` in a block.
 const BLOCK_BYTES: u64 = 64 << 10;

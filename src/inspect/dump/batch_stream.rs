@@ -1,37 +1,21 @@
 //! The batches of a file, found by their lengths alone.
 //!
-//! The readers of [`crate::segment`] reject a batch whose header breaks a rule. The dump must show such a batch, and must end
-//! exactly where Kafka's file reader ends, so this is Kafka's reader: a length, a magic, and the end of the file.
+//! The dump must show every batch that Kafka's file reader finds, and must end exactly where it ends: see [`BatchPlace`].
 
 use std::path::Path;
 
 use crate::error::{Malformed, Result};
 use crate::fs::{FileBytes, SystemFile};
-use crate::record::{LOG_OVERHEAD, PREFIX, crc, i32_at, i64_at};
+use crate::inspect::batch_place::{BatchPlace, MIN_LENGTH, TooShort};
+use crate::record::{PREFIX, crc};
 
 /// Bytes that are read at once by a pass over whole batches.
 pub(super) const BATCH_WINDOW: usize = 256 << 10;
 /// Bytes that are read at once by a pass over headers: a page.
 pub(super) const HEADER_WINDOW: usize = 4 << 10;
 
-/// The smallest length that Kafka accepts: that of a message of magic 0. Source: `LegacyRecord.RECORD_OVERHEAD_V0`.
-const MIN_LENGTH: i32 = 14;
-
 /// Kafka's limit on the size of a file of batches: positions are `i32`. Source: `FileRecords`.
 const MAX_FILE_BYTES: u64 = 0x7fff_ffff;
-
-/// Where a batch is, and the fields that are read to find it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct BatchPlace {
-    /// Bytes from the start of the file.
-    pub(super) position: u64,
-    /// The size of the whole batch, bytes.
-    pub(super) size: u32,
-    /// The first field: the base offset of a batch of magic 2, the last offset of an older one.
-    pub(super) offset: i64,
-    /// Any value: one below 0 is an old format to Kafka, one above 2 the newest.
-    pub(super) magic: i8,
-}
 
 /// Reads a file of batches. *Memory*: the window, or one batch where it is larger.
 ///
@@ -105,27 +89,18 @@ impl BatchStream {
     /// [`Error::LogChanged`](crate::Error::LogChanged), [`Error::Io`](crate::Error::Io).
     pub(super) fn next(&mut self) -> Result<Option<BatchPlace>> {
         let (position, end) = (self.position, self.end);
-        // Kafka compares with ≥, so a batch of which exactly these bytes are left is not found either
-        if position + PREFIX as u64 >= end {
+        if !BatchPlace::may_be_at(position, end) {
             return Ok(None);
         }
-        let prefix = self.bytes(position, PREFIX)?;
-        let Some(((offset, length), magic)) = i64_at(prefix, 0).zip(i32_at(prefix, 8)).zip(prefix.last())
-        else {
-            return Ok(None);
-        };
-        let magic = magic.cast_signed();
-        if length < MIN_LENGTH {
+        let place = BatchPlace::read(self.bytes(position, PREFIX)?, position, end);
+        let place = place.map_err(|TooShort(length)| {
             let expected = format!("a batch whose length is {MIN_LENGTH} or above");
-            return Err(self.corrupt(Malformed::new(expected, format!("length {length}")), position, None));
+            self.corrupt(Malformed::new(expected, format!("length {length}")), position, None)
+        })?;
+        if let Some(place) = &place {
+            self.position = place.end();
         }
-        let overhead = u32::try_from(LOG_OVERHEAD).unwrap_or(u32::MAX);
-        let size = length.unsigned_abs().saturating_add(overhead);
-        if position + u64::from(size) > end {
-            return Ok(None);
-        }
-        self.position = position + u64::from(size);
-        Ok(Some(BatchPlace { position, size, offset, magic }))
+        Ok(place)
     }
 
     /// `length` bytes at a position, or fewer at the end of the file.

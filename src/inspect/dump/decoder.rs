@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::java_double::java_double;
 use super::text::Text;
 use crate::error::{Malformed, Result};
+use crate::inspect::internal_topics::write_double;
 use crate::record::java_string;
 
 /// How the bytes of a key or a value are shown. Kafka: `org.apache.kafka.tools.api.Decoder`.
@@ -58,7 +58,11 @@ impl Decoder {
             Self::String => out.str(&java_string(bytes)),
             Self::Integer => out.int(i32::from_be_bytes(first(bytes)?)),
             Self::Long => out.int(i64::from_be_bytes(first(bytes)?)),
-            Self::Double => out.str(&java_double(f64::from_be_bytes(first(bytes)?))),
+            Self::Double => {
+                let mut text = String::new();
+                write_double(&mut text, f64::from_be_bytes(first(bytes)?));
+                out.str(&text)
+            }
             Self::Bytes => {
                 let mut digits = String::with_capacity(2 * bytes.len());
                 for byte in bytes {

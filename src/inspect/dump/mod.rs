@@ -28,7 +28,6 @@ mod decoder;
 mod dumped_file;
 mod file_list;
 mod findings;
-mod java_double;
 mod legacy_message;
 mod log_dump;
 mod offset_index;

@@ -3,7 +3,7 @@
 use super::DumpOptions;
 use super::batch::DumpedBatch;
 use super::batch_chain::BatchChain;
-use super::batch_stream::{BatchPlace, BatchStream, HEADER_WINDOW};
+use super::batch_stream::{BatchStream, HEADER_WINDOW};
 use super::dumped_file::DumpedFile;
 use super::findings::{Check, Findings};
 use super::offset_index::open_all_slots;
@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::fs::names::FileKind;
 use crate::fs::{FileBytes, SystemFile};
 use crate::index::{Method, OffsetIndex, TimeIndex};
+use crate::inspect::batch_place::BatchPlace;
 use crate::types::TimestampOffset;
 
 /// A time index that is being dumped.

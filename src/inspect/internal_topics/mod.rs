@@ -31,6 +31,7 @@ mod schemas;
 mod tables;
 
 pub use control::control_record_text;
+pub(super) use java::write_double;
 pub use parser::{MessageParser, MissingKey, ParsedRecord};
 pub use readable::DecodeError;
 pub use tables::{

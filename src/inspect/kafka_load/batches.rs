@@ -5,32 +5,12 @@
 use super::disk::{Disk, Reader};
 use super::exception::{ExceptionKind, Step, Thrown};
 use crate::error::Malformed;
+use crate::inspect::batch_place::{BatchPlace, MIN_LENGTH, TooShort};
 use crate::record::control::{ControlType, EndMarker, first_record};
 use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADER, crc};
 
-/// The smallest length field that Kafka does not refuse.
-const MIN_LENGTH: i32 = 14;
-
 /// Bytes of one read of a large batch.
 const READ_BYTES: usize = 1 << 20;
-
-/// A batch, by its first bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FileBatch {
-    pub(super) position: u64,
-    /// Bytes.
-    pub(super) size: u32,
-    /// The offset field.
-    pub(super) offset: i64,
-    /// Negative values exist: nothing is checked.
-    pub(super) magic: i8,
-}
-
-impl FileBatch {
-    pub(super) fn end(&self) -> u64 {
-        self.position + u64::from(self.size)
-    }
-}
 
 /// Reads the batches of a `.log`.
 #[derive(Debug)]
@@ -57,32 +37,20 @@ impl Batches {
 
     /// The batch at a position; `None` where Kafka stops without an error: at the end, and where fewer bytes are left than the
     /// batch has.
-    pub(super) fn at(&mut self, position: u64) -> Step<Option<FileBatch>> {
-        if position + PREFIX as u64 >= self.end {
+    pub(super) fn at(&mut self, position: u64) -> Step<Option<BatchPlace>> {
+        if !BatchPlace::may_be_at(position, self.end) {
             return Ok(None);
         }
         let prefix = self.reader.read(position, V2_HEADER)?;
-        let offset = prefix.first_chunk().map(|bytes| i64::from_be_bytes(*bytes));
-        let length =
-            prefix.get(8..).and_then(|rest| rest.first_chunk()).map(|bytes| i32::from_be_bytes(*bytes));
-        let (Some(offset), Some(length), Some(magic)) = (offset, length, prefix.get(PREFIX - 1)) else {
-            return Ok(None);
-        };
-        let magic = magic.cast_signed();
-        if length < MIN_LENGTH {
+        BatchPlace::read(prefix, position, self.end).map_err(|TooShort(length)| {
             let reason =
                 format!("the length field at position {position} is {length}, less than {MIN_LENGTH}");
-            return Err(self.thrown(ExceptionKind::CorruptRecord, reason));
-        }
-        let size = u32::try_from(length).unwrap_or(0).saturating_add(12);
-        if position + u64::from(size) > self.end {
-            return Ok(None);
-        }
-        Ok(Some(FileBatch { position, size, offset, magic }))
+            self.thrown(ExceptionKind::CorruptRecord, reason)
+        })
     }
 
     /// The header of a batch, nothing of which is checked. Kafka reads a whole header also where the batch is smaller.
-    pub(super) fn header(&mut self, batch: &FileBatch) -> Step<BatchHeader> {
+    pub(super) fn header(&mut self, batch: &BatchPlace) -> Step<BatchHeader> {
         let bytes = self.reader.read(batch.position, V2_HEADER)?;
         if let Some(header) = BatchHeader::unchecked(bytes, batch.size) {
             return Ok(header);
@@ -92,7 +60,7 @@ impl Batches {
     }
 
     /// The checks of `ensureValid`: the size and the checksum.
-    pub(super) fn ensure_valid(&mut self, batch: &FileBatch) -> Step<()> {
+    pub(super) fn ensure_valid(&mut self, batch: &BatchPlace) -> Step<()> {
         let of_v2 = batch.magic >= 2;
         let min = if of_v2 { V2_HEADER } else { LOG_OVERHEAD + 14 };
         let (crc_at, covered) = if of_v2 { (17, 21) } else { (LOG_OVERHEAD, PREFIX - 1) };
@@ -120,7 +88,7 @@ impl Batches {
     }
 
     /// The first offset of a batch: that of a wrapper of magic 0 or 1 is in its compressed records.
-    pub(super) fn base_offset(&mut self, batch: &FileBatch) -> Step<i64> {
+    pub(super) fn base_offset(&mut self, batch: &BatchPlace) -> Step<i64> {
         if batch.magic >= 2 {
             return Ok(batch.offset);
         }
@@ -138,12 +106,12 @@ impl Batches {
         Ok(header.base_offset)
     }
 
-    pub(super) fn last_offset(&mut self, batch: &FileBatch) -> Step<i64> {
+    pub(super) fn last_offset(&mut self, batch: &BatchPlace) -> Step<i64> {
         if batch.magic < 2 { Ok(batch.offset) } else { Ok(self.header(batch)?.last_offset) }
     }
 
     /// All bytes of a batch.
-    fn whole(&mut self, batch: &FileBatch) -> Step<&[u8]> {
+    fn whole(&mut self, batch: &BatchPlace) -> Step<&[u8]> {
         let size = usize::try_from(batch.size).unwrap_or(usize::MAX);
         if size > MAX_BATCH_BYTES {
             let reason =
@@ -156,7 +124,7 @@ impl Batches {
     /// The end marker in a control batch; `None` if the batch has no record.
     ///
     /// *Source*: `ProducerAppendInfo.append`, `EndTransactionMarker.deserialize`.
-    pub(super) fn end_marker(&mut self, batch: &FileBatch, header: &BatchHeader) -> Step<Option<EndMarker>> {
+    pub(super) fn end_marker(&mut self, batch: &BatchPlace, header: &BatchHeader) -> Step<Option<EndMarker>> {
         // Kafka reads any higher magic as 2
         let header = BatchHeader { magic: 2, ..*header };
         let position = batch.position;
@@ -174,7 +142,7 @@ impl Batches {
     /// base offsets, and the last offset of the batch before the first higher one.
     ///
     /// *Source*: `FileRecords.searchForOffsetFromPosition`.
-    pub(super) fn search(&mut self, target: i64, position: u64) -> Step<Option<FileBatch>> {
+    pub(super) fn search(&mut self, target: i64, position: u64) -> Step<Option<BatchPlace>> {
         let (mut position, mut previous) = (position, None);
         while let Some(batch) = self.at(position)? {
             let base_offset = self.base_offset(&batch)?;
@@ -191,7 +159,7 @@ impl Batches {
     }
 
     /// The batch if its last offset is at or above `target`.
-    fn reaching(&mut self, batch: Option<FileBatch>, target: i64) -> Step<Option<FileBatch>> {
+    fn reaching(&mut self, batch: Option<BatchPlace>, target: i64) -> Step<Option<BatchPlace>> {
         let Some(batch) = batch else { return Ok(None) };
         Ok((self.last_offset(&batch)? >= target).then_some(batch))
     }

@@ -8,7 +8,7 @@
     reason = "the methods themselves are not general enough in their lifetime"
 )]
 
-use super::batches::{Batches, FileBatch};
+use super::batches::Batches;
 use super::disk::{Contents, Disk};
 use super::exception::{ExceptionKind, Step, Thrown};
 use super::index_file::{IndexFile, Mapped};
@@ -17,6 +17,7 @@ use super::snapshots::Snapshots;
 use crate::fs::names::{FileKind, Stage};
 use crate::index::AbortedTransaction;
 use crate::index::due_entries::DueEntries;
+use crate::inspect::batch_place::BatchPlace;
 use crate::record::BatchHeader;
 use crate::state::producers::EndedTransaction;
 use crate::types::{OffsetPosition, TimestampOffset};
@@ -145,7 +146,7 @@ impl Segment {
     /// The first batch that Kafka finds for an offset.
     ///
     /// *Source*: `LogSegment.translateOffset`.
-    pub(super) fn translate(&mut self, disk: &mut Disk, offset: i64) -> Step<Option<FileBatch>> {
+    pub(super) fn translate(&mut self, disk: &mut Disk, offset: i64) -> Step<Option<BatchPlace>> {
         let entry = self.offset_index(disk, |index| Ok(index.lookup(offset)))?;
         let position = u64::try_from(entry.position).unwrap_or(0);
         self.batches(disk)?.search(offset, position)
@@ -231,7 +232,7 @@ impl Segment {
         run: &mut Run,
         producers: &mut Snapshots,
         batches: &mut Batches,
-        batch: &FileBatch,
+        batch: &BatchPlace,
         header: &BatchHeader,
     ) -> Step<()> {
         let ended = producers.append(batches, batch, header)?;

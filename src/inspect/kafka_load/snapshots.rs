@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 
 use super::action::{ActionKind, ActionReason};
-use super::batches::{Batches, FileBatch};
+use super::batches::Batches;
 use super::disk::{Contents, Disk};
 use super::exception::{ExceptionKind, Step, Thrown};
 use super::run::{Run, Segments, offset_in};
 use super::segment::file_name;
 use crate::fs::names::{FileKind, Stage};
+use crate::inspect::batch_place::BatchPlace;
 use crate::record::BatchHeader;
 use crate::state::producers::{EndedTransaction, ProducerSnapshot, ProducerStates};
 
@@ -36,7 +37,7 @@ impl Snapshots {
     pub(super) fn append(
         &mut self,
         batches: &mut Batches,
-        batch: &FileBatch,
+        batch: &BatchPlace,
         header: &BatchHeader,
     ) -> Step<Option<EndedTransaction>> {
         if header.producer_id < 0 {

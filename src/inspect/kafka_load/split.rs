@@ -3,13 +3,13 @@
 //! *Source*: `LogLoader.retryOnOffsetOverflow`, `LocalLog.splitOverflowedSegment`, `replaceSegments`, `LogSegment.appendFromFile`.
 
 use super::action::{ActionKind, ActionReason};
-use super::batches::FileBatch;
 use super::disk::Contents;
 use super::exception::{ExceptionKind, Step, Thrown};
 use super::recovery::Loading;
 use super::run::Run;
 use super::segment::{Segment, file_name};
 use crate::fs::names::{FileKind, Stage};
+use crate::inspect::batch_place::BatchPlace;
 use crate::types::{OffsetPosition, TimestampOffset};
 
 /// Batches are copied in chunks below this size; one batch may be larger.
@@ -103,7 +103,7 @@ fn copy_part(run: &mut Run, source: &Segment, part: &mut Segment, position: &mut
     let start = *position;
     let mut capacity = CHUNK_BYTES;
     loop {
-        let mut chunk: Vec<FileBatch> = Vec::new();
+        let mut chunk: Vec<BatchPlace> = Vec::new();
         let mut end = *position;
         while let Some(batch) = batches.at(end)? {
             let is_small = chunk.is_empty() || batch.end() - *position < capacity;
