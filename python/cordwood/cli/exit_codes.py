@@ -112,6 +112,8 @@ def exit_code_of(error: BaseException) -> int:
             return USAGE if isinstance(error, ConfigError) else FAILED
         case NothingFoundError():
             say(str(error))
+        case ModuleNotFoundError(name="typer" | "rich" as name):
+            say(f'the command line needs {name}: pip install "cordwood[cli]"')
         case ModuleNotFoundError(name="pyarrow"):
             say('this needs pyarrow: pip install "cordwood[cli,arrow]"')
         case ModuleNotFoundError(name="matplotlib"):

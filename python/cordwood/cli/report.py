@@ -20,14 +20,16 @@ _FORMATS: dict[str, _Format] = {".html": "html", ".htm": "html", ".png": "png", 
 
 def report(
     path: Annotated[Path, typer.Argument(parser=parse_path, help="A partition directory.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The file to write, or - for standard output.")] = Path(
-        "report.html"
-    ),
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="The file to write (.html, .htm, .png or .svg), or - for standard output."),
+    ] = Path("report.html"),
     output_format: Annotated[
         _Format | None,
         typer.Option(
             "--format",
-            help="By default by the suffix of -o, otherwise html. html is one page; the others are one image.",
+            help="By default by the suffix of -o; html for standard output, and for a file without a suffix. html is a "
+            "page with facts and warnings; png and svg are its pictures as one image.",
         ),
     ] = None,
 ) -> None:
@@ -35,14 +37,16 @@ def report(
 
     The page shows the segments over offset and time, the record rate, timestamps out of order, sizes of batches and
     records, compression, the density of the indexes, missing offsets, transactions and damage. It is one file that
-    needs no network. It needs matplotlib: pip install "cordwood[cli,report]".
+    needs no network. An existing file is replaced when the new one is complete.
+    It needs matplotlib: pip install "cordwood[cli,report]".
 
     \b
-    cordwood report orders-0                       write report.html
-    cordwood report orders-0 -o orders.png         one image
-    cordwood report orders-0 -o - | less           the page to standard output
+    cordwood report orders-0                       write report.html in the current directory
+    cordwood report orders-0 -o orders.png         its pictures as one image
+    cordwood report orders-0 -o - > orders.html    the page to standard output
 
-    Reads every record once and writes nothing to the partition. Damage does not change the exit code.
+    Reads every record once and writes nothing to the partition. Damage, and warnings about the log, are part of the
+    page and do not change the exit code.
     """  # noqa: D301
     # imported here: it needs matplotlib
     from cordwood.report import Report  # noqa: PLC0415
@@ -50,7 +54,10 @@ def report(
     log = Log(path)
     target = output_of(output, log.path)
     suffix = "" if target.path is None else target.path.suffix.lower()
-    written = output_format or _FORMATS.get(suffix)
+    by_suffix = _FORMATS.get(suffix)
+    if output_format is not None and by_suffix is not None and output_format != by_suffix:
+        raise UsageError(f"{output} has the suffix of {by_suffix}, but --format is {output_format}: change one of them")
+    written = output_format or by_suffix
     if written is None:
         if suffix:
             raise UsageError(f"-o: expected a file with the suffix {', '.join(_FORMATS)}, or --format, found {output}")

@@ -152,3 +152,17 @@ def test_usual_lines_need_no_typer() -> None:
     for line in ("dump --help", "groups", "dump -- a", "dump --deep a", "dump a --max-bytes x", "dump -oX a", "cat a"):
         name, *words = line.split()
         assert direct.arguments_of(function_of(name), words) is None, line
+
+
+def test_a_missing_extra_is_named(script_environment: dict[str, str]) -> None:
+    code = "import sys; sys.modules[sys.argv.pop(1)] = None; from cordwood.cli import main; sys.exit(main())"
+    for module, words in (("typer", ["--help"]), ("rich", ["groups", str(corpus.GOLDEN / "16-data-dir")])):
+        done = subprocess.run(
+            [sys.executable, "-c", code, module, *words],
+            env=script_environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert done.stderr == f'cordwood: the command line needs {module}: pip install "cordwood[cli]"\n'

@@ -134,6 +134,12 @@ def test_wrong_usage_is_named(command: Command, tmp_path: Path) -> None:
         True,
         False,
     )
+    code, _, said = command("report", partition("01-small"), "-o", tmp_path / "r.png", "--format", "svg")
+    assert (code, "has the suffix of png, but --format is svg" in said, (tmp_path / "r.png").exists()) == (
+        2,
+        True,
+        False,
+    )
     code, _, said = command("report", tmp_path)
     assert code == 1
     assert "no segment" in said or "without a segment" in said
