@@ -9,6 +9,7 @@ import cordwood
 from cordwood import DamagedRange, Difference, FirstDifference, RecordPlace, Replica
 from cordwood.cli.exit_codes import FAILED
 from cordwood.cli.path import parse_path
+from cordwood.cli.progress import elapsed
 from cordwood.cli.terminal import print_json, print_text
 from cordwood.quantities import several
 
@@ -42,7 +43,8 @@ def diff(
     \b
     Exit codes: 0 the same records, 1 a difference or damage, 2 wrong usage, 130 Ctrl-C.
     """  # noqa: D301
-    found = cordwood.diff(a, b, start_offset=start_offset, end_offset=end_offset)
+    with elapsed(f"comparing {a} with {b}"):
+        found = cordwood.diff(a, b, start_offset=start_offset, end_offset=end_offset)
     if json:
         print_json(_document(found))
     else:

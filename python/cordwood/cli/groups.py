@@ -7,6 +7,7 @@ import cordwood
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.path import parse_path
+from cordwood.cli.progress import elapsed
 from cordwood.cli.tables import FormatOption, JsonOption, OnDamageOption, OutputOption, Shown, time_in_words, write
 from cordwood.quantities import several
 
@@ -41,14 +42,14 @@ def groups(  # noqa: PLR0913, PLR0917  (a command's options)
     The exit code is 1 if nothing is found, or if a row has an error: a record that is not decodable, a transaction
     whose outcome damage may have destroyed, a log that cannot be read for its lag.
     """  # noqa: D301
-    if members:
-        if topic:
-            raise UsageError("--topic has no effect with --members: leave one of them out")
-        table = cordwood.consumer_groups(path, groups=group, on_damage=on_damage)
-        shown = _GROUPS
-    else:
-        table = cordwood.consumer_offsets(path, groups=group, topics=topic, on_damage=on_damage)
-        shown = _OFFSETS
+    if members and topic:
+        raise UsageError("--topic has no effect with --members: leave one of them out")
+    with elapsed(f"reading {path}"):
+        if members:
+            table, shown = cordwood.consumer_groups(path, groups=group, on_damage=on_damage), _GROUPS
+        else:
+            table = cordwood.consumer_offsets(path, groups=group, topics=topic, on_damage=on_damage)
+            shown = _OFFSETS
     write(table, shown, path=path, json_lines=json, output_format=output_format, output=output)
 
 

@@ -8,6 +8,7 @@ from cordwood import Table
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.path import parse_path
+from cordwood.cli.progress import elapsed
 from cordwood.cli.tables import (
     MOST_MESSAGES,
     FormatOption,
@@ -75,12 +76,13 @@ def metadata(  # noqa: PLR0913, PLR0917  (a command's options)
     if topic and name not in _TOPIC_COLUMNS:
         raise UsageError(f"--topic selects rows of {', '.join(_TOPIC_COLUMNS)}, not of {name}")
     remarks: list[str] = []
-    if name == "records":
-        table = cordwood.metadata_records(path, on_damage=on_damage)
-    else:
-        found = cordwood.metadata(path, on_damage=on_damage, topics=topic)
-        table = getattr(found, name)
-        remarks = [] if name == "errors" else _remarks(found.errors)
+    with elapsed(f"reading {path}"):
+        if name == "records":
+            table = cordwood.metadata_records(path, on_damage=on_damage)
+        else:
+            found = cordwood.metadata(path, on_damage=on_damage, topics=topic)
+            table = getattr(found, name)
+            remarks = [] if name == "errors" else _remarks(found.errors)
     shown = _shown(table, name)
     write(table, shown, path=path, json_lines=json, output_format=output_format, output=output, remarks=remarks)
 

@@ -1,12 +1,13 @@
 """A progress line on stderr for long operations, if stderr is a terminal."""
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-__all__ = ["byte_progress", "counted"]
+__all__ = ["byte_progress", "counted", "elapsed"]
 
 _T = TypeVar("_T")
 
@@ -73,4 +74,28 @@ def byte_progress(total: int | None, *, to_file: bool) -> Iterator[Callable[...,
     try:
         yield show
     finally:
+        progress.stop()
+
+
+@contextmanager
+def elapsed(doing: str) -> Iterator[None]:
+    """After two seconds show *doing* and the time so far. For one call of which nothing else is known until it ends."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console  # noqa: PLC0415  (only a terminal needs it)
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    progress = Progress(*columns, console=Console(file=sys.stderr), transient=True, redirect_stdout=False)
+    progress.add_task(doing, total=None)
+    timer = threading.Timer(_QUIET_SECONDS, progress.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        # so that it does not start after it was stopped
+        timer.join()
         progress.stop()

@@ -8,6 +8,7 @@ import cordwood
 from cordwood.cli.declared import Argument, Option
 from cordwood.cli.exit_codes import UsageError
 from cordwood.cli.path import parse_path
+from cordwood.cli.progress import elapsed
 from cordwood.cli.tables import (
     FormatOption,
     JsonOption,
@@ -57,12 +58,12 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
         raise UsageError("--id is for transactional ids, which the logs do not have: leave out --id or --open")
     if topic and not is_open:
         raise UsageError("--topic has an effect only with --open")
-    if is_open:
-        table = cordwood.open_transactions(path, topics=topic, on_damage=on_damage)
-        shown = _OPEN
-    else:
-        table = cordwood.transactions(path, transactional_ids=transactional_id, on_damage=on_damage)
-        shown = _IDS
+    with elapsed(f"reading {path}"):
+        if is_open:
+            table, shown = cordwood.open_transactions(path, topics=topic, on_damage=on_damage), _OPEN
+        else:
+            table = cordwood.transactions(path, transactional_ids=transactional_id, on_damage=on_damage)
+            shown = _IDS
     write(table, shown, path=path, json_lines=json, output_format=output_format, output=output)
 
 

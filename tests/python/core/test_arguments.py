@@ -289,6 +289,8 @@ def test_a_wrong_argument_is_named_with_the_expected_and_found_value(name: str, 
         for value in VALUES:
             if type(value) is int and TOO_LARGE.get(argument, 2**70) <= value < 2**63:
                 continue
+            if argument == "progress" and callable(value):  # what it raises is its own error
+                continue
             try:
                 taken = call(value) if is_placed else call(**others, **{argument: value})
             except Exception as raised:  # noqa: BLE001 (any is judged)

@@ -11,7 +11,7 @@ use super::super::schema::Kind::{Array, Int32, Int64, Struct as StructOf, Text, 
 use super::super::schema::{Struct, field};
 use super::consumer_offsets::{error_row, unless_negative};
 use super::errors::LogErrors;
-use super::group_replay::{GroupReplay, LastValue, decode_commit_key};
+use super::group_replay::{GroupKind, GroupReplay, LastValue};
 use super::members::{MEMBER, Member, classic_members};
 use super::table::{Row, Table};
 use super::topic_logs::{TableOptions, TopicLogs};
@@ -37,7 +37,8 @@ static COLUMNS: Struct = Struct::shared(
 );
 
 /// The groups of the `__consumer_offsets` partitions of a data directory, or of one of them, sorted by name: classic, consumer, share and
-/// streams groups, and groups that only have committed offsets (classic ones without a protocol type).
+/// streams groups, and groups that have only committed offsets (classic ones without a protocol type). As in Kafka, such a group is there
+/// from its first commit, also one of a transaction that was aborted, until its own tombstone.
 ///
 /// `state` is the one that follows from the records: `Empty` without members; of a classic group otherwise `Stable`, as after a start of
 /// its coordinator; of the others `Assigning` or `Reconciling` where the epochs differ, `Stable` otherwise. `epoch` is the generation of a
@@ -58,11 +59,8 @@ pub fn consumer_groups(path: impl AsRef<Path>, options: &TableOptions) -> Result
         table.add_damage(damaged);
         let partition = log.partition().map_or(Value::Null, |partition| Value::Number(partition.into()));
         let mut groups: BTreeMap<String, Group> = BTreeMap::new();
-        let undecided = replay.undecided.keys();
-        for key in replay.commits.keys().chain(undecided) {
-            if let Some(key) = decode_commit_key(key) {
-                groups.entry(key.text("group").to_owned()).or_default();
-            }
+        for name in replay.committed.iter().filter_map(|name| leading_text(name)) {
+            groups.entry(name.into_owned()).or_default();
         }
         for (key, value) in &replay.groups {
             let Some(name) = leading_text(key.get(2..).unwrap_or_default()) else { continue };
@@ -83,26 +81,6 @@ pub fn consumer_groups(path: impl AsRef<Path>, options: &TableOptions) -> Result
     Ok(table)
 }
 
-/// The kind of a group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum GroupKind {
-    Classic,
-    Consumer,
-    Share,
-    Streams,
-}
-
-impl GroupKind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Classic => "classic",
-            Self::Consumer => "consumer",
-            Self::Share => "share",
-            Self::Streams => "streams",
-        }
-    }
-}
-
 #[derive(Debug, Default)]
 struct Group {
     /// The kind, and the offset of the record that says so: the last one counts.
@@ -121,28 +99,18 @@ impl Group {
         self.last_offset = self.last_offset.max(Some(value.offset));
         let (_, key) = read_key(GROUP_COORDINATOR, key).map_err(|wrong| wrong.to_string())?;
         let message = value.decode().map_err(|wrong| wrong.to_string())?;
-        let kind = match value.kind.id {
-            2 => GroupKind::Classic,
-            3 => GroupKind::Consumer,
-            11 => GroupKind::Share,
-            17 => GroupKind::Streams,
-            6 | 12 | 20 => {
-                self.assignment_epoch = Some(message.number("assignmentEpoch"));
-                return Ok(());
+        if let Some(kind) = GroupKind::of_record(value.kind.id) {
+            if self.kind.is_none_or(|(_, offset)| offset < value.offset) {
+                self.kind = Some((kind, value.offset));
+                self.metadata = Some(message.into_owned());
             }
-            5 | 10 | 19 => {
-                self.member(&key).set_metadata(message.into_owned());
-                return Ok(());
-            }
-            8 | 14 | 22 => {
-                self.member(&key).set_assignment(message.into_owned());
-                return Ok(());
-            }
-            _ => return Ok(()),
-        };
-        if self.kind.is_none_or(|(_, offset)| offset < value.offset) {
-            self.kind = Some((kind, value.offset));
-            self.metadata = Some(message.into_owned());
+            return Ok(());
+        }
+        match value.kind.id {
+            6 | 12 | 20 => self.assignment_epoch = Some(message.number("assignmentEpoch")),
+            5 | 10 | 19 => self.member(&key).set_metadata(message.into_owned()),
+            8 | 14 | 22 => self.member(&key).set_assignment(message.into_owned()),
+            _ => {}
         }
         Ok(())
     }

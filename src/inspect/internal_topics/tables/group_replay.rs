@@ -25,6 +25,37 @@ use crate::log::{DamagedRange, Log, OnDamage};
 use crate::record::control::ControlType;
 use crate::record::{BatchHeader, RecordRef};
 
+/// The kind of a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GroupKind {
+    Classic,
+    Consumer,
+    Share,
+    Streams,
+}
+
+impl GroupKind {
+    /// The kind of the group that a record of this type describes; `None` for the other types.
+    pub(super) fn of_record(id: i16) -> Option<Self> {
+        Some(match id {
+            2 => Self::Classic,
+            3 => Self::Consumer,
+            11 => Self::Share,
+            17 => Self::Streams,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Classic => "classic",
+            Self::Consumer => "consumer",
+            Self::Share => "share",
+            Self::Streams => "streams",
+        }
+    }
+}
+
 /// The last value of a key.
 #[derive(Debug, Clone)]
 pub(super) struct LastValue {
@@ -50,6 +81,8 @@ pub(super) struct GroupReplay {
     pub(super) pending: HashMap<i64, HashMap<CommitKey, LastValue>>,
     /// The producers with a pending commit of a key.
     producers: HashMap<CommitKey, HashSet<i64>>,
+    /// The names of groups with a commit, as in its key. A group stays when its commits are gone, until its own tombstone.
+    pub(super) committed: HashSet<Box<[u8]>>,
     /// The records on groups and their members, by the whole key.
     pub(super) groups: HashMap<Box<[u8]>, LastValue>,
     /// Commits of transactions whose outcome damage may have destroyed, with the producer: the last one of each key.
@@ -135,6 +168,9 @@ impl GroupReplay {
             return;
         };
         let value = LastValue { offset: record.offset, kind, bytes: bytes.into() };
+        if let Some(group) = leading_string(commit).filter(|group| !self.committed.contains(*group)) {
+            self.committed.insert(group.into());
+        }
         if producer_id < 0 {
             replace(&mut self.commits, commit, value);
         } else {
@@ -152,7 +188,14 @@ impl GroupReplay {
             return;
         }
         match record.value {
-            None => drop(self.groups.remove(key)),
+            None => {
+                self.groups.remove(key);
+                if let Some(group) =
+                    key.get(2..).filter(|_| GroupKind::of_record(kind.id).is_some()).and_then(leading_string)
+                {
+                    self.committed.remove(group);
+                }
+            }
             Some(bytes) => {
                 let value = LastValue { offset: record.offset, kind, bytes: bytes.into() };
                 replace(&mut self.groups, key, value);
@@ -187,14 +230,16 @@ fn replace(values: &mut HashMap<Box<[u8]>, LastValue>, key: &[u8], value: LastVa
 /// Group, topic and partition in the key of a commit; `None` for other keys, whole or not.
 fn commit_key(key: &[u8]) -> Option<&[u8]> {
     let ([0, 0 | 1], fields) = key.split_first_chunk::<2>()? else { return None };
-    let mut rest = fields;
-    for _ in 0..2 {
-        let (length, text) = rest.split_first_chunk::<2>()?;
-        rest = text.get(usize::try_from(i16::from_be_bytes(*length)).ok()?..)?;
-    }
+    let group = leading_string(fields)?;
+    let topic = leading_string(fields.get(group.len()..)?)?;
     // bytes after the partition are not part of the key
-    let end = fields.len() - rest.get(4..)?.len();
-    fields.get(..end)
+    fields.get(..group.len() + topic.len() + size_of::<i32>())
+}
+
+/// The string at the start of these fields, with its length.
+fn leading_string(fields: &[u8]) -> Option<&[u8]> {
+    let length = i16::from_be_bytes(*fields.first_chunk::<2>()?);
+    fields.get(..2 + usize::try_from(length).ok()?)
 }
 
 fn is_wanted(commit: &[u8], options: &TableOptions) -> bool {
