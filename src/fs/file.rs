@@ -227,6 +227,25 @@ impl FileBytes {
         if buffer.is_empty() { Ok(()) } else { self.file.read_exact_at(position, buffer) }
     }
 
+    /// The first position at or after this one that may have another byte than zero: holes are passed over without being read. At most
+    /// the number of bytes.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`] if the file has become shorter; [`Error::Io`].
+    pub(crate) fn after_hole(&self, position: u64) -> Result<u64> {
+        let fail = |error| Error::io(self.path(), IoAction::Read, error);
+        if let Some(data) = self.file.handle.next_data(position).map_err(fail)? {
+            return Ok(data.min(self.size));
+        }
+        let size = self.file.size_now()?;
+        if size < self.size {
+            let expected = format!("{} bytes", self.size);
+            let file = self.path().to_owned();
+            return Err(Error::LogChanged { file, expected, found: format!("{size} bytes") });
+        }
+        Ok(self.size)
+    }
+
     /// Like [`FileBytes::read`], but returns fewer bytes if the file has become shorter.
     ///
     /// # Errors
@@ -273,6 +292,23 @@ mod tests {
                 assert_eq!(bytes.read(position, length, &mut buffer).unwrap(), expected);
             }
         }
+    }
+
+    #[test]
+    fn holes_are_passed_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("bytes");
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(1 << 40).unwrap();
+        let write = |byte, at| std::os::unix::fs::FileExt::write_all_at(&file, &[byte], at).unwrap();
+        write(1, 3 << 30);
+        let bytes = FileBytes::new(SystemFile::open(&path).unwrap(), None, false).unwrap();
+        let data = bytes.after_hole(0).unwrap();
+        assert!(((3 << 30) - (1 << 20)..=3 << 30).contains(&data), "{data}");
+        assert_eq!(bytes.after_hole(3 << 30).unwrap(), 3 << 30);
+        assert_eq!(bytes.after_hole(4 << 30).unwrap(), 1 << 40);
+        file.set_len(1 << 39).unwrap();
+        assert!(matches!(bytes.after_hole(4 << 30), Err(Error::LogChanged { .. })));
     }
 
     #[test]

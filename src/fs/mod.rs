@@ -101,6 +101,11 @@ trait Handle: Debug + Send + Sync {
     }
     /// Reads at a position, like `pread`: short at the end of the file.
     fn read_at(&self, buffer: &mut [u8], position: u64) -> io::Result<usize>;
+    /// The first position at or after this one that may be outside a hole; `None` if the rest of the file is a hole, or if the
+    /// position is at the end.
+    fn next_data(&self, position: u64) -> io::Result<Option<u64>> {
+        Ok(Some(position))
+    }
     /// Writes at a position, like `pwrite`: may write fewer bytes than given.
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<usize>;
     /// Truncates the file, or extends it by zeros without blocks.

@@ -183,6 +183,16 @@ impl Handle for SystemHandle {
         self.0.read_at(buffer, position)
     }
 
+    fn next_data(&self, position: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(&self.0, rustix::fs::SeekFrom::Data(position)) {
+            Ok(data) => Ok(Some(data)),
+            Err(Errno::NXIO) => Ok(None),
+            // not all file systems know their holes
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some(position)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<usize> {
         self.0.write_at(bytes, position)
     }

@@ -131,7 +131,14 @@ impl LogFile {
         const CHUNK: usize = 128 << 10;
         while position < end {
             self.interrupt().check()?;
-            let wanted = usize::try_from(end - position).unwrap_or(CHUNK).min(CHUNK);
+            // the hole of a file that was only given a size may be much larger than all its data
+            position = self.bytes.after_hole(position)?;
+            if position >= end {
+                break;
+            }
+            // up to the end of a page: in a file in memory, a page of a hole is no longer one after it was read through a mapping
+            let chunk = CHUNK - usize::try_from(position % CHUNK as u64).unwrap_or(0);
+            let wanted = usize::try_from(end - position).unwrap_or(chunk).min(chunk);
             let bytes = self.read(position, wanted)?;
             let (words, rest) = bytes.as_chunks::<64>();
             let any = |bytes: &[u8]| bytes.iter().fold(0, |all, byte| all | byte) != 0;

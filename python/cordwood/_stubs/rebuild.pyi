@@ -49,7 +49,8 @@ class DerivedFile:
         - `expired`: a snapshot without producers that a broker forgets because they were idle
           (`producer.id.expiration.ms`). This is usual.
         - `damaged`: the file is not valid by itself: its size, its checksum or its entries.
-        - `stray`: a snapshot that cannot exist, as of an offset inside a batch or below the first segment.
+        - `stray`: a snapshot that cannot exist, as of an offset inside a batch, below the first segment, or above the
+          end of the log.
         """
     @property
     def old_size(self) -> int | None:

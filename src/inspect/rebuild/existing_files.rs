@@ -1,6 +1,6 @@
 //! The derived files in a directory, compared with those that the `.log` files give.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::{DerivedFile, FileState};
 use crate::error::{Error, Result};
@@ -27,6 +27,8 @@ pub(super) struct ExistingFiles<'a> {
     selected: BTreeSet<i64>,
     /// The offsets of the snapshots in the directory, ascending.
     snapshots: Vec<i64>,
+    /// The offset up to which there may be snapshots.
+    end: i64,
     /// Whether missing snapshots of no producer are not reported: a `LogWriter` writes none, and a broker needs none.
     has_no_snapshots: bool,
 }
@@ -53,7 +55,8 @@ impl<'a> ExistingFiles<'a> {
             .collect();
         snapshots.sort_unstable();
         let has_no_snapshots = snapshots.is_empty() && Checkpoint::read(directory)?.is_some();
-        Ok(Self { log, bases, selected, snapshots, has_no_snapshots })
+        let end = end_of_snapshots(log, snapshots.last().copied())?;
+        Ok(Self { log, bases, selected, snapshots, end, has_no_snapshots })
     }
 
     fn first_base_offset(&self) -> i64 {
@@ -78,7 +81,11 @@ impl<'a> ExistingFiles<'a> {
     pub(super) fn snapshot_offsets(&self) -> Result<Vec<i64>> {
         let end = self.log.segments().last().map_or(Ok(0), |last| last.end_offset())?;
         let offsets: BTreeSet<_> = self.bases.iter().chain(&self.snapshots).copied().chain([end]).collect();
-        Ok(offsets.into_iter().filter(|offset| *offset > self.first_base_offset()).collect())
+        // a snapshot above the end is not as of a state of this log
+        Ok(offsets
+            .into_iter()
+            .filter(|offset| *offset > self.first_base_offset() && *offset <= end)
+            .collect())
     }
 
     /// The producers before the first segment: none, or those of the snapshot as of its base offset.
@@ -87,14 +94,14 @@ impl<'a> ExistingFiles<'a> {
         Ok(snapshot.map_or_else(ProducerStates::default, |snapshot| ProducerStates::from_snapshot(&snapshot)))
     }
 
-    /// The snapshots that are removed because nothing can be in their place: those below the first segment, and a damaged one as of
-    /// its base offset.
+    /// The snapshots that are removed because nothing can be in their place: those below the first segment and above the end of the
+    /// log, and a damaged one as of the base offset of the first segment.
     pub(super) fn unusable_snapshots(&self) -> Result<Vec<DerivedFile>> {
         let mut found = Vec::new();
         let first = self.first_base_offset();
-        for offset in self.snapshots.iter().copied().take_while(|offset| *offset <= first) {
+        for offset in self.snapshots.iter().copied().filter(|offset| *offset <= first || *offset > self.end) {
             let name = name_of(offset);
-            let state = if offset < first { FileState::Stray } else { FileState::Damaged };
+            let state = if offset == first { FileState::Damaged } else { FileState::Stray };
             if !self.is_selected(name) || state == FileState::Damaged && self.snapshot(offset)?.is_some() {
                 continue;
             }
@@ -176,12 +183,9 @@ impl<'a> ExistingFiles<'a> {
         let (Some(old), Ok(new)) = (self.snapshot(offset)?, ProducerSnapshot::decode(contents)) else {
             return Ok(false);
         };
-        let mut old: HashMap<_, _> = old.entries.iter().map(|entry| (entry.producer_id, entry)).collect();
-        let is_known = |entry: &ProducerEntry| match old.remove(&entry.producer_id) {
-            Some(old) => old == entry,
-            None => entry.open_transaction.is_none(),
-        };
-        Ok(new.entries.iter().all(is_known) && old.is_empty())
+        let by_id: HashMap<_, _> = new.entries.iter().map(|entry| (entry.producer_id, entry)).collect();
+        let is_known = |entry: &ProducerEntry| by_id.get(&entry.producer_id) == Some(&entry);
+        Ok(old.entries.iter().all(is_known) && lost_transaction(&old, new.entries.iter()).is_none())
     }
 
     /// The snapshot as of an offset; `None` if there is none, or if it is damaged.
@@ -202,6 +206,27 @@ impl<'a> ExistingFiles<'a> {
             quarantine: None,
         }))
     }
+}
+
+/// The first producer with an open transaction that a snapshot lacks, of those that the log gives. One without an open transaction
+/// may be missing: a broker forgets it when it was idle.
+///
+/// *Source*: `ProducerStateManager.isProducerExpired`.
+pub(crate) fn lost_transaction<'a>(
+    snapshot: &ProducerSnapshot,
+    producers: impl Iterator<Item = &'a ProducerEntry>,
+) -> Option<&'a ProducerEntry> {
+    let known: HashSet<_> = snapshot.entries.iter().map(|entry| entry.producer_id).collect();
+    producers
+        .filter(|entry| entry.open_transaction.is_some() && !known.contains(&entry.producer_id))
+        .min_by_key(|entry| entry.open_transaction)
+}
+
+/// The log end offset, above which there can be no snapshot. If `highest`, the highest one, is above the end that the log had when it
+/// was opened, the present end counts: a broker may have appended records and rolled a segment since.
+pub(crate) fn end_of_snapshots(log: &Log, highest: Option<i64>) -> Result<i64> {
+    let end = log.log_end_offset()?;
+    if highest.is_none_or(|highest| highest <= end) { Ok(end) } else { log.refresh()?.log_end_offset() }
 }
 
 fn name_of(offset: i64) -> SegmentFileName {

@@ -25,7 +25,7 @@ use std::path::Path;
 
 pub use derive::DerivedFiles;
 pub(crate) use derived_log::DerivedLog;
-pub(crate) use existing_files::{is_empty_snapshot, read_snapshot};
+pub(crate) use existing_files::{end_of_snapshots, is_empty_snapshot, lost_transaction, read_snapshot};
 pub(crate) use producer_replay::{FromProducers, ProducerReplay};
 pub use report::{DerivedFile, FileState, IntervalSource, RebuildReport};
 

@@ -4,35 +4,30 @@ use super::finding::Finding;
 use super::rule::{Rule, Severity};
 use super::summary::Summary;
 use crate::log::Log;
+use crate::segment::is_relative;
 
-/// Gaps of a log: those between segments, each by the evidence for compaction next to it; and those within a segment if they are few
-/// and nothing else shows compaction.
+/// Gaps of a log: those between segments; and those within a segment unless the log was compacted for certain.
+///
+/// A gap within a segment is what compaction leaves, and what a batch leaves that was taken out. So it is no evidence that a segment
+/// beside it was not lost. Batches that compaction has rewritten are, and the cleaner's checkpoint.
 pub(super) fn check(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     let mut findings = Vec::new();
     // then gaps are usual, and none is worth a note
     let is_cleaned = log.is_cleaned() || summaries.iter().any(|summary| summary.is_rewritten);
-    let is_compacted = summaries.iter().any(|summary| summary.is_compacted);
     let mut before: Option<(usize, i64)> = None;
     let mut is_compacted_before = false;
     for (number, summary) in summaries.iter().enumerate() {
         let start = summary.first_offset.unwrap_or(summary.base_offset);
         let expected = before.map_or(summary.base_offset, |(_, end)| end);
-        let is_known = !summary.is_damaged_at_start
-            && before
-                .is_none_or(|(number, _)| summaries.get(number).is_some_and(|last| !last.is_damaged_at_end));
+        let last = before.and_then(|(number, _)| summaries.get(number));
+        let is_known = !summary.is_damaged_at_start && last.is_none_or(|last| !last.is_damaged_at_end);
         let is_compacted_here = is_compacted_before || summary.is_compacted;
         if start > expected && is_known && !(is_cleaned && is_compacted_here) {
-            let severity = if is_compacted_here {
-                Severity::Info
-            } else if is_cleaned || is_compacted || before.is_none() {
-                Severity::Warning
-            } else {
-                Severity::Error
-            };
-            findings.push(
-                between(log, before.map(|(number, _)| number), number, expected..start)
-                    .with_severity(severity),
-            );
+            // a segment cannot have so many offsets; those of a log with gaps everywhere may have been given to it
+            let is_leap = is_compacted_here && last.is_some_and(|last| !is_relative(start, last.base_offset));
+            let is_explained = is_cleaned || is_leap || before.is_none();
+            let finding = between(log, before.map(|(number, _)| number), number, expected..start);
+            findings.push(if is_explained { finding.with_severity(Severity::Warning) } else { finding });
         }
         if summary.batches > 0 || summary.is_damaged || before.is_none() {
             before = Some((number, summary.end_offset.max(summary.base_offset)));
@@ -57,28 +52,47 @@ fn between(log: &Log, before: Option<usize>, number: usize, gap: std::ops::Range
     let found = format!("offset {} as the next one", gap.end);
     Finding::new(Rule::OffsetGap, log.path(), path(number), expected, found)
         .offsets(gap.start, Some(gap.end))
-        .because("in a compacted log this is legal; in any other a segment is missing or was cut")
+        .because("compaction leaves such gaps; otherwise a segment is missing or was cut")
 }
 
 /// The number of gaps within segments up to which each is shown.
 const MAX_SHOWN: u64 = 8;
 
+const CUT_OUT: &str = "compaction leaves such gaps; batches that were taken out do too";
+
+/// Gaps within segments: a warning, unless a truncation explains it.
 fn within(log: &Log, summaries: &[Summary]) -> Vec<Finding> {
     let count: u64 = summaries.iter().map(|summary| summary.gap_count).sum();
-    if count > MAX_SHOWN {
-        return Vec::new();
-    }
     let mut findings = Vec::new();
     for (summary, segment) in summaries.iter().zip(log.segments().iter()) {
-        for (start, end, position) in &summary.gaps {
-            let expected = format!("a batch at offset {start}");
-            let found = format!("offset {end}");
+        for gap in &summary.gaps {
+            let expected = format!("a batch at offset {}", gap.start_offset);
+            let found = format!("offset {}", gap.end_offset);
             let finding = Finding::new(Rule::OffsetGap, log.path(), segment.path(), expected, found)
-                .at(*position, *position)
-                .offsets(*start, Some(*end))
-                .with_severity(Severity::Info)
-                .because("compaction and truncation leave such gaps; a batch that was cut out does too");
-            findings.push(finding);
+                .at(gap.position, gap.position)
+                .offsets(gap.start_offset, Some(gap.end_offset));
+            findings.push(if gap.is_truncation {
+                finding.with_severity(Severity::Info).because("a truncation inside a batch leaves such a gap")
+            } else {
+                finding.with_severity(Severity::Warning).because(CUT_OUT)
+            });
+        }
+    }
+    if count <= MAX_SHOWN {
+        return findings;
+    }
+    findings.truncate(1);
+    let missing = summaries.iter().fold(0_u64, |sum, summary| sum.saturating_add(summary.missing_offsets));
+    let has_other = summaries.iter().any(|summary| summary.is_compacted);
+    let end = summaries.iter().rev().find(|summary| summary.gap_count > 0).map(|last| last.end_offset);
+    for first in &mut findings {
+        first.found = format!(
+            "{count} gaps within segments, in which {missing} offsets are missing; this is the first"
+        );
+        first.end_offset = end;
+        if has_other {
+            first.severity = Severity::Warning;
+            first.evidence = vec![CUT_OUT.to_owned()];
         }
     }
     findings

@@ -1,7 +1,7 @@
 //! Leader epochs: those of the segments' batches, in their order, and `leader-epoch-checkpoint`.
 
 use super::finding::Finding;
-use super::rule::Rule;
+use super::rule::{Remedy, Rule};
 use super::summary::{EpochRun, Summary};
 use crate::error::Result;
 use crate::fs::Directory;
@@ -29,7 +29,7 @@ pub(super) fn across_segments(log: &Log, summaries: &[Summary]) -> Vec<Finding> 
             let found = format!("leader epoch {}", wrong.epoch);
             let finding = Finding::new(Rule::DamagedBatch, log.path(), path, limit, found)
                 .at(wrong.position, wrong.end_position)
-                .offsets(wrong.start_offset, Some(wrong.last_start_offset + 1))
+                .offsets(wrong.start_offset, Some(wrong.last_offset + 1))
                 .because("epochs never decrease, also from one segment to the next");
             findings.push(finding);
         }
@@ -55,9 +55,9 @@ pub(super) fn checkpoint(
     let batches = with_epoch().map(|(_, run)| run.batches).sum();
     let path = directory.path_of(LEADER_EPOCH_CHECKPOINT);
     let new = |rule, expected: String, found: String| Finding::new(rule, log.path(), &path, expected, found);
-    let Some(text) = LeaderEpochs::read_text(directory)? else {
-        return Ok((Vec::new(), batches));
-    };
+    let text = LeaderEpochs::read_text(directory)?;
+    let is_file = text.is_some();
+    let text = text.unwrap_or_default();
     let epochs = match LeaderEpochs::parse(&text) {
         Ok(epochs) => epochs,
         Err(wrong) => {
@@ -69,8 +69,9 @@ pub(super) fn checkpoint(
     if epochs.entries().is_empty() {
         if let Some((_, run)) = with_epoch().next() {
             let expected = "the start offset of each leader epoch of the batches".to_owned();
+            let no_epoch = if is_file { "no epoch" } else { "no such file" };
             let found =
-                format!("no epoch, and batches with epoch {} from offset {}", run.epoch, run.start_offset);
+                format!("{no_epoch}, and batches with epoch {} from offset {}", run.epoch, run.start_offset);
             findings.push(new(Rule::LeaderEpochsMissing, expected, found).offsets(run.start_offset, None));
         }
         return Ok((findings, batches));
@@ -91,7 +92,7 @@ pub(super) fn checkpoint(
     let first_start = epochs.entries().first().map_or(0, |(_, start)| *start);
     let mut unprotected = 0;
     for (number, run) in with_epoch() {
-        let found = [run.start_offset, run.last_start_offset].map(|offset| epochs.epoch_at(offset));
+        let found = run.probes().map(|offset| epochs.epoch_at(offset));
         let is_same = |known: Option<i32>| known == Some(run.epoch);
         // batches before the first entry are below an earlier log start offset
         let is_before = run.start_offset < first_start
@@ -111,9 +112,7 @@ pub(super) fn checkpoint(
 /// The first batches of a segment that contradict the file.
 pub(super) fn first_mismatch(log: &Log, summary: &Summary, epochs: &LeaderEpochs) -> Option<Finding> {
     let is_wrong = |run: &&EpochRun| {
-        [run.start_offset, run.last_start_offset]
-            .iter()
-            .any(|offset| run.epoch >= 0 && epochs.epoch_at(*offset) != Some(run.epoch))
+        run.probes().iter().any(|offset| run.epoch >= 0 && epochs.epoch_at(*offset) != Some(run.epoch))
     };
     let file = log.path().join(LEADER_EPOCH_CHECKPOINT);
     let number = log.segments().iter().position(|segment| segment.base_offset() == summary.base_offset);
@@ -128,21 +127,31 @@ fn mismatch(
     epochs: &LeaderEpochs,
     file: &std::path::Path,
 ) -> Finding {
-    let known = epochs.epoch_at(run.start_offset);
+    let is_wrong = |offset: &i64| epochs.epoch_at(*offset) != Some(run.epoch);
+    let offset = run.probes().into_iter().find(is_wrong).unwrap_or(run.start_offset);
+    let known = epochs.epoch_at(offset);
     let of_file = known.map_or_else(|| "no epoch".to_owned(), |epoch| format!("epoch {epoch}"));
-    let offsets = format!("offset {}", run.start_offset);
     if run.batches == 1
         && let Some(segment) = log.segments().get(number)
     {
-        let expected = format!("{of_file}, as leader-epoch-checkpoint has for {offsets}");
+        let expected = format!("{of_file}, as leader-epoch-checkpoint has for offset {offset}");
         let found = format!("epoch {} in the batch", run.epoch);
+        // if the epochs around it show that the file is right, a salvage corrects the batch; otherwise it makes the file again
         return Finding::new(Rule::LeaderEpochMismatch, log.path(), segment.path(), expected, found)
+            .with_remedy(Remedy::Salvage)
             .at(run.position, run.end_position)
-            .offsets(run.start_offset, Some(run.last_start_offset + 1));
+            .offsets(run.start_offset, Some(run.last_offset + 1));
     }
-    let expected = format!("epoch {}, as {} batches from {offsets} on have", run.epoch, run.batches);
-    Finding::new(Rule::LeaderEpochMismatch, log.path(), file, expected, of_file)
-        .offsets(run.start_offset, Some(run.last_start_offset + 1))
+    let expected =
+        format!("epoch {}, as {} batches from offset {} on have", run.epoch, run.batches, run.start_offset);
+    Finding::new(
+        Rule::LeaderEpochMismatch,
+        log.path(),
+        file,
+        expected,
+        format!("{of_file} at offset {offset}"),
+    )
+    .offsets(run.start_offset, Some(run.last_offset + 1))
 }
 
 fn as_words(text: &[u8]) -> std::str::SplitWhitespace<'_> {

@@ -31,6 +31,7 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// The partition's directory, for the advice.
     partition: PathBuf,
+    remedy: Remedy,
 }
 
 impl Finding {
@@ -54,6 +55,7 @@ impl Finding {
             found: found.into(),
             evidence: Vec::new(),
             partition: partition.to_owned(),
+            remedy: rule.remedy(),
         }
     }
 
@@ -79,6 +81,10 @@ impl Finding {
         Self { severity, ..self }
     }
 
+    pub(super) fn with_remedy(self, remedy: Remedy) -> Self {
+        Self { remedy, ..self }
+    }
+
     pub(super) fn because(mut self, evidence: impl Into<String>) -> Self {
         self.evidence.push(evidence.into());
         self
@@ -92,12 +98,30 @@ impl Finding {
     /// What to do: a command, or a sentence; empty if there is nothing to do.
     pub fn advice(&self) -> String {
         let command = |name: &str| format!("cordwood {name} {}", self.partition.display());
-        match self.rule.remedy() {
+        match self.remedy {
             Remedy::Reindex => command("reindex"),
             Remedy::Repair => command("repair"),
+            Remedy::Salvage => command("repair") + " --policy salvage",
             Remedy::Recover => command("recover"),
             Remedy::Manual(sentence) => sentence.to_owned(),
             Remedy::Nothing => String::new(),
+        }
+    }
+}
+
+/// What the findings of a partition say together: a command that mends one of them may refuse the log because of another.
+pub(super) fn agree_on_remedies(findings: &mut [Finding]) {
+    let has = |remedy| findings.iter().any(|finding| finding.remedy == remedy);
+    let is_damaged = has(Remedy::Salvage);
+    let is_unfinished = findings.iter().any(|finding| finding.rule == Rule::ReplacementCommitted);
+    for finding in findings {
+        match finding.remedy {
+            Remedy::Reindex if is_damaged || is_unfinished => {
+                finding.remedy =
+                    Remedy::Manual("repair the log first, which makes the file again where it is needed");
+            }
+            Remedy::Repair | Remedy::Recover if is_damaged => finding.remedy = Remedy::Salvage,
+            _ => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::fs::FileBytes;
 use crate::fs::names::{FileKind, segment_file};
 use crate::segment::Segment;
+use crate::types::Interrupt;
 
 /// An index of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,16 +66,17 @@ pub(super) fn index_file(
         let found = format!("{size} bytes, of which the last {fragment} are no entry");
         findings.push(Finding::new(rule, partition, &path, expected, found).at(size - fragment, size));
     }
+    // one that cannot be opened is a finding already
     let entries = match kind {
-        IndexKind::Offset => segment.offset_index()?.map(|index| index.entries()),
-        IndexKind::Time => segment.time_index()?.map(|index| index.entries()),
+        IndexKind::Offset => segment.offset_index().ok().flatten().map(|index| index.entries()),
+        IndexKind::Time => segment.time_index().ok().flatten().map(|index| index.entries()),
         IndexKind::Transaction => None,
     };
     let Some(entries) = entries else { return Ok(findings) };
     let (end, whole) = (entries * kind.entry_size(), size - fragment);
     if end < whole {
         let bytes = FileBytes::new(directory.open_file(name)?, Some(whole), false)?;
-        let other = first_other_than_zero(&bytes, end, whole)?;
+        let other = first_other_than_zero(&bytes, end, whole, segment.open_files().interrupt)?;
         let is_zero = other.is_none();
         if !segment.is_last() || !is_zero {
             let rule = match kind {
@@ -122,10 +124,20 @@ fn missing(
 }
 
 /// The position of the first byte other than zero.
-fn first_other_than_zero(bytes: &FileBytes, start: u64, end: u64) -> Result<Option<u64>> {
+fn first_other_than_zero(
+    bytes: &FileBytes,
+    start: u64,
+    end: u64,
+    interrupt: Interrupt,
+) -> Result<Option<u64>> {
     const CHUNK: usize = 128 << 10;
     let (mut position, mut buffer) = (start, Vec::new());
-    while position < end {
+    loop {
+        interrupt.check()?;
+        position = bytes.after_hole(position)?;
+        if position >= end {
+            return Ok(None);
+        }
         let wanted = usize::try_from(end - position).unwrap_or(CHUNK).min(CHUNK);
         let read = bytes.read(position, wanted, &mut buffer)?;
         if let Some(at) = read.iter().position(|byte| *byte != 0) {
@@ -133,5 +145,4 @@ fn first_other_than_zero(bytes: &FileBytes, start: u64, end: u64) -> Result<Opti
         }
         position += read.len().max(1) as u64;
     }
-    Ok(None)
 }

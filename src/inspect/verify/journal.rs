@@ -11,10 +11,13 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Map, Value, json};
 
 use super::segment::SegmentReport;
-use super::summary::{EpochRun, Summary};
+use super::summary::{EpochRun, Gap, Summary};
 use crate::error::{Error, Result};
 use crate::fs::{Directory, FileIdentity, WritableFile};
 use crate::segment::{Segment, with_descriptors};
+
+/// The version of the lines: what is noted of a segment, and the rules that it was verified by. Lines of another version are ignored.
+const VERSION: u64 = 2;
 
 /// The maximum size of a journal that is read, bytes.
 const MAX_BYTES: u64 = 1 << 30;
@@ -77,7 +80,8 @@ impl Journal {
             return Ok(None);
         };
         let is_deep_enough = known.get("deep").and_then(Value::as_bool) == Some(true) || !self.is_deep;
-        if !is_deep_enough || known.get("files") != Some(&identities(segment)?) {
+        let is_of_version = known.get("version").and_then(Value::as_u64) == Some(VERSION);
+        if !is_of_version || !is_deep_enough || known.get("files") != Some(&identities(segment)?) {
             return Ok(None);
         }
         Ok(known.get("summary").and_then(decode).filter(|summary| {
@@ -99,6 +103,7 @@ impl Journal {
         // a path that is not UTF-8 cannot be written
         let Some(directory) = partition.to_str() else { return Ok(()) };
         let line = json!({
+            "version": VERSION,
             "directory": directory,
             "base_offset": segment.base_offset(),
             "deep": self.is_deep,
@@ -150,11 +155,14 @@ fn encode(summary: &Summary) -> Value {
             run.epoch,
             run.start_offset,
             run.last_start_offset,
+            run.last_offset,
             run.position,
             run.end_position,
             run.batches
         ])
     });
+    let gaps = summary.gaps.iter();
+    let gaps = gaps.map(|gap| json!([gap.start_offset, gap.end_offset, gap.position, gap.is_truncation]));
     json!({
         "base_offset": summary.base_offset,
         "upper": summary.upper,
@@ -164,8 +172,9 @@ fn encode(summary: &Summary) -> Value {
         "batches": summary.batches,
         "last_position": summary.last_position,
         "batches_at_gaps": summary.batches_at_gaps,
-        "gaps": summary.gaps,
+        "gaps": gaps.collect::<Vec<_>>(),
         "gap_count": summary.gap_count,
+        "missing_offsets": summary.missing_offsets,
         "epochs": runs.collect::<Vec<_>>(),
         "is_rewritten": summary.is_rewritten,
         "is_compacted": summary.is_compacted,
@@ -191,6 +200,7 @@ fn decode(value: &Value) -> Option<Summary> {
     summary.last_position = number("last_position")?;
     summary.batches_at_gaps = number("batches_at_gaps")?;
     summary.gap_count = number("gap_count")?;
+    summary.missing_offsets = number("missing_offsets")?;
     summary.is_rewritten = flag("is_rewritten")?;
     summary.is_compacted = flag("is_compacted")?;
     summary.has_producers = flag("has_producers")?;
@@ -199,7 +209,12 @@ fn decode(value: &Value) -> Option<Summary> {
     summary.largest_timestamp = offset("largest_timestamp")?;
     summary.index_distance = number("index_distance");
     for gap in list("gaps")? {
-        summary.gaps.push((gap.get(0)?.as_i64()?, gap.get(1)?.as_i64()?, gap.get(2)?.as_u64()?));
+        summary.gaps.push(Gap {
+            start_offset: gap.get(0)?.as_i64()?,
+            end_offset: gap.get(1)?.as_i64()?,
+            position: gap.get(2)?.as_u64()?,
+            is_truncation: gap.get(3)?.as_bool()?,
+        });
     }
     for abort in list("aborts")? {
         summary.aborts.push((abort.get(0)?.as_i64()?, abort.get(1)?.as_i64()?));
@@ -209,9 +224,10 @@ fn decode(value: &Value) -> Option<Summary> {
             epoch: i32::try_from(run.get(0)?.as_i64()?).ok()?,
             start_offset: run.get(1)?.as_i64()?,
             last_start_offset: run.get(2)?.as_i64()?,
-            position: run.get(3)?.as_u64()?,
-            end_position: run.get(4)?.as_u64()?,
-            batches: run.get(5)?.as_u64()?,
+            last_offset: run.get(3)?.as_i64()?,
+            position: run.get(4)?.as_u64()?,
+            end_position: run.get(5)?.as_u64()?,
+            batches: run.get(6)?.as_u64()?,
         });
     }
     Some(summary)

@@ -33,11 +33,13 @@ impl fmt::Display for Severity {
 /// What to do about a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Remedy {
-    /// `cordwood reindex`
+    /// `cordwood reindex`: it refuses a log with damage.
     Reindex,
-    /// `cordwood repair`
+    /// `cordwood repair`: it mends all but damage between batches.
     Repair,
-    /// `cordwood recover`
+    /// `cordwood repair --policy salvage`
+    Salvage,
+    /// `cordwood recover`: the files of a writer of this library.
     Recover,
     /// Something that no command does.
     Manual(&'static str),
@@ -62,7 +64,8 @@ macro_rules! rules {
                 match self { $(Self::$name => $code,)+ }
             }
 
-            /// The severity of a finding of this rule. That of an offset gap depends on the evidence for compaction.
+            /// The highest severity of a finding of this rule. That of an offset gap depends on the evidence for compaction, and that of
+            /// a file that is left over on what it says.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }
@@ -81,20 +84,21 @@ macro_rules! rules {
 
 rules! {
     /// A batch whose checksum, length, magic, count, offsets or leader epoch is wrong.
-    DamagedBatch = "damaged_batch", Error, Remedy::Repair,
+    DamagedBatch = "damaged_batch", Error, Remedy::Salvage,
         "after a clean stop: loads it; readers fail here, or skip the rest of the segment. \
          After a crash: cuts the segment here and deletes all segments after it";
     /// A batch in a format that this version does not support.
     UnsupportedBatch = "unsupported_batch", Error, Remedy::Manual("verify it with a newer version of cordwood"),
         "reads it if its version supports the format";
     /// Bytes after the last whole batch of the log.
-    TornTail = "torn_tail", Error, Remedy::Recover,
+    TornTail = "torn_tail", Error, Remedy::Repair,
         "after a clean stop: the log end offset may fall to the base offset of the segment. After a crash: cuts these bytes off";
     /// Zeros after the last batch of the log, as in a preallocated file.
-    ZerosAfterEnd = "zeros_after_end", Info, Remedy::Recover,
+    ZerosAfterEnd = "zeros_after_end", Info, Remedy::Repair,
         "after a clean stop: fails or ignores them. After a crash: cuts them off";
     /// The records of a batch whose checksum is right: their count, lengths, offsets, or compressed bytes are wrong.
-    DamagedRecords = "damaged_records", Error, Remedy::Repair,
+    DamagedRecords = "damaged_records", Error,
+        Remedy::Manual("restore the segment from another replica, or copy the other records with cordwood cat --on-damage skip"),
         "loads it, also after a crash: the checksum is right. Consumers and the cleaner fail at this batch";
     /// The largest timestamp in a batch's header is not that of its records.
     WrongMaxTimestamp = "wrong_max_timestamp", Error,
@@ -150,8 +154,8 @@ rules! {
     /// Bytes after the last entry of a transaction index.
     TransactionIndexFragment = "transaction_index_fragment", Warning, Remedy::Reindex,
         "after a clean stop: ignores them, and appends entries after them that it then cannot read. After a crash: builds the index";
-    /// Index files or snapshots of a segment that does not exist.
-    OrphanFile = "orphan_file", Warning, Remedy::Manual("remove the file"), "deletes it";
+    /// An index file of a segment that does not exist.
+    OrphanFile = "orphan_file", Warning, Remedy::Repair, "deletes it";
 
     /// A producer snapshot that cannot be read.
     SnapshotUnreadable = "snapshot_unreadable", Warning, Remedy::Reindex,
@@ -159,17 +163,21 @@ rules! {
     /// A producer snapshot that does not agree with the batches.
     SnapshotWrong = "snapshot_wrong", Error, Remedy::Reindex,
         "uses it: idempotent producers may fail or write duplicates, and transactions stay open or end at a wrong offset";
+    /// A producer snapshot as of an offset above the log end offset: if it names a record there, records were lost; otherwise it may be
+    /// left over.
+    SnapshotBeyondEnd = "snapshot_beyond_end", Error,
+        Remedy::Manual("restore the records after the log end from another replica"), "deletes it";
     /// No producer snapshot, in a log with producers.
     SnapshotMissing = "snapshot_missing", Warning, Remedy::Reindex,
         "after a clean stop: takes the state of all producers as empty. After a crash: reads the whole log";
     /// A `leader-epoch-checkpoint` that cannot be read.
-    LeaderEpochsUnreadable = "leader_epochs_unreadable", Error, Remedy::Recover,
+    LeaderEpochsUnreadable = "leader_epochs_unreadable", Error, Remedy::Repair,
         "takes the data directory offline, or refuses to start";
     /// A `leader-epoch-checkpoint` without an epoch, where batches have one.
-    LeaderEpochsMissing = "leader_epochs_missing", Warning, Remedy::Recover,
+    LeaderEpochsMissing = "leader_epochs_missing", Warning, Remedy::Repair,
         "uses it as it is: a follower may truncate too much or too little. After a crash: adds the epochs of recovered segments";
     /// A line of `leader-epoch-checkpoint` that no batch can agree with.
-    LeaderEpochsWrong = "leader_epochs_wrong", Warning, Remedy::Recover, "drops the line when it loads the file";
+    LeaderEpochsWrong = "leader_epochs_wrong", Warning, Remedy::Repair, "drops the line when it loads the file";
     /// A batch whose leader epoch is not the one that `leader-epoch-checkpoint` has for its offset.
     LeaderEpochMismatch = "leader_epoch_mismatch", Error, Remedy::Repair,
         "does not compare them: a follower may truncate too much or too little";
@@ -210,10 +218,10 @@ rules! {
     Quarantined = "quarantined", Info, Remedy::Manual("look at the bytes, then remove the directory"), "ignores the directory";
 
     /// A replacement of segments that was committed, but not renamed.
-    ReplacementCommitted = "replacement_committed", Warning, Remedy::Recover,
+    ReplacementCommitted = "replacement_committed", Warning, Remedy::Repair,
         "deletes the segments that it replaces, and renames it";
     /// A replacement of segments that was not committed.
-    ReplacementUncommitted = "replacement_uncommitted", Warning, Remedy::Recover, "deletes the file";
+    ReplacementUncommitted = "replacement_uncommitted", Warning, Remedy::Repair, "deletes the file";
     /// A copy that is not complete.
     UnfinishedCopy = "unfinished_copy", Error,
         Remedy::Manual("run the copy again, which continues it, or remove the directory"),
@@ -223,7 +231,7 @@ rules! {
     /// A file with a name that Kafka does not know.
     ForeignFile = "foreign_file", Info, Remedy::Nothing, "ignores it";
     /// A file with the suffix of a segment and a name that is no offset of 20 digits.
-    ForeignSegmentName = "foreign_segment_name", Error, Remedy::Manual("move the file out of the directory"),
+    ForeignSegmentName = "foreign_segment_name", Error, Remedy::Repair,
         "does not load the log, or takes the file for a segment";
     /// A segment file that is not a regular file.
     NotAFile = "not_a_file", Error, Remedy::Manual("move it out of the directory"),

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::checkpoints::Checkpoints;
+use super::finding::agree_on_remedies;
 use super::journal::{self, Journal};
 use super::partition::PartitionCheck;
 use super::segment::{SegmentCheck, SegmentReport};
 use super::target::{Target, targets};
-use super::work::{Progress, Work};
+use super::work::{Interruption, OF_THREAD, Progress, Source, Work};
 use super::{Finding, Verification, VerifyOptions, files};
 use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, Stage};
@@ -39,6 +40,7 @@ pub fn verify(
     options: &VerifyOptions,
     mut progress: impl FnMut(Progress) -> Result<()>,
 ) -> Result<Verification> {
+    let _interruption = Interruption::by(Source::Caller(options.interrupt));
     let (targets, findings, data_directories) = targets(paths)?;
     let total_bytes = total_bytes(&targets)?;
     let directories: Vec<_> =
@@ -84,8 +86,7 @@ impl Run<'_> {
         data_directories: &[PathBuf],
         progress: &mut dyn FnMut(Progress) -> Result<()>,
     ) -> Result<()> {
-        let log_options =
-            LogOptions { io: self.options.io, interrupt: self.options.interrupt, ..LogOptions::default() };
+        let log_options = LogOptions { io: self.options.io, interrupt: OF_THREAD, ..LogOptions::default() };
         let mut known: HashMap<PathBuf, Option<Arc<Checkpoints>>> = HashMap::new();
         let mut checks = Vec::with_capacity(group.len());
         for target in group {
@@ -176,6 +177,7 @@ impl Run<'_> {
         }
         let mut findings = check.finish(reports, failed, &mut self.result.unprotected)?;
         findings.sort_by(|left, right| key(left).cmp(&key(right)));
+        agree_on_remedies(&mut findings);
         self.result.partitions += 1;
         self.result.findings.extend(findings);
         Ok(())
@@ -201,7 +203,7 @@ impl Run<'_> {
         progress: &mut dyn FnMut(Progress) -> Result<()>,
     ) -> Result<Vec<Verified>> {
         let results: Vec<Mutex<Option<Verified>>> = units.iter().map(|_| Mutex::new(None)).collect();
-        let (next, is_stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (next, is_stopped) = (AtomicUsize::new(0), Arc::new(AtomicBool::new(false)));
         let (done, finished) = mpsc::channel::<()>();
         let threads = self.options.threads.clamp(1, units.len().max(1));
         let interrupted = std::thread::scope(|scope| {
@@ -209,6 +211,7 @@ impl Run<'_> {
                 let done = done.clone();
                 let (next, is_stopped, results) = (&next, &is_stopped, &results);
                 scope.spawn(move || {
+                    let _interruption = Interruption::by(Source::Flag(Arc::clone(is_stopped)));
                     let work = Work::new(&self.bytes, is_stopped);
                     while let Some(((path, segment), result)) = {
                         let number = next.fetch_add(1, Ordering::Relaxed);

@@ -51,6 +51,9 @@ pub(crate) struct SegmentCheck<'a> {
 /// The maximum number of findings of one file: a file made of damage must not exhaust the memory.
 const MAX_FINDINGS: usize = 1000;
 
+/// The maximum size of a `.log`, bytes.
+const MAX_BYTES: u64 = i32::MAX.unsigned_abs() as u64;
+
 /// A timestamp this far after the present time, ms, is in the future: clocks differ.
 const FUTURE_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -78,16 +81,22 @@ impl<'a> SegmentCheck<'a> {
     /// [`Error::Io`](crate::Error::Io), [`Error::LogChanged`](crate::Error::LogChanged),
     /// [`Error::Interrupted`](crate::Error::Interrupted).
     pub(crate) fn run(mut self, work: &Work<'_>) -> Result<SegmentReport> {
+        let is_too_large = self.size()?;
         let mut walk = self.segment.walk(-1, SCAN_READ)?;
         self.open_indexes(walk.bounds.end)?;
-        self.batches(&mut walk, u64::MAX, work)?;
-        self.tail(walk.bounds.end)?;
+        self.batches(&mut walk, MAX_BYTES, work)?;
+        if is_too_large && walk.position < walk.bounds.end {
+            // what follows is not read: no index can refer to it
+            self.summary.is_damaged = true;
+            self.summary.is_damaged_at_end = true;
+        } else {
+            self.tail(walk.bounds.end)?;
+        }
         let end_offset = walk.expected_offset();
         self.summary.end_offset = end_offset;
         self.summary.size = walk.bounds.end;
-        work.add(0);
-        self.indexes(end_offset)?;
-        self.sizes()?;
+        self.indexes(end_offset, work)?;
+        self.values();
         if self.left_out > 0 {
             let found = format!("{} more", self.left_out);
             let expected = format!("at most {MAX_FINDINGS} findings");
@@ -243,7 +252,7 @@ impl<'a> SegmentCheck<'a> {
     }
 
     /// What is compared after the last batch.
-    fn indexes(&mut self, end_offset: i64) -> Result<()> {
+    fn indexes(&mut self, end_offset: i64, work: &Work<'_>) -> Result<()> {
         let is_sealed = !self.segment.is_last();
         if let Some(offsets) = self.offsets.take() {
             let found = offsets.finish(end_offset);
@@ -259,7 +268,7 @@ impl<'a> SegmentCheck<'a> {
         }
         let index = self.segment.transaction_index();
         if let Some(index) = self.or_finding(index)?.flatten() {
-            let found = transaction_entries::check(&index, self.partition, &self.summary);
+            let found = transaction_entries::check(&index, self.partition, &self.summary, work);
             let found = self.or_finding(found)?;
             self.extend(found.unwrap_or_default());
         }
@@ -271,20 +280,21 @@ impl<'a> SegmentCheck<'a> {
         Ok(())
     }
 
-    /// Sizes and timestamps that are possible, but have consequences.
-    fn sizes(&mut self) -> Result<()> {
+    /// The size of the file; whether it is more than positions in an index can have.
+    fn size(&mut self) -> Result<bool> {
         let size = self.segment.file_size()?;
-        if size > u64::from(i32::MAX.unsigned_abs()) {
-            let expected = format!("a file of at most {} bytes", i32::MAX);
-            let finding = Finding::new(
-                Rule::SegmentTooLarge,
-                self.partition,
-                &self.path,
-                expected,
-                format!("{size} bytes"),
-            );
+        let is_too_large = size > MAX_BYTES;
+        if is_too_large {
+            let expected = format!("a file of at most {MAX_BYTES} bytes");
+            let found = format!("{size} bytes");
+            let finding = Finding::new(Rule::SegmentTooLarge, self.partition, &self.path, expected, found);
             self.push(finding);
         }
+        Ok(is_too_large)
+    }
+
+    /// Offsets and timestamps that are possible, but have consequences.
+    fn values(&mut self) {
         let end = self.summary.end_offset;
         if self.summary.batches > 0 && !crate::segment::is_relative(end - 1, self.segment.base_offset()) {
             let expected = format!("offsets up to 2^31 - 1 above {}", self.segment.base_offset());
@@ -308,7 +318,6 @@ impl<'a> SegmentCheck<'a> {
             );
             self.push(finding);
         }
-        Ok(())
     }
 
     fn push(&mut self, finding: Finding) {

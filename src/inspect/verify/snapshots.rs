@@ -1,16 +1,18 @@
 //! Producer snapshots, compared with the states of the producers that the batches of the log give.
 //!
-//! A producer whose batches were all deleted, or that is expired, cannot be compared, nor can anything in a compacted log. Nothing
-//! after damage is compared, because the damage hides batches.
+//! A producer whose batches were all deleted, or that is expired, cannot be compared, nor can anything in a compacted log. A producer
+//! with an open transaction does not expire. Nothing after damage is compared, because the damage hides batches.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use super::finding::Finding;
-use super::rule::Rule;
+use super::rule::{Rule, Severity};
 use super::summary::Summary;
 use crate::error::Result;
 use crate::fs::Directory;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
+use crate::inspect::rebuild::{end_of_snapshots, lost_transaction};
 use crate::log::Log;
 use crate::record::BatchHeader;
 use crate::record::control::EndMarker;
@@ -47,12 +49,15 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
         }
         return Ok(findings);
     }
+    let end = end_of_snapshots(log, names.last_key_value().map(|(offset, _)| *offset))?;
     let mut snapshots: BTreeMap<i64, (String, ProducerSnapshot)> = BTreeMap::new();
     for (offset, name) in names {
         // removed meanwhile
         let Some(bytes) = directory.read_small(&name, MAX_BYTES)? else { continue };
         match ProducerSnapshot::decode(&bytes) {
-            Ok(snapshot) if snapshot.entries.is_empty() => {}
+            Ok(snapshot) if offset > end => {
+                findings.push(beyond_end(log, directory.path_of(&name), offset, end, &snapshot));
+            }
             Ok(snapshot) => {
                 snapshots.insert(offset, (name, snapshot));
             }
@@ -78,6 +83,21 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
         findings = replay.findings;
     }
     Ok(findings)
+}
+
+/// The finding for a snapshot above the end of the log.
+fn beyond_end(log: &Log, path: PathBuf, offset: i64, end: i64, snapshot: &ProducerSnapshot) -> Finding {
+    let expected = format!("a log end offset of at least {offset}, as of which the snapshot is");
+    let found = format!("log end offset {end}");
+    let finding =
+        Finding::new(Rule::SnapshotBeyondEnd, log.path(), path, expected, found).offsets(end, Some(offset));
+    let named =
+        |entry: &ProducerEntry| entry.last_batch().map(|batch| batch.last_offset).max(entry.open_transaction);
+    let lost = snapshot.entries.iter().filter(|entry| named(entry) >= Some(end));
+    match lost.max_by_key(|entry| named(entry)) {
+        Some(entry) => finding.because(format!("it has {}", shown(entry))),
+        None => finding.with_severity(Severity::Warning).because("it names no record that is missing"),
+    }
 }
 
 struct Replay<'a> {
@@ -146,15 +166,22 @@ impl Replay<'_> {
     fn compare_below(&mut self, offset: i64) {
         while let Some(first) = self.snapshots.first_entry().filter(|first| *first.key() < offset) {
             let (offset, (name, snapshot)) = first.remove_entry();
-            for (number, entry) in (0_u64..).zip(&snapshot.entries) {
-                let Some((expected, found)) = self.difference(entry) else { continue };
+            let path = self.log.path().join(&name);
+            let new = |expected, found| {
+                Finding::new(Rule::SnapshotWrong, self.log.path(), &path, expected, found)
+                    .offsets(offset, None)
+            };
+            let wrong = (0_u64..).zip(&snapshot.entries).find_map(|(number, entry)| {
+                let (expected, found) = self.difference(entry)?;
                 let start = 10 + 46 * number;
-                let path = self.log.path().join(&name);
-                let finding = Finding::new(Rule::SnapshotWrong, self.log.path(), path, expected, found);
-                self.findings.push(finding.at(start, start + 46).offsets(offset, None));
-                // one finding a snapshot: the rest of it is rebuilt too
-                break;
-            }
+                Some(new(expected, found).at(start, start + 46))
+            });
+            // one finding a snapshot: the rest of it is rebuilt too
+            self.findings.extend(wrong.or_else(|| {
+                let lost = lost_transaction(&snapshot, self.states.iter())?;
+                let found = format!("no entry of producer {}", lost.producer_id);
+                Some(new(format!("{}, from the batches", shown(lost)), found))
+            }));
         }
     }
 

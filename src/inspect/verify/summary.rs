@@ -1,6 +1,7 @@
 //! What other segments and the small files are compared with: a few numbers of a segment.
 
 use crate::segment::{Batch, DamagedSpan, Preceding};
+use crate::types::distance;
 
 /// Batches in a row that have one leader epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,12 +11,35 @@ pub(crate) struct EpochRun {
     pub(crate) start_offset: i64,
     /// The base offset of the last of them.
     pub(crate) last_start_offset: i64,
+    /// The last offset of the last of them.
+    pub(crate) last_offset: i64,
     /// The position of the first of them.
     pub(crate) position: u64,
     /// The position after the last of them.
     pub(crate) end_position: u64,
     /// Their number.
     pub(crate) batches: u64,
+}
+
+impl EpochRun {
+    /// The offsets whose epoch is compared: the first of them, and both ends of the last batch. So an epoch that begins inside that
+    /// batch is found.
+    pub(super) fn probes(&self) -> [i64; 3] {
+        [self.start_offset, self.last_start_offset, self.last_offset]
+    }
+}
+
+/// Missing offsets between two batches of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gap {
+    /// The first missing offset.
+    pub(crate) start_offset: i64,
+    /// The base offset of the batch after it.
+    pub(crate) end_offset: i64,
+    /// The position of that batch.
+    pub(crate) position: u64,
+    /// Whether a truncation inside a batch may have left it: a leader epoch begins there, or a `LogWriter` had the log open.
+    pub(crate) is_truncation: bool,
 }
 
 /// The numbers of a segment.
@@ -36,9 +60,11 @@ pub(crate) struct Summary {
     pub(super) last_position: u64,
     /// Batches next to missing offsets within the segment: their base offsets may be anywhere in the gap.
     pub(super) batches_at_gaps: u64,
-    /// The first gaps within the segment: the missing offsets, and the position of the batch after them.
-    pub(super) gaps: Vec<(i64, i64, u64)>,
+    /// The first gaps within the segment.
+    pub(super) gaps: Vec<Gap>,
     pub(super) gap_count: u64,
+    /// The offsets that are missing in all gaps within the segment.
+    pub(super) missing_offsets: u64,
     pub(super) epochs: Vec<EpochRun>,
     /// Whether a batch has a trace of compaction itself: records are missing in it, or it has a delete horizon.
     pub(super) is_rewritten: bool,
@@ -77,6 +103,7 @@ impl Summary {
             batches_at_gaps: 0,
             gaps: Vec::new(),
             gap_count: 0,
+            missing_offsets: 0,
             epochs: Vec::new(),
             is_rewritten: false,
             is_compacted: false,
@@ -103,8 +130,15 @@ impl Summary {
         let header = &batch.header;
         if self.batches > 0 && !self.is_damaged_at_end && header.base_offset > self.end_offset {
             self.gap_count += 1;
+            let missing = distance(self.end_offset, header.base_offset);
+            self.missing_offsets = self.missing_offsets.saturating_add(missing);
             if self.gaps.len() < Self::MAX_GAPS {
-                self.gaps.push((self.end_offset, header.base_offset, batch.position));
+                self.gaps.push(Gap {
+                    start_offset: self.end_offset,
+                    end_offset: header.base_offset,
+                    position: batch.position,
+                    is_truncation: !shows_compaction,
+                });
             }
         }
         self.is_rewritten |= header.is_sparse() || header.attributes.has_delete_horizon();
@@ -122,6 +156,7 @@ impl Summary {
         match self.epochs.last_mut() {
             Some(run) if run.epoch == header.leader_epoch => {
                 run.last_start_offset = header.base_offset;
+                run.last_offset = header.last_offset;
                 run.end_position = batch.end();
                 run.batches += 1;
             }
@@ -129,6 +164,7 @@ impl Summary {
                 epoch: header.leader_epoch,
                 start_offset: header.base_offset,
                 last_start_offset: header.base_offset,
+                last_offset: header.last_offset,
                 position: batch.position,
                 end_position: batch.end(),
                 batches: 1,

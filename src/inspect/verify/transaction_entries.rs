@@ -5,6 +5,7 @@ use std::path::Path;
 use super::finding::Finding;
 use super::rule::Rule;
 use super::summary::Summary;
+use super::work::Work;
 use super::wrong_entries::WrongEntries;
 use crate::error::{Error, Result};
 use crate::index::TransactionIndex;
@@ -13,12 +14,18 @@ use crate::index::TransactionIndex;
 ///
 /// The last stable offset in an entry depends on how appends were grouped, so only its range is checked: an append with the marker
 /// may have gone on up to the end of the segment.
-pub(super) fn check(index: &TransactionIndex, partition: &Path, summary: &Summary) -> Result<Vec<Finding>> {
+pub(super) fn check(
+    index: &TransactionIndex,
+    partition: &Path,
+    summary: &Summary,
+    work: &Work<'_>,
+) -> Result<Vec<Finding>> {
     let rule = Rule::TransactionIndexEntryWrong;
     let mut wrong = WrongEntries::new(rule, partition, index.path(), index.entry_size());
     let mut findings = Vec::new();
     let mut previous = -1;
     for (slot, entry) in (0..).zip(index.iter()) {
+        work.check()?;
         let entry = match entry {
             Ok(entry) => entry,
             Err(

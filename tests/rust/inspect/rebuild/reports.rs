@@ -199,7 +199,7 @@ fn the_producers_before_the_first_segment_are_those_of_its_snapshot() {
 }
 
 #[test]
-fn a_snapshot_inside_a_batch_or_below_the_log_is_removed_and_one_between_batches_is_compared() {
+fn a_snapshot_inside_a_batch_or_above_the_end_is_stray_and_one_at_the_end_is_compared() {
     let folder = folder();
     let directory = copied(&case("10-idempotent").dir, &folder);
     let log = cordwood::Log::open(&directory, cordwood::LogOptions::default()).unwrap();
@@ -210,16 +210,17 @@ fn a_snapshot_inside_a_batch_or_below_the_log_is_removed_and_one_between_batches
         fs::write(directory.join(format!("{offset:020}.snapshot")), bytes).unwrap();
     };
     let last = fs::read(directory.join(format!("{end:020}.snapshot"))).unwrap();
-    // above the end, the state is that of the end
     put(end + 10, &last);
     put(1, &ProducerStates::default().encode());
     let states: Vec<_> = compared(&directory, None)
         .files
         .iter()
-        .filter(|file| [1, end + 10].map(|offset| format!("{offset:020}.snapshot")).contains(&name(file)))
+        .filter(|file| {
+            [1, end, end + 10].map(|offset| format!("{offset:020}.snapshot")).contains(&name(file))
+        })
         .map(|file| file.state.code())
         .collect();
-    assert_eq!(states, ["stray", "unchanged"]);
+    assert_eq!(states, ["stray", "unchanged", "stray"]);
 }
 
 #[test]

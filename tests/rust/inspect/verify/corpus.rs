@@ -23,7 +23,7 @@ fn notes(case: &str, partition: &str) -> &'static [Rule] {
         ("14-killed-preallocated-log", _) => &[Rule::ZerosAfterEnd],
         // files that were renamed and not deleted yet
         ("18-far-base", _) => &[Rule::DeletedFile],
-        // offsets that were given to the log
+        // offsets that were given to the log: nothing shows that no segment is missing, so it is a warning
         ("18-leaps", "leaps-3") => &[Rule::OffsetGap],
         // a truncation inside a batch
         ("23-truncated", _) => &[Rule::OffsetGap, Rule::DeletedFile],
@@ -41,7 +41,8 @@ fn intact_partitions_have_no_finding_but_the_documented_notes() {
             let mut rules: Vec<_> = found.findings.iter().map(|finding| finding.rule).collect();
             rules.dedup();
             let is_noted = rules == notes(&partition.case, &partition.name);
-            if !is_noted || found.findings.iter().any(|finding| finding.severity != Severity::Info) {
+            let severity = if partition.case == "18-leaps" { Severity::Warning } else { Severity::Info };
+            if !is_noted || found.findings.iter().any(|finding| finding.severity != severity) {
                 wrong.push(format!("{} {}:{}", partition.case, partition.name, shown(&found.findings)));
             }
         }

@@ -286,6 +286,7 @@ fn in_a_log_with_gaps_only_base_offsets_within_a_gap_are_not_found() {
         .segment(0, spread.clone())
         .segment(40 * 37, [BatchV2::new(40 * 37).records([Rec::at(1)]).build()])
         .write(parent.path(), "gaps-0");
+    std::fs::write(dir.join("leader-epoch-checkpoint"), "0\n1\n0 0\n").unwrap();
     let name = file_name(0, "log");
     let original = std::fs::read(dir.join(&name)).unwrap();
     let (mut flips, mut missed) = (0, BTreeMap::<&str, u64>::new());

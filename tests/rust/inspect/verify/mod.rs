@@ -1,7 +1,12 @@
 //! `verify`: a file for each behaviour.
 
+mod advice;
 mod corpus;
 mod flips;
+mod holes;
+mod leader_epochs;
+mod missing_offsets;
+mod producer_files;
 mod properties;
 mod worked_example;
 

@@ -39,6 +39,7 @@ fn log(parent: &Path, shift: i64, offset: i64) -> PathBuf {
     let dir = PartitionBuilder::new(Indexing::every(1 << 20))
         .segment(BASE, batches(shift))
         .write(parent, "times-0");
+    std::fs::write(dir.join("leader-epoch-checkpoint"), format!("0\n1\n0 {BASE}\n")).unwrap();
     std::fs::write(dir.join(file_name(BASE, "timeindex")), time_entry(BASE, TIMESTAMP, offset)).unwrap();
     dir
 }

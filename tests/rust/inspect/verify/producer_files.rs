@@ -1,0 +1,126 @@
+//! Producer snapshots and transaction indexes that are valid by themselves, and do not agree with the batches.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cordwood::inspect::rebuild::{RebuildOptions, rebuild};
+use cordwood::inspect::verify::{Finding, Rule, Severity};
+use cordwood::state::producers::ProducerSnapshot;
+use cordwood::types::Io;
+
+use super::{options, verified};
+use crate::support::golden;
+use crate::support::partition::file_name;
+use crate::support::reading::{copy, folder};
+
+fn case(parent: &Path, case: &str) -> PathBuf {
+    let partition = golden::intact().into_iter().find(|partition| partition.case == case).unwrap();
+    copy(&partition.dir, parent, &partition.name)
+}
+
+fn with_suffix(dir: &Path, suffix: &str) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == suffix));
+    paths.sort();
+    paths
+}
+
+fn offset_of(path: &Path) -> i64 {
+    path.file_stem().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+fn snapshot(path: &Path) -> ProducerSnapshot {
+    ProducerSnapshot::decode(&fs::read(path).unwrap()).unwrap()
+}
+
+fn findings(dir: &Path) -> Vec<Finding> {
+    verified(dir, &options(Io::Pread)).findings
+}
+
+/// Whether a rebuild finds the same snapshot wrong, and with which state.
+fn state(dir: &Path, path: &Path) -> &'static str {
+    let report = rebuild(dir, &RebuildOptions::default()).unwrap();
+    report.files.iter().find(|file| file.file == path).unwrap().state.code()
+}
+
+#[test]
+fn a_snapshot_without_a_producer_that_has_an_open_transaction_is_wrong() {
+    let parent = folder();
+    let dir = case(parent.path(), "11-transactions");
+    let mut lost = 0;
+    for path in with_suffix(&dir, "snapshot") {
+        let original = fs::read(&path).unwrap();
+        let entries = snapshot(&path).entries;
+        for (number, entry) in entries.iter().enumerate() {
+            let mut rest = entries.clone();
+            rest.remove(number);
+            fs::write(&path, ProducerSnapshot { entries: rest }.encode()).unwrap();
+            let found = findings(&dir);
+            // a broker forgets a producer without an open transaction
+            let Some(first) = entry.open_transaction else {
+                assert_eq!(found, [], "{}", path.display());
+                assert_eq!(state(&dir, &path), "expired");
+                continue;
+            };
+            lost += 1;
+            let [finding] = &found[..] else { panic!("{found:?}") };
+            assert_eq!((finding.rule, finding.severity), (Rule::SnapshotWrong, Severity::Error));
+            assert_eq!(finding.file, path);
+            assert!(
+                finding.expected.contains(&format!("a transaction open from offset {first}")),
+                "{finding}"
+            );
+            assert_eq!(state(&dir, &path), "differs");
+        }
+        fs::write(&path, &original).unwrap();
+    }
+    assert!(lost > 0);
+}
+
+#[test]
+fn empty_snapshots_hide_no_open_transaction() {
+    for name in ["11-transactions", "14-killed-transactions"] {
+        let parent = folder();
+        let dir = case(parent.path(), name);
+        let mut wrong: Vec<PathBuf> = Vec::new();
+        for path in with_suffix(&dir, "snapshot") {
+            if snapshot(&path).entries.iter().any(|entry| entry.open_transaction.is_some()) {
+                wrong.push(path.clone());
+            }
+            fs::write(&path, ProducerSnapshot::default().encode()).unwrap();
+        }
+        let found = findings(&dir);
+        assert!(found.iter().all(|finding| finding.rule == Rule::SnapshotWrong), "{found:?}");
+        let files: Vec<_> = found.iter().map(|finding| finding.file.clone()).collect();
+        assert_eq!(files, wrong, "{name}");
+        assert!(!wrong.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_snapshot_above_the_log_end_shows_that_records_were_lost() {
+    let parent = folder();
+    let dir = case(parent.path(), "11-transactions");
+    let last = offset_of(with_suffix(&dir, "log").last().unwrap());
+    for extension in ["log", "index", "timeindex", "txnindex"] {
+        let _ = fs::remove_file(dir.join(file_name(last, extension)));
+    }
+    let path = with_suffix(&dir, "snapshot").pop().unwrap();
+    assert!(offset_of(&path) > last);
+    let found = findings(&dir);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((finding.rule, finding.severity), (Rule::SnapshotBeyondEnd, Severity::Error));
+    assert_eq!(finding.file, path);
+    assert_eq!((finding.start_offset, finding.end_offset), (Some(last), Some(offset_of(&path))));
+    assert_eq!(state(&dir, &path), "stray");
+
+    // without an entry that names a lost record, it may be left over
+    fs::write(&path, ProducerSnapshot::default().encode()).unwrap();
+    let found = findings(&dir);
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((finding.rule, finding.severity), (Rule::SnapshotBeyondEnd, Severity::Warning));
+    rebuild(&dir, &RebuildOptions { dry_run: false, ..RebuildOptions::default() }).unwrap();
+    fs::remove_dir_all(dir.join("quarantine")).unwrap();
+    assert!(!path.exists());
+    assert_eq!(findings(&dir), []);
+}
