@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::finding::Finding;
 use super::rule::Rule;
+use super::topic_ids::TopicIds;
 use crate::error::Result;
 use crate::fs::{Directory, META_PROPERTIES};
 use crate::log::Log;
@@ -17,6 +18,7 @@ pub(super) struct Checkpoints {
     recovery_points: OffsetCheckpoint,
     log_start_offsets: OffsetCheckpoint,
     high_watermarks: OffsetCheckpoint,
+    topic_ids: TopicIds,
     pub(super) findings: Vec<Finding>,
 }
 
@@ -24,8 +26,8 @@ pub(super) struct Checkpoints {
 const MAX_BYTES: u64 = 64 << 10;
 
 impl Checkpoints {
-    /// Reads the files at `up`: `""` in the data directory itself, `"../"` from a partition. They are read before the segments: a
-    /// running broker writes its offsets after the records.
+    /// Reads the files at `up`: `""` in the data directory itself, `"../"` from a partition, then with the topic ids of all
+    /// partitions. They are read before the segments: a running broker writes its offsets after the records.
     pub(super) fn read(directory: &Directory, up: &str) -> Result<Self> {
         let mut findings = Vec::new();
         let path = if up.is_empty() {
@@ -62,7 +64,11 @@ impl Checkpoints {
             Ok(None) => {}
             Err(error) => findings.push(super::unreadable(path, error)?),
         }
-        Ok(Self { recovery_points, log_start_offsets, high_watermarks, findings })
+        let topic_ids = match directory.parent()?.filter(|_| !up.is_empty()) {
+            Some(data_directory) => TopicIds::read(&data_directory)?,
+            None => TopicIds::default(),
+        };
+        Ok(Self { recovery_points, log_start_offsets, high_watermarks, topic_ids, findings })
     }
 
     /// Compares the partition's lines with its log.
@@ -70,7 +76,7 @@ impl Checkpoints {
         let (Some(topic), Some(partition)) = (log.topic(), log.partition()) else { return Ok(Vec::new()) };
         let end = log.log_end_offset()?;
         let first = log.segments().first().map_or(0, |first| first.base_offset());
-        let mut findings = Vec::new();
+        let mut findings = Vec::from_iter(self.topic_ids.of_partition(directory));
         let checks = [
             (&self.recovery_points, RECOVERY_POINTS, Rule::RecoveryPointBeyondEnd),
             (&self.log_start_offsets, LOG_START_OFFSETS, Rule::LogStartBeyondEnd),

@@ -5,8 +5,8 @@
 //!   run          partitions → segments, verified by some threads
 //!     segment    the batches of one segment (segment::Walk, which decides what is damage); with them, in the same pass:
 //!                  offset_entries   time_entries   transaction_entries   records
-//!     partition  across segments: continuity   epochs   transactions   snapshots
-//!                  beside them:   files   writer_files   checkpoints
+//!     partition  across segments: continuity   epochs   transactions   snapshots   stable_limits
+//!                  beside them:   files   writer_files   checkpoints   topic_ids
 //!   journal      segments that need not be verified again
 //!   rule         the rules: code, severity, what Kafka does, what to do
 //! ```
@@ -33,9 +33,11 @@ mod rule;
 mod run;
 mod segment;
 mod snapshots;
+mod stable_limits;
 mod summary;
 mod target;
 mod time_entries;
+mod topic_ids;
 mod transaction_entries;
 mod transactions;
 mod work;

@@ -201,6 +201,11 @@ rules! {
     PartitionMetadataUnreadable = "partition_metadata_unreadable", Error,
         Remedy::Manual("restore the file from another replica of the partition"),
         "does not load the partition";
+    /// A `partition.metadata` with another topic id than other partitions of the topic have, or with that of another topic.
+    TopicIdMismatch = "topic_id_mismatch", Error,
+        Remedy::Manual("restore partition.metadata from another replica of the partition before a broker starts"),
+        "takes the partition for one of the topic with that id: if the broker has no such replica, renames the directory to -stray and \
+         deletes it later; otherwise refuses to lead or follow it";
     /// A `meta.properties` that cannot be read.
     MetaPropertiesUnreadable = "meta_properties_unreadable", Error,
         Remedy::Manual("write the file again: cluster.id and node.id of the broker"),

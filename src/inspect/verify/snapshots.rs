@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use super::finding::Finding;
 use super::rule::{Rule, Severity};
+use super::stable_limits::StableLimits;
 use super::summary::Summary;
 use crate::error::Result;
 use crate::fs::Directory;
@@ -36,18 +37,10 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
         }
     }
     let has_producers = summaries.iter().any(|summary| summary.has_producers);
-    if names.is_empty() {
-        if has_producers && summaries.len() > 1 {
-            let expected = "a snapshot of the producers, because batches have producer ids";
-            findings.push(Finding::new(
-                Rule::SnapshotMissing,
-                log.path(),
-                log.path(),
-                expected,
-                "no .snapshot",
-            ));
-        }
-        return Ok(findings);
+    if names.is_empty() && has_producers && summaries.len() > 1 {
+        let expected = "a snapshot of the producers, because batches have producer ids";
+        let rule = Rule::SnapshotMissing;
+        findings.push(Finding::new(rule, log.path(), log.path(), expected, "no .snapshot"));
     }
     let end = end_of_snapshots(log, names.last_key_value().map(|(offset, _)| *offset))?;
     let mut snapshots: BTreeMap<i64, (String, ProducerSnapshot)> = BTreeMap::new();
@@ -71,16 +64,19 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
     }
     // compaction removes a producer's batches, and changes the timestamps of others
     let is_compacted = log.is_cleaned() || summaries.iter().any(|summary| summary.is_compacted);
-    if !snapshots.is_empty() && !is_compacted {
+    let is_transactional = summaries.iter().any(|summary| summary.is_transactional);
+    if (!snapshots.is_empty() || is_transactional) && !is_compacted {
         let mut replay = Replay {
             log,
             states: ProducerStates::default(),
             snapshots,
             findings,
             is_whole: summaries.first().is_some_and(|first| first.first_offset == Some(0)),
+            limits: StableLimits::default(),
         };
         replay.run(summaries)?;
         findings = replay.findings;
+        findings.extend(replay.limits.check(log)?);
     }
     Ok(findings)
 }
@@ -108,6 +104,7 @@ struct Replay<'a> {
     findings: Vec<Finding>,
     /// Whether the log has all batches since its offset 0.
     is_whole: bool,
+    limits: StableLimits,
 }
 
 impl Replay<'_> {
@@ -156,7 +153,13 @@ impl Replay<'_> {
         end: u64,
         path: std::path::PathBuf,
     ) -> bool {
-        let Err(malformed) = self.states.append(header, marker) else { return true };
+        let malformed = match self.states.append(header, marker) {
+            Ok(ended) => {
+                ended.into_iter().for_each(|ended| self.limits.add(&ended));
+                return true;
+            }
+            Err(malformed) => malformed,
+        };
         let finding = Finding::malformed(Rule::TransactionsContradict, self.log.path(), path, malformed);
         self.findings.push(finding.at(start, end).offsets(header.base_offset, Some(header.last_offset + 1)));
         false

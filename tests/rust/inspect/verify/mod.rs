@@ -8,6 +8,7 @@ mod leader_epochs;
 mod missing_offsets;
 mod producer_files;
 mod properties;
+mod topic_ids;
 mod worked_example;
 
 use std::path::Path;

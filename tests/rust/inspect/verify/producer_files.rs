@@ -124,3 +124,35 @@ fn a_snapshot_above_the_log_end_shows_that_records_were_lost() {
     assert!(!path.exists());
     assert_eq!(findings(&dir), []);
 }
+
+#[test]
+fn a_last_stable_offset_above_an_open_transaction_is_wrong() {
+    let parent = folder();
+    let dir = case(parent.path(), "11-transactions");
+    let (mut wrong, mut right) = (0, 0);
+    for path in with_suffix(&dir, "txnindex") {
+        let original = fs::read(&path).unwrap();
+        for slot in 0..original.len() / 34 {
+            let at = slot * 34 + 26;
+            let own = i64::from_be_bytes(original[at..at + 8].try_into().unwrap());
+            let last_offset = i64::from_be_bytes(original[at - 8..at].try_into().unwrap());
+            let mut bytes = original.clone();
+            // no offset of the segment is above it
+            bytes[at..at + 8].copy_from_slice(&(last_offset + 1).to_be_bytes());
+            fs::write(&path, &bytes).unwrap();
+            let found = findings(&dir);
+            if own == last_offset + 1 {
+                assert_eq!(found, []);
+                right += 1;
+                continue;
+            }
+            wrong += 1;
+            let [finding] = &found[..] else { panic!("{found:?}") };
+            assert_eq!((finding.rule, &finding.file), (Rule::TransactionIndexEntryWrong, &path), "{finding}");
+            assert_eq!(finding.position, Some(slot as u64 * 34), "{finding}");
+            assert!(finding.expected.starts_with(&format!("a last stable offset up to {own},")), "{finding}");
+        }
+        fs::write(&path, &original).unwrap();
+    }
+    assert!(wrong > 0 && right > 0, "{wrong} {right}");
+}
