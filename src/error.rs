@@ -24,6 +24,8 @@ pub enum NotFound {
     NoDirectory,
     /// A file instead of a directory.
     NoDirectoryButAFile,
+    /// Another directory than the one that was opened.
+    AnotherDirectory,
     /// A directory without a segment.
     NoSegment,
     /// No file.
@@ -35,6 +37,7 @@ impl fmt::Display for NotFound {
         formatter.write_str(match self {
             Self::NoDirectory => "no such directory",
             Self::NoDirectoryButAFile => "a file, not a directory",
+            Self::AnotherDirectory => "another directory than the one that was opened",
             Self::NoSegment => "a directory without a segment (a .log named by 20 digits)",
             Self::NoFile => "no such file",
         })

@@ -83,6 +83,23 @@ impl Directory {
         self.path.join(name)
     }
 
+    /// Fails if the path leads to no directory now, or to another one. One in memory is never replaced.
+    ///
+    /// # Errors
+    /// As [`Directory::open`].
+    pub(crate) fn ensure_in_place(&self, advice: &'static str) -> Result<()> {
+        let Some(descriptor) = self.descriptor() else { return Ok(()) };
+        let fail = |error: rustix::io::Errno| Error::io(&self.path, IoAction::Stat, error);
+        let opened = rustix::fs::fstat(descriptor).map_err(fail)?;
+        let found = match rustix::fs::stat(&self.path) {
+            Ok(now) if (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino) => return Ok(()),
+            Ok(_) => NotFound::AnotherDirectory,
+            Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => NotFound::NoDirectory,
+            Err(error) => return Err(fail(error)),
+        };
+        Err(Error::LogNotFound { path: self.path.clone(), found, advice })
+    }
+
     pub(super) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.folder.descriptor()
     }

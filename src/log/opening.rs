@@ -57,9 +57,14 @@ impl Log {
     /// *Cost*: a listing of the directory, and a system call for each segment that was read.
     ///
     /// # Errors
-    /// As [`Log::open`]; [`Error::LogNotFound`] if every segment is gone.
+    /// As [`Log::open`]; [`Error::LogNotFound`] if every segment is gone, or if the path leads to another directory now: the one that
+    /// was opened was renamed, deleted or replaced.
     pub fn refresh(&self) -> Result<Self> {
         let inner = &*self.inner;
+        // a writer in this process holds its directory, wherever it is
+        if inner.live.strong_count() == 0 {
+            inner.open_files.directory.ensure_in_place("open the log again")?;
+        }
         inner.open_files.mapping.check_for_broker(&inner.open_files.directory);
         Self::load(&inner.open_files, inner.options.clone(), &inner.lookups, Some(self), inner.live.clone())
     }

@@ -149,7 +149,7 @@ class Log:
         files that were read, the same inode, size, modification time and change time.
 
         *Cost*: a listing of the directory, and a system call for each segment that was read. *Errors*:
-        `LogNotFoundError` if all segments are gone.
+        `LogNotFoundError` if all segments are gone, or if the directory was renamed, deleted or replaced by another.
         """
     def locate(self, offset: int) -> Location | None:
         """Find the batch that contains `offset`, or the next batch if `offset` is in a gap; `None` if there is none.

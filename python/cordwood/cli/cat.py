@@ -163,7 +163,13 @@ def cat(  # noqa: C901, PLR0913, PLR0917  (a command's options)
         if is_text:
             text = TextOutput("raw" if raw else written_format, core_zone(zone), out, to_file=to_file)
             if is_following:
-                _follow(text, out, request, lambda: selected(paths, topics, partitions).paths)
+                _follow(
+                    text,
+                    out,
+                    request,
+                    lambda: selected(paths, topics, partitions).paths,
+                    is_alone=selection.is_single,
+                )
                 return
             text.write(scan)
         else:
@@ -193,7 +199,9 @@ def _check_following(target: Output, written_format: Format, *, end_offset: int 
         raise UsageError("--follow has no end: use it without --end-offset and --until")
 
 
-def _follow(text: TextOutput, out: BinaryIO, request: dict[str, Any], select: Callable[[], list[Path]]) -> None:
+def _follow(
+    text: TextOutput, out: BinaryIO, request: dict[str, Any], select: Callable[[], list[Path]], *, is_alone: bool
+) -> None:
     """Write the records of these partitions, and then new ones."""
     said: set[str] = set()
 
@@ -204,17 +212,18 @@ def _follow(text: TextOutput, out: BinaryIO, request: dict[str, Any], select: Ca
                 said.add(paragraph)
                 say(paragraph)
 
-    def created(known: Collection[Path]) -> dict[Path, Follower]:
-        is_new, committed = bool(known), request["isolation_level"] == "read_committed"
-        start = None if is_new else request["start_offset"]
-        return {
-            path: Follower(Log(path), start, committed=committed, is_new=is_new)
-            for path in select()
-            if path not in known
-        }
+    committed = request["isolation_level"] == "read_committed"
 
+    def followers(known: Collection[Path], start: int | None, *, is_new: bool) -> dict[Path, Follower]:
+        paths = [path for path in select() if path not in known]
+        return {path: Follower(Log(path), start, committed=committed, is_new=is_new) for path in paths}
+
+    def created(known: Collection[Path]) -> dict[Path, Follower]:
+        return followers(known, None, is_new=True)
+
+    first = followers((), request["start_offset"], is_new=False)
     with suppress(LimitReached):
-        follow(created(()), text.follower(request, say_once), out, created)
+        follow(first, text.follower(request, say_once), out, created, is_alone=is_alone)
 
 
 def _columns(given: str | None, *, include_control: bool, has_origin: bool) -> list[str]:

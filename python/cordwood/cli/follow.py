@@ -5,7 +5,7 @@ import select
 import struct
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -114,13 +114,16 @@ def follow(
     write: Write,
     out: BinaryIO,
     created: Callable[[Collection[Path]], dict[Path, Follower]],
+    *,
+    is_alone: bool,
 ) -> None:
     """Write new records until the reader of the output closes it, or Ctrl-C.
 
-    *created* returns the partitions that exist and are not among those that it is given.
+    *created* returns the partitions that exist and are not among those that it is given. *is_alone*: a single partition
+    was named by its path; then its end is the error. Otherwise a partition that was deleted is no longer followed, and
+    one that has replaced it is a new one.
     *Errors*: `WithdrawnError`; `NothingFoundError` if no partition is left; those of reading.
     """
-    is_only_one = len(followers) == 1
     while followers:
         # before the logs are read: no change between the two is lost
         with _watching(list(followers)) as watch:
@@ -128,7 +131,7 @@ def follow(
             gone: set[Path] = set()
             new: dict[Path, Follower] = {}
             while not gone and not new:
-                gone = _read(followers, changed, write, is_only_one=is_only_one)
+                gone = _read(followers, changed, write, is_alone=is_alone)
                 if len(changed) == len(followers):
                     new = created(followers.keys())
                     if new:
@@ -139,11 +142,14 @@ def follow(
         followers |= new
         for path in gone:
             del followers[path]
-        is_only_one = is_only_one and not new
+        if not followers:
+            # they may have been replaced
+            with suppress(NothingFoundError):
+                followers |= created(())
     raise NothingFoundError("every partition that was followed was deleted")
 
 
-def _read(followers: dict[Path, Follower], changed: Iterable[Path], write: Write, *, is_only_one: bool) -> set[Path]:
+def _read(followers: dict[Path, Follower], changed: Iterable[Path], write: Write, *, is_alone: bool) -> set[Path]:
     """Write what is new in these logs; return those that were deleted."""
     gone = set()
     for path in changed:
@@ -152,7 +158,7 @@ def _read(followers: dict[Path, Follower], changed: Iterable[Path], write: Write
             if follower.is_first or follower.refresh():
                 follower.read(write)
         except LogNotFoundError as error:
-            if is_only_one:
+            if is_alone:
                 raise
             say(f"no longer followed: {sentence(error)}")
             gone.add(path)

@@ -202,6 +202,46 @@ def test_a_log_that_is_deleted_ends_it(tmp_path: Path, script_environment: dict[
         assert "Traceback" not in error
 
 
+@pytest.mark.parametrize("successor", [None, "another"])
+def test_a_log_whose_directory_is_renamed_or_replaced_ends_it(
+    successor: str | None, tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    path, writer = new_log(tmp_path)
+    writer.close()
+    with following(script_environment, path, "--raw") as process:
+        assert read(process, 3) == ["v0", "v1", "v2"]
+        if successor is not None:
+            new_log(tmp_path, "successor-0", 5)[1].close()
+        with stopped(process):
+            path.rename(path.with_name(f"{path.name}.0123456789abcdef0123456789abcdef-delete"))
+            if successor is not None:
+                (tmp_path / "successor-0").rename(path)
+        code, error = ended(process)
+        assert code == 1
+        found = "no such directory" if successor is None else "another directory than the one that was opened"
+        assert found in error
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_partitions_of_a_data_directory_that_are_replaced_are_followed_from_the_start(
+    count: int, tmp_path: Path, script_environment: dict[str, str]
+) -> None:
+    data = tmp_path / "data"
+    names = [f"t-{number}" for number in range(count)]
+    for name in names:
+        new_log(data, name, 1)[1].close()
+    with following(script_environment, data, "--columns", "partition,offset") as process:
+        assert len(read(process, count)) == count
+        for name in names:
+            new_log(tmp_path / "new", name, 2)[1].close()
+        with stopped(process):
+            for name in names:
+                (data / name).rename(tmp_path / f"old-{name}")
+                (tmp_path / "new" / name).rename(data / name)
+        places = [tuple(json.loads(line).values()) for line in read(process, 2 * count)]
+        assert sorted(places) == [(number, offset) for number in range(count) for offset in range(2)]
+
+
 def test_a_reader_that_stops_ends_it_without_a_new_record(tmp_path: Path, script_environment: dict[str, str]) -> None:
     path, writer = new_log(tmp_path)
     with writer, following(script_environment, path, "--raw") as process:
