@@ -44,7 +44,7 @@ def test_damage_has_exit_code_1_and_a_line_with_the_place() -> None:
     assert line.startswith("error damaged_batch: ")
     assert "00000000000000000285.log at position 2126, offset 302: expected CRC" in line
     assert kafka.startswith("    Kafka: after a clean stop: ")
-    assert advice == f"    do: cordwood repair {DAMAGED}"
+    assert advice == f"    do: cordwood repair {DAMAGED} --policy salvage"
     assert summary.startswith("damaged: 1 error; checked 4 segments")
 
 

@@ -31,7 +31,7 @@ def test_a_finding_says_what_where_and_what_to_do() -> None:
     assert finding.expected.startswith("CRC 0x")
     assert finding.evidence == ["the next whole batch is at position 2296, offset 303"]
     assert "deletes all segments after it" in finding.kafka
-    assert finding.advice == f"cordwood repair {DAMAGED}"
+    assert finding.advice == f"cordwood repair {DAMAGED} --policy salvage"
     assert str(finding).startswith(f"error damaged_batch: {finding.file} at position 2126, offset 302: expected ")
     assert finding == cw.verify(DAMAGED).findings[0]
     assert hash(finding) == hash(cw.verify(DAMAGED).findings[0])
@@ -113,6 +113,22 @@ def test_files_of_other_types_are_findings_and_are_not_opened(tmp_path: Path) ->
     codes = {(finding.code, Path(finding.file).name) for finding in cw.verify(partition).findings}
     assert ("not_a_file", "00000000000000009999.log") in codes
     assert ("not_a_file", index.name) in codes
+
+
+def test_an_index_that_cannot_be_opened_is_reported_once(tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    shutil.copytree(PLAIN, partition)
+    for suffix in ("index", "timeindex"):
+        index = partition / f"00000000000000000400.{suffix}"
+        index.rename(tmp_path / suffix)
+        index.symlink_to(tmp_path / suffix)
+    codes = sorted((finding.code, Path(finding.file).suffix) for finding in cw.verify(partition).findings)
+    assert codes == [
+        ("not_a_file", ".index"),
+        ("not_a_file", ".timeindex"),
+        ("unreadable", ".index"),
+        ("unreadable", ".timeindex"),
+    ]
 
 
 def test_nothing_is_written_and_no_file_is_created(tmp_path: Path) -> None:
