@@ -55,6 +55,13 @@ pub(super) fn index_file(
     let (Some(name), Some(identity)) = (name, identity) else {
         return Ok(missing(segment, kind, partition, summary));
     };
+    let opened = match kind {
+        IndexKind::Offset => segment.offset_index().map(|index| index.map(|index| index.entries())),
+        IndexKind::Time => segment.time_index().map(|index| index.map(|index| index.entries())),
+        IndexKind::Transaction => segment.transaction_index().map(|_| None),
+    };
+    // one that cannot be opened is a finding already
+    let Ok(entries) = opened else { return Ok(Vec::new()) };
     let path = directory.path_of(name);
     let mut findings = Vec::new();
     let size = identity.size;
@@ -66,12 +73,6 @@ pub(super) fn index_file(
         let found = format!("{size} bytes, of which the last {fragment} are no entry");
         findings.push(Finding::new(rule, partition, &path, expected, found).at(size - fragment, size));
     }
-    // one that cannot be opened is a finding already
-    let entries = match kind {
-        IndexKind::Offset => segment.offset_index().ok().flatten().map(|index| index.entries()),
-        IndexKind::Time => segment.time_index().ok().flatten().map(|index| index.entries()),
-        IndexKind::Transaction => None,
-    };
     let Some(entries) = entries else { return Ok(findings) };
     let (end, whole) = (entries * kind.entry_size(), size - fragment);
     if end < whole {
