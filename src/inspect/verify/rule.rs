@@ -64,8 +64,8 @@ macro_rules! rules {
                 match self { $(Self::$name => $code,)+ }
             }
 
-            /// The highest severity of a finding of this rule. That of an offset gap depends on the evidence for compaction, and that of
-            /// a file that is left over on what it says.
+            /// The usual severity of a finding of this rule. That of an offset gap depends on the evidence for compaction, and that of
+            /// a snapshot above the end, or of a replacement of segments, on what it says.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$name => Severity::$severity,)+ }
             }

@@ -65,13 +65,17 @@ pub(super) fn check(log: &Log, directory: &Directory, summaries: &[Summary]) -> 
     // compaction removes a producer's batches, and changes the timestamps of others
     let is_compacted = log.is_cleaned() || summaries.iter().any(|summary| summary.is_compacted);
     let is_transactional = summaries.iter().any(|summary| summary.is_transactional);
-    if (!snapshots.is_empty() || is_transactional) && !is_compacted {
+    if is_compacted {
+        snapshots.clear();
+    }
+    if !snapshots.is_empty() || is_transactional {
         let mut replay = Replay {
             log,
             states: ProducerStates::default(),
             snapshots,
             findings,
             is_whole: summaries.first().is_some_and(|first| first.first_offset == Some(0)),
+            is_compacted,
             limits: StableLimits::default(),
         };
         replay.run(summaries)?;
@@ -104,6 +108,7 @@ struct Replay<'a> {
     findings: Vec<Finding>,
     /// Whether the log has all batches since its offset 0.
     is_whole: bool,
+    is_compacted: bool,
     limits: StableLimits,
 }
 
@@ -155,11 +160,16 @@ impl Replay<'_> {
     ) -> bool {
         let malformed = match self.states.append(header, marker) {
             Ok(ended) => {
-                ended.into_iter().for_each(|ended| self.limits.add(&ended));
+                if let Some(ended) = &ended {
+                    self.limits.add(ended);
+                }
                 return true;
             }
             Err(malformed) => malformed,
         };
+        if self.is_compacted {
+            return false;
+        }
         let finding = Finding::malformed(Rule::TransactionsContradict, self.log.path(), path, malformed);
         self.findings.push(finding.at(start, end).offsets(header.base_offset, Some(header.last_offset + 1)));
         false

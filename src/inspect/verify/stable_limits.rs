@@ -15,7 +15,8 @@ const MAX_ABORTED: usize = 1 << 20;
 /// The highest last stable offset that the entry of an aborted transaction may have.
 ///
 /// Which offset it has depends on how appends were grouped. But a transaction of another producer that began before the marker, and was
-/// open at it, is not stable: the last stable offset is at most its first offset.
+/// open at it, is not stable: the last stable offset is at most its first offset. That holds in a compacted log too: the first batches
+/// of a transaction may be gone, but not its marker while a batch is left.
 #[derive(Debug, Default)]
 pub(super) struct StableLimits {
     /// By producer and offset of the ABORT marker.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use cordwood::error::NotFound;
 use cordwood::log::{OnDamage, Ranges};
 use cordwood::types::Io;
 use cordwood::writer::{LogWriter, WriterOptions};
@@ -442,4 +443,29 @@ fn a_segment_rewritten_in_place_is_followed_if_its_time_is_restored() {
         assert_ne!(old, new);
         assert_eq!(results_of(&log.refresh().unwrap()).unwrap(), new, "segment {base}");
     }
+}
+
+#[test]
+fn a_directory_that_was_renamed_or_replaced_is_not_refreshed() {
+    let parent = folder();
+    let dir = parent.path().join("t-0");
+    fs::create_dir(&dir).unwrap();
+    put_segment(&dir, 0, &plain(0, 5, "old"));
+    let log = open(&dir, Io::Pread);
+    let found = || match log.refresh().unwrap_err() {
+        Error::LogNotFound { path, found, .. } => {
+            assert_eq!(path, dir);
+            found
+        }
+        error => panic!("{error}"),
+    };
+    let elsewhere = parent.path().join("t-0.0123456789abcdef0123456789abcdef-delete");
+    fs::rename(&dir, &elsewhere).unwrap();
+    assert_eq!(found(), NotFound::NoDirectory);
+    fs::create_dir(&dir).unwrap();
+    put_segment(&dir, 0, &plain(0, 5, "new"));
+    assert_eq!(found(), NotFound::AnotherDirectory);
+    fs::remove_dir_all(&dir).unwrap();
+    fs::rename(&elsewhere, &dir).unwrap();
+    assert_eq!(log.refresh().unwrap().log_end_offset().unwrap(), 5);
 }
