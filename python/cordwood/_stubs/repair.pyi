@@ -19,7 +19,9 @@ def repair(
       damage of a `.log` is an error.
     - `"salvage"` takes damaged bytes out and keeps every intact batch with its offsets, so that offsets are missing
       where the damage was. A batch whose offset, length, leader epoch or magic is wrong, which no checksum covers, is
-      corrected if its checksum and its neighbours determine the value; it is never guessed.
+      corrected if its checksum and its neighbours determine the value; it is never guessed. An offset and a leader
+      epoch are corrected only if one bit differs. A batch that a disk wrote to a wrong place of its `.log` is put
+      where its offsets are missing; a copy of another batch is taken out.
     - `"kafka"` cuts the log at the first damage and removes everything after it, as a broker does.
 
     All of them rebuild indexes and leader epochs that do not match the batches, remove what an interrupted compaction,

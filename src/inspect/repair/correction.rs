@@ -8,12 +8,14 @@
 //! A field is corrected only if its value is determined:
 //!
 //! - length and magic by the checksum, which matches the bytes up to the next batch, and no other number of them;
-//! - the base offset by the neighbours, if the batch has exactly as many offsets as are missing between them;
-//! - the leader epoch by the neighbours, if both have the same.
+//! - the base offset by the neighbours, if the batch has exactly as many offsets as are missing between them, and one bit differs;
+//! - the leader epoch by the neighbours, if both have the same, and one bit differs.
+//!
+//! A batch with another base offset than expected is not always one with a wrong base offset: a disk may have written it to a wrong
+//! place. [`super::places`] has those.
 
 use super::survey::Damaged;
-use crate::error::Malformed;
-use crate::record::{BatchHeader, LOG_OVERHEAD, PREFIX};
+use crate::record::{BatchHeader, LOG_OVERHEAD, PREFIX, V2_HEADER};
 
 /// The bytes of a v2 header outside the checksum, without the checksum itself.
 pub(super) const PREFIX_BYTES: usize = PREFIX;
@@ -22,7 +24,6 @@ pub(super) const PREFIX_BYTES: usize = PREFIX;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Correction {
     pub(super) prefix: [u8; PREFIX_BYTES],
-    pub(super) header: BatchHeader,
     /// The fields, their old and new values, and the evidence.
     pub(super) description: String,
 }
@@ -50,7 +51,7 @@ impl Neighbours {
         }
     }
 
-    fn fits(&self, header: &BatchHeader) -> bool {
+    pub(super) fn fits(&self, header: &BatchHeader) -> bool {
         header.base_offset >= self.expected && self.next_offset.is_none_or(|next| header.last_offset < next)
     }
 
@@ -65,25 +66,24 @@ impl Neighbours {
     }
 }
 
-/// The correction of a damaged range that is one batch; `None` if it is not, or if a field is not determined.
-pub(super) fn correct(bytes: &[u8], neighbours: &Neighbours) -> Option<Correction> {
+/// The correction of a damaged range that is one batch, whose base offset is left as it is; `None` if the range is not one batch, or
+/// if a field is not determined.
+pub(super) fn in_place(bytes: &[u8], neighbours: &Neighbours) -> Option<Correction> {
     let found_magic = *bytes.get(PREFIX - 1)?;
     [2, 1, 0].into_iter().find_map(|magic| {
         // the checksum of the old formats covers the magic
-        (magic == 2 || magic == found_magic).then(|| correct_as(magic, bytes, neighbours))?
+        (magic == 2 || magic == found_magic).then(|| in_place_as(magic, bytes, neighbours))?
     })
 }
 
-fn correct_as(magic: u8, bytes: &[u8], neighbours: &Neighbours) -> Option<Correction> {
+fn in_place_as(magic: u8, bytes: &[u8], neighbours: &Neighbours) -> Option<Correction> {
     let found: [u8; PREFIX_BYTES] = *bytes.first_chunk()?;
     let mut whole = bytes.to_vec();
     let length = i32::try_from(bytes.len().checked_sub(LOG_OVERHEAD)?).ok()?;
     write(&mut whole, 8, &length.to_be_bytes());
     write(&mut whole, PREFIX - 1, &[magic]);
     let mut evidence = Vec::new();
-    if !is_valid(&whole) {
-        return None;
-    }
+    valid_at_start(&whole).filter(|header| header.size as usize == whole.len())?;
     if whole.get(8..LOG_OVERHEAD) != found.get(8..LOG_OVERHEAD) {
         let old = i32::from_be_bytes(*found.get(8..)?.first_chunk()?);
         evidence.push(format!(
@@ -97,46 +97,140 @@ fn correct_as(magic: u8, bytes: &[u8], neighbours: &Neighbours) -> Option<Correc
         let epoch = i32::from_be_bytes(*found.get(LOG_OVERHEAD..)?.first_chunk()?);
         if !neighbours.allows_epoch(epoch) {
             let both = neighbours.epoch_before;
-            if both < 0 || both != neighbours.next_epoch {
+            if both < 0 || both != neighbours.next_epoch || (epoch ^ both).count_ones() != 1 {
                 return None;
             }
             write(&mut whole, LOG_OVERHEAD, &both.to_be_bytes());
-            evidence.push(format!("leader epoch {epoch} is {both}, as before and after it"));
+            evidence.push(format!("leader epoch {epoch} is {both}, as before and after it: one bit differs"));
         }
     }
-    let mut header = resolved(&whole).filter(|header| neighbours.fits(header));
-    if header.is_none() {
-        let old = i64::from_be_bytes(*found.first_chunk()?);
-        // the old formats have the last offset there
-        let new = if magic == 2 { neighbours.expected } else { neighbours.next_offset? - 1 };
-        write(&mut whole, 0, &new.to_be_bytes());
-        let filling = resolved(&whole).filter(|header| neighbours.is_filled_by(header))?;
-        evidence.push(format!(
-            "offset {old} is {new}: the batch has exactly the offsets {} to {}, which are missing between its neighbours",
-            filling.base_offset, filling.last_offset
-        ));
-        header = Some(filling);
-    }
-    let header = header?;
+    resolved(&whole).filter(|header| neighbours.fits(header))?;
     let prefix = *whole.first_chunk()?;
-    (prefix != found).then(|| Correction { prefix, header, description: evidence.join("; ") })
+    (prefix != found).then(|| Correction { prefix, description: evidence.join("; ") })
 }
 
-/// The whole batches into which a range divides by their own lengths, each with a valid checksum, and their positions in it; none if
-/// bytes are left.
-pub(super) fn batches_in(bytes: &[u8]) -> Vec<(usize, BatchHeader)> {
+/// The correction of a batch of which nothing but the base offset is wrong, and that has exactly the missing offsets. The stored value
+/// must differ from the right one in one bit: any other batch is a whole one of another place.
+pub(super) fn renumbered(bytes: &[u8], neighbours: &Neighbours) -> Option<Correction> {
+    let mut whole = bytes.to_vec();
+    let magic = *bytes.get(PREFIX - 1)?;
+    let old = i64::from_be_bytes(*bytes.first_chunk()?);
+    // the old formats have the last offset there
+    let new = if magic == 2 { neighbours.expected } else { neighbours.next_offset? - 1 };
+    if (old ^ new).count_ones() != 1 {
+        return None;
+    }
+    write(&mut whole, 0, &new.to_be_bytes());
+    let filling = resolved(&whole)
+        .filter(|header| neighbours.is_filled_by(header) && neighbours.allows_epoch(header.leader_epoch))?;
+    let description = format!(
+        "offset {old} is {new}: one bit differs, and the batch has exactly the offsets {} to {}, which are missing between its \
+         neighbours",
+        filling.base_offset, filling.last_offset
+    );
+    Some(Correction { prefix: *whole.first_chunk()?, description })
+}
+
+/// A batch in damaged bytes, whole by its own length and its checksum.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WholeBatch {
+    /// The position in the range.
+    pub(super) at: usize,
+    pub(super) size: usize,
+    /// The number of its offsets.
+    pub(super) span: i64,
+    /// Its header; `None` if the offsets or the epoch are impossible by themselves.
+    pub(super) header: Option<BatchHeader>,
+    pub(super) sequences: Sequences,
+}
+
+/// The producer of a batch, and the sequences of its records.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sequences {
+    pub(super) producer_id: i64,
+    producer_epoch: i16,
+    first: i32,
+    last: i32,
+}
+
+impl Sequences {
+    /// `None` if the batch has no sequences.
+    pub(super) fn of(header: &BatchHeader) -> Option<Self> {
+        (header.producer_id >= 0 && header.base_sequence >= 0).then(|| Self::new(header))
+    }
+
+    fn new(header: &BatchHeader) -> Self {
+        Self {
+            producer_id: header.producer_id,
+            producer_epoch: header.producer_epoch,
+            first: header.base_sequence,
+            last: header.last_sequence(),
+        }
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        self.producer_id < 0 || self.first < 0
+    }
+
+    /// Whether a later batch of the same producer is the next one.
+    pub(super) fn is_continued_by(&self, next: &Self) -> bool {
+        if self.producer_epoch == next.producer_epoch {
+            self.last.checked_add(1).unwrap_or(0) == next.first
+        } else {
+            self.producer_epoch < next.producer_epoch && next.first == 0
+        }
+    }
+}
+
+/// The whole batches of a range: it is divided by their lengths, also by those of batches whose checksum does not match. Bytes that are
+/// no header are skipped if whole batches follow up to the end of the range: a batch inside a value does not end there.
+pub(super) fn batches_in(bytes: &[u8]) -> Vec<WholeBatch> {
     let (mut found, mut at) = (Vec::new(), 0);
-    while at < bytes.len() {
-        let rest = bytes.get(at..).unwrap_or_default();
-        let Ok(header) = BatchHeader::parse(rest, rest.len() as u64) else { return Vec::new() };
-        let size = usize::try_from(header.size).unwrap_or(usize::MAX);
-        let Some(whole) = rest.get(..size).filter(|whole| is_valid(whole)) else { return Vec::new() };
-        // a wrapper whose offsets cannot be found has no place
-        let Some(header) = resolved(whole) else { return Vec::new() };
-        found.push((at, header));
+    let mut work_left = bytes.len().saturating_mul(4);
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        let parsed = possible_at_start(rest);
+        let Some((header, whole)) =
+            parsed.and_then(|header| Some((header, rest.get(..header.size as usize)?)))
+        else {
+            match next_leading_to_end(bytes, at, &mut work_left) {
+                Some(next) => at = next,
+                None => break,
+            }
+            continue;
+        };
+        let size = whole.len();
+        if header.ensure_valid(whole).is_ok() {
+            let own = resolved(whole);
+            // a wrapper whose offsets cannot be found has no place
+            if own.is_some() || !header.is_wrapper() {
+                let placed = own.unwrap_or(header);
+                let span = placed.last_offset - placed.base_offset + 1;
+                found.push(WholeBatch { at, size, span, header: own, sequences: Sequences::new(&header) });
+            }
+        }
         at += size;
     }
     found
+}
+
+/// The first position after `from` at which whole batches begin that lead to the end of the bytes. `work_left`: the number of bytes
+/// whose checksums may be computed.
+fn next_leading_to_end(bytes: &[u8], from: usize, work_left: &mut usize) -> Option<usize> {
+    let mut at = from + 1;
+    while bytes.len().saturating_sub(at) >= V2_HEADER {
+        let mut end = at;
+        while let Some(rest) = bytes.get(end..).filter(|rest| rest.get(PREFIX - 1) == Some(&2)) {
+            let Some(header) = possible_at_start(rest) else { break };
+            *work_left = work_left.checked_sub(header.size as usize)?;
+            let Some(header) = valid_at_start(rest) else { break };
+            end += header.size as usize;
+        }
+        if end == bytes.len() {
+            return Some(at);
+        }
+        at = end.max(at + 1);
+    }
+    None
 }
 
 fn resolved(bytes: &[u8]) -> Option<BatchHeader> {
@@ -145,16 +239,21 @@ fn resolved(bytes: &[u8]) -> Option<BatchHeader> {
     Some(header)
 }
 
-/// Whether the bytes are one batch with a valid checksum, whatever its offsets and its leader epoch.
-fn is_valid(bytes: &[u8]) -> bool {
-    let mut checked = bytes.to_vec();
-    // offsets and epochs that are impossible by themselves do not matter here
-    write(&mut checked, 0, &0_i64.to_be_bytes());
-    if checked.get(PREFIX - 1) == Some(&2) {
-        write(&mut checked, LOG_OVERHEAD, &0_i32.to_be_bytes());
+/// The header at the start of some bytes, with the offsets and the leader epoch set to 0: no checksum covers them.
+fn possible_at_start(bytes: &[u8]) -> Option<BatchHeader> {
+    let mut start = bytes.get(..V2_HEADER).unwrap_or(bytes).to_vec();
+    write(&mut start, 0, &0_i64.to_be_bytes());
+    if start.get(PREFIX - 1) == Some(&2) {
+        write(&mut start, LOG_OVERHEAD, &0_i32.to_be_bytes());
     }
-    let header: Result<BatchHeader, Malformed> = BatchHeader::parse(&checked, checked.len() as u64);
-    header.is_ok_and(|header| header.size as usize == checked.len() && header.ensure_valid(&checked).is_ok())
+    BatchHeader::parse(&start, bytes.len() as u64).ok()
+}
+
+/// [`possible_at_start`] of a batch whose checksum matches.
+fn valid_at_start(bytes: &[u8]) -> Option<BatchHeader> {
+    let header = possible_at_start(bytes)?;
+    let whole = bytes.get(..header.size as usize)?;
+    header.ensure_valid(whole).is_ok().then_some(header)
 }
 
 fn write(bytes: &mut [u8], at: usize, field: &[u8]) {

@@ -22,9 +22,11 @@ mod derived;
 mod epochs;
 mod index_check;
 mod leftovers;
+mod places;
 mod plan;
 mod producer_files;
 mod repair_plan;
+mod salvage;
 mod survey;
 
 use std::path::Path;

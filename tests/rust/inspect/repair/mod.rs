@@ -2,6 +2,7 @@
 
 mod corpus;
 mod crashes;
+mod displaced;
 mod mutations;
 mod rules;
 mod transactions;
@@ -11,7 +12,7 @@ use std::path::Path;
 
 use cordwood::fs::names::{FileKind, SegmentFileName, Stage};
 use cordwood::inspect::repair::{
-    RepairActionKind, RepairOptions, RepairPlan, RepairPolicy, plan_repair, repair,
+    RepairAction, RepairActionKind, RepairOptions, RepairPlan, RepairPolicy, plan_repair, repair,
 };
 use cordwood::log::{Log, LogOptions, OnDamage};
 use cordwood::{Error, LogConfig};
@@ -155,7 +156,9 @@ fn assert_conserved(before: &Files, after: &Files, plan: &RepairPlan) {
         rest.extend(&bytes[at.min(bytes.len())..]);
         let kinds: Vec<_> = actions.iter().map(|action| action.kind).collect();
         if kinds.contains(&RepairActionKind::MoveBatch) {
-            assert_eq!(after[name].len(), bytes.len(), "{name}");
+            let is_moved = |action: &&&RepairAction| action.kind == RepairActionKind::MoveBatch;
+            let moved: u64 = actions.iter().filter(is_moved).map(|action| action.size()).sum();
+            assert_eq!(after[name].len(), rest.len() + moved as usize, "{name}");
         } else if is_live_log(name)
             && !kinds.contains(&RepairActionKind::RemoveFile)
             && after.contains_key(name)

@@ -10,11 +10,36 @@ use crate::support::{fixed_seed, golden};
 /// A change of a `.log`.
 #[derive(Debug, Clone)]
 enum Mutation {
-    Flip { place: u16, bit: u8 },
-    Fill { place: u16, length: u16, byte: u8 },
-    Remove { place: u16, length: u16 },
-    Insert { place: u16, bytes: Vec<u8> },
-    Truncate { place: u16 },
+    Flip {
+        place: u16,
+        bit: u8,
+    },
+    Fill {
+        place: u16,
+        length: u16,
+        byte: u8,
+    },
+    Remove {
+        place: u16,
+        length: u16,
+    },
+    Insert {
+        place: u16,
+        bytes: Vec<u8>,
+    },
+    Truncate {
+        place: u16,
+    },
+    /// A write went to a wrong place: batch `to` becomes a copy of batch `from`.
+    Copy {
+        from: u16,
+        to: u16,
+    },
+    /// Two batches change places.
+    Swap {
+        first: u16,
+        second: u16,
+    },
 }
 
 fn mutation() -> impl Strategy<Value = Mutation> {
@@ -24,7 +49,33 @@ fn mutation() -> impl Strategy<Value = Mutation> {
         1 => (any::<u16>(), 1_u16..3000).prop_map(|(place, length)| Mutation::Remove { place, length }),
         1 => (any::<u16>(), prop::collection::vec(any::<u8>(), 1..300)).prop_map(|(place, bytes)| Mutation::Insert { place, bytes }),
         1 => any::<u16>().prop_map(|place| Mutation::Truncate { place }),
+        2 => displacement(),
     ]
+}
+
+fn displacement() -> impl Strategy<Value = Mutation> {
+    prop_oneof![
+        (any::<u16>(), any::<u16>()).prop_map(|(from, to)| Mutation::Copy { from, to }),
+        (any::<u16>(), any::<u16>()).prop_map(|(first, second)| Mutation::Swap { first, second }),
+    ]
+}
+
+/// The batches at the start of a `.log`, by their lengths, and the bytes after them.
+fn divided(mut bytes: &[u8]) -> (Vec<Vec<u8>>, Vec<u8>) {
+    let mut found = Vec::new();
+    while let Some(length) = bytes.get(8..12) {
+        let size = i32::from_be_bytes(length.try_into().unwrap()).saturating_add(12);
+        let Some((batch, rest)) = usize::try_from(size)
+            .ok()
+            .filter(|size| *size >= 26)
+            .and_then(|size| bytes.split_at_checked(size))
+        else {
+            break;
+        };
+        found.push(batch.to_vec());
+        bytes = rest;
+    }
+    (found, bytes.to_vec())
 }
 
 fn apply(bytes: &mut Vec<u8>, mutation: &Mutation) {
@@ -50,6 +101,18 @@ fn apply(bytes: &mut Vec<u8>, mutation: &Mutation) {
             bytes.splice(at..at, new.iter().copied());
         }
         Mutation::Truncate { place } => bytes.truncate(at(*place)),
+        Mutation::Copy { from, to } | Mutation::Swap { first: from, second: to } => {
+            let (mut batches, rest) = divided(bytes);
+            let number = |place: u16| usize::from(place) * batches.len() / 65_536;
+            let (from, to) = (number(*from), number(*to));
+            match mutation {
+                _ if batches.is_empty() => {}
+                Mutation::Copy { .. } => batches[to] = batches[from].clone(),
+                _ => batches.swap(from, to),
+            }
+            *bytes = batches.concat();
+            bytes.extend(rest);
+        }
     }
 }
 
@@ -89,9 +152,9 @@ impl Mutated {
     }
 }
 
-/// The bytes that a checksum protects.
-fn protected(batch: &OwnBatch) -> &[u8] {
-    &batch.2[17..]
+/// The offsets, and the bytes that a checksum protects.
+fn identity(batch: &OwnBatch) -> (i64, i64, &[u8]) {
+    (batch.0, batch.1, &batch.2[17..])
 }
 
 fn assert_salvaged(case: &str, mutations: &[(prop::sample::Index, Mutation)]) {
@@ -101,20 +164,31 @@ fn assert_salvaged(case: &str, mutations: &[(prop::sample::Index, Mutation)]) {
     let plan = repaired(&dir, &options(RepairPolicy::Salvage, mutated.interval)).unwrap();
     let found = batches(&dir, OnDamage::Raise);
     assert_eq!(plan.kept_batches, found.len() as u64);
-    let known: HashSet<_> = mutated.intact.iter().map(protected).collect();
-    let kept: HashSet<_> = found.iter().map(protected).collect();
+    let known: HashSet<_> = mutated.intact.iter().map(identity).collect();
+    let kept: HashSet<_> = found.iter().map(identity).collect();
     for batch in &found {
-        assert!(known.contains(protected(batch)), "the batch at {} was never written", batch.0);
+        assert!(known.contains(&identity(batch)), "the batch at {} was never written", batch.0);
     }
     for batch in &readable {
-        assert!(kept.contains(protected(batch)), "a reader returns the batch at {}", batch.0);
+        assert!(kept.contains(&identity(batch)), "a reader returns the batch at {}", batch.0);
     }
     let haystacks: Vec<_> = mutated.logs.iter().map(|log| Haystack::new(log)).collect();
     let is_untouched = |batch: &&OwnBatch| haystacks.iter().any(|log| log.contains(&batch.2));
     let lost =
-        mutated.intact.iter().filter(is_untouched).filter(|batch| !kept.contains(protected(batch))).count();
+        mutated.intact.iter().filter(is_untouched).filter(|batch| !kept.contains(&identity(batch))).count();
     // beside a batch with damaged offsets, an intact one may be taken for the damaged one
     assert!(lost <= mutations.len(), "{lost} untouched batches are lost: {:#?}", plan.lost_ranges);
+}
+
+/// Without other damage, a batch that is somewhere in its `.log` is in its place after a salvage.
+fn assert_put_in_place(case: &str, log: prop::sample::Index, mutation: &Mutation) {
+    let mutated = Mutated::new(case, &[(log, mutation.clone())]);
+    let dir = mutated.dir();
+    repaired(&dir, &options(RepairPolicy::Salvage, mutated.interval)).unwrap();
+    let found = batches(&dir, OnDamage::Raise);
+    let haystacks: Vec<_> = mutated.logs.iter().map(|log| Haystack::new(log)).collect();
+    let is_untouched = |batch: &&OwnBatch| haystacks.iter().any(|log| log.contains(&batch.2));
+    assert!(found.iter().eq(mutated.intact.iter().filter(is_untouched)), "{case}: {mutation:?}");
 }
 
 fn assert_cut(case: &str, mutations: &[(prop::sample::Index, Mutation)]) {
@@ -122,8 +196,8 @@ fn assert_cut(case: &str, mutations: &[(prop::sample::Index, Mutation)]) {
     let dir = mutated.dir();
     repaired(&dir, &options(RepairPolicy::Kafka, mutated.interval)).unwrap();
     let found = batches(&dir, OnDamage::Raise);
-    let known: HashSet<_> = mutated.intact.iter().map(protected).collect();
-    assert!(found.iter().all(|batch| known.contains(protected(batch))));
+    let known: HashSet<_> = mutated.intact.iter().map(identity).collect();
+    assert!(found.iter().all(|batch| known.contains(&identity(batch))));
 }
 
 fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, Mutation)>> {
@@ -136,6 +210,13 @@ proptest! {
     #[test]
     fn salvage_keeps_every_untouched_batch_and_invents_none(case in prop::sample::select(&CASES), mutations in mutations()) {
         assert_salvaged(case, &mutations);
+    }
+
+    #[test]
+    fn copied_and_swapped_batches_are_put_in_their_places(
+        case in prop::sample::select(&CASES), log in any::<prop::sample::Index>(), mutation in displacement()
+    ) {
+        assert_put_in_place(case, log, &mutation);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::*;
 use crate::support::batches::{BatchV2, Rec};
 use crate::support::partition::{Indexing, PartitionBuilder};
 
-fn batch(base_offset: i64, records: i64, epoch: i32) -> BatchV2 {
+pub(super) fn batch(base_offset: i64, records: i64, epoch: i32) -> BatchV2 {
     let mut batch = BatchV2::new(base_offset);
     batch.leader_epoch = epoch;
     batch.records =
@@ -15,7 +15,11 @@ fn batch(base_offset: i64, records: i64, epoch: i32) -> BatchV2 {
 }
 
 /// A log of one segment, with some bytes changed.
-fn log(parent: &Path, batches: &[BatchV2], change: impl FnOnce(&mut Vec<u8>)) -> std::path::PathBuf {
+pub(super) fn log(
+    parent: &Path,
+    batches: &[BatchV2],
+    change: impl FnOnce(&mut Vec<u8>),
+) -> std::path::PathBuf {
     let built = batches.iter().map(BatchV2::build);
     let dir = PartitionBuilder::new(Indexing::default()).segment(0, built).write(parent, "orders-0");
     let path = dir.join(format!("{:020}.log", 0));
@@ -25,7 +29,7 @@ fn log(parent: &Path, batches: &[BatchV2], change: impl FnOnce(&mut Vec<u8>)) ->
     dir
 }
 
-fn offsets(dir: &Path) -> Vec<(i64, i64)> {
+pub(super) fn offsets(dir: &Path) -> Vec<(i64, i64)> {
     batches(dir, OnDamage::Raise).iter().map(|(first, last, _)| (*first, *last)).collect()
 }
 
