@@ -22,7 +22,8 @@ def repair(
       corrected if its checksum and its neighbours determine the value; it is never guessed. An offset and a leader
       epoch are corrected only if one bit differs. A batch that a disk wrote to a wrong place of its `.log` is put
       where its offsets are missing; a copy of another batch is taken out.
-    - `"kafka"` cuts the log at the first damage and removes everything after it, as a broker does.
+    - `"kafka"` cuts the log at the first damage and removes everything after it, as a broker does. Damage below the log
+      start offset is taken out only. A cut below the log start offset is an error.
 
     All of them rebuild indexes and leader epochs that do not match the batches, remove what an interrupted compaction,
     split or deletion left, and lower checkpoints above the end of the log. Bytes that are taken out are kept in

@@ -45,14 +45,15 @@ pub(super) fn decide(
     surveys: Vec<Survey>,
     policy: RepairPolicy,
     durable: Option<i64>,
+    log_start_offset: i64,
 ) -> Result<Vec<Target>> {
     match policy {
         RepairPolicy::TornTail => {
             refuse_other_damage(&surveys, durable)?;
             refuse_missing_end(&surveys, durable)?;
-            Ok(cut_at_first_damage(surveys))
+            cut_at_first_damage(surveys, log_start_offset)
         }
-        RepairPolicy::Kafka => Ok(cut_at_first_damage(surveys)),
+        RepairPolicy::Kafka => cut_at_first_damage(surveys, log_start_offset),
         RepairPolicy::Salvage => salvage(surveys),
     }
 }
@@ -102,8 +103,12 @@ fn not_torn(survey: &Survey, damaged: &Damaged, is_synced: bool) -> Error {
     )
 }
 
-/// Cuts the first damage and everything after it.
-fn cut_at_first_damage(surveys: Vec<Survey>) -> Vec<Target> {
+/// Cuts the first damage and everything after it. Damage below the log start offset is taken out only: no reader sees its records.
+///
+/// # Errors
+/// [`Error::Corrupt`] if the log would end below its start: every record would be lost, and deleted ones would appear again.
+fn cut_at_first_damage(surveys: Vec<Survey>, log_start_offset: i64) -> Result<Vec<Target>> {
+    let end_offset = surveys.last().map_or(0, Survey::end_offset);
     let mut targets = Vec::with_capacity(surveys.len());
     let mut cut_at: Option<String> = None;
     for survey in surveys {
@@ -127,6 +132,21 @@ fn cut_at_first_damage(surveys: Vec<Survey>) -> Vec<Target> {
                 Piece::Intact(run) => {
                     target.contents.push(Part { start: run.start, end: run.end, prefix: None });
                 }
+                Piece::Damaged(damaged) if target.survey.is_below(damaged, log_start_offset) => {
+                    target.taken.push(Taken {
+                        kind: RepairActionKind::TakeOut,
+                        start: damaged.start,
+                        end: damaged.end,
+                        reason: format!("below the log start offset {log_start_offset}: {}", reason(damaged)),
+                        lost: None,
+                    });
+                }
+                // a log that a writer has emptied may start above its last batch
+                Piece::Damaged(damaged)
+                    if (damaged.start_offset + 1..=end_offset).contains(&log_start_offset) =>
+                {
+                    return Err(cut_below_start(&target.survey, damaged, log_start_offset));
+                }
                 Piece::Damaged(damaged) => {
                     target.taken.push(cut(damaged, size, &target.survey));
                     cut_at = Some(target.survey.name());
@@ -136,7 +156,16 @@ fn cut_at_first_damage(surveys: Vec<Survey>) -> Vec<Target> {
         }
         targets.push(target);
     }
-    targets
+    Ok(targets)
+}
+
+fn cut_below_start(survey: &Survey, damaged: &Damaged, log_start_offset: i64) -> Error {
+    let expected = format!(
+        "a log that ends at offset {log_start_offset}, its log start offset, or above after the cut (the policy salvage keeps the \
+         records after the damage)"
+    );
+    let found = format!("its end at offset {} ({})", damaged.start_offset, reason(damaged));
+    Malformed::new(expected, found).at(survey.segment.path(), damaged.start, Some(damaged.start_offset))
 }
 
 fn cut(damaged: &Damaged, size: u64, survey: &Survey) -> Taken {

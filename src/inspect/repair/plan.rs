@@ -70,7 +70,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     let log = Log::open_in(directory.clone(), log_options(options))?;
     let leftovers = leftovers::find(directory, &log, options.policy)?;
     let durable = durable_offset(directory, CleanMarker::read(directory)?.as_ref())?;
-    let targets = decide(survey(&log, from_disk)?, options.policy, durable)?;
+    let targets = decide(survey(&log, from_disk)?, options.policy, durable, log.log_start_offset())?;
     let builder = Builder {
         directory,
         options,

@@ -11,7 +11,8 @@ pub enum RepairPolicy {
     /// error.
     #[default]
     TornTail,
-    /// Cuts the log at the first damage and removes everything after it, as a broker does when it recovers a log.
+    /// Cuts the log at the first damage and removes everything after it, as a broker does when it recovers a log. Damage below the log
+    /// start offset is taken out only. A cut below the log start offset is an error.
     Kafka,
     /// Takes damaged bytes out and keeps every intact batch, with its offsets. Offsets are missing where the damage was.
     Salvage,

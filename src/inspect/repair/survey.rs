@@ -70,6 +70,11 @@ impl Survey {
         self.runs().last().map_or(self.base_offset(), |run| run.last.last_offset + 1)
     }
 
+    /// Whether every offset that damage may have is below another one.
+    pub(super) fn is_below(&self, damaged: &Damaged, offset: i64) -> bool {
+        damaged.end_offset.unwrap_or(self.segment.upper()) <= offset
+    }
+
     fn runs(&self) -> impl Iterator<Item = &Run> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Intact(run) => Some(run),

@@ -127,3 +127,53 @@ fn checkpoints_above_the_end_are_lowered() {
     assert_eq!(text("recovery-point-offset-checkpoint"), "0\n2\nother 3 99\norders 0 5\n");
     assert!(!folder.path().join(".kafka_cleanshutdown").exists());
 }
+
+/// Three segments of five batches with two offsets each; the log starts at an offset inside the second one.
+fn with_log_start(parent: &Path, start: i64) -> std::path::PathBuf {
+    let mut builder = PartitionBuilder::new(Indexing::default());
+    for base in [0, 10, 20] {
+        builder = builder.segment(base, (0..5).map(|number| batch(base + 2 * number, 2, 0).build()));
+    }
+    let dir = builder.write(parent, "orders-0");
+    std::fs::write(parent.join("meta.properties"), "version=1\n").unwrap();
+    std::fs::write(parent.join("log-start-offset-checkpoint"), format!("0\n1\norders 0 {start}\n")).unwrap();
+    dir
+}
+
+fn damage(dir: &Path, base: i64, number: usize) {
+    let path = dir.join(format!("{base:020}.log"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let size = bytes.len() / 5;
+    bytes[number * size + 70] ^= 1;
+    std::fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn damage_below_the_log_start_does_not_cut_a_log() {
+    for (base, number) in [(0, 2), (0, 4), (10, 0)] {
+        let folder = reading::folder();
+        let dir = with_log_start(folder.path(), 13);
+        let before = offsets(&dir);
+        damage(&dir, base, number);
+        let plan = repaired(&dir, &options(RepairPolicy::Kafka, 4096)).unwrap();
+        assert!(plan.lost_ranges.is_empty(), "{:#?}", plan.lost_ranges);
+        assert!(plan.actions.iter().any(|action| action.kind == RepairActionKind::TakeOut));
+        assert_eq!(offsets(&dir), before);
+        assert_eq!(Log::open(&dir, LogOptions::default()).unwrap().log_start_offset(), 13);
+    }
+}
+
+#[test]
+fn a_log_is_not_cut_below_its_start() {
+    let folder = reading::folder();
+    let dir = with_log_start(folder.path(), 13);
+    damage(&dir, 10, 1);
+    let error = repaired(&dir, &options(RepairPolicy::Kafka, 4096)).unwrap_err();
+    assert!(error.to_string().contains("log start offset"), "{error}");
+    let folder = reading::folder();
+    let dir = with_log_start(folder.path(), 13);
+    damage(&dir, 10, 3);
+    let plan = repaired(&dir, &options(RepairPolicy::Kafka, 4096)).unwrap();
+    assert_eq!(plan.log_end_offset, 16);
+    assert_eq!(Log::open(&dir, LogOptions::default()).unwrap().log_start_offset(), 13);
+}
