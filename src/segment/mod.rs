@@ -62,7 +62,7 @@ pub(crate) use open_files::OpenFiles;
 use pair_cache::RecentPairs;
 pub(crate) use part::{IndexBytes, Part, PartBuilder};
 pub use planned::{Change, PlannedSegment};
-pub(crate) use resync::DamagedSpan;
+pub(crate) use resync::{DamagedSpan, UNSEARCHED};
 pub(crate) use roll::{RollParams, is_relative, should_roll};
 pub(crate) use search::Found;
 #[cfg(feature = "inspect")]

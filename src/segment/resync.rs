@@ -12,16 +12,20 @@
 //!    the last good one and the known one, and the batches after it lead exactly to the known position (or to the end, or to
 //!    a second damaged header). A batch inside a value of a v2 batch fails this: at least the header count follows it.
 //!
-//! All this work is charged to the walk's budget. When that is used up, the rest of the segment counts as damaged.
+//! All this work is charged to the walk's budget. When that is used up, the rest of the segment is skipped, and the span says that it
+//! was not searched: valid batches may be in it.
+//!
+//! A batch of a magic above 2 whose checksum matches is not damage: a later version of Kafka has written it. One between two v2 batches
+//! is a v2 batch with a flipped bit in its magic.
 
 use std::ops::ControlFlow;
 
 use super::Segment;
 use super::damage::Damage;
 use super::walk::{Batch, Walk};
-use crate::error::Result;
+use crate::error::{Malformed, Result};
 use crate::index::OffsetIndex;
-use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, crc};
+use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADER, crc};
 
 /// Bytes of the file to search at a time.
 const CHUNK: usize = 128 << 10;
@@ -45,6 +49,51 @@ pub(crate) struct DamagedSpan {
     pub(crate) start_offset: i64,
     /// The offset of the batch after it; `None` if no valid batch follows in the segment.
     pub(crate) end_offset: Option<i64>,
+    /// Whether the search was completed. Otherwise valid batches may be in the span, or follow it if `end_offset` is `None`.
+    pub(crate) is_searched: bool,
+    /// An intact batch in it whose format this version does not know.
+    newer: Option<NewerBatch>,
+}
+
+impl DamagedSpan {
+    /// A span whose end is known without a search.
+    pub(crate) fn known(
+        start_position: u64,
+        end_position: u64,
+        start_offset: i64,
+        end_offset: Option<i64>,
+    ) -> Self {
+        Self { start_position, end_position, start_offset, end_offset, is_searched: true, newer: None }
+    }
+
+    /// The first intact batch in it whose format this version does not know: not damage, but unsupported.
+    pub(crate) fn unsupported(&self) -> Option<Damage> {
+        self.newer.map(|NewerBatch { position, offset, magic }| Damage {
+            position,
+            offset,
+            malformed: Malformed::unsupported("magic 0, 1 or 2", format!("magic {magic}")),
+        })
+    }
+}
+
+impl Damage {
+    /// The damage, after which the search for whole batches was given up.
+    pub(crate) fn unsearched(mut self) -> Self {
+        self.malformed.expected.push_str(UNSEARCHED);
+        self
+    }
+}
+
+/// What is added to the description of damage after which the search was given up.
+pub(crate) const UNSEARCHED: &str =
+    " (whole batches may follow: the search for them was given up, because too many bytes look like batches)";
+
+/// A batch of a later format: its layout is that of v2 up to the checksum, which matches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NewerBatch {
+    position: u64,
+    offset: i64,
+    magic: u8,
 }
 
 /// The result of rule 2.
@@ -54,6 +103,7 @@ struct Indexed(Option<Batch>);
 impl Walk {
     /// Moves after the damage, to the next whole batch or to the end of the segment, and returns what it skipped.
     pub(crate) fn resume(&mut self, damage: &Damage, index: Option<&OffsetIndex>) -> Result<DamagedSpan> {
+        (self.is_searched, self.newer) = (true, None);
         let next = self.next_whole_batch(damage, index)?;
         self.position = next.map_or(self.bounds.end, |batch| batch.position);
         Ok(DamagedSpan {
@@ -61,6 +111,8 @@ impl Walk {
             end_position: self.position,
             start_offset: damage.offset,
             end_offset: next.map(|batch| batch.header.base_offset),
+            is_searched: self.is_searched,
+            newer: self.newer,
         })
     }
 
@@ -87,6 +139,7 @@ impl Walk {
         if self.log.is_zero(damage.position, self.bounds.end)? {
             return Ok(ControlFlow::Break(None));
         }
+        self.note_newer(damage.position, damage.offset)?;
         let own = self.after_own_end(damage)?;
         if let Some((batch, true)) = own {
             return Ok(ControlFlow::Break(Some(batch)));
@@ -122,6 +175,7 @@ impl Walk {
         if end >= self.bounds.end || !self.spend(length as u64) {
             return Ok(None);
         }
+        self.note_newer(end, damage.offset)?;
         let bytes = self.log.read(start, length)?;
         let stored = |at: usize| {
             bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map(|crc| u32::from_be_bytes(*crc))
@@ -133,6 +187,45 @@ impl Walk {
         Ok(next.map(|next| {
             (next, intact || last_offset.is_some_and(|last| last + 1 == next.header.base_offset))
         }))
+    }
+
+    /// Notes an intact batch of a later format at a position.
+    fn note_newer(&mut self, position: u64, low: i64) -> Result<()> {
+        let start = self.log.read(position, V2_HEADER)?;
+        let (Some(&magic), Some(size), Some(offset)) =
+            (start.get(PREFIX - 1), possible_size(start), offset_of(start))
+        else {
+            return Ok(());
+        };
+        let end = position + size as u64;
+        let Some(last_offset) = start
+            .first_chunk()
+            .and_then(|start| BatchHeader::v2(start, offset, 0))
+            .map(|header| header.last_offset)
+        else {
+            return Ok(());
+        };
+        let is_possible = (3..=i8::MAX.unsigned_abs()).contains(&magic)
+            && offset >= low
+            && (offset..self.bounds.upper).contains(&last_offset)
+            && end <= self.bounds.end;
+        if self.newer.is_some() || !is_possible || !self.spend(size as u64) {
+            return Ok(());
+        }
+        let bytes = self.log.read(position, size)?;
+        let stored = bytes.get(17..).and_then(|crc| crc.first_chunk()).map(|crc| u32::from_be_bytes(*crc));
+        if stored != bytes.get(21..).map(crc::crc32c) {
+            return Ok(());
+        }
+        let follows = if end == self.bounds.end {
+            // what the next segment begins with is its own
+            last_offset.checked_add(1) == Some(self.bounds.upper)
+        } else {
+            self.header_at(end)?.is_ok_and(|next| next.magic == 2 && next.base_offset > last_offset)
+        };
+        let is_flipped = (magic ^ 2).count_ones() == 1 && follows;
+        self.newer = (!is_flipped).then_some(NewerBatch { position, offset, magic });
+        Ok(())
     }
 
     /// Whether a damaged batch is the last one, because by its own length it ends at the end of the data. Then no batch
@@ -266,11 +359,12 @@ impl Walk {
         Ok(None)
     }
 
-    /// Takes work from the budget; false if less is left.
+    /// Takes work from the budget; false if less is left: the search is not completed then.
     fn spend(&mut self, work: u64) -> bool {
-        let Some(left) = self.work_left.checked_sub(work) else { return false };
-        self.work_left = left;
-        true
+        let left = self.work_left.checked_sub(work);
+        self.is_searched &= left.is_some();
+        self.work_left = left.unwrap_or(self.work_left);
+        left.is_some()
     }
 
     /// The batch at `position`, if its offsets are in `[low, high)` and its checksum matches.

@@ -25,6 +25,8 @@ pub(crate) struct Tail {
     pub(crate) end_offset: i64,
     /// The damage that ends the last segment before the end of its file.
     pub(crate) cut: Option<Damage>,
+    /// Whether it is known that no valid batch follows the end; otherwise `cut` says why.
+    pub(crate) is_certain: bool,
 }
 
 impl Segment {
@@ -52,10 +54,11 @@ impl Segment {
 
     /// A warning if bytes follow the data of the last segment.
     pub(crate) fn torn_tail(&self) -> Result<Option<String>> {
-        let Tail { end_offset, cut: Some(cut), .. } = self.tail()? else { return Ok(None) };
+        let Tail { end_offset, cut: Some(cut), is_certain, .. } = self.tail()? else { return Ok(None) };
         let left = self.file_size()?.saturating_sub(cut.position);
+        let no = if *is_certain { "no" } else { "no readable" };
         Ok(Some(format!(
-            "{}: no whole batch follows position {}, where {left} bytes are left (expected {}, found {}); \
+            "{}: {no} whole batch follows position {}, where {left} bytes are left (expected {}, found {}); \
              the data ends there, at offset {end_offset}",
             self.path().display(),
             cut.position,
@@ -72,7 +75,7 @@ impl Segment {
             self.open_files.interrupt.check()?;
             let damage = match self.step_verified(&mut walk, |_| false)? {
                 Step::End => {
-                    return Ok(Tail { end, end_offset: walk.expected_offset(), cut: None });
+                    return Ok(Tail { end, end_offset: walk.expected_offset(), cut: None, is_certain: true });
                 }
                 Step::Batch(batch) => {
                     self.note_overflow(&batch);
@@ -82,9 +85,16 @@ impl Segment {
             };
             let span = walk.resume(&damage, index.as_deref())?;
             if span.end_offset.is_none() {
-                let cut = self.is_last().then(|| damage.clone());
+                let unsupported = span.unsupported();
+                let is_certain = span.is_searched && unsupported.is_none();
+                let cut = match unsupported {
+                    Some(newer) => Damage { malformed: newer.malformed, ..damage.clone() },
+                    None if span.is_searched => damage.clone(),
+                    None => damage.clone().unsearched(),
+                };
                 let end = if self.is_last() { damage.position } else { end };
-                return Ok(Tail { end, end_offset: walk.expected_offset(), cut });
+                let cut = self.is_last().then_some(cut);
+                return Ok(Tail { end, end_offset: walk.expected_offset(), cut, is_certain });
             }
         }
     }

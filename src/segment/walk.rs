@@ -7,6 +7,7 @@
 
 use super::damage::{Bounds, Damage, Preceding, first_is_damaged, follows};
 use super::log_file::LogFile;
+use super::resync::NewerBatch;
 #[cfg(feature = "arrow")]
 use super::shared_bytes::SharedBytes;
 use crate::error::{Malformed, Result};
@@ -64,6 +65,10 @@ pub(crate) struct Walk {
     buffer: Vec<u8>,
     /// The remaining bytes that may be searched for the next batch after damage.
     pub(super) work_left: u64,
+    /// Whether the budget was enough for the last search.
+    pub(super) is_searched: bool,
+    /// The first intact batch of a later format that the last search found.
+    pub(super) newer: Option<NewerBatch>,
 }
 
 impl Walk {
@@ -87,6 +92,8 @@ impl Walk {
             check_crcs: true,
             buffer: Vec::new(),
             work_left: bounds.end.saturating_mul(8).saturating_add(Self::BASE_WORK),
+            is_searched: true,
+            newer: None,
         }
     }
 

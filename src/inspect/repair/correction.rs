@@ -60,6 +60,17 @@ impl Neighbours {
         header.base_offset == self.expected && Some(header.last_offset + 1) == self.next_offset
     }
 
+    /// Whether a batch fits with one bit of its base offset (or last offset, which the old formats store) changed.
+    pub(super) fn may_have(&self, batch: &WholeBatch) -> bool {
+        let Some(header) = &batch.header else { return true };
+        let to_base = if header.magic == 2 { 0 } else { batch.span - 1 };
+        (0..63).any(|bit| {
+            let base_offset = ((header.base_offset + to_base) ^ (1 << bit)) - to_base;
+            base_offset >= self.expected
+                && self.next_offset.is_none_or(|next| next - base_offset >= batch.span)
+        })
+    }
+
     pub(super) fn allows_epoch(&self, epoch: i32) -> bool {
         epoch == -1
             || epoch >= 0 && epoch >= self.epoch_before && (self.next_epoch < 0 || epoch <= self.next_epoch)

@@ -54,7 +54,10 @@ pub(super) fn decide(
             cut_at_first_damage(surveys, log_start_offset)
         }
         RepairPolicy::Kafka => cut_at_first_damage(surveys, log_start_offset),
-        RepairPolicy::Salvage => salvage(surveys),
+        RepairPolicy::Salvage => {
+            refuse_unsearched(&surveys)?;
+            salvage(surveys)
+        }
     }
 }
 
@@ -64,7 +67,8 @@ fn refuse_other_damage(surveys: &[Survey], durable: Option<i64>) -> Result<()> {
         for piece in &survey.pieces {
             let Piece::Damaged(damaged) = piece else { continue };
             let is_synced = durable.is_some_and(|durable| damaged.start_offset < durable);
-            let is_torn = survey.segment.is_last() && damaged.end_offset.is_none() && !is_synced;
+            let is_torn =
+                survey.segment.is_last() && damaged.end_offset.is_none() && damaged.is_searched && !is_synced;
             if !is_torn {
                 return Err(not_torn(survey, damaged, is_synced));
             }
@@ -89,9 +93,35 @@ fn refuse_missing_end(surveys: &[Survey], durable: Option<i64>) -> Result<()> {
     ))
 }
 
+/// Fails at damage that was not searched for whole batches to its end: it may contain any number of them.
+fn refuse_unsearched(surveys: &[Survey]) -> Result<()> {
+    for survey in surveys {
+        for piece in &survey.pieces {
+            let Piece::Damaged(damaged) = piece else { continue };
+            if !damaged.is_searched {
+                let expected = format!(
+                    "{} (too many bytes look like batches, so that the search for whole ones was given up: carve finds those of the \
+                     file, the policy kafka cuts the log here)",
+                    damaged.malformed.expected
+                );
+                return Err(Malformed::new(expected, damaged.malformed.found.clone()).at(
+                    survey.segment.path(),
+                    damaged.start,
+                    Some(damaged.start_offset),
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn not_torn(survey: &Survey, damaged: &Damaged, is_synced: bool) -> Error {
     let Malformed { expected, found, .. } = &damaged.malformed;
-    let why = if is_synced { "it was synced" } else { "whole batches follow it" };
+    let why = match damaged.is_searched {
+        _ if is_synced => "it was synced",
+        true => "whole batches follow it",
+        false => "whole batches may follow it: the search for them was given up",
+    };
     let expected = format!(
         "{expected} (this is not a torn write, because {why}: the policy salvage keeps every intact batch, the policy kafka cuts \
          the log here)"

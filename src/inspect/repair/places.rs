@@ -33,8 +33,8 @@ pub(super) struct Displaced {
     pub(super) end: u64,
     /// Its header; `None` if its offsets are impossible.
     pub(super) header: Option<BatchHeader>,
-    /// Whether the place where it is has room for its offsets, so that it may belong there.
-    pub(super) has_room: bool,
+    /// Whether it may belong where it is: with another bit of its offset, its offsets are among the missing ones.
+    pub(super) may_belong: bool,
     pub(super) sequences: Sequences,
 }
 
@@ -265,7 +265,10 @@ impl Hole {
         let is_chain = batches.len() > 1;
         let is_exchanged =
             batches.first().is_some_and(|first| begins && ends && first.start == self.after_next);
-        (is_exchanged || batches.iter().all(|batch| !batch.has_room || self.is_damaged))
+        // one flipped bit does not make two batches follow each other
+        (is_exchanged
+            || is_joined && is_chain
+            || batches.iter().all(|batch| !batch.may_belong || self.is_damaged))
             && (begins && ends || is_joined && is_chain || self.is_damaged && (is_joined || is_chain))
     }
 }

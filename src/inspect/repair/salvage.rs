@@ -70,14 +70,13 @@ fn keep_intact(
             continue;
         }
         let found = correction::batches_in(&bytes);
-        let room = neighbours.next_offset.map(|next| next - neighbours.expected);
         displaced.extend(found.iter().map(|batch| Displaced {
             target: number,
             range: ranges.len(),
             start: damaged.start + batch.at as u64,
             end: damaged.start + (batch.at + batch.size) as u64,
             header: batch.header,
-            has_room: room.is_none_or(|room| batch.span <= room),
+            may_belong: neighbours.may_have(batch),
             sequences: batch.sequences,
         }));
         let is_at_end = damaged.end == survey.size;
@@ -186,7 +185,7 @@ fn is_continued(batches: &[&(Displaced, Known)]) -> bool {
             return false;
         }
         let is_first = !with_sequences().take(number).any(|other| same(&other));
-        let last = with_sequences().filter(same).next_back();
+        let last = with_sequences().rfind(same);
         !is_first
             || last.is_none_or(|(last, of_last)| {
                 Known::continues((known, batch.sequences), (of_last, last.sequences))

@@ -42,6 +42,8 @@ pub(super) struct Damaged {
     pub(super) start_offset: i64,
     /// The offset of the batch after it; `None` if no whole batch follows in the segment.
     pub(super) end_offset: Option<i64>,
+    /// Whether the search for whole batches in and after it was completed.
+    pub(super) is_searched: bool,
     pub(super) malformed: Malformed,
     /// The state before it.
     pub(super) before: Option<Preceding>,
@@ -106,6 +108,7 @@ impl Survey {
                 last.end = damaged.end;
                 last.end_offset = damaged.end_offset;
                 last.is_zero &= damaged.is_zero;
+                last.is_searched &= damaged.is_searched;
             }
             _ => self.pieces.push(Piece::Damaged(damaged)),
         }
@@ -149,25 +152,34 @@ fn survey_segment(log: &Log, segment: &Arc<Segment>, leader_epoch: i32) -> Resul
             return Err(segment.corrupt(&damage));
         }
         let span = segment.resume(&mut walk, &damage)?;
+        if let Some(newer) = span.unsupported() {
+            return Err(segment.corrupt(&newer));
+        }
         survey.add_damage(Damaged {
             start: span.start_position,
             end: span.end_position,
             start_offset: span.start_offset,
             end_offset: span.end_offset,
+            is_searched: span.is_searched,
             malformed: damage.malformed,
             before,
             is_zero: walk.log.is_zero(span.start_position, span.end_position)?,
         });
     }
     let (start, before) = (walk.bounds.end, walk.before);
+    let tail = segment.tail()?;
     if start < size
-        && let Some(cut) = &segment.tail()?.cut
+        && let Some(cut) = &tail.cut
     {
+        if cut.malformed.unsupported {
+            return Err(segment.corrupt(cut));
+        }
         survey.add_damage(Damaged {
             start,
             end: size,
             start_offset: cut.offset,
             end_offset: None,
+            is_searched: tail.is_certain,
             malformed: cut.malformed.clone(),
             before,
             is_zero: walk.log.is_zero(start, size)?,

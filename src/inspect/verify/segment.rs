@@ -17,7 +17,7 @@ use super::work::Work;
 use crate::error::Result;
 use crate::log::Log;
 use crate::record::control::ControlType;
-use crate::segment::{Batch, Damage, DamagedSpan, Preceding, SCAN_READ, Segment, Step, Walk};
+use crate::segment::{Batch, Damage, DamagedSpan, Preceding, SCAN_READ, Segment, Step, UNSEARCHED, Walk};
 use crate::state::leader_epochs::LeaderEpochs;
 
 /// The findings of one segment, and what is compared with other segments.
@@ -150,8 +150,9 @@ impl<'a> SegmentCheck<'a> {
         let epoch = walk.before.map_or(-1, |before| before.leader_epoch);
         let span = self.segment.resume(walk, damage)?;
         self.pass_damage(&span)?;
-        let rule = if damage.malformed.unsupported { Rule::UnsupportedBatch } else { Rule::DamagedBatch };
-        let mut finding = Finding::malformed(rule, self.partition, &self.path, damage.malformed.clone())
+        let malformed = span.unsupported().map_or_else(|| damage.malformed.clone(), |newer| newer.malformed);
+        let rule = if malformed.unsupported { Rule::UnsupportedBatch } else { Rule::DamagedBatch };
+        let mut finding = Finding::malformed(rule, self.partition, &self.path, malformed)
             .at(span.start_position, span.end_position)
             .offsets(span.start_offset, span.end_offset.or(Some(self.segment.upper())));
         if self.segment.is_last() && span.end_offset.is_none() {
@@ -159,8 +160,12 @@ impl<'a> SegmentCheck<'a> {
         }
         finding = finding.because(match span.end_offset {
             Some(next) => format!("the next whole batch is at position {}, offset {next}", span.end_position),
-            None => "no whole batch follows in the segment".to_owned(),
+            None if span.is_searched => "no whole batch follows in the segment".to_owned(),
+            None => "no whole batch was found after it in the segment".to_owned(),
         });
+        if !span.is_searched {
+            finding = finding.because(UNSEARCHED.trim().to_owned());
+        }
         if epoch >= 0 && span.end_offset.is_some() && span.end_offset == Some(span.start_offset) {
             finding = finding.because("it contains no offset that is missing".to_owned());
         }
@@ -229,7 +234,11 @@ impl<'a> SegmentCheck<'a> {
         let Some(cut) = self.segment.tail_cut()? else { return Ok(()) };
         let size = self.segment.file_size()?;
         let is_zero = self.segment.log_file(SCAN_READ)?.is_zero(end, size)?;
-        let rule = if is_zero { Rule::ZerosAfterEnd } else { Rule::TornTail };
+        let rule = match is_zero {
+            true => Rule::ZerosAfterEnd,
+            false if cut.malformed.unsupported => Rule::UnsupportedBatch,
+            false => Rule::TornTail,
+        };
         let malformed = if is_zero {
             crate::error::Malformed::new("a batch, or the end of the file", format!("{} zeros", size - end))
         } else {

@@ -27,7 +27,7 @@ impl Scan {
         let (Some(segment), Some(walk)) = (self.cursor.segment.as_ref(), &mut self.cursor.walk) else {
             return Ok(None);
         };
-        let span = segment.resume(walk, damage)?;
+        let mut span = segment.resume(walk, damage)?;
         let end_offset = span.end_offset.unwrap_or(segment.upper());
         self.cursor.next_offset = None;
         // no range ends at the start of the log, so a scan that begins there reports the damage
@@ -48,7 +48,7 @@ impl Scan {
         }
         let end_offset = if segment.is_last() { end_offset.min(segment.end_offset()?) } else { end_offset };
         let start_offset = span.start_offset.max(start);
-        let span = DamagedSpan { start_offset, end_offset: Some(end_offset), ..span };
+        (span.start_offset, span.end_offset) = (start_offset, Some(end_offset));
         self.damaged_ranges.push(DamagedRange::new(segment, span, &damage.malformed));
         Ok(self.reported())
     }
@@ -82,12 +82,22 @@ impl Scan {
         Ok(())
     }
 
+    /// Fails at the end of the log if valid batches may follow it: they are of a later format, or the search for them was given up.
+    fn ensure_certain_end(&self) -> Result<()> {
+        let Some(last) = self.log.segments().last().filter(|last| last.known_end() == Some(self.filter.end))
+        else {
+            return Ok(());
+        };
+        let tail = last.tail()?;
+        tail.cut.as_ref().filter(|_| !tail.is_certain).map_or(Ok(()), |cut| Err(last.corrupt(cut)))
+    }
+
     /// After the last batch of the log: a torn batch is a damaged range too, returned once; the zeros of a preallocated
     /// file are not.
     pub(super) fn damaged_tail(&mut self) -> Result<Option<DamagedRange>> {
         self.finished = true;
         if self.filter.raises() {
-            return Ok(None);
+            return self.ensure_certain_end().map(|()| None);
         }
         // a range that ends at the base offset of the last segment does not include its tail
         let includes = |end: i64| self.filter.options.ranges.end_offset.is_none_or(|given| given > end);
@@ -103,12 +113,7 @@ impl Scan {
         if last.log_file(SCAN_READ)?.is_zero(cut.position, end_position)? {
             return Ok(None);
         }
-        let span = DamagedSpan {
-            start_position: cut.position,
-            end_position,
-            start_offset: tail.end_offset,
-            end_offset: None,
-        };
+        let span = DamagedSpan::known(cut.position, end_position, tail.end_offset, None);
         self.damaged_ranges.push(DamagedRange::new(&last, span, &cut.malformed));
         Ok(self.reported())
     }

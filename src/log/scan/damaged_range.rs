@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::error::Malformed;
-use crate::segment::{Batch, DamagedSpan, Segment};
+use crate::segment::{Batch, DamagedSpan, Segment, UNSEARCHED};
 
 /// A damaged range of a segment, which a scan left out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -35,17 +35,17 @@ impl DamagedRange {
             end_position: span.end_position,
             start_offset: span.start_offset,
             end_offset: span.end_offset,
-            reason: format!("expected {}, found {}", malformed.expected, malformed.found),
+            reason: format!(
+                "expected {}{}, found {}",
+                malformed.expected,
+                if span.is_searched { "" } else { UNSEARCHED },
+                malformed.found
+            ),
         }
     }
 }
 
 /// The rest of a batch, from the offset `from`.
 pub(super) fn rest_of(batch: &Batch, from: i64) -> DamagedSpan {
-    DamagedSpan {
-        start_position: batch.position,
-        end_position: batch.end(),
-        start_offset: from,
-        end_offset: Some(batch.header.last_offset + 1),
-    }
+    DamagedSpan::known(batch.position, batch.end(), from, Some(batch.header.last_offset + 1))
 }

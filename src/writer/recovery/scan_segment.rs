@@ -94,8 +94,12 @@ pub(in crate::writer) fn scan(
                 continue;
             }
         };
-        let is_end = segment.resume(&mut walk, &damage)?.end_offset.is_none();
-        break Some((damage, is_end));
+        let span = segment.resume(&mut walk, &damage)?;
+        if let Some(newer) = span.unsupported() {
+            return Err(segment.corrupt(&newer));
+        }
+        let is_end = span.end_offset.is_none() && span.is_searched;
+        break Some((if span.is_searched { damage } else { damage.unsearched() }, is_end));
     };
     parts.push(part.finish()?);
     let before = cut.is_none().then_some(walk.before).flatten();

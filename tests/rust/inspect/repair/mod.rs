@@ -6,6 +6,7 @@ mod displaced;
 mod mutations;
 mod rules;
 mod transactions;
+mod unsearched;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -1,0 +1,98 @@
+//! Bytes that are not known to be damage are not cut: what follows damage after a search that was given up, and batches of a later format.
+
+use cordwood::writer::{LogWriter, WriterOptions};
+
+use super::rules::{batch, log, offsets};
+use super::*;
+use crate::support::batches::BatchV2;
+
+/// Damage whose bytes have so many possible headers that the search in them is given up; 500 batches follow it.
+fn hostile(parent: &Path) -> std::path::PathBuf {
+    let mut fake = 5_i64.to_be_bytes().to_vec();
+    fake.extend(800_000_i32.to_be_bytes());
+    fake.extend([0, 0, 0, 0, 2]);
+    let mut batches: Vec<_> = (0..4).map(|offset| batch(offset, 1, 0)).collect();
+    let before: usize = batches.iter().map(|batch| batch.build().bytes.len()).sum();
+    let mut damaged = batch(4, 1, 0);
+    damaged.records[0].value = Some([vec![b'z'; 8000], fake.repeat(400)].concat());
+    batches.push(damaged);
+    batches.extend((5..505).map(|offset| {
+        let mut batch = batch(offset, 1, 0);
+        batch.records[0].value = Some(vec![b'x'; 4000]);
+        batch
+    }));
+    let dir = log(parent, &batches, |bytes| bytes[before..before + 4096].fill(0));
+    std::fs::remove_file(dir.join(format!("{:020}.index", 0))).unwrap();
+    dir
+}
+
+#[test]
+fn what_follows_damage_after_a_search_that_was_given_up_is_not_cut() {
+    let folder = reading::folder();
+    let dir = hostile(folder.path());
+    for policy in [RepairPolicy::TornTail, RepairPolicy::Salvage] {
+        let error = repaired(&dir, &options(policy, 4096)).unwrap_err();
+        assert!(error.to_string().contains("given up"), "{policy:?}: {error}");
+    }
+    let error = LogWriter::open(&dir, &WriterOptions::default()).err().unwrap();
+    assert!(error.to_string().contains("given up"), "{error}");
+    let log = Log::open(&dir, LogOptions::default()).unwrap();
+    let read = reading::all(&log, OnDamage::Raise);
+    assert!(read.error.unwrap().to_string().contains("given up"));
+    let plan = repaired(&dir, &options(RepairPolicy::Kafka, 4096)).unwrap();
+    assert_eq!(plan.log_end_offset, 4);
+}
+
+/// A log of ten batches; those with these numbers have another magic.
+fn with_magic(parent: &Path, magic: u8, numbers: &[usize], damaged: Option<usize>) -> std::path::PathBuf {
+    let batches: Vec<BatchV2> = (0..10).map(|number| batch(2 * number, 2, 0)).collect();
+    log(parent, &batches, |bytes| {
+        let size = batches[0].build().bytes.len();
+        for number in numbers {
+            bytes[number * size + 16] = magic;
+        }
+        if let Some(number) = damaged {
+            bytes[number * size + 70] ^= 1;
+        }
+    })
+}
+
+#[test]
+fn intact_batches_of_a_later_format_are_not_damage() {
+    for (magic, numbers, damaged) in [
+        (3, &[8, 9][..], None),
+        (3, &[4, 5, 6, 7, 8, 9], None),
+        (3, &[4, 5, 6, 7, 8, 9], Some(3)),
+        (3, &[9], None),
+        (3, &[4, 5], None),
+        (5, &[4], None),
+    ] {
+        for policy in RepairPolicy::ALL {
+            let folder = reading::folder();
+            let dir = with_magic(folder.path(), magic, numbers, damaged);
+            let place = format!("{magic} {numbers:?} {damaged:?} {policy:?}");
+            let error = repaired(&dir, &options(policy, 4096)).unwrap_err();
+            assert!(matches!(error, Error::UnsupportedFormat { .. }), "{place}: {error}");
+            let error = LogWriter::open(&dir, &WriterOptions::default()).err().unwrap();
+            assert!(matches!(error, Error::UnsupportedFormat { .. }), "{place}: {error}");
+            let log = Log::open(&dir, LogOptions::default()).unwrap();
+            assert!(reading::all(&log, OnDamage::Raise).error.is_some(), "{place}");
+        }
+    }
+}
+
+#[test]
+fn a_single_batch_with_another_magic_between_two_of_the_second_format_has_a_flipped_bit() {
+    // alone; beside a damaged batch, with which it is taken out
+    for (damaged, kept) in [(None, 10), (Some(5), 8), (Some(3), 8)] {
+        let folder = reading::folder();
+        let dir = with_magic(folder.path(), 3, &[4], damaged);
+        repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+        assert_eq!(offsets(&dir).len(), kept, "{damaged:?}");
+    }
+    // its checksum does not match
+    let folder = reading::folder();
+    let dir = with_magic(folder.path(), 3, &[4], Some(4));
+    repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+    assert_eq!(offsets(&dir).len(), 9);
+}
