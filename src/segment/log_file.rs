@@ -63,6 +63,12 @@ impl LogFile {
         )
     }
 
+    /// The path of the file.
+    #[cfg(feature = "inspect")]
+    pub(crate) fn path(&self) -> &std::path::Path {
+        self.bytes.path()
+    }
+
     /// Checked by operations that may read for a long time.
     pub(crate) fn interrupt(&self) -> Interrupt {
         self.open_files.interrupt

@@ -223,7 +223,7 @@ impl Walk {
         } else {
             self.header_at(end)?.is_ok_and(|next| next.magic == 2 && next.base_offset > last_offset)
         };
-        let is_flipped = (magic ^ 2).count_ones() == 1 && follows;
+        let is_flipped = (magic ^ 2).is_power_of_two() && follows;
         self.newer = (!is_flipped).then_some(NewerBatch { position, offset, magic });
         Ok(())
     }

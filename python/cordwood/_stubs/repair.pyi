@@ -87,6 +87,12 @@ class RepairPlan:
     @property
     def log_end_offset(self) -> int:
         """The log end offset after the repair (exclusive)."""
+    @property
+    def foreign_files(self) -> list[str]:
+        """Files of others, which are left: their names look like those of a segment, but have no offset of 20 digits.
+
+        A broker does not load the partition before they are moved away.
+        """
 
 @final
 class RepairAction:

@@ -103,10 +103,13 @@ def _document(plan: RepairPlan) -> dict[str, object]:
         "kept_bytes": plan.kept_bytes,
         "segments": plan.segments,
         "log_end_offset": plan.log_end_offset,
+        "foreign_files": plan.foreign_files,
     }
 
 
 def _say(plan: RepairPlan) -> None:
+    for file in plan.foreign_files:
+        print_text(f"{file}: not a file of the log; a broker does not load the partition before you move it away")
     if plan.is_clean:
         print_text(f"{plan.path}: nothing to repair; the log ends at offset {plan.log_end_offset}")
         return

@@ -1,7 +1,7 @@
 //! The contents of a `.log` after a repair, as ranges of the present file.
 
 use super::correction::PREFIX_BYTES;
-use crate::error::Result;
+use crate::error::{Error, Malformed, Result};
 use crate::fs::{Directory, STAGED, Staged};
 use crate::record::{BatchHeader, V2_HEADER};
 use crate::segment::{Batch, LogFile};
@@ -72,6 +72,9 @@ impl Contents {
     }
 
     /// Calls a function with each batch, by its position in the new file, and its position in the present one.
+    ///
+    /// # Errors
+    /// [`Error::LogChanged`] if there is no batch where one was before.
     pub(super) fn for_each_batch(
         &self,
         log: &mut LogFile,
@@ -97,15 +100,15 @@ impl Contents {
                 let mut bytes = log.read(at, wanted)?.to_vec();
                 patch(&mut bytes, part.prefix.filter(|_| at == part.start));
                 let parsed = BatchHeader::parse(&bytes, available);
-                // the survey has parsed it before
-                let Ok(mut header) = parsed else { break };
+                let mut header = parsed.map_err(|malformed| changed(log, at, &malformed))?;
                 bytes.clear();
                 if header.is_wrapper() || is_wanted(&header) {
                     bytes.extend(log.read(at, usize::try_from(header.size).unwrap_or(0))?);
                     patch(&mut bytes, part.prefix.filter(|_| at == part.start));
                 }
-                if header.is_wrapper() && header.resolve_base_offset(&bytes, &mut buffer).is_err() {
-                    break;
+                if header.is_wrapper() {
+                    let resolved = header.resolve_base_offset(&bytes, &mut buffer);
+                    resolved.map_err(|malformed| changed(log, at, &malformed))?;
                 }
                 visit(&Batch { position: offset + (at - part.start), header }, at, &bytes)?;
                 at += u64::from(header.size);
@@ -135,6 +138,18 @@ impl Contents {
             }
             file.set_modified(source.identity())
         })
+    }
+}
+
+/// The error for bytes that were a batch when the contents were decided.
+fn changed(log: &LogFile, position: u64, malformed: &Malformed) -> Error {
+    Error::LogChanged {
+        file: log.path().to_owned(),
+        expected: format!(
+            "the batch at position {position} that was there before, with {}",
+            malformed.expected
+        ),
+        found: malformed.found.clone(),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the batches of a segment say after the repair, and the index files that follow from them.
 
 use super::contents::Contents;
+use super::epochs::EpochRun;
 use super::index_check::IndexCheck;
 use crate::config::LogConfig;
 use crate::error::Result;
@@ -15,8 +16,8 @@ pub(super) struct Derived {
     pub(super) batches: u64,
     /// The offset after the last batch; `None` if there is none.
     pub(super) end_offset: Option<i64>,
-    /// Each leader epoch and its first offset, as the batches follow each other.
-    pub(super) epochs: Vec<(i32, i64)>,
+    /// The leader epochs, as the batches follow each other.
+    pub(super) epochs: Vec<EpochRun>,
     /// The offset of the first batch.
     pub(super) first_offset: Option<i64>,
     /// The start of a gap between two batches that contains the durable offset.
@@ -123,8 +124,8 @@ impl Derived {
         {
             self.gap_at_durable = Some(end);
         }
-        if epoch >= 0 && self.epochs.last().is_none_or(|(last, _)| *last != epoch) {
-            self.epochs.push((epoch, first_offset));
+        if epoch >= 0 {
+            EpochRun { epoch, first: first_offset, last: first_offset }.add_to(&mut self.epochs);
         }
     }
 }

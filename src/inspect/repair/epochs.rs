@@ -5,21 +5,37 @@ use crate::error::Result;
 use crate::fs::Directory;
 use crate::state::leader_epochs::LeaderEpochs;
 
-/// The leader epochs that the batches have: each with its first offset.
-pub(super) fn epochs_of<'a>(segments: impl Iterator<Item = &'a Derived>) -> Vec<(i32, i64)> {
-    let mut epochs: Vec<(i32, i64)> = Vec::new();
-    for (epoch, offset) in segments.flat_map(|derived| &derived.epochs) {
-        if epochs.last().is_none_or(|(last, _)| last != epoch) {
-            epochs.push((*epoch, *offset));
+/// Batches with the same leader epoch, which follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EpochRun {
+    pub(super) epoch: i32,
+    /// The base offset of the first one.
+    pub(super) first: i64,
+    /// The base offset of the last one.
+    pub(super) last: i64,
+}
+
+impl EpochRun {
+    /// Adds the batches of a run to the runs before it.
+    pub(super) fn add_to(self, runs: &mut Vec<Self>) {
+        match runs.last_mut().filter(|last| last.epoch == self.epoch) {
+            Some(last) => last.last = self.last,
+            None => runs.push(self),
         }
     }
-    epochs
+}
+
+/// The leader epochs that the batches have.
+pub(super) fn epochs_of<'a>(segments: impl Iterator<Item = &'a Derived>) -> Vec<EpochRun> {
+    let mut runs = Vec::new();
+    segments.flat_map(|derived| &derived.epochs).for_each(|run| run.add_to(&mut runs));
+    runs
 }
 
 /// The history that `leader-epoch-checkpoint` should have; `None` if the present file agrees with the batches.
 pub(super) fn new_epochs(
     directory: &Directory,
-    of_batches: &[(i32, i64)],
+    of_batches: &[EpochRun],
     log_end_offset: i64,
 ) -> Result<Option<(LeaderEpochs, String)>> {
     let text = LeaderEpochs::read_text(directory)?;
@@ -30,31 +46,29 @@ pub(super) fn new_epochs(
     if text.is_empty() {
         return Ok(Some((from_batches(of_batches), "the file is empty".to_owned())));
     }
-    let known = match LeaderEpochs::parse(&text) {
+    let mut known = match LeaderEpochs::parse(&text) {
         Ok(known) => known,
         Err(wrong) => return Ok(Some((from_batches(of_batches), wrong))),
     };
-    for (epoch, offset) in of_batches {
+    // an epoch that begins at the end has no record yet
+    let is_cut = known.truncate_from_end(log_end_offset.saturating_add(1));
+    // epochs and offsets ascend on both sides: what the first and the last batch of a run agree with, those between do, too
+    for (epoch, offset) in of_batches.iter().flat_map(|run| [(run.epoch, run.first), (run.epoch, run.last)]) {
         // none below the log start offset
-        let entry = known.entries().iter().rev().find(|(_, start)| start <= offset);
-        if entry.is_some_and(|(known, _)| known != epoch) || known.entries().is_empty() {
+        let entry = known.entries().iter().rev().find(|(_, start)| *start <= offset);
+        if entry.is_some_and(|(known, _)| *known != epoch) || known.entries().is_empty() {
             let reason = format!("the batch at offset {offset} has leader epoch {epoch}");
             return Ok(Some((from_batches(of_batches), reason)));
         }
     }
-    let mut cut = known;
-    // an epoch that begins at the end has no record yet
-    if cut.truncate_from_end(log_end_offset.saturating_add(1)) {
-        let reason = format!("an epoch begins above offset {log_end_offset}, the end of the log");
-        return Ok(Some((cut, reason)));
-    }
-    Ok(None)
+    let reason = format!("an epoch begins above offset {log_end_offset}, the end of the log");
+    Ok(is_cut.then_some((known, reason)))
 }
 
-fn from_batches(of_batches: &[(i32, i64)]) -> LeaderEpochs {
+fn from_batches(of_batches: &[EpochRun]) -> LeaderEpochs {
     let mut epochs = LeaderEpochs::default();
-    for (epoch, offset) in of_batches {
-        epochs.assign(*epoch, *offset);
+    for run in of_batches {
+        epochs.assign(run.epoch, run.first);
     }
     epochs
 }

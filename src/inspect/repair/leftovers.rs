@@ -1,5 +1,5 @@
-//! Files that do not belong to the log: what an interrupted compaction, split or deletion left, indexes without a `.log`, and names
-//! with which a broker cannot load the partition.
+//! Files that do not belong to the log: what an interrupted compaction, split or deletion left, and indexes without a `.log`. Files of
+//! others, with whose names a broker cannot load the partition, are only reported.
 
 use std::collections::BTreeSet;
 
@@ -21,6 +21,8 @@ pub(super) struct Leftovers {
     pub(super) replaced: Vec<SegmentFile>,
     /// Files that are removed, and why.
     pub(super) removed: Vec<(String, &'static str)>,
+    /// Files that a broker takes for those of a segment, but whose names have no base offset of 20 digits.
+    pub(super) foreign: Vec<String>,
 }
 
 /// Finds the leftovers of a directory. `bases`: the base offsets of the segments that are read.
@@ -53,7 +55,8 @@ pub(super) fn find(directory: &Directory, log: &Log, policy: RepairPolicy) -> Re
         let reason = match SegmentFileName::parse(&name) {
             _ if rejected.contains(&name) => "it contradicts the segments that it would replace",
             None if FileKind::of_name(&name).is_some() => {
-                "a broker takes it for a file of a segment, but its name has no base offset of 20 digits"
+                found.foreign.push(name);
+                continue;
             }
             Some(SegmentFileName { stage: Stage::Deleted, .. }) => "its segment was deleted",
             Some(SegmentFileName { base_offset, kind, stage: Stage::Live })

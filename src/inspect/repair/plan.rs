@@ -133,6 +133,7 @@ impl Builder<'_> {
             kept_bytes,
             segments,
             log_end_offset: end_offset,
+            foreign_files: leftovers.foreign.iter().map(|name| self.directory.path_of(name)).collect(),
         };
         Ok(Plan {
             report,

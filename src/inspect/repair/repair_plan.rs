@@ -62,6 +62,9 @@ pub struct RepairPlan {
     pub segments: Vec<i64>,
     /// The log end offset after the repair.
     pub log_end_offset: i64,
+    /// Files of others, which are left: they end in `.log` or another suffix of Kafka's, but their names have no base offset of 20
+    /// digits. A broker does not load the partition before they are moved away.
+    pub foreign_files: Vec<PathBuf>,
 }
 
 impl RepairPlan {

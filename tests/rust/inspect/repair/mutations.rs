@@ -107,7 +107,10 @@ fn apply(bytes: &mut Vec<u8>, mutation: &Mutation) {
             let (from, to) = (number(*from), number(*to));
             match mutation {
                 _ if batches.is_empty() => {}
-                Mutation::Copy { .. } => batches[to] = batches[from].clone(),
+                Mutation::Copy { .. } => {
+                    let copy = batches[from].clone();
+                    batches[to] = copy;
+                }
                 _ => batches.swap(from, to),
             }
             *bytes = batches.concat();

@@ -177,3 +177,44 @@ fn a_log_is_not_cut_below_its_start() {
     assert_eq!(plan.log_end_offset, 16);
     assert_eq!(Log::open(&dir, LogOptions::default()).unwrap().log_start_offset(), 13);
 }
+
+/// The leader epochs after a salvage of batches with these epochs, of two offsets each.
+fn epochs_after(text: &str, epochs: &[i32]) -> String {
+    let folder = reading::folder();
+    let batches: Vec<_> =
+        epochs.iter().enumerate().map(|(number, epoch)| batch(2 * number as i64, 2, *epoch)).collect();
+    let dir = log(folder.path(), &batches, |_| {});
+    let path = dir.join("leader-epoch-checkpoint");
+    std::fs::write(&path, text).unwrap();
+    repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+    std::fs::read_to_string(&path).unwrap()
+}
+
+#[test]
+fn leader_epochs_agree_with_every_batch() {
+    for (text, epochs, wanted) in [
+        // without the epoch above the end nothing is left
+        ("0\n1\n0 8\n", &[0][..], "0\n1\n0 0\n"),
+        ("0\n2\n0 0\n1 8\n", &[0, 0], "0\n1\n0 0\n"),
+        // the first batch of epoch 0 agrees, the last one does not
+        ("0\n2\n0 0\n1 4\n", &[0, 0, 0, 0], "0\n1\n0 0\n"),
+        ("0\n2\n0 0\n1 4\n", &[0, 0, 1, 1], "0\n2\n0 0\n1 4\n"),
+        ("0\n2\n0 0\n1 6\n", &[0, 0, 1, 1], "0\n2\n0 0\n1 4\n"),
+    ] {
+        assert_eq!(epochs_after(text, epochs), wanted, "{text:?}");
+    }
+}
+
+#[test]
+fn files_of_others_are_reported_and_left() {
+    let folder = reading::folder();
+    let dir = log(folder.path(), &[batch(0, 2, 0)], |_| {});
+    for name in ["notes.log", "7.log"] {
+        std::fs::write(dir.join(name), "not a log").unwrap();
+    }
+    for policy in RepairPolicy::ALL {
+        let plan = repaired(&dir, &options(policy, 4096)).unwrap();
+        assert_eq!(plan.foreign_files, [dir.join("7.log"), dir.join("notes.log")], "{:#?}", plan.actions);
+        assert!(dir.join("notes.log").exists() && dir.join("7.log").exists());
+    }
+}
