@@ -31,6 +31,8 @@ pub(super) struct Run {
     pub(super) batches: u64,
     pub(super) first: BatchHeader,
     pub(super) last: BatchHeader,
+    /// The one before the last; `None` if there is one batch.
+    before_last: Option<BatchHeader>,
 }
 
 /// Bytes that are no batch, or a batch that contradicts its neighbours.
@@ -89,7 +91,7 @@ impl Survey {
             Some(Piece::Intact(run)) => {
                 run.end = batch.end();
                 run.batches += 1;
-                run.last = batch.header;
+                run.before_last = Some(std::mem::replace(&mut run.last, batch.header));
             }
             _ => self.pieces.push(Piece::Intact(Run {
                 start: batch.position,
@@ -97,8 +99,44 @@ impl Survey {
                 batches: 1,
                 first: batch.header,
                 last: batch.header,
+                before_last: None,
             })),
         }
+    }
+
+    /// Takes the last batch for damaged if it has this leader epoch, which the batches after the segment contradict.
+    fn reject_last_epoch(&mut self, leader_epoch: i32, before: i32) {
+        let Some(Piece::Intact(run)) = self.pieces.last_mut().filter(|piece| {
+            matches!(piece, Piece::Intact(run) if run.last.leader_epoch == leader_epoch && run.end == self.size)
+        }) else {
+            return;
+        };
+        let (end, last) = (run.end, run.last);
+        run.end -= u64::from(last.size);
+        let start = run.end;
+        let preceding = run.before_last.take();
+        match preceding {
+            Some(preceding) => {
+                run.batches -= 1;
+                run.last = preceding;
+            }
+            None => drop(self.pieces.pop()),
+        }
+        let end_of_pieces = self.end_offset();
+        let damaged = Damaged {
+            start,
+            end,
+            start_offset: end_of_pieces,
+            end_offset: None,
+            is_searched: true,
+            malformed: Malformed::new(
+                "a leader epoch that is not above those of the batches after it",
+                format!("leader epoch {leader_epoch}"),
+            ),
+            before: Some(Preceding { last_offset: end_of_pieces - 1, leader_epoch: before }),
+            is_zero: false,
+        };
+        self.add_damage(damaged);
     }
 
     fn add_damage(&mut self, damaged: Damaged) {
@@ -120,29 +158,46 @@ impl Survey {
 /// # Errors
 /// [`Error::UnsupportedFormat`](crate::Error::UnsupportedFormat) for batches that this version cannot read: they are not damage.
 pub(super) fn survey(log: &Log, from_disk: bool) -> Result<Vec<Survey>> {
-    let mut surveys = Vec::with_capacity(log.segments().len());
-    let mut leader_epoch = -1;
+    let mut surveys: Vec<Survey> = Vec::with_capacity(log.segments().len());
+    // up to the end of the segment before, and up to its last batch
+    let (mut leader_epoch, mut epoch_before_last) = (-1, -1);
     for segment in log.segments().iter() {
         if from_disk {
             segment.forget_cached()?;
         }
-        let (survey, last_epoch) = survey_segment(log, segment, leader_epoch)?;
-        leader_epoch = last_epoch;
+        let (survey, epochs) = survey_segment(log, segment, leader_epoch)?;
+        if epochs.first < leader_epoch
+            && let Some(previous) = surveys.last_mut()
+        {
+            previous.reject_last_epoch(leader_epoch, epoch_before_last);
+        }
+        (leader_epoch, epoch_before_last) = (epochs.last, epochs.before_last);
         surveys.push(survey);
     }
     Ok(surveys)
 }
 
-fn survey_segment(log: &Log, segment: &Arc<Segment>, leader_epoch: i32) -> Result<(Survey, i32)> {
+/// The highest leader epochs up to places in a segment.
+struct Epochs {
+    /// Before the first batch: lower than that of the segment before if that is damaged.
+    first: i32,
+    before_last: i32,
+    last: i32,
+}
+
+fn survey_segment(log: &Log, segment: &Arc<Segment>, leader_epoch: i32) -> Result<(Survey, Epochs)> {
     let size = segment.file_size()?;
     let mut survey = Survey { segment: Arc::clone(segment), size, pieces: Vec::new() };
     let mut walk = segment.walk_after(leader_epoch, SCAN_READ)?;
+    let first = walk.before.map_or(leader_epoch, |before| before.leader_epoch);
+    let mut before_last = first;
     loop {
         log.options().interrupt.check()?;
         let before = walk.before;
         let damage = match walk.step_through()? {
             Step::End => break,
             Step::Batch(batch) => {
+                before_last = before.map_or(before_last, |before| before.leader_epoch);
                 survey.add_batch(&batch);
                 continue;
             }
@@ -185,5 +240,6 @@ fn survey_segment(log: &Log, segment: &Arc<Segment>, leader_epoch: i32) -> Resul
             is_zero: walk.log.is_zero(start, size)?,
         });
     }
-    Ok((survey, before.map_or(leader_epoch, |before| before.leader_epoch)))
+    let last = before.map_or(first, |before| before.leader_epoch);
+    Ok((survey, Epochs { first, before_last, last }))
 }

@@ -218,3 +218,22 @@ fn files_of_others_are_reported_and_left() {
         assert!(dir.join("notes.log").exists() && dir.join("7.log").exists());
     }
 }
+
+#[test]
+fn a_leader_epoch_that_the_next_segment_contradicts_is_corrected() {
+    for count in [1, 2, 3] {
+        let folder = reading::folder();
+        let built = |base: i64| (0..count).map(move |number| batch(base + 2 * number, 2, 4).build());
+        let builder = PartitionBuilder::new(Indexing::default());
+        let dir = builder.segment(0, built(0)).segment(2 * count, built(2 * count));
+        let dir = dir.segment(4 * count, built(4 * count)).write(folder.path(), "orders-0");
+        let path = dir.join(format!("{:020}.log", 2 * count));
+        let mut bytes = std::fs::read(&path).unwrap();
+        let size = bytes.len() / count as usize;
+        bytes[(count as usize - 1) * size + 12] ^= 1;
+        std::fs::write(path, bytes).unwrap();
+        let plan = repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+        assert!(plan.lost_ranges.is_empty(), "{:#?}", plan.lost_ranges);
+        assert_eq!(offsets(&dir).len(), 3 * count as usize);
+    }
+}
