@@ -197,6 +197,9 @@ fn case(
     Case { name, dir, batches, segment, is_last: next.is_none(), unprotected, ambiguous }
 }
 
+/// The position of the magic in a batch.
+const MAGIC: usize = 16;
+
 /// The errors in reading a log with one flipped bit; empty if there is none.
 fn errors(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], end: i64) -> Vec<String> {
     let log = match Log::open(dir, options(IOS[bit % 2])) {
@@ -221,6 +224,8 @@ fn errors(case: &Case, dir: &Path, bit: usize, expected: &[(Way, Vec<Record>)], 
             }
             Err(Error::Corrupt { .. }) => {}
             Err(Error::OffsetOutOfRange { .. }) if now < end => {}
+            // an intact batch of a later format, as far as anyone can tell: no batch of this one follows
+            Err(Error::UnsupportedFormat { .. }) if case.is_last && bit / 8 == last.1 + MAGIC => {}
             Err(error) => errors.push(format!("{way:?}: {error}")),
         }
     }
