@@ -236,7 +236,7 @@ rules! {
     /// A file with a name that Kafka does not know.
     ForeignFile = "foreign_file", Info, Remedy::Nothing, "ignores it";
     /// A file with the suffix of a segment and a name that is no offset of 20 digits.
-    ForeignSegmentName = "foreign_segment_name", Error, Remedy::Repair,
+    ForeignSegmentName = "foreign_segment_name", Error, Remedy::Manual("move it out of the directory"),
         "does not load the log, or takes the file for a segment";
     /// A segment file that is not a regular file.
     NotAFile = "not_a_file", Error, Remedy::Manual("move it out of the directory"),
