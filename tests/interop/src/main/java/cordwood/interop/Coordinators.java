@@ -25,7 +25,6 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -36,9 +35,6 @@ import java.util.TreeMap;
 
 /** Groups, transactions, quotas and users of the broker, made by real clients; and what its Admin client says of them. */
 final class Coordinators {
-    /** Producers that are never closed, so that their transactions stay open. */
-    private static final List<KafkaProducer<byte[], byte[]>> OPEN = new ArrayList<>();
-
     private Coordinators() { }
 
     /** Fills the broker's internal topics; `topic` has one partition, with at least 20 records. */
@@ -65,9 +61,14 @@ final class Coordinators {
                 new UserScramCredentialUpsertion("carol", new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192), "secret")
             )).all().get();
         }
-        transact("committed", partition, 11).commitTransaction();
-        transact("aborted", partition, 12).abortTransaction();
-        OPEN.add(transact("open", partition, 13));
+        try (var producer = transact("committed", partition, 11)) {
+            producer.commitTransaction();
+        }
+        try (var producer = transact("aborted", partition, 12)) {
+            producer.abortTransaction();
+        }
+        // without time to abort it, the transaction stays open
+        transact("open", partition, 13).close(Duration.ZERO);
     }
 
     private static ClientQuotaAlteration quota(Map<String, String> entity, String key, Double value) {
