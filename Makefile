@@ -19,7 +19,7 @@ JAR := python/cordwood/spark/jars/cordwood-spark.jar
 export PYO3_PYTHON := $(abspath $(BIN))/python
 
 .PHONY: help demo test test-all test-rest guarantees verify-flips bench bench-append bench-kafka bench-inspect bench-sweeps bench-cold bench-python bench-spark \
-	jar wheel fmt lint compiled rust python java java-tests random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes extension release prerequisites clean
+	jar wheel fmt lint compiled rust python java java-tests java-spark random-queries interop oldest-spark loom fuzz fuzz-targets repair-crashes extension release prerequisites clean
 
 # `make python`, a part of `make test`, runs all Python tests except those with these marks, which `make interop`, a part of
 # `make test-all`, runs. tests/python/conftest.py determines which tests share a process when they run in parallel. There is one
@@ -72,18 +72,17 @@ python: extension ## Python tests except `make interop`, and the examples of the
 interop: prerequisites release ## the longest Python tests, and those that compare with Kafka's own classes and a broker (a JVM, Maven)
 	$(PYTEST) $(IN_PARALLEL) --durations 20 -m "interop or long"
 
-# With the second variable, the tests of the source in Python use the one in Java.
 SPARKS := $(addprefix $(VENV)/spark-,4.0.5 4.1.4 4.2.1)
 empty :=
-java: prerequisites release ## the tests of the Spark data source in Java, those of the one in Python among them
+java: prerequisites release ## the tests of the Spark data source in Java
 	@if command -v mvn > /dev/null && command -v javac > /dev/null; then $(MAKE) --no-print-directory java-tests; fi
 
-# Both at the same time, because each often waits for its JVM; with temporary folders of their own, because pytest deletes old ones.
 java-tests: $(JAR) $(addsuffix /.installed,$(SPARKS))
-	@CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) \
-		$(PYTEST) --basetemp=$(TARGET)/tmp/java --durations 20 -m "java and not many" & own=$$!; \
-	CORDWOOD_SPARK_SOURCE=java $(PYTEST) --basetemp=$(TARGET)/tmp/spark --durations 20 tests/python/spark \
-		-m "not (java or python_source)" || { wait $$own; exit 1; }; wait $$own
+	CORDWOOD_SPARKS=$(subst $(empty) $(empty),:,$(abspath $(SPARKS))) $(PYTEST) --durations 20 -m "java and not many"
+
+# With the variable, the tests of the source in Python use the one in Java.
+java-spark: prerequisites release $(JAR) ## the tests of the Spark data source in Python, run with the one in Java; half an hour
+	CORDWOOD_SPARK_SOURCE=java $(PYTEST) tests/python/spark -m "not (java or python_source)"
 
 random-queries: prerequisites release $(JAR) ## 2,250 random queries through both Spark data sources and Parquet; ten minutes
 	$(PYTEST) tests/python/spark_java/test_random_queries.py

@@ -104,6 +104,17 @@ impl LogFile {
         rest.get(..length).unwrap_or(rest)
     }
 
+    /// The number at a position, which may be far from what is read next: the window stays where it is. `None` at the end of the file.
+    pub(crate) fn number_at(&self, position: u64) -> Result<Option<i32>> {
+        let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| i32::from_be_bytes(*bytes));
+        if let Some(found) = number(self.in_memory(position, 4)) {
+            return Ok(Some(found));
+        }
+        let mut bytes = Vec::new();
+        self.bytes.copy(position, 4, &mut bytes)?;
+        Ok(number(&bytes))
+    }
+
     fn read_window(&mut self, position: u64, length: usize) -> Result<&[u8]> {
         let left = usize::try_from(self.bytes.size().saturating_sub(position)).unwrap_or(usize::MAX);
         let length = length.min(left);

@@ -30,7 +30,7 @@ use crate::record::{BatchHeader, LOG_OVERHEAD, MAX_BATCH_BYTES, PREFIX, V2_HEADE
 /// Bytes of the file to search at a time.
 const CHUNK: usize = 128 << 10;
 
-/// The minimum work charged for a read, even of fewer bytes.
+/// The minimum work charged for an entry of magic 0 or 1, even of fewer bytes: a wrapper is decompressed.
 const MIN_WORK: u64 = 4 << 10;
 
 impl Segment {
@@ -331,9 +331,13 @@ impl Walk {
     /// The first position at which a header could start, by its magic, length and offset alone.
     fn next_candidate(&mut self, from: u64, goal: u64, low: i64, high: i64) -> Result<Option<u64>> {
         let mut position = from;
-        while position < goal && self.spend(MIN_WORK) {
+        while position < goal {
             self.log.interrupt().check()?;
-            let bytes = self.log.read(position, CHUNK)?;
+            // most candidates are close to each other
+            if self.log.in_memory(position, PREFIX).len() < PREFIX {
+                self.log.read(position, CHUNK)?;
+            }
+            let bytes = self.log.in_memory(position, CHUNK);
             if bytes.len() < PREFIX {
                 return Ok(None);
             }
@@ -347,7 +351,7 @@ impl Walk {
                     && offset_of(rest).is_some_and(|offset| (low..high).contains(&offset))
                     && here + length as u64 <= goal
                 {
-                    return Ok(Some(here));
+                    return Ok(self.spend(at as u64 + 1).then_some(here));
                 }
                 at += 1;
             }
@@ -372,17 +376,40 @@ impl Walk {
         if position >= self.bounds.end {
             return Ok(None);
         }
-        // charged before the header is read, which decompresses a wrapper
         let Some(length) = plausible_length(self.log.read(position, PREFIX)?) else { return Ok(None) };
-        if position + length as u64 > self.bounds.end || !self.spend(MIN_WORK.max(length as u64)) {
+        if position + length as u64 > self.bounds.end || !self.spend(V2_HEADER as u64) {
+            return Ok(None);
+        }
+        // charged before the header is read, which decompresses a wrapper
+        let is_old = self.log.read(position, PREFIX)?.get(PREFIX - 1).is_some_and(|magic| *magic < 2);
+        if is_old && !(self.fills_its_size(position, length)? && self.spend(MIN_WORK.max(length as u64))) {
             return Ok(None);
         }
         let Ok(&header) = self.header_at(position)? else { return Ok(None) };
         let batch = Batch { position, header };
-        if header.base_offset < low || header.last_offset >= high || self.verify(&batch)?.is_err() {
+        let is_possible = header.base_offset >= low && header.last_offset < high;
+        if !is_possible || !(is_old || self.spend(length as u64)) || self.verify(&batch)?.is_err() {
             return Ok(None);
         }
         Ok(Some(batch))
+    }
+
+    /// Whether the sizes of key and value of an entry of magic 0 or 1 add up to its size. Numbers in a value often look like the
+    /// start of an entry, and a checksum of each would be too much work.
+    fn fills_its_size(&mut self, position: u64, size: usize) -> Result<bool> {
+        let has_timestamp = self.log.read(position, PREFIX)?.get(PREFIX - 1) == Some(&1);
+        let mut at = PREFIX + 1 + if has_timestamp { 8 } else { 0 };
+        for _ in ["key", "value"] {
+            if at + 4 > size {
+                return Ok(false);
+            }
+            let Some(length) = self.log.number_at(position + at as u64)? else { return Ok(false) };
+            let Some(length) = (length >= -1).then(|| usize::try_from(length.max(0)).unwrap_or(size)) else {
+                return Ok(false);
+            };
+            at = at.saturating_add(4).saturating_add(length);
+        }
+        Ok(at == size)
     }
 
     /// Whether the bytes look like the header of a damaged batch: the offset and length are possible, or the offset is

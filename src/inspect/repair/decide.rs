@@ -67,8 +67,9 @@ fn refuse_other_damage(surveys: &[Survey], durable: Option<i64>) -> Result<()> {
         for piece in &survey.pieces {
             let Piece::Damaged(damaged) = piece else { continue };
             let is_synced = durable.is_some_and(|durable| damaged.start_offset < durable);
-            let is_torn =
-                survey.segment.is_last() && damaged.end_offset.is_none() && damaged.is_searched && !is_synced;
+            // nothing that was acknowledged as durable is after the synced offset, so no search is needed there
+            let is_known = damaged.is_searched || durable.is_some();
+            let is_torn = survey.segment.is_last() && damaged.end_offset.is_none() && is_known && !is_synced;
             if !is_torn {
                 return Err(not_torn(survey, damaged, is_synced));
             }

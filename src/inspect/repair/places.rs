@@ -102,7 +102,9 @@ pub(super) fn find(targets: &[Target], displaced: &[Displaced]) -> Result<Vec<Kn
     let mut finder = Finder::new(displaced);
     let mut leader_epoch = -1;
     for (number, target) in targets.iter().enumerate() {
-        leader_epoch = finder.read(number, target, leader_epoch)?;
+        let following = targets.iter().skip(number + 1);
+        let next_epoch = following.filter_map(|next| next.survey.first_leader_epoch()).next().unwrap_or(-1);
+        leader_epoch = finder.read(number, target, leader_epoch, next_epoch)?;
     }
     let Finder { mut known, holes, .. } = finder;
     for hole in holes {
@@ -133,8 +135,9 @@ impl<'a> Finder<'a> {
         Self { displaced, by_offset, known: vec![Known::default(); displaced.len()], holes: Vec::new() }
     }
 
-    /// Reads the intact batches of a segment. Returns the highest leader epoch up to its end.
-    fn read(&mut self, number: usize, target: &Target, leader_epoch: i32) -> Result<i32> {
+    /// Reads the intact batches of a segment, between those of other segments with these leader epochs. Returns the highest one up to
+    /// its end.
+    fn read(&mut self, number: usize, target: &Target, leader_epoch: i32, next_epoch: i32) -> Result<i32> {
         let base_offset = target.survey.base_offset();
         let mut before =
             Before { target: number, base_offset, end_offset: base_offset, leader_epoch, end_position: 0 };
@@ -158,7 +161,7 @@ impl<'a> Finder<'a> {
         producers.add_before(u64::MAX, self.displaced, &mut self.known);
         let upper = Some(target.survey.segment.upper()).filter(|upper| *upper != i64::MAX);
         let is_damaged = before.end_position != target.survey.size;
-        self.add_hole(&before, upper.map(|upper| (upper, -1)), None, is_damaged);
+        self.add_hole(&before, upper.map(|upper| (upper, next_epoch)), None, is_damaged);
         Ok(before.leader_epoch)
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::error::{Malformed, Result};
 use crate::log::Log;
 use crate::record::BatchHeader;
-use crate::segment::{Batch, Preceding, SCAN_READ, Segment, Step};
+use crate::segment::{Batch, Preceding, SCAN_READ, Segment, Step, Walk};
 
 /// The bytes of a segment's `.log`.
 #[derive(Debug)]
@@ -104,6 +104,14 @@ impl Survey {
         }
     }
 
+    /// The leader epoch of the first batch; `None` if there is none.
+    pub(super) fn first_leader_epoch(&self) -> Option<i32> {
+        self.pieces.iter().find_map(|piece| match piece {
+            Piece::Intact(run) => Some(run.first.leader_epoch),
+            Piece::Damaged(_) => None,
+        })
+    }
+
     /// Takes the last batch for damaged if it has this leader epoch, which the batches after the segment contradict.
     fn reject_last_epoch(&mut self, leader_epoch: i32, before: i32) {
         let Some(Piece::Intact(run)) = self.pieces.last_mut().filter(|piece| {
@@ -165,7 +173,7 @@ pub(super) fn survey(log: &Log, from_disk: bool) -> Result<Vec<Survey>> {
         if from_disk {
             segment.forget_cached()?;
         }
-        let (survey, epochs) = survey_segment(log, segment, leader_epoch)?;
+        let (survey, epochs) = survey_segment(log, segment, leader_epoch, epoch_before_last)?;
         if epochs.first < leader_epoch
             && let Some(previous) = surveys.last_mut()
         {
@@ -185,10 +193,28 @@ struct Epochs {
     last: i32,
 }
 
-fn survey_segment(log: &Log, segment: &Arc<Segment>, leader_epoch: i32) -> Result<(Survey, Epochs)> {
+/// A walk through a segment after these leader epochs, the highest ones up to the last batch before it and up to the one before that.
+///
+/// A single batch with a lower epoch is damaged itself, unless it contradicts only the last one before it.
+fn walk_of(segment: &Segment, leader_epoch: i32, epoch_before_last: i32) -> Result<Walk> {
+    let mut walk = segment.walk(leader_epoch, SCAN_READ)?;
+    let Ok(&first) = walk.header_at(0)? else { return Ok(walk) };
+    let is_single = walk.header_at(u64::from(first.size))?.is_err();
+    if is_single && first.leader_epoch < epoch_before_last {
+        return segment.walk(leader_epoch, SCAN_READ);
+    }
+    segment.walk_after(leader_epoch, SCAN_READ)
+}
+
+fn survey_segment(
+    log: &Log,
+    segment: &Arc<Segment>,
+    leader_epoch: i32,
+    epoch_before_last: i32,
+) -> Result<(Survey, Epochs)> {
     let size = segment.file_size()?;
     let mut survey = Survey { segment: Arc::clone(segment), size, pieces: Vec::new() };
-    let mut walk = segment.walk_after(leader_epoch, SCAN_READ)?;
+    let mut walk = walk_of(segment, leader_epoch, epoch_before_last)?;
     let first = walk.before.map_or(leader_epoch, |before| before.leader_epoch);
     let mut before_last = first;
     loop {

@@ -84,10 +84,10 @@ impl Scan {
 
     /// Fails at the end of the log if valid batches may follow it: they are of a later format, or the search for them was given up.
     fn ensure_certain_end(&self) -> Result<()> {
-        let Some(last) = self.log.segments().last().filter(|last| last.known_end() == Some(self.filter.end))
-        else {
-            return Ok(());
-        };
+        // what follows a given end is not asked for
+        let is_whole = self.filter.options.ranges.end_offset.is_none_or(|given| given > self.filter.end);
+        let last = self.log.segments().last().filter(|last| last.known_end() == Some(self.filter.end));
+        let Some(last) = last.filter(|_| is_whole) else { return Ok(()) };
         let tail = last.tail()?;
         tail.cut.as_ref().filter(|_| !tail.is_certain).map_or(Ok(()), |cut| Err(last.corrupt(cut)))
     }

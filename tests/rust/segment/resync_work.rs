@@ -2,6 +2,7 @@
 //! file's size.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -109,8 +110,9 @@ fn a_search_through_a_long_tail_of_zeros_can_be_interrupted() {
         let parent = folder();
         let first = BatchV2::empty(0, 0, 1).build().bytes;
         let dir = write(parent.path(), "t-0", &BTreeMap::from([(file_name(0, "log"), first)]));
-        let log = std::fs::OpenOptions::new().write(true).open(dir.join(file_name(0, "log"))).unwrap();
-        log.set_len(size).unwrap();
+        let mut log = std::fs::OpenOptions::new().append(true).open(dir.join(file_name(0, "log"))).unwrap();
+        // written zeros: a hole is passed over at once
+        log.write_all(&vec![0; size]).unwrap();
         CHECKS.store(0, Ordering::Relaxed);
         let interrupt = Interrupt(stop_at_the_fifth_check);
         let log = Log::open(&dir, LogOptions { io, interrupt, ..LogOptions::default() }).unwrap();

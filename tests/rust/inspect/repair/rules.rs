@@ -237,3 +237,31 @@ fn a_leader_epoch_that_the_next_segment_contradicts_is_corrected() {
         assert_eq!(offsets(&dir).len(), 3 * count as usize);
     }
 }
+
+#[test]
+fn a_single_batch_of_a_lower_leader_epoch_is_damaged_and_not_the_batches_before_it() {
+    let folder = reading::folder();
+    let builder = PartitionBuilder::new(Indexing::default());
+    let builder = builder.segment(0, (0..9).map(|offset| batch(offset, 1, 8).build()));
+    let dir = builder.segment(9, [batch(9, 1, 0).build()]).write(folder.path(), "orders-0");
+    let cut = plan_repair(&dir, &options(RepairPolicy::Kafka, 4096)).unwrap();
+    assert_eq!((cut.log_end_offset, cut.kept_batches), (9, 9));
+    let plan = repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+    // no batch follows that would determine its epoch
+    assert_eq!(plan.lost_ranges.iter().map(|lost| lost.start_offset).collect::<Vec<_>>(), [9]);
+    assert_eq!(offsets(&dir).len(), 9);
+    assert!(plan_repair(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap().is_clean());
+}
+
+#[test]
+fn a_batch_that_was_taken_for_damaged_is_not_put_back_where_the_next_segment_contradicts_it() {
+    let folder = reading::folder();
+    let builder = PartitionBuilder::new(Indexing::default());
+    let first = (0..9).map(|offset| batch(offset, 1, 5)).chain([batch(9, 1, 70)]).map(|batch| batch.build());
+    let builder = builder.segment(0, first).segment(10, (10..12).map(|offset| batch(offset, 1, 5).build()));
+    let dir = builder.write(folder.path(), "orders-0");
+    repaired(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap();
+    let read = reading::all(&Log::open(&dir, LogOptions::default()).unwrap(), OnDamage::Raise);
+    assert!(read.error.is_none(), "{:?}", read.error);
+    assert!(plan_repair(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap().is_clean());
+}
