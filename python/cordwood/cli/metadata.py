@@ -84,6 +84,8 @@ def metadata(  # noqa: PLR0913, PLR0917  (a command's options)
             table = getattr(found, name)
             remarks = [] if name == "errors" else _remarks(found.errors)
     shown = _shown(table, name)
+    if topic:
+        shown = shown._replace(nothing=f"the metadata has no {name} of a topic named {' or '.join(topic)}")
     write(table, shown, path=path, json_lines=json, output_format=output_format, output=output, remarks=remarks)
 
 

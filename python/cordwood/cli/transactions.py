@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import cordwood
 from cordwood.cli.declared import Argument, Option
-from cordwood.cli.exit_codes import UsageError
+from cordwood.cli.exit_codes import NothingFoundError, UsageError
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import elapsed
 from cordwood.cli.tables import (
@@ -58,6 +58,11 @@ def transactions(  # noqa: PLR0913, PLR0917  (a command's options)
         raise UsageError("--id is for transactional ids, which the logs do not have: leave out --id or --open")
     if topic and not is_open:
         raise UsageError("--topic has an effect only with --open")
+    if topic and partition is None:
+        topics = sorted(cordwood.LogDir(path).topics)
+        unknown = next((name for name in topic if name not in topics), None)
+        if unknown is not None:
+            raise NothingFoundError(f"{path} has no topic {unknown!r}; there are {', '.join(topics) or 'none'}")
     with elapsed(f"reading {path}"):
         if is_open:
             table, shown = cordwood.open_transactions(path, topics=topic, on_damage=on_damage), _OPEN

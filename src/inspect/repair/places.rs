@@ -102,8 +102,8 @@ pub(super) fn find(targets: &[Target], displaced: &[Displaced]) -> Result<Vec<Kn
     let mut finder = Finder::new(displaced);
     let mut leader_epoch = -1;
     for (number, target) in targets.iter().enumerate() {
-        let following = targets.iter().skip(number + 1);
-        let next_epoch = following.filter_map(|next| next.survey.first_leader_epoch()).next().unwrap_or(-1);
+        let mut following = targets.iter().skip(number + 1);
+        let next_epoch = following.find_map(|next| next.survey.first_leader_epoch()).unwrap_or(-1);
         leader_epoch = finder.read(number, target, leader_epoch, next_epoch)?;
     }
     let Finder { mut known, holes, .. } = finder;

@@ -75,6 +75,8 @@ def test_open_transactions_of_a_partition_and_of_a_directory() -> None:
         (["metadata", DATA, "acls"], 1, "has no acls"),
         (["metadata", DATA, "brokers", "--topic", "cities"], 2, "--topic selects rows of"),
         (["transactions", DATA, "--topic", "cities"], 2, "only with --open"),
+        (["transactions", DATA, "--open", "--topic", "citties"], 1, "no topic 'citties'; there are"),
+        (["metadata", DATA, "--topic", "citties"], 1, "no topics of a topic named citties"),
     ],
 )
 def test_what_is_wrong_is_said(arguments: list[object], code: int, message: str) -> None:
