@@ -350,6 +350,8 @@ def test_a_directory_that_may_not_be_written_is_refused(script_environment: dict
         top,
         "import sys\nimport cordwood as cw\n"
         "try:\n    cw.Log('/nowhere')\nexcept OSError:\n    pass\n"
+        # modules that are imported on first use, which the user may not be able to read
+        "cw.LogConfig()\n"
         + BECOME_NOBODY
         + "for call in (cw.LogWriter.plan_recovery, cw.LogWriter):\n"
         + "    try:\n        call(sys.argv[1])\n        print('opened')\n"

@@ -114,8 +114,8 @@ fn a_torn_batch_of_numbers_is_a_torn_write() {
         numbers(100_000).flat_map(i64::to_le_bytes).collect(),
         numbers(200_000).flat_map(|n| (n as i32).to_be_bytes()).collect(),
         numbers(200_000).flat_map(|n| (n as i32).to_le_bytes()).collect(),
-        numbers(200_000).flat_map(|n| (n as f32).to_be_bytes()).collect(),
-        numbers(200_000).flat_map(|n| (n as f32).to_le_bytes()).collect(),
+        numbers(200_000).flat_map(|n| f32::from(n as i16).to_be_bytes()).collect(),
+        numbers(200_000).flat_map(|n| f32::from(n as i16).to_le_bytes()).collect(),
         numbers(800_000).map(|n| (n % 3) as u8).collect(),
     ] {
         let start = value[..16].to_vec();
