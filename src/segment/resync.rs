@@ -15,8 +15,8 @@
 //! All this work is charged to the walk's budget. When that is used up, the rest of the segment is skipped, and the span says that it
 //! was not searched: valid batches may be in it.
 //!
-//! A batch of a magic above 2 whose checksum matches is not damage: a later version of Kafka has written it. One between two v2 batches
-//! is a v2 batch with a flipped bit in its magic.
+//! A batch of a magic above 2 whose checksum matches is not damage: a later version of Kafka has written it. A single one before a v2
+//! batch, or at the end of a segment that is not the last, with one bit of its magic wrong, is a v2 batch with a flipped bit.
 
 use std::ops::ControlFlow;
 
@@ -66,6 +66,15 @@ impl DamagedSpan {
         Self { start_position, end_position, start_offset, end_offset, is_searched: true, newer: None }
     }
 
+    /// The damage before it, with a remark if the search for whole batches was given up.
+    pub(crate) fn describe(&self, damage: &Damage) -> Damage {
+        let mut described = damage.clone();
+        if !self.is_searched {
+            described.malformed.expected.push_str(UNSEARCHED);
+        }
+        described
+    }
+
     /// The first intact batch in it whose format this version does not know: not damage, but unsupported.
     pub(crate) fn unsupported(&self) -> Option<Damage> {
         self.newer.map(|NewerBatch { position, offset, magic }| Damage {
@@ -73,14 +82,6 @@ impl DamagedSpan {
             offset,
             malformed: Malformed::unsupported("magic 0, 1 or 2", format!("magic {magic}")),
         })
-    }
-}
-
-impl Damage {
-    /// The damage, after which the search for whole batches was given up.
-    pub(crate) fn unsearched(mut self) -> Self {
-        self.malformed.expected.push_str(UNSEARCHED);
-        self
     }
 }
 
@@ -219,7 +220,7 @@ impl Walk {
         }
         let follows = if end == self.bounds.end {
             // what the next segment begins with is its own
-            last_offset.checked_add(1) == Some(self.bounds.upper)
+            self.bounds.upper != i64::MAX
         } else {
             self.header_at(end)?.is_ok_and(|next| next.magic == 2 && next.base_offset > last_offset)
         };

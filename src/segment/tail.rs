@@ -89,8 +89,7 @@ impl Segment {
                 let is_certain = span.is_searched && unsupported.is_none();
                 let cut = match unsupported {
                     Some(newer) => Damage { malformed: newer.malformed, ..damage.clone() },
-                    None if span.is_searched => damage.clone(),
-                    None => damage.clone().unsearched(),
+                    None => span.describe(&damage),
                 };
                 let end = if self.is_last() { damage.position } else { end };
                 let cut = self.is_last().then_some(cut);

@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cordwood import CordwoodError, DerivedFile, LogDir, RebuildReport, classify, rebuild_indexes
+from cordwood import CordwoodError, DerivedFile, LogDir, LogNotFoundError, RebuildReport, classify, rebuild_indexes
+from cordwood._core import _has_segments
 from cordwood.cli.exit_codes import FAILED, NothingFoundError, say, sentence
 from cordwood.cli.path import parse_path
 from cordwood.cli.progress import byte_progress
@@ -98,10 +99,20 @@ def _partitions(path: Path) -> Iterator[Path]:
         yield path
         return
     # a partition that Kafka has just created has no segment yet
-    found = [path / name for name in LogDir(path) if any((path / name).glob("*.log"))]
+    found = [path / name for name in LogDir(path) if _may_have_segments(path / name)]
     if not found:
         raise NothingFoundError(f"{path} contains no partition with a segment")
     yield from found
+
+
+def _may_have_segments(partition: Path) -> bool:
+    try:
+        return _has_segments(partition)
+    except LogNotFoundError:
+        return False
+    except (CordwoodError, OSError):
+        # the rebuild has the same error, and names the partition
+        return True
 
 
 def _log_bytes(partition: Path) -> int:

@@ -136,9 +136,11 @@ fn mismatch(
     {
         let expected = format!("{of_file}, as leader-epoch-checkpoint has for offset {offset}");
         let found = format!("epoch {} in the batch", run.epoch);
-        // if the epochs around it show that the file is right, a salvage corrects the batch; otherwise it makes the file again
+        // the epochs around the batch allow its own, so only another replica tells which of the two is wrong
         return Finding::new(Rule::LeaderEpochMismatch, log.path(), segment.path(), expected, found)
-            .with_remedy(Remedy::Salvage)
+            .with_remedy(Remedy::Manual(
+                "compare the batch with another replica: it or leader-epoch-checkpoint is wrong, and a repair would believe the batch",
+            ))
             .at(run.position, run.end_position)
             .offsets(run.start_offset, Some(run.last_offset + 1));
     }

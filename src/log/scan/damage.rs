@@ -40,8 +40,11 @@ impl Scan {
             return Ok(None);
         }
         // as in `skip_batch`
+        if let Some(newer) = span.unsupported() {
+            return Err(segment.corrupt(&newer));
+        }
         if damage.malformed.unsupported || self.filter.raises() {
-            return Err(segment.corrupt(damage));
+            return Err(segment.corrupt(&span.describe(damage)));
         }
         if let Some(uncommitted) = &mut self.uncommitted {
             uncommitted.assume_aborted();

@@ -99,7 +99,7 @@ pub(in crate::writer) fn scan(
             return Err(segment.corrupt(&newer));
         }
         let is_end = span.end_offset.is_none() && span.is_searched;
-        break Some((if span.is_searched { damage } else { damage.unsearched() }, is_end));
+        break Some((span.describe(&damage), is_end));
     };
     parts.push(part.finish()?);
     let before = cut.is_none().then_some(walk.before).flatten();

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import tempfile
 from pathlib import Path
 
 import corpus
 import pytest
 from commands import cordwood
+from scripts import BECOME_NOBODY, run, write_script
 
 INDEX = "00000000000000000400.index"
 
@@ -71,3 +73,26 @@ def test_an_error_in_one_of_several_partitions_ends_with_1_and_the_others_are_pr
     assert alone.returncode == 1
     assert alone.stdout == b""
     assert cordwood("reindex").returncode == 2
+
+
+def test_a_partition_that_may_not_be_read_is_not_left_out(script_environment: dict[str, str]) -> None:
+    """As an unprivileged user, in a data directory."""
+    top = Path(tempfile.mkdtemp(prefix="cordwood-"))
+    top.chmod(0o755)
+    data = Path(shutil.copytree(corpus.GOLDEN / "16-data-dir", top / "data"))
+    closed = data / "cities-0"
+    closed.chmod(0)
+    script = write_script(
+        top,
+        # modules that are imported on first use, which the user may not be able to read
+        "import sys\nfrom cordwood.cli import main\nmain(['reindex', sys.argv[1]])\n"
+        + BECOME_NOBODY
+        + "print('code', main(['reindex', sys.argv[1]]))\n",
+    )
+    try:
+        done = run(script, data, env=script_environment)
+        assert done.stdout.splitlines()[-1] == "code 1"
+        assert "could not be rebuilt: cities-0" in done.stderr
+    finally:
+        closed.chmod(0o755)
+        shutil.rmtree(top)
