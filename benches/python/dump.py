@@ -26,20 +26,27 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/python"))
 from interop.kafka_classes import build, tool  # noqa: E402
 
-BATCH_RECORDS = 125
 ROWS: list[tuple[str, str, list[str], float | None]] = [
-    ("start", "empty", [], None),
-    ("headers", "log", [], 8),
-    ("deep iteration", "log", ["--deep-iteration"], 15),
-    ("print data log", "log", ["--print-data-log"], 15),
-    ("offset index", "index", [], 15),
-    # Kafka reads the .log from each entry to its end, so a larger one takes it minutes
-    ("time index", "timeindex", [], 15),
+    ("start", "empty.log", [], None),
+    ("headers", "large.log", [], 8),
+    ("deep iteration", "medium.log", ["--deep-iteration"], 15),
+    ("print data log", "medium.log", ["--print-data-log"], 15),
+    ("offset index", "dense.index", [], 15),
+    # Kafka reads the .log from each entry to its end: the time grows with the square of the size
+    ("time index", "small.timeindex", [], 15),
 ]
+SEGMENTS: dict[str, tuple[int, int]] = {
+    "large": (1000, 125),
+    "medium": (256, 125),
+    "dense": (1000, 31),
+    "small": (32, 125),
+}
+"""The approximate size of each segment, MiB, and the records of a batch: of 16 KiB, or of 4 KiB, which is Kafka's
+default distance of index entries."""
 
 
-def write(folder: Path, mib: int) -> Path:
-    """A segment of batches of 16 KiB, with an index entry for each batch."""
+def write(folder: Path, mib: int, batch_records: int) -> Path:
+    """A segment with an index entry for each batch."""
     value = b'{"order":%09d,"user":"user-%04d","total":"12.50 EUR","items":[1,2,3],"note":"%s"}'
     folder.mkdir(exist_ok=True)
     path = folder / "orders-0"
@@ -48,7 +55,7 @@ def write(folder: Path, mib: int) -> Path:
         number, clock = 0, 1_700_000_000_000
         while number * 128 < mib << 20:
             records = []
-            for _ in range(BATCH_RECORDS):
+            for _ in range(batch_records):
                 text = value % (number, number * 7 % 5000, b"x" * 16)
                 records.append(cw.Record(value=text, key=b"user-%04d" % (number * 7 % 5000), timestamp=clock + number))
                 number += 1
@@ -67,7 +74,6 @@ def seconds(command: list[str], out: Path) -> float:
 def main() -> int:
     """Run the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mib", type=int, default=256, help="size of the .log")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--heap", default="2g", help="the JVM's heap")
     parser.add_argument("--csv", type=Path, help="a file for the figures")
@@ -83,17 +89,18 @@ def main() -> int:
     ]
     ours = [str(Path(sys.executable).with_name("cordwood")), "dump", "--files"]
     missed, rows = False, []
-    with tempfile.TemporaryDirectory(prefix="cordwood-bench-") as name:
-        folder = Path(name)
-        log = write(folder, arguments.mib)
-        small = write(folder / "small", min(arguments.mib, 16))
-        files = {"log": log, "index": log.with_suffix(".index"), "timeindex": small.with_suffix(".timeindex")}
-        files["empty"] = folder / "00000000000000000007.log"
-        files["empty"].touch()
+    with tempfile.TemporaryDirectory(prefix="cordwood-bench-") as temporary:
+        folder = Path(temporary)
+        logs = {"empty": folder / "00000000000000000007.log"}
+        logs["empty"].touch()
+        for segment, (mib, batch_records) in SEGMENTS.items():
+            logs[segment] = write(folder / segment, mib, batch_records)
         outs = folder / "ours.txt", folder / "theirs.txt"
-        print(f"{log.stat().st_size >> 20} MiB, {arguments.turns} turns; seconds, median (smallest-largest)")
-        for label, file, options, floor in ROWS:
-            sides = [[*ours, str(files[file]), *options], [*theirs, str(files[file]), *options]]
+        print(f"{arguments.turns} turns; seconds, median (smallest-largest)")
+        for label, name, options, floor in ROWS:
+            segment, _, kind = name.partition(".")
+            file = logs[segment].with_suffix("." + kind)
+            sides = [[*ours, str(file), *options], [*theirs, str(file), *options]]
             times: list[list[float]] = [[], []]
             for turn in range(arguments.turns + 1):
                 for side in (0, 1) if turn % 2 else (1, 0):
@@ -108,19 +115,27 @@ def main() -> int:
             is_missed = floor is not None and ratio < floor
             missed |= is_missed
             wanted = "" if floor is None else f"  floor {floor:g}{' MISSED' if is_missed else ''}"
+            size = logs[segment].stat().st_size
             print(
-                f"{label:15} cordwood {spread(times[0])}  Kafka {spread(times[1])}  "
+                f"{label:15} {size >> 20:4} MiB  cordwood {spread(times[0])}  Kafka {spread(times[1])}  "
                 f"x{ratio:.1f} ({min(ratios):.1f}-{max(ratios):.1f}){wanted}",
                 flush=True,
             )
             for side, taken in zip(("cordwood", "kafka"), times, strict=True):
                 rows.append(
-                    [label, side, arguments.mib, f"{median(taken):.3f}", f"{min(taken):.3f}", f"{max(taken):.3f}"]
+                    [
+                        label,
+                        side,
+                        size,
+                        f"{median(taken):.3f}",
+                        f"{min(taken):.3f}",
+                        f"{max(taken):.3f}",
+                    ]
                 )
     if arguments.csv is not None:
         with arguments.csv.open("w", newline="") as file:
             out = csv.writer(file)
-            out.writerow(["date", "work", "side", "mib", "median_s", "smallest_s", "largest_s"])
+            out.writerow(["date", "work", "side", "bytes", "median_s", "smallest_s", "largest_s"])
             out.writerows([dt.datetime.now(tz=dt.UTC).date(), *row] for row in rows)
     return 1 if missed and arguments.strict else 0
 

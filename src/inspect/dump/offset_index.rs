@@ -2,7 +2,7 @@
 
 use super::DumpOptions;
 use super::batch::DumpedBatch;
-use super::batch_stream::{BatchStream, HEADER_WINDOW};
+use super::batch_stream::BatchStream;
 use super::dumped_file::DumpedFile;
 use super::findings::{Check, Findings};
 use super::text::Text;
@@ -10,6 +10,7 @@ use crate::error::{Malformed, Result};
 use crate::fs::names::FileKind;
 use crate::fs::{FileBytes, SystemFile};
 use crate::index::OffsetIndex;
+use crate::record::V2_HEADER;
 
 /// An offset index that is being dumped.
 #[derive(Debug)]
@@ -33,7 +34,8 @@ impl OffsetIndexDump {
     /// [`Error::Config`](crate::Error::Config) if the name has no offset; as [`BatchStream::open`].
     pub(super) fn open(file: DumpedFile) -> Result<Self> {
         let base_offset = file.number()?;
-        let log = BatchStream::open(&file.sibling(FileKind::Log), HEADER_WINDOW)?;
+        // entries are much farther apart
+        let log = BatchStream::open(&file.sibling(FileKind::Log), V2_HEADER)?;
         let index = open_all_slots(file.path(), base_offset)?;
         Ok(Self { file, log, index, next: 0 })
     }
