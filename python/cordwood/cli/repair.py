@@ -45,7 +45,8 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
     kafka cuts the log at the first damage and removes everything after it, as a broker does.
 
     All of them rebuild wrong indexes, producer snapshots and leader epochs, and remove what an interrupted compaction
-    or deletion left. The bytes that are taken out are kept in quarantine/.
+    or deletion left. The bytes that are taken out are kept in quarantine/. Without --set and --properties the
+    index.interval.bytes of rebuilt indexes is found from the existing ones, if they show it.
 
     \b
     cordwood repair orders-0                             print what would be changed
@@ -54,7 +55,7 @@ def repair(  # noqa: PLR0913, PLR0917  (its options)
 
     Exit codes: 0 nothing to repair, or repaired; 1 something to repair, or refused.
     """  # noqa: D301
-    config = settings(properties, assignments)
+    config = settings(properties, assignments) if properties is not None or assignments else None
     plan = repair_partition(
         path,
         policy="torn_tail" if policy is Policy.TORN_TAIL else "kafka" if policy is Policy.KAFKA else "salvage",

@@ -123,7 +123,7 @@ fn compare(
     mut replacements: Option<&mut Replacements>,
 ) -> Result<RebuildReport> {
     refuse_unfinished_replacement(log)?;
-    let (rule, interval_source) = entry_rule(log, options)?;
+    let (rule, interval_source) = entry_rule(log, options.config.as_ref())?;
     let existing = ExistingFiles::of(log, options.segments.as_deref())?;
     let mut files = Vec::new();
     let mut add = |file: Option<DerivedFile>, contents: Option<&[u8]>| {
@@ -161,12 +161,15 @@ fn compare(
     })
 }
 
-/// The rule for index entries, and where its interval is from.
-fn entry_rule(log: &Log, options: &RebuildOptions) -> Result<(EntryRule, IntervalSource)> {
+/// The rule for index entries, and where its interval is from: the settings that were given, or the existing offset indexes.
+///
+/// # Errors
+/// [`Error::Config`](crate::Error::Config) for a wrong setting; as [`Log::open`].
+pub(crate) fn entry_rule(log: &Log, given: Option<&LogConfig>) -> Result<(EntryRule, IntervalSource)> {
     let default = LogConfig::default();
-    let config = options.config.as_ref().unwrap_or(&default);
+    let config = given.unwrap_or(&default);
     config.validate()?;
-    let (interval_bytes, source) = match &options.config {
+    let (interval_bytes, source) = match given {
         Some(config) => (u64::from(config.index_interval_bytes), IntervalSource::Given),
         None => match interval::infer(log)? {
             Some(interval_bytes) => (interval_bytes, IntervalSource::Inferred),

@@ -17,13 +17,14 @@
 //! crash has the steps that are left. If a broker has changed the log in between, the plan is made for what it left.
 
 use super::RepairOptions;
-use super::derived::{self, NewSegment};
+use super::derived::NewSegment;
 use super::plan::{Mended, Plan, log_options};
 use super::producer_files::ProducerFiles;
 use super::repair_plan::RepairPlan;
 use crate::error::Result;
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, Staged};
+use crate::index::due_entries::EntryRule;
 use crate::log::Log;
 use crate::segment::{SCAN_READ, remove_segment};
 use crate::state::checkpoint::{Checkpoint, DurableOffsetFile};
@@ -40,7 +41,7 @@ pub(super) fn apply(directory: &Directory, plan: Plan, options: &RepairOptions) 
     plan.quarantined.iter().try_for_each(|kept| kept.keep(directory))?;
     finish_replacement(directory, &plan.leftovers.replacement, plan.leftovers.replaced)?;
     let of_producers = stage_producer_files(directory, &plan.producer_files, options)?;
-    let mut staged = stage(directory, &plan.mended, options)?;
+    let mut staged = stage(directory, &plan.mended, plan.rule, options)?;
     if let Some(epochs) = &plan.epochs {
         staged.push(epochs.stage(directory)?);
     }
@@ -94,7 +95,12 @@ fn stage_producer_files(
 }
 
 /// Writes the new files under staged names: the `.log` of a segment before its indexes.
-fn stage(directory: &Directory, mended: &[Mended], options: &RepairOptions) -> Result<Vec<Staged>> {
+fn stage(
+    directory: &Directory,
+    mended: &[Mended],
+    rule: EntryRule,
+    options: &RepairOptions,
+) -> Result<Vec<Staged>> {
     let mut staged = Vec::new();
     if mended.is_empty() {
         return Ok(staged);
@@ -108,7 +114,6 @@ fn stage(directory: &Directory, mended: &[Mended], options: &RepairOptions) -> R
         if stale.is_empty() {
             continue;
         }
-        let rule = derived::entry_rule(&options.config);
         let new =
             NewSegment { directory, base_offset: *base_offset, contents, rule, is_last: segment.is_last() };
         for (kind, bytes) in new.indexes(&mut segment.log_file(SCAN_READ)?)? {

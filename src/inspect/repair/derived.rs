@@ -3,7 +3,6 @@
 use super::contents::Contents;
 use super::epochs::EpochRun;
 use super::index_check::IndexCheck;
-use crate::config::LogConfig;
 use crate::error::Result;
 use crate::fs::Directory;
 use crate::fs::names::FileKind;
@@ -30,14 +29,6 @@ pub(super) struct Derived {
 
 /// The name of each index file of a segment; `None` if there is none.
 pub(super) type IndexNames = Vec<(FileKind, Option<String>)>;
-
-/// How indexes are filled under these settings.
-pub(super) fn entry_rule(config: &LogConfig) -> EntryRule {
-    EntryRule {
-        interval_bytes: u64::from(config.index_interval_bytes),
-        max_index_size: u64::from(config.segment_index_bytes),
-    }
-}
 
 /// The bytes of index files.
 pub(super) type IndexFiles = Vec<(FileKind, Vec<u8>)>;
@@ -79,9 +70,11 @@ impl NewSegment<'_> {
     ) -> Result<Derived> {
         let mut derived = Derived::default();
         let mut check = IndexCheck::new(self.base_offset);
+        // a broker gives the indexes of the last segment their full size, and cuts them when it rolls or closes the log
+        let preallocated = self.is_last.then_some(self.rule.max_index_size);
         for (kind, name) in names {
             if let Some(name) = name {
-                check.read(self.directory, *kind, name, self.contents.size())?;
+                check.read(self.directory, *kind, name, self.contents.size(), preallocated)?;
             }
         }
         self.contents.for_each_batch(log, |batch, _| {

@@ -1,8 +1,8 @@
 //! Index files, compared with the batches that they refer to.
 
 use crate::error::Result;
-use crate::fs::Directory;
 use crate::fs::names::FileKind;
+use crate::fs::{Directory, FileBytes};
 use crate::index::Entry;
 use crate::segment::Batch;
 use crate::types::{OffsetPosition, TimestampOffset};
@@ -42,20 +42,28 @@ impl IndexCheck {
         Self { base_offset, largest: -1, offsets: None, times: None }
     }
 
-    /// Reads an index file. `log_size`: the size of the `.log`.
+    /// Reads an index file. `log_size`: the size of the `.log`. `preallocated`: `segment.index.bytes`, if the index may have this size,
+    /// with zeros behind its entries.
     pub(super) fn read(
         &mut self,
         directory: &Directory,
         kind: FileKind,
         name: &str,
         log_size: u64,
+        preallocated: Option<u64>,
     ) -> Result<()> {
-        // the smallest batch has 26 bytes, an entry at most 12; a preallocated index is larger, and not trimmed
-        let Some(file) = directory.identity_of(name)?.filter(|file| file.size <= log_size.saturating_add(12))
-        else {
-            return Ok(());
+        let Some(file) = directory.identity_of(name)? else { return Ok(()) };
+        let slot = if kind == FileKind::OffsetIndex { 8 } else { 12 };
+        // the smallest batch has 26 bytes
+        let most = log_size.saturating_add(slot);
+        let bytes = if preallocated.is_some_and(|size| file.size == size - size % slot) {
+            entries_before_zeros(directory, name, file.size.min(most - most % slot), slot)?
+        } else if file.size <= most {
+            directory.read_small(name, file.size)?
+        } else {
+            None
         };
-        let bytes = directory.read_small(name, file.size)?.unwrap_or_default();
+        let Some(bytes) = bytes else { return Ok(()) };
         match kind {
             FileKind::OffsetIndex => self.offsets = entries(&bytes, self.base_offset).map(Pending::new),
             _ => self.times = entries(&bytes, self.base_offset).map(Pending::new),
@@ -98,6 +106,31 @@ impl IndexCheck {
             }),
         }
     }
+}
+
+/// The bytes of the entries of a preallocated index, which are within the first `most` bytes; `None` if other bytes than zeros are
+/// behind these.
+fn entries_before_zeros(directory: &Directory, name: &str, most: u64, slot: u64) -> Result<Option<Vec<u8>>> {
+    const CHUNK: u64 = 128 << 10;
+    let file = FileBytes::new(directory.open_file(name)?, None, false)?;
+    let mut buffer = Vec::new();
+    let mut read = |start: u64, end: u64| -> Result<Vec<u8>> {
+        Ok(file.read(start, usize::try_from(end - start).unwrap_or(0), &mut buffer)?.to_vec())
+    };
+    let mut bytes = read(0, most)?;
+    let mut position = most;
+    while position < file.size() {
+        // the space may be a hole
+        position = file.after_hole(position)?;
+        let end = position.saturating_add(CHUNK).min(file.size());
+        if position < end && read(position, end)?.iter().any(|byte| *byte != 0) {
+            return Ok(None);
+        }
+        position = position.max(end);
+    }
+    let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last as u64 + 1);
+    bytes.truncate(usize::try_from(used.next_multiple_of(slot)).unwrap_or(0));
+    Ok(Some(bytes))
 }
 
 /// The entries of an index file; `None` if its size is not that of whole entries.

@@ -44,8 +44,9 @@ use crate::types::Interrupt;
 pub struct RepairOptions {
     /// What is mended.
     pub policy: RepairPolicy,
-    /// The settings of the topic. `index.interval.bytes` and `segment.index.bytes` determine the entries of rebuilt indexes.
-    pub config: LogConfig,
+    /// The settings of the topic, of which `index.interval.bytes` and `segment.index.bytes` determine the entries of rebuilt indexes.
+    /// `None`: the interval that the existing offset indexes show, and Kafka's defaults.
+    pub config: Option<LogConfig>,
     /// Called during long work.
     pub interrupt: Interrupt,
 }
@@ -68,7 +69,6 @@ pub fn plan_repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<Re
 /// # Errors
 /// As [`plan_repair`].
 pub fn plan_repair_in(directory: &Directory, options: &RepairOptions) -> Result<RepairPlan> {
-    options.config.validate()?;
     DataDirectory::refuse_itself(directory)?;
     PartitionLocks::probe(directory)?;
     plan::plan(directory, options, false).map(|plan| plan.report)
@@ -98,7 +98,6 @@ pub fn repair(path: impl AsRef<Path>, options: &RepairOptions) -> Result<RepairP
 /// # Errors
 /// As [`plan_repair`].
 pub fn repair_in(directory: &Directory, options: &RepairOptions) -> Result<RepairPlan> {
-    options.config.validate()?;
     let _locks = PartitionLocks::take(directory)?;
     let plan = plan::plan(directory, options, true)?;
     apply::apply(directory, plan, options)

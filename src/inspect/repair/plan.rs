@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::RepairOptions;
 use super::contents::Contents;
 use super::decide::{Taken, Target, decide};
-use super::derived::{self, Derived, IndexNames, NewSegment};
+use super::derived::{Derived, IndexNames, NewSegment};
 use super::epochs;
 use super::leftovers::{self, Leftovers};
 use super::producer_files::{self, KeptSegment, ProducerFiles, Stale};
@@ -14,6 +14,8 @@ use super::survey::{Survey, survey};
 use crate::error::{Malformed, Result};
 use crate::fs::names::{FileKind, segment_file, segment_files_of};
 use crate::fs::{Directory, SegmentFile};
+use crate::index::due_entries::EntryRule;
+use crate::inspect::rebuild::entry_rule;
 use crate::log::{Log, LogOptions};
 use crate::segment::SCAN_READ;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint, DURABLE, DurableOffsetFile};
@@ -41,6 +43,8 @@ pub(super) struct Plan {
     /// The durable offset to write.
     pub(super) durable: Option<i64>,
     pub(super) log_start_offset: i64,
+    /// How indexes are filled.
+    pub(super) rule: EntryRule,
 }
 
 /// A segment whose files are replaced.
@@ -68,6 +72,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
     }
     let data_directory = DataDirectory::around(directory)?;
     let log = Log::open_in(directory.clone(), log_options(options))?;
+    let (rule, _) = entry_rule(&log, options.config.as_ref())?;
     let leftovers = leftovers::find(directory, &log, options.policy)?;
     let durable = durable_offset(directory, CleanMarker::read(directory)?.as_ref())?;
     let targets = decide(survey(&log, from_disk)?, options.policy, durable, log.log_start_offset())?;
@@ -79,6 +84,7 @@ pub(super) fn plan(directory: &Directory, options: &RepairOptions, from_disk: bo
         quarantined: Vec::new(),
         durable: durable.filter(|_| options.policy.lowers_durable_offset()),
         log_start_offset: log.log_start_offset(),
+        rule,
     };
     builder.plan(&log, targets, leftovers, checkpoint, data_directory)
 }
@@ -91,6 +97,7 @@ struct Builder<'a> {
     quarantined: Vec<Quarantined>,
     durable: Option<i64>,
     log_start_offset: i64,
+    rule: EntryRule,
 }
 
 impl Builder<'_> {
@@ -147,6 +154,7 @@ impl Builder<'_> {
             epochs,
             durable,
             log_start_offset: self.log_start_offset,
+            rule: self.rule,
         })
     }
 
@@ -294,7 +302,7 @@ impl Builder<'_> {
             directory: self.directory,
             base_offset,
             contents: &target.contents,
-            rule: derived::entry_rule(&self.options.config),
+            rule: self.rule,
             is_last,
         };
         segment.derive(names, self.durable, &mut log)

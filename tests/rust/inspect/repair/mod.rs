@@ -28,7 +28,7 @@ type Files = BTreeMap<String, Vec<u8>>;
 
 fn options(policy: RepairPolicy, interval: u32) -> RepairOptions {
     let config = LogConfig { index_interval_bytes: interval, ..LogConfig::default() };
-    RepairOptions { policy, config, ..RepairOptions::default() }
+    RepairOptions { policy, config: Some(config), ..RepairOptions::default() }
 }
 
 /// `index.interval.bytes` of a case.

@@ -4,6 +4,7 @@ use cordwood::writer::{LogWriter, WriterOptions};
 
 use super::*;
 use crate::support::batches::{BatchV2, Rec};
+use crate::support::golden;
 use crate::support::partition::{Indexing, PartitionBuilder};
 
 pub(super) fn batch(base_offset: i64, records: i64, epoch: i32) -> BatchV2 {
@@ -264,4 +265,59 @@ fn a_batch_that_was_taken_for_damaged_is_not_put_back_where_the_next_segment_con
     let read = reading::all(&Log::open(&dir, LogOptions::default()).unwrap(), OnDamage::Raise);
     assert!(read.error.is_none(), "{:?}", read.error);
     assert!(plan_repair(&dir, &options(RepairPolicy::Salvage, 4096)).unwrap().is_clean());
+}
+
+/// The copy of a partition of Kafka, the names of its `.log` files, and its `index.interval.bytes`.
+fn small(parent: &Path) -> (std::path::PathBuf, Vec<String>, u32) {
+    let part = golden::intact().into_iter().find(|part| part.case == "01-small").unwrap();
+    let dir = parent.join("tickets-0");
+    std::fs::create_dir(&dir).unwrap();
+    let files = reading::files(&part.dir);
+    for (name, bytes) in &files {
+        std::fs::write(dir.join(name), bytes).unwrap();
+    }
+    (dir, files.into_keys().filter(|name| is_live_log(name)).collect(), interval(&part.manifest))
+}
+
+#[test]
+fn the_preallocated_indexes_of_the_last_segment_are_not_wrong() {
+    let folder = reading::folder();
+    let (dir, logs, _) = small(folder.path());
+    let preallocate = |log: &str| {
+        for (suffix, size) in [("index", 10 << 20), ("timeindex", (10 << 20) - 4)] {
+            let path = dir.join(log).with_extension(suffix);
+            std::fs::File::options().write(true).open(path).unwrap().set_len(size).unwrap();
+        }
+    };
+    preallocate(logs.last().unwrap());
+    let plan = plan_repair(&dir, &RepairOptions::default()).unwrap();
+    assert!(plan.is_clean(), "{:#?}", plan.actions);
+    // other bytes than zeros after the entries
+    let index = dir.join(logs.last().unwrap()).with_extension("index");
+    let intact = std::fs::read(&index).unwrap();
+    let mut wrong = intact.clone();
+    wrong[(10 << 20) - 1] = 1;
+    std::fs::write(&index, wrong).unwrap();
+    let plan = plan_repair(&dir, &RepairOptions::default()).unwrap();
+    assert_eq!(plan.actions.iter().map(|action| &action.file).collect::<Vec<_>>(), [&index]);
+    std::fs::write(&index, intact).unwrap();
+    // a broker takes the zeros behind a sealed segment's entries for entries
+    preallocate(&logs[0]);
+    assert_eq!(plan_repair(&dir, &RepairOptions::default()).unwrap().actions.len(), 2);
+}
+
+#[test]
+fn indexes_are_rebuilt_with_the_interval_that_the_others_show() {
+    let rebuilt = |options: &dyn Fn(u32) -> RepairOptions| {
+        let folder = reading::folder();
+        let (dir, logs, interval) = small(folder.path());
+        assert_ne!(interval, 4096);
+        let index = dir.join(&logs[1]).with_extension("index");
+        std::fs::remove_file(&index).unwrap();
+        repaired(&dir, &options(interval)).unwrap();
+        std::fs::read(index).unwrap()
+    };
+    let shown = rebuilt(&|_| RepairOptions::default());
+    assert_eq!(shown, rebuilt(&|interval| options(RepairPolicy::TornTail, interval)));
+    assert_ne!(shown, rebuilt(&|_| options(RepairPolicy::TornTail, 4096)));
 }
