@@ -2,8 +2,8 @@
 //!
 //! Kafka leaves such a gap if it compacts a log, or truncates inside a batch. Otherwise a segment begins where the one
 //! before it ends, so a gap means that a segment is missing or was cut. No file of a partition says whether the
-//! partition is compacted. The evidence for it is the cleaner's checkpoint in the data directory, or a batch that only
-//! compaction produces.
+//! partition is compacted. The evidence for it is the cleaner's checkpoint in the data directory, what a copy notes
+//! of it, or a batch that only compaction produces.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,6 +45,10 @@ pub struct OffsetGap {
     pub next_base_offset: i64,
 }
 
+/// The file of a copy of a partition that Kafka's cleaner had cleaned, as the checkpoint of the source's data directory says: the
+/// copy of one partition has no data directory with such a checkpoint.
+pub(crate) const CLEANED_BEFORE: &str = ".cordwood.cleaned";
+
 /// Bytes of a log that are searched for traces of compaction: Kafka's cleaner begins with the oldest segments.
 const SEARCHED_BYTES: u64 = 1 << 30;
 
@@ -83,7 +87,7 @@ impl Log {
     }
 
     /// Whether the files show that the log is compacted, so that a gap between two segments may not be lost data. They show
-    /// it if the data directory's `cleaner-offset-checkpoint` contains the partition; or if, in a segment, records are
+    /// it if the data directory's `cleaner-offset-checkpoint` contains the partition, or the one that it is a copy of; or if, in a segment, records are
     /// missing inside a batch, a batch has a delete horizon, or offsets are missing between two batches of one leader
     /// epoch. (The last does not count if a `LogWriter` has opened the log, because it truncates inside a batch.) A topic's
     /// settings are not on disk, so a compacted log may not show it.
@@ -246,10 +250,14 @@ impl Log {
         *self.inner.continuity.is_cleaned.get_or_init(|| self.has_cleaner_checkpoint())
     }
 
-    /// Whether the data directory's cleaner has cleaned the partition. False if the file cannot be read.
+    /// Whether the data directory's cleaner has cleaned the partition, or the one that it is a copy of. False if the file cannot be
+    /// read.
     fn has_cleaner_checkpoint(&self) -> bool {
-        let (Some(topic), Some(partition)) = (self.topic(), self.partition()) else { return false };
         let directory = &self.inner.open_files.directory;
+        if directory.identity_of(CLEANED_BEFORE).is_ok_and(|file| file.is_some()) {
+            return true;
+        }
+        let (Some(topic), Some(partition)) = (self.topic(), self.partition()) else { return false };
         metadata::checkpointed(directory, CLEANED_OFFSETS, topic, partition)
             .is_ok_and(|offset| offset.is_some())
     }

@@ -35,6 +35,8 @@ use crate::types::{Interrupt, Io, OnWarning};
 
 pub use column::Column;
 pub(crate) use column::Origin;
+#[cfg(feature = "inspect")]
+pub(crate) use continuity::CLEANED_BEFORE;
 use continuity::Continuity;
 pub use continuity::OffsetGap;
 use largest_times::LargestTimes;

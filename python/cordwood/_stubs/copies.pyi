@@ -85,7 +85,8 @@ def copy(
 
     Batches are copied as they are: bytes, offsets, timestamps, leader epochs, producer ids, transactions, compression.
     Whole segments keep their names. Indexes, producer snapshots, leader epochs, topic id and log start offset are
-    copied or made, so that Kafka opens the copy without recovery; with a whole metadata log of a cluster also its
+    copied or made, so that Kafka opens the copy without recovery; that the cleaner had cleaned the source is noted in
+    the copy, where missing offsets are no gap then. With a whole metadata log of a cluster also its
     snapshots and `quorum-state`. The checksum of each batch is verified, and what was written is read back from the
     disk and compared.
 

@@ -27,7 +27,8 @@ def repair(
 
     All of them rebuild indexes and leader epochs that do not match the batches, remove what an interrupted compaction,
     split or deletion left, and lower checkpoints above the end of the log. Bytes that are taken out are kept in
-    `quarantine/`, in the partition directory. *config* has the settings that determine the entries of rebuilt indexes.
+    `quarantine/`, in the partition directory. *config* has the settings that determine the entries of rebuilt indexes;
+    without it, the interval is the one that the existing offset indexes show, or Kafka's default.
 
     Transaction indexes and producer snapshots after a change of the log become those that `rebuild_indexes` derives
     from the repaired log. Without a change, a transaction index is rebuilt if it is damaged or contradicts the ABORT
@@ -170,15 +171,15 @@ def carve(image: FilePath, destination: FilePath | None = None, *, min_records: 
 
     *image* is a file of any kind, such as a disk image or a truncated or overwritten segment, or a directory, whose
     files are searched whatever their names. With *destination*, a new or empty directory, each run is written there as
-    a partition directory `carved-0`, `carved-1` and so on, with its offsets and with indexes. Runs of fewer than
-    *min_records* records are left out.
+    a partition directory `carved-0`, `carved-1` and so on, with its offsets, indexes (also of aborted transactions) and
+    leader epochs. Runs of fewer than *min_records* records are left out.
 
     A batch is found if its header is possible and its checksum matches. One inside a record of another batch is left
     out, and so is one that was found before with the same bytes. The bytes of a batch do not name its partition:
     batches belong to one run if they follow each other, or if the offsets of one range continue exactly those of
     another. `CarvedRun.confidence` says which.
 
-    *Errors*: `LogNotFoundError`; `ConfigError` if the destination is not empty.
+    *Errors*: `LogNotFoundError`; `ConfigError` if the destination is not empty, or inside *image*.
 
     >>> report = cw.carve("tests/golden/damaged/flip-record/tickets-0/00000000000000000285.log")
     >>> [(run.first_offset, run.last_offset, run.records) for run in report.runs]

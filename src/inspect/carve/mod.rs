@@ -20,6 +20,7 @@ pub use carve_report::{CarveReport, CarvedPiece, CarvedRun, Confidence};
 use self::runs::{Collector, Run};
 use crate::error::{Error, NotFound, Result};
 use crate::fs::{Directory, FileBytes, FileType, SystemFile};
+use crate::inspect::copy::refuse_inside;
 use crate::types::Interrupt;
 
 /// The number of conflicts of a run that are listed.
@@ -42,7 +43,7 @@ impl Default for CarveOptions {
 
 /// Finds every whole batch of an image, or of the files of a directory, at any position, and groups them into runs, each a part of one
 /// partition. With a `destination`, a new or empty directory, each run is written there as a partition directory `carved-<number>`,
-/// with its offsets, and with indexes.
+/// with its offsets, indexes (also of aborted transactions) and leader epochs.
 ///
 /// A batch is found if its header is possible and its checksum matches. A batch inside another one's record is not returned. A batch
 /// that was found before with the same bytes is not returned again.
@@ -51,17 +52,20 @@ impl Default for CarveOptions {
 /// million batches.
 ///
 /// # Errors
-/// [`Error::LogNotFound`] if there is no such file; [`Error::Config`] if the destination is not empty; [`Error::LogChanged`] if the
-/// image changes meanwhile; [`Error::Io`].
+/// [`Error::LogNotFound`] if there is no such file; [`Error::Config`] if the destination is not empty, or is inside `image`;
+/// [`Error::LogChanged`] if the image changes meanwhile; [`Error::Io`].
 pub fn carve(
     image: impl AsRef<Path>,
     destination: Option<&Path>,
     options: &CarveOptions,
 ) -> Result<CarveReport> {
     let image = image.as_ref();
+    let files = open(image)?;
+    if let (Ok(folder), Some(destination)) = (Directory::open(image, ""), destination) {
+        refuse_inside(&folder, destination)?;
+    }
     // before the search, which may take long
     let destination = destination.map(write::destination).transpose()?;
-    let files = open(image)?;
     let mut collector = Collector::default();
     let (mut given_up, mut bytes_searched) = (0, 0);
     for (number, file) in files.iter().enumerate() {

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::fs::names::{FileKind, segment_file};
 use crate::fs::{Directory, SystemFile, WritableFile};
 use crate::index::due_entries::EntryRule;
+use crate::inspect::rebuild::ProducerReplay;
 use crate::record::{BatchHeader, V2_HEADER};
 use crate::segment::{Batch, PartBuilder, is_relative};
 use crate::state::leader_epochs::LeaderEpochs;
@@ -46,6 +47,7 @@ pub(super) fn write(
         segment: None,
         epochs: LeaderEpochs::default(),
         epoch: -1,
+        producers: ProducerReplay::default(),
     };
     let mut bytes = Vec::new();
     for piece in &run.pieces {
@@ -70,7 +72,7 @@ pub(super) fn write(
             at += u64::from(header.size);
         }
     }
-    writer.close_segment()?;
+    writer.close_segment(i64::MAX)?;
     directory
         .replace(crate::state::leader_epochs::LEADER_EPOCH_CHECKPOINT, writer.epochs.to_text().as_bytes())?;
     directory.sync()
@@ -83,6 +85,7 @@ struct Writer<'a> {
     segment: Option<NewSegment>,
     epochs: LeaderEpochs,
     epoch: i32,
+    producers: ProducerReplay,
 }
 
 struct NewSegment {
@@ -99,7 +102,7 @@ impl Writer<'_> {
                 || !is_relative(header.last_offset, segment.base_offset)
         });
         if is_full {
-            self.close_segment()?;
+            self.close_segment(header.base_offset)?;
         }
         if header.leader_epoch > self.epoch {
             self.epoch = header.leader_epoch;
@@ -111,6 +114,8 @@ impl Writer<'_> {
             let part = PartBuilder::new(base_offset, 0, self.rule);
             self.segment = Some(NewSegment { base_offset, log, size: 0, part });
         }
+        // a batch that contradicts its producer's others, as of another partition, aborts nothing
+        let _ = self.producers.add_header(&header, bytes);
         let Some(segment) = &mut self.segment else { return Ok(()) };
         segment.log.write_all_at(bytes, segment.size)?;
         segment.part.add(&Batch { position: segment.size, header });
@@ -118,8 +123,14 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn close_segment(&mut self) -> Result<()> {
+    /// Ends the segment. `upper`: the base offset of the next one.
+    fn close_segment(&mut self, upper: i64) -> Result<()> {
         let Some(segment) = self.segment.take() else { return Ok(()) };
+        let transactions = self.producers.end_segment(upper).transaction_index;
+        if !transactions.is_empty() {
+            let name = segment_file(segment.base_offset, FileKind::TransactionIndex);
+            self.directory.replace(&name, &transactions)?;
+        }
         segment.log.sync()?;
         let part = segment.part.finish()?;
         for (kind, bytes) in part.indexes.files() {

@@ -2,7 +2,7 @@
 
 use super::destination::Destination;
 use crate::error::Result;
-use crate::log::Log;
+use crate::log::{CLEANED_BEFORE, Log};
 use crate::record::BatchHeader;
 use crate::state::checkpoint::{CHECKPOINT, Checkpoint};
 use crate::state::data_directory::DataDirectory;
@@ -64,6 +64,13 @@ pub(super) fn put_topic_id(log: &Log, destination: &Destination, warnings: &mut 
         Err(error) => return Err(error),
     };
     destination.put(PARTITION_METADATA, id.map(|id| id.to_file()).as_ref().map(String::as_bytes))
+}
+
+/// Notes that Kafka's cleaner had cleaned the source: nothing else may show why offsets are missing. `has_lines`: the copy gets the
+/// source's lines of the cleaner's checkpoint.
+pub(super) fn put_cleaned(log: &Log, destination: &Destination, has_lines: bool) -> Result<()> {
+    let is_noted = !has_lines && log.is_cleaned();
+    destination.put(CLEANED_BEFORE, is_noted.then_some(&b"1\n"[..]))
 }
 
 /// Writes the log start offset, if it is above the base offset of the first segment: for Kafka to the checkpoint of the data

@@ -21,7 +21,7 @@ mod staged_log;
 use std::path::Path;
 use std::sync::Arc;
 
-use companions::{Epochs, put_log_start_offset, put_topic_id};
+use companions::{Epochs, put_cleaned, put_log_start_offset, put_topic_id};
 pub use data_directory::copy_data_directory;
 use destination::Destination;
 use metadata::put_metadata;
@@ -120,13 +120,13 @@ pub fn copy_in(
 }
 
 /// Fails if the destination is the source, or inside it.
-fn refuse_inside(source: &Directory, destination: &Path) -> Result<()> {
+pub(crate) fn refuse_inside(source: &Directory, destination: &Path) -> Result<()> {
     let resolved = |path: &Path| std::fs::canonicalize(path).ok();
     let absolute = std::path::absolute(destination).unwrap_or_else(|_| destination.to_owned());
     let to = resolved(&absolute).or_else(|| Some(resolved(absolute.parent()?)?.join(absolute.file_name()?)));
     match (to, resolved(source.path())) {
         (Some(to), Some(from)) if to.starts_with(&from) => {
-            let expected = "a directory that is not inside the source, to which a copy writes nothing";
+            let expected = "a directory that is not inside the source, to which nothing is written";
             Err(Error::config("destination", expected, to.display().to_string()))
         }
         _ => Ok(()),
@@ -327,6 +327,7 @@ impl Copying<'_> {
         let Self { destination, epochs, mut report, .. } = self;
         epochs.put(&destination, log_start_offset, end)?;
         put_topic_id(&self.source.log, &destination, &mut report.warnings)?;
+        put_cleaned(&self.source.log, &destination, keeps_journal)?;
         let Source { log: source_log, snapshots, .. } = self.source;
         if self.options.ranges == Ranges::default() {
             let interrupt = self.options.interrupt;

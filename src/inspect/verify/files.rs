@@ -5,7 +5,7 @@ use super::rule::{Rule, Severity};
 use crate::error::Result;
 use crate::fs::names::{FileKind, SegmentFileName, Stage};
 use crate::fs::{Directory, FileType, PartitionLocks};
-use crate::log::{Log, Replacement};
+use crate::log::{CLEANED_BEFORE, Log, Replacement};
 use crate::state::COPY_JOURNAL;
 use crate::state::checkpoint::{CHECKPOINT, DURABLE};
 use crate::state::clean_marker::CLEAN;
@@ -15,7 +15,7 @@ use crate::state::truncation_count::TRUNCATIONS;
 use crate::writer::QUARANTINE;
 
 /// The files of a partition that are no segment's.
-const KNOWN: [&str; 8] = [
+const KNOWN: [&str; 9] = [
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
     CHECKPOINT,
@@ -23,6 +23,7 @@ const KNOWN: [&str; 8] = [
     CLEAN,
     TRUNCATIONS,
     COPY_JOURNAL,
+    CLEANED_BEFORE,
     PartitionLocks::NAME,
 ];
 

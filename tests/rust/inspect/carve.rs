@@ -227,3 +227,19 @@ fn an_image_made_of_possible_headers_takes_no_quadratic_time() {
     let seconds = cpu_time() - started;
     assert!(seconds < 20, "{seconds} s");
 }
+
+#[test]
+fn aborted_transactions_are_in_the_transaction_index() {
+    let folder = reading::folder();
+    let path = folder.path().join("image");
+    std::fs::write(&path, logs("11-transactions").concat()).unwrap();
+    let report = carve(&path, Some(&folder.path().join("carved")), &CarveOptions::default()).unwrap();
+    let of = |dir: &Path| -> Vec<u8> {
+        let files = reading::files(dir).into_iter();
+        files.filter(|(name, _)| name.ends_with(".txnindex")).flat_map(|(_, bytes)| bytes).collect()
+    };
+    let source = golden::intact().into_iter().find(|partition| partition.case == "11-transactions").unwrap();
+    let carved = of(report.runs[0].directory.as_ref().unwrap());
+    assert_eq!((report.runs.len(), carved.is_empty()), (1, false));
+    assert_eq!(carved, of(&source.dir));
+}
